@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ if (_process := os.environ.get("PYTEST_XDIST_WORKER")) and sys.platform == "linu
     _cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cores[int(_process.removeprefix("gw")) % len(_cores)]})
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
+_first_home = os.environ.get("DRAFTLIGHT_HOME", "")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
 
 
@@ -47,8 +49,12 @@ def _offscreen_platform() -> str:
 if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
     os.environ["QT_QPA_PLATFORM"] = _offscreen_platform()
 
-from core.models.runtime import prepare  # noqa: E402
+from core.models.runtime import index_file, prepare  # noqa: E402
 
+# The process that starts the others has made the index of transformers' modules, which takes a second.
+if _process and (_index := Path(_first_home, "cache", index_file().name)).exists():
+    index_file().parent.mkdir(parents=True)
+    shutil.copy2(_index, index_file())
 prepare()
 
 # What waits most comes first, and what computes most next: side by side they fill the cores, and none of
@@ -60,11 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the rooms; inside them nothing moves."""
     tests = Path(__file__).parent
 
-    def place(item: pytest.Item) -> int:
-        rooms = [number for number, room in enumerate(_FIRST) if item.path.is_relative_to(tests / room)]
+    @cache
+    def place(path: Path) -> int:
+        rooms = [number for number, room in enumerate(_FIRST) if path.is_relative_to(tests / room)]
         return rooms[0] if rooms else len(_FIRST)
 
-    items.sort(key=place)
+    items.sort(key=lambda item: place(item.path))
 
 
 def pytest_runtest_teardown() -> None:

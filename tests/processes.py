@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from core.models.runtime import index_file
+
 _PROC = Path("/proc/self/stat")
 
 
@@ -20,6 +22,18 @@ def children(parent: int) -> list[int]:
         found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False)
         return [int(word) for word in found.stdout.split()]
     return sorted(pid for pid in _all() if _parent(pid) == parent)
+
+
+def set_home(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Sets DRAFTLIGHT_HOME to `folder` for one test and the processes that it starts.
+
+    The index of transformers' modules is copied there: making it takes each worker a second.
+    """
+    made = index_file()
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(folder))
+    if made.exists():
+        index_file().parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(made, index_file())
 
 
 def needs_programs_in(folder: Path) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 
 import mlx.core as mx
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -66,6 +66,7 @@ from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
 from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, offsets, plain, render
 from core.models.runtime import check_prepared
+from core.models.tokenizer import may_merge
 from core.prefill import passages
 from core.prefill.citations import Search
 from core.prefill.layout import Layout, layout, unknown_layout
@@ -464,7 +465,8 @@ class Engine:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
         def branching() -> tuple[int, ...]:
-            return branches(prompt.ids, request, lambda chat: self._rendered(request, chat)[0].ids)
+            rendered = lambda chat: self._rendered(request, chat)[0].ids  # noqa: E731
+            return branches(prompt.ids, request, rendered, partial(may_merge, tokenizer))
 
         text = PromptText(
             [*prompt.ids, *continuation],

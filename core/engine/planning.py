@@ -262,7 +262,10 @@ _QUESTION = Message("user", "Why?")
 
 
 def branches(
-    ids: Sequence[int], request: Generate, rendered: Callable[[Sequence[Message]], Sequence[int]]
+    ids: Sequence[int],
+    request: Generate,
+    rendered: Callable[[Sequence[Message]], Sequence[int]],
+    may_merge: Callable[[int], bool],
 ) -> tuple[int, ...]:
     """Lengths at which the prompts of the chat's next turns can diverge from this prompt, ascending.
 
@@ -272,7 +275,8 @@ def branches(
     continuations.
 
     `ids`: the prompt of `request`. `rendered` returns the token ids of a conversation. Continuations that the
-    template refuses are skipped.
+    template refuses are skipped. `may_merge(token)`: whether a token may be another one before the real
+    answer, as the space of “Assistant: ”; a branch ends before it.
     """
     found = []
     for more in _continuations(request):
@@ -280,7 +284,8 @@ def branches(
             others = rendered((*request.messages, *more))
         except DraftlightError:
             continue
-        found.append(shared_prefix(ids, others))
+        length = shared_prefix(ids, others)
+        found.append(length - 1 if length and may_merge(ids[length - 1]) else length)
     return tuple(sorted(set(found)))
 
 

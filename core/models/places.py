@@ -8,7 +8,9 @@ in the hub's cache.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -44,7 +46,7 @@ def hub_cache() -> Path:
 
 
 def cached() -> Iterator[tuple[str, Path]]:
-    """Hub names in the hub's cache, each with the latest snapshot of its main branch."""
+    """Hub names in the hub's cache, each with the snapshot that is loaded."""
     for folder in _folders(hub_cache()):
         name = hub_name(folder.name.removeprefix(_SNAPSHOT_PREFIX))
         if folder.name.startswith(_SNAPSHOT_PREFIX) and name and (snapshot := _snapshot(folder)):
@@ -53,8 +55,16 @@ def cached() -> Iterator[tuple[str, Path]]:
 
 def lm_studio() -> Iterator[tuple[str, Path]]:
     """Names (owner/name) and folders of the MLX models of LM Studio."""
-    for place in (Path(".lmstudio", "models"), Path(".cache", "lm-studio", "models")):
-        for folder in models_in(Path.home() / place):
+    home = Path.home()
+    chosen = home / ".lmstudio"
+    with contextlib.suppress(OSError, ValueError):
+        chosen = Path((home / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip())
+    found = [chosen / "models", home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        settings = json.loads((chosen / "settings.json").read_text(encoding="utf-8"))
+        found.insert(0, Path(settings["downloadsFolder"]).expanduser())
+    for place in {os.path.realpath(each): each for each in found if each.is_absolute()}.values():
+        for folder in models_in(place):
             yield f"{folder.parent.name}/{folder.name}", folder
 
 
@@ -115,12 +125,32 @@ def _is_model(folder: Path) -> bool:
 
 
 def _snapshot(folder: Path) -> Path | None:
-    try:
+    """The snapshot of the main branch, or the newest with weights if that one has none.
+
+    Programs that only look at a model's settings make snapshots without weights of newer commits.
+    """
+    commit = ""
+    with contextlib.suppress(OSError, ValueError):
         commit = (folder / "refs" / "main").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return None
-    snapshot = folder / "snapshots" / commit
-    return snapshot if commit and snapshot.is_dir() else None
+    main = folder / "snapshots" / commit
+    every = sorted(_folders(folder / "snapshots"), key=lambda each: (each == main, _changed_s(each)))
+    whole = [
+        each
+        for each in every
+        if _is_model(each) and any(file.exists() for file in each.glob("*.safetensors"))
+    ]
+    return whole[-1] if whole else main if commit and main.is_dir() else None
+
+
+def _has_weights(folder: Path) -> bool:
+    return any(file.exists() for file in folder.glob("*.safetensors"))
+
+
+def _changed_s(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _folders(place: Path) -> list[Path]:

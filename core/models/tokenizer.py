@@ -72,6 +72,11 @@ def is_control(token: str, special: bool) -> bool:
     return special or bool(_BRACKETS.search(token))
 
 
+def may_merge(tokenizer: TokenizerWrapper, token: int) -> bool:
+    """Whether `token` may be another one before other text: it is ordinary text within a line."""
+    return token not in tokenizer.added_tokens_decoder and not tokenizer.decode([token]).endswith("\n")
+
+
 class _Controls:
     """The control tokens of one tokenizer: `texts` by id."""
 

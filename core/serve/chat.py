@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -34,7 +35,16 @@ from core.serve.answering import (
     timings,
     usage,
 )
-from core.serve.fields import Adapter, Kind, convert_fields, effort_changes, question_at, refused, thinks_at
+from core.serve.fields import (
+    Adapter,
+    Kind,
+    change,
+    convert_fields,
+    effort_changes,
+    question_at,
+    refused,
+    thinks_at,
+)
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit, stops_of
 from core.serve.response_request import chat_fields
@@ -284,7 +294,15 @@ class ChatRequest(Sampled, kw_only=True):
         return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
-        """Levels of effort."""
+        """Levels of effort, and names of participants."""
+        named = (
+            (number, message.name)
+            for number, message in enumerate(self.messages)
+            if message.name and message.role != "tool"
+        )
+        for number, name in islice(named, 1):
+            reason = "the model reads roles, not the names of participants"
+            yield change(f"messages[{number}].name", name, "left out", reason)
         yield from effort_changes("reasoning_effort", self.reasoning_effort, model)
         yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
 

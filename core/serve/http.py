@@ -7,6 +7,7 @@ disconnection; it ends with the answer.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -313,6 +314,7 @@ async def _read_body(receive: Receive, most_bytes: int) -> bytes:
 
 def decode_fields(body: bytes) -> dict[str, Any]:
     """A JSON object; invalid UTF-8 and surrogates in it are replaced. Raises `ApiError` 400."""
+    body = body.removeprefix(codecs.BOM_UTF8)  # PowerShell writes it
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except _BAD as error:

@@ -131,10 +131,13 @@ class AnswerRequest(Sampling, kw_only=True):
         grammar = self.enforceable(given[1] if given else tools.grammar(model), self.names.grammar)
         if grammar is not None and not self.draftlight.forced:
             grammar = replace(grammar, drafts=False)
+        messages = self.conversation()
+        if len(messages) > 1 and messages[-1] == Message("assistant", ""):
+            messages = messages[:-1]  # clients add it where the answer is to be
         return well_formed_record(
             Generate(
                 request,
-                self.conversation(),
+                messages,
                 self.settings_of(base, longest_tokens),
                 raw=self.raw,
                 tools=tools.declared,

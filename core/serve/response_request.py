@@ -307,6 +307,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
     max_output_tokens: int | None = None
     previous_response_id: str | None = None
     store: bool = True
+    metadata: Any = None
     top_logprobs: int | None = None
     background: bool = False
     stream_options: StreamOptions | None = None

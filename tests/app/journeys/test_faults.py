@@ -17,6 +17,7 @@ Where each row of “What people see when things go wrong” is tried in a windo
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ from core.settings import Settings, assign_all
 from core.tables.files import PREVIOUS, decode_table
 from core.worker.client import worker_command
 from tests.app.stage import click, gone, last, play, ready, shown, until
+from tests.processes import set_home
 
 _LOAD_S = 60.0
 # Programs that run after this can write files of at most so many bytes: the disk is full for them.
@@ -45,10 +47,26 @@ _FULL_DISK = (
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
 
+@pytest.fixture(scope="module")
+def taught(qapp: QApplication, toy_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables that a worker saved after an answer."""
+    home = tmp_path_factory.mktemp("taught")
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        await teach(window)
+
+    with pytest.MonkeyPatch.context() as patch:
+        set_home(patch, home)
+        play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    return home / "data" / "tables"
+
+
 @pytest.fixture
-def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the worker keeps its tables in this test."""
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+def tables(taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the worker keeps its tables in this test, with a table."""
+    set_home(monkeypatch, tmp_path / "home")
+    shutil.copytree(taught, tmp_path / "home" / "data" / "tables")
     return tmp_path / "home" / "data" / "tables"
 
 
@@ -57,7 +75,7 @@ def with_settings(window: MainWindow, **values: object) -> None:
     window.views.inspector.set_settings(assign_all(Settings(), pairs))
 
 
-async def taught(window: MainWindow) -> None:
+async def teach(window: MainWindow) -> None:
     """A question and an answer from which the n-gram table learns."""
     with_settings(window, drafting__drafter="ngram-mod", sampling__max_tokens=48, tables__autosave_s=1)
     ask(window, "the tide waits for nobody and the pilot waits for the tide " * 3)
@@ -65,10 +83,8 @@ async def taught(window: MainWindow) -> None:
     assert last(window).status == "finished"
 
 
-@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])
-def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, number: signal.Signals) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
+def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def aborts(window: MainWindow, number: signal.Signals) -> None:
         with_settings(window, sampling__max_tokens=2_000)
         ask(window, "go on")
         window.views.composer.set_text("typed meanwhile")
@@ -86,7 +102,14 @@ def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, number: sign
         await click(window.views.banner.remedy_button)
         await ready(window, _LOAD_S)
 
+    async def scene(window: MainWindow) -> None:
+        await ready(window, _LOAD_S)
+        for number in (signal.SIGABRT, signal.SIGSEGV):
+            await aborts(window, number)
+            window.controller.chat.start()
+
     play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    assert "broke the protocol" not in caplog.text
 
 
 def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:
@@ -120,21 +143,16 @@ def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:
 def test_a_full_disk_keeps_the_table_that_was_saved(
     qapp: QApplication, toy_folder: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def teach(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        await taught(window)
-
     async def full(window: MainWindow) -> None:
         await ready(window, _LOAD_S)
-        await taught(window)
+        await teach(window)
         await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
         trouble = window.views.banner.trouble
         assert trouble
         assert "File too large" in f"{trouble.title} {trouble.text}"
         # The answer and the session are as before.
-        await taught(window)
+        await teach(window)
 
-    play(qapp, teach, command=worker_command(), model=str(toy_folder))
     saved = {path.name: path.read_bytes() for path in tables.iterdir() if path.suffix == ".safetensors"}
     assert saved
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
@@ -145,13 +163,15 @@ def test_a_full_disk_keeps_the_table_that_was_saved(
     assert {name: (tables / name).read_bytes() for name in saved} == saved
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped"])
 def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
-    qapp: QApplication, toy_folder: Path, tables: Path, damage: str
+    qapp: QApplication, toy_folder: Path, tables: Path
 ) -> None:
-    async def teach(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        await taught(window)
+    (file,) = tables.glob("*-n*.safetensors")
+    Path(f"{file}{PREVIOUS}").unlink(missing_ok=True)
+    good = file.read_bytes()
+    middle = len(good) // 2
+    bad = good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
+    file.write_bytes(bad)
 
     async def damaged(window: MainWindow) -> None:
         await ready(window, _LOAD_S)
@@ -169,77 +189,59 @@ def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
         assert isinstance(shown, TablesWindow)
         assert banner.isHidden()
         await until(lambda: not shown.set_aside.isHidden())
-        await taught(window)
+        await teach(window)
 
-    play(qapp, teach, command=worker_command(), model=str(toy_folder))
-    (file,) = tables.glob("*-n*.safetensors")
-    Path(f"{file}{PREVIOUS}").unlink(missing_ok=True)
-    good = file.read_bytes()
-    middle = len(good) // 2
-    bad = good[:middle] if damage == "cut" else good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
-    file.write_bytes(bad)
     play(qapp, damaged, command=worker_command(), model=str(toy_folder))
     (aside,) = tables.glob(f"{file.name}.refused-*")
     assert aside.read_bytes() == bad
     assert decode_table(file.read_bytes()).header.figures.used > 0
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
+def test_commands_that_a_worker_refuses_are_named_and_survived(qapp: QApplication, toy_folder: Path) -> None:
+    """The window sends no such commands itself, so they are smuggled past it."""
+    settings = Settings()
+    refused = (
         (
-            lambda s: replace(s, drafting=replace(s.drafting, drafter="telepathy")),
-            ("telepathy", "ngram-simple"),
+            replace(settings, drafting=replace(settings.drafting, drafter="telepathy")),
+            "telepathy",
+            "ngram-simple",
         ),
-        (lambda s: replace(s, sampling=replace(s.sampling, temperature=-4.0)), ("temperature", "0")),
-    ],
-    ids=["unknown drafter", "bad setting"],
-)
-def test_what_a_request_may_not_say_is_named(
-    qapp: QApplication, toy_folder: Path, change: object, named: tuple[str, ...]
-) -> None:
-    """The window refuses such values itself, so here they are smuggled past it."""
+        (replace(settings, sampling=replace(settings.sampling, temperature=-4.0)), "temperature", "0"),
+    )
 
     async def scene(window: MainWindow) -> None:
         await ready(window, _LOAD_S)
-        inspector = window.views.inspector
-        inspector._settings = change(Settings())  # type: ignore[operator]
-        ask(window, "Will this be answered?")
-        await until(lambda: window.views.banner.trouble is not None)
-        trouble = window.views.banner.trouble
-        assert trouble
-        said = f"{trouble.title} {trouble.text}"
-        assert all(word in said for word in named), said
-        assert window.views.composer.text == "Will this be answered?"
-        with_settings(window, sampling__max_tokens=4)
-        window.views.composer.clear()
-        ask(window, "And this?")
-        await ready(window, _LOAD_S)
-        assert last(window).status == "finished"
+        banner, composer, pid = window.views.banner, window.views.composer, window.worker.pid
 
-    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+        async def named(*words: str) -> None:
+            await until(lambda: banner.trouble is not None)
+            assert banner.trouble
+            said = f"{banner.trouble.title} {banner.trouble.text}".lower()
+            assert all(word in said for word in words), said
+            banner.dismissed.emit()
+            assert banner.trouble is None
 
+        async def answers() -> None:
+            with_settings(window, sampling__max_tokens=4)
+            composer.clear()
+            ask(window, "Are you there?")
+            await ready(window, _LOAD_S)
+            assert last(window).status == "finished"
+            assert window.worker.pid == pid
 
-@pytest.mark.parametrize("line", [b"{not json\n", b'{"type": "make_tea"}\n', b"\xff\xfe\n"])
-def test_bad_lines_to_the_worker_are_named_and_survived(
-    qapp: QApplication, toy_folder: Path, line: bytes
-) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        pid = window.worker.pid
+        for bad, *words in refused:
+            window.views.inspector._settings = bad
+            ask(window, "Will this be answered?")
+            await named(*words)
+            assert composer.text == "Will this be answered?"
+            await answers()
         client = window.worker._client
         assert client
         assert client._process
         assert client._process.stdin
-        client._process.stdin.write(line)
-        await until(lambda: window.views.banner.trouble is not None)
-        trouble = window.views.banner.trouble
-        assert trouble
-        assert "command" in trouble.title.lower() + trouble.text.lower()
-        with_settings(window, sampling__max_tokens=4)
-        ask(window, "Are you there?")
-        await ready(window, _LOAD_S)
-        assert last(window).status == "finished"
-        assert window.worker.pid == pid
+        for line in (b"{not json\n", b'{"type": "make_tea"}\n', b"\xff\xfe\n"):
+            client._process.stdin.write(line)
+            await named("command")
+            await answers()
 
     play(qapp, scene, command=worker_command(), model=str(toy_folder))

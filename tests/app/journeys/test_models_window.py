@@ -28,6 +28,7 @@ from core.worker.client import worker_command
 from tests.app.stage import click, last, play, press, ready, until
 from tests.core.toy import write_toy_model
 from tests.hub import Hub, Trouble, serving
+from tests.processes import set_home
 
 NAME = "tests/Toy-1M"
 CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
@@ -51,7 +52,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def home(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder of its own, in which `large`, `small` and `other` were imported."""
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     for name in ("large", "small", "other"):
         shutil.copytree(folders / name, tmp_path / name)
@@ -397,7 +398,7 @@ def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
 
-def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folders: Path) -> None:
+def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folders: Path, hub: Hub) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 60)
         models = await opened(window)
@@ -424,6 +425,15 @@ def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folde
         assert (folders / "served" / "config.json").is_file()
         assert models.chosen == str(home / "large")
         assert not detail.remove.isEnabled()
+        # A path in the search is added, and sent nowhere.
+        for path in (str(folders / "served"), str(folders / "nowhere")):
+            models.search.setText(path)
+            assert [each.title for each in models.list.hub] == [path]
+            models.search.setFocus()
+            await press(models, Qt.Key.Key_Return)
+        await until(lambda: models.chosen == str(folders / "served"), 10)
+        await until(lambda: "nowhere" in models.problem.text, 10)
+        assert not hub.asked
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
@@ -457,24 +467,6 @@ def test_models_of_other_apps_are_used_where_they_are(
         await click(models.detail.confirm)
         await until(lambda: str(found) not in models.list.models, 10)
         assert (found / "config.json").is_file()
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
-
-
-def test_a_path_in_the_search_is_added_and_sent_nowhere(
-    qapp: QApplication, home: Path, folders: Path, hub: Hub
-) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        for path in (str(folders / "served"), str(folders / "nowhere")):
-            models.search.setText(path)
-            assert [each.title for each in models.list.hub] == [path]
-            models.search.setFocus()
-            await press(models, Qt.Key.Key_Return)
-        await until(lambda: models.chosen == str(folders / "served"), 10)
-        await until(lambda: "nowhere" in models.problem.text, 10)
-        assert not hub.asked
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.core.toy import write_toy_model
 from tests.hub import Hub, Trouble, serving
+from tests.processes import set_home
 
 NAME = "tests/Toy-1M"
 COMMAND = [sys.executable, "-m", "core.cli", "models"]
@@ -58,7 +59,7 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     write_toy_model(tmp_path / "served", hidden_size=128, intermediate_size=512)
     with serving() as hub:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.toy import write_toy_model
-from tests.processes import children
+from tests.processes import children, set_home
 
 _LIMIT_S = 60
 
@@ -27,8 +27,9 @@ def command(*arguments: str) -> list[str]:
 @contextmanager
 def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], http.client.HTTPConnection]]:
     process = subprocess.Popen(
-        command(*arguments, "--port", "0"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        command(*arguments, "--port", "0"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -59,11 +60,12 @@ def test_it_answers_until_it_is_stopped(toy_folder: Path, number: signal.Signals
         line.request("GET", "/metrics")
         metrics = line.getresponse()
         assert (metrics.status, b"draftlight_completion_tokens_total 5" in metrics.read()) == (200, True)
-        process.send_signal(number)
+        os.killpg(process.pid, number)  # as terminals and service managers do
         out, err = process.communicate(timeout=_LIMIT_S)
         assert process.returncode == 0
         assert "toy answers" in err
         assert "Traceback" not in err
+        assert "another one" not in err
         for said in (out, err):
             assert "secret" not in said
 
@@ -118,7 +120,7 @@ def test_what_cannot_be_served_is_said(
 def test_a_request_loads_the_model_that_it_names_if_that_is_allowed(
     toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    set_home(monkeypatch, tmp_path)
     write_toy_model(tmp_path / "data" / "models" / "Second", seed=1)
     with started("--model", str(toy_folder), "--load-models", "--unload-after", "5") as (process, line):
         for name in ("toy", "second", "toy"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from core.kv.mlx_lm_caches import why_no_rollback
 from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.models.prompt import render
+from core.models.tokenizer import may_merge
 from core.settings import Settings, assign_all
 from tests.attack.support.tiny_models import tiny_model
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
@@ -73,9 +75,9 @@ def engine(architecture: str, template: str, tmp_path: Path) -> Iterator[Engine]
     made.unload()
 
 
-def engine_of(model: Any, architecture: str, template: str, folder: Path) -> Engine:
+def engine_of(model: Any, architecture: str, template: str, folder: Path, merged: str = "") -> Engine:
     """An engine on a tiny random model that never stops by itself, with a chat template."""
-    tokenizer = tokenizer_of(template, folder)
+    tokenizer = tokenizer_of(template, folder, merged)
     why_not = why_no_rollback(make_prompt_cache(model))
     info = ModelInfo(
         *(architecture, "", fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
@@ -88,8 +90,15 @@ def engine_of(model: Any, architecture: str, template: str, folder: Path) -> Eng
     return made
 
 
-def tokenizer_of(template: str, folder: Path) -> TokenizerWrapper:
+def tokenizer_of(template: str, folder: Path, merged: str = "") -> TokenizerWrapper:
+    """`merged`: two letters that are one token."""
     write_tokenizer(folder)
+    if merged:
+        data = json.loads((folder / "tokenizer.json").read_text())
+        vocabulary = data["model"]["vocab"]
+        vocabulary[merged] = vocabulary.pop(max(vocabulary, key=vocabulary.__getitem__))
+        data["model"]["merges"] = [list(merged)]
+        (folder / "tokenizer.json").write_text(json.dumps(data))
     config = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps({**config, "chat_template": template}))
     return load_tokenizer(folder)
@@ -192,6 +201,25 @@ KEEPING = {
 }
 
 
+@pytest.mark.parametrize("architecture", KEPT)
+def test_the_token_before_the_answer_merges_with_its_first_word(architecture: str, tmp_path: Path) -> None:
+    template = """
+{%- for m in messages -%}
+{{ 'Assistant: ' if m.role == 'assistant' else 'User: ' }}{{ m.content }}{{ '\n\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ 'Assistant: <think>' }}{%- endif -%}"""
+    engine = engine_of(tiny(architecture), architecture, template, tmp_path, "ĠL")
+    question = [Message("user", LONG)]
+    ask(engine, question)
+    second = [*question, Message("assistant", "Line 4."), Message("user", "Why?")]
+    _, ids, finished = ask(engine, second)
+    first = render(engine.loaded.tokenizer, question).ids
+    shared = shared_prefix(first, render(engine.loaded.tokenizer, second).ids)
+    assert finished.stats.reused_tokens == shared == len(first) - len(" <think>")
+    assert_as_cold(engine, second, ids)
+    engine.unload()
+
+
 @pytest.mark.parametrize("variable", KEEPING)
 def test_templates_that_can_keep_the_thoughts_of_the_history_do(variable: str, tmp_path: Path) -> None:
     template = """
@@ -225,7 +253,7 @@ def test_real_templates_have_their_branch_where_the_second_turn_leaves_the_first
         except DraftlightError:
             continue  # it needs what the toy tokenizer lacks
         shared = shared_prefix(first, second)
-        found = branches(first, Generate("r", tuple(question)), rendered)
+        found = branches(first, Generate("r", tuple(question)), rendered, partial(may_merge, tokenizer))
         assert max(length for length in found if length <= shared) >= 0.95 * len(first), path.name
         tried += 1
     assert tried > 50

@@ -290,6 +290,42 @@ def test_models_of_other_apps_are_listed_and_loaded_from_there_and_never_changed
     assert {place: files_of(place) for place in before} == before
 
 
+def test_lm_studios_folders_that_were_moved_are_found(tmp_path: Path, toy_folder: Path) -> None:
+    person, disk = tmp_path / "person", tmp_path / "disk"
+    moved = disk / "LM Studio"
+    moved.mkdir(parents=True)
+    person.mkdir(exist_ok=True)
+    (person / ".lmstudio-home-pointer").write_text(f"{moved}\n")
+    (moved / "settings.json").write_text(json.dumps({"downloadsFolder": str(disk / "big")}))
+    shutil.copytree(toy_folder, moved / "models" / "owner" / "Toy-1B")
+    shutil.copytree(toy_folder, disk / "big" / "owner" / "Toy-2B")
+    (person / ".lmstudio").mkdir()
+    (person / ".lmstudio" / "models").symlink_to(disk / "big")
+    assert sorted(name for name, _ in places.lm_studio()) == ["owner/Toy-1B", "owner/Toy-2B"]
+    (moved / "settings.json").write_text("[]")
+    (person / ".lmstudio-home-pointer").write_bytes(b"\xff\0")
+    assert [name for name, _ in places.lm_studio()] == ["owner/Toy-2B"]
+
+
+def test_a_newer_snapshot_without_weights_does_not_hide_the_model(tmp_path: Path, toy_folder: Path) -> None:
+    """As another program leaves it that looked at the settings of a newer commit, or loaded an older one."""
+    whole = in_hub_cache(tmp_path / "hub", toy_folder, "owner/toy", "aaa")
+    newer = whole.parent / "bbb"
+    newer.mkdir()
+    shutil.copy(toy_folder / "config.json", newer)
+    main = whole.parent.parent / "refs" / "main"
+    for commit in ("bbb", "ccc", ""):
+        main.write_text(commit)
+        assert places.find("owner/toy") == whole
+        assert [each.problem for each in of(Catalogue(ROOMY), "hub-cache")] == [""]
+    main.unlink()
+    assert load("owner/toy").info.path == str(whole)
+    (whole / "model.safetensors").unlink()
+    main.write_text("bbb")
+    (entry,) = of(Catalogue(ROOMY), "hub-cache")
+    assert (entry.path, bool(entry.problem)) == (str(newer), True)
+
+
 def test_the_family_is_told_from_the_file_and_remembered(tmp_path: Path, toy_folder: Path) -> None:
     assert family_of(toy_folder) == load(str(toy_folder)).info.family
     copy = tmp_path / "toy"

@@ -23,6 +23,7 @@ from core.serve import answering
 from core.serve.queue import InstalledModels, Ticket, WorkerGate
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 from tests.core.toy import write_toy_model
+from tests.processes import set_home
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home with two models, two quantisations of a third one, and one whose weights are damaged."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRAFTLIGHT_HOME", str(home))
+        set_home(patch, home)
         for seed, name in enumerate(("First-Toy", "Second-Toy", "Twin-Toy-4bit", "Twin-Toy-8bit")):
             write_toy_model(home / "data" / "models" / name, seed=seed)
         damaged = home / "data" / "models" / "Damaged-Toy"

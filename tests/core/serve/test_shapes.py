@@ -383,3 +383,31 @@ def test_an_address_may_lack_v1_or_have_it_twice(served: Served, path: str) -> N
     assert served.ask("GET", "/models").json["data"]
     assert served.ask("GET", "/modelsx").status == 404
     assert served.ask("GET", "/metrics").status == 404
+
+
+def test_an_empty_last_answer_is_where_the_answer_is_to_be(served: Served) -> None:
+    hi = {"role": "user", "content": "hi"}
+    for path in (CHAT, "/v1/messages", "/v1/responses"):
+        field = "input" if path == "/v1/responses" else "messages"
+        expected = generate_of(served, served.ask("POST", path, {field: [hi], "max_tokens": 2}))
+        given = {field: [hi, {"role": "assistant", "content": ""}], "max_tokens": 2}
+        assert generate_of(served, served.ask("POST", path, given)).messages == expected.messages
+
+
+def test_a_body_may_begin_with_a_byte_order_mark(served: Served) -> None:
+    body = b"\xef\xbb\xbf" + json.dumps(message(max_tokens=2)).encode()
+    assert served.ask("POST", CHAT, body).status == 200
+
+
+def test_names_of_participants_are_named_once(served: Served) -> None:
+    said = [
+        {"role": role, "content": "hi", "name": "Ann"} for role in ("system", "user", "assistant", "user")
+    ]
+    assert list(changes(served, CHAT, {"messages": said, "max_tokens": 2})) == ["messages[0].name"]
+
+
+def test_a_response_has_its_requests_metadata(served: Served) -> None:
+    for store in (True, False):
+        fields = {"input": "hi", "max_output_tokens": 2, "metadata": {"trace": "1"}, "store": store}
+        response = served.ask("POST", "/v1/responses", fields).json
+        assert (response["metadata"], response["store"]) == ({"trace": "1"}, store)

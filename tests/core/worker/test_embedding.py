@@ -25,14 +25,15 @@ from core.events import (
 )
 from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import Conversation, ask, run, worker
+from tests.processes import set_home
 
 SHORT = " ".join(SENTENCES)
-LONG = " ".join(SENTENCES * 150)
+LONG = " ".join(SENTENCES * 60)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     return tmp_path / "home"
 
 

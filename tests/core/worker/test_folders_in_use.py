@@ -13,6 +13,7 @@ from core.models.places import download_folder
 from core.worker.model_service import FoldersInUse
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import worker
+from tests.processes import set_home
 
 NAME = "tests/Toy-1M"
 
@@ -49,7 +50,7 @@ def test_loading_waits_for_a_removal() -> None:
 def test_a_model_that_is_being_loaded_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    set_home(monkeypatch, tmp_path)
     folder = download_folder(NAME)
     write_toy_model(folder)
 

@@ -16,6 +16,7 @@ from core.events import Finished, Heartbeat, LoadModel, ModelLoaded
 from core.events.codec import WorkerExited
 from core.worker import client
 from tests.core.worker.test_worker import Conversation, ask, worker
+from tests.processes import set_home
 from tests.thinned import thinned
 
 # A disk that takes some seconds for each file, in a worker that waits half a second for a forward.
@@ -66,7 +67,7 @@ def _check_saved(home: Path) -> None:
 def test_a_save_under_way_is_finished(
     closed: tuple[str, ...], tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    set_home(monkeypatch, tmp_path)
 
     async def life() -> None:
         async with worker(command=_python(_SLOW, 0.8)) as talk:
@@ -85,7 +86,7 @@ def test_a_save_under_way_is_finished(
 
 
 def test_stop_waits_for_a_save(tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    set_home(monkeypatch, tmp_path)
 
     async def life() -> None:
         async with worker(command=_python(_SLOW, 0.8)) as talk:

@@ -30,6 +30,7 @@ from core.events import (
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import Conversation, ask, worker
 from tests.hub import Hub, Trouble, serving
+from tests.processes import set_home
 
 NAME = "tests/Toy-1M"
 
@@ -43,7 +44,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def hub(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     with serving() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)

@@ -19,11 +19,12 @@ from core.events import (
     Typing,
 )
 from tests.core.worker.test_worker import Conversation, ask, run, worker
+from tests.processes import set_home
 
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
 
 
 async def state(talk: Conversation, wanted: str) -> Rehearsing:

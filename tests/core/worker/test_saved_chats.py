@@ -22,13 +22,14 @@ from core.events import (
     UnloadModel,
 )
 from tests.core.worker.test_worker import Conversation, ask, run, worker
+from tests.processes import set_home
 
 QUESTION = Message("user", "All the ferries of the northern line wait in fog. " * 5)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     return tmp_path / "home"
 
 

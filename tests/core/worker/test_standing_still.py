@@ -8,12 +8,13 @@ import pytest
 
 from core.events import Finished, Heartbeat, LoadModel, ModelLoaded, StandStill
 from tests.core.worker.test_worker import ask, run, worker
+from tests.processes import set_home
 
 
 def test_no_idle_work_until_it_may_go_on(
     toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    set_home(monkeypatch, tmp_path)
 
     def profiles() -> list[Path]:
         """The verdict on a model that was never used on this machine; times are not kept if it is busy."""

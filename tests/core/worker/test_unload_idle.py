@@ -27,6 +27,7 @@ from core.events import (
 )
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import Conversation, ask, run, worker
+from tests.processes import set_home
 
 SOON_S = 0.3
 LONG = "All the ferries of the northern line wait in fog. " * 5
@@ -34,7 +35,7 @@ LONG = "All the ferries of the northern line wait in fog. " * 5
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     return tmp_path / "home"
 
 

@@ -16,6 +16,7 @@ from core.settings import Settings, assign, read
 from core.worker.client import worker_command
 from tests.app.stage import click, last, play, ready, until
 from tests.core.toy import write_toy_model
+from tests.processes import set_home
 
 TEMPERATURE, TOP_P, TOP_K = "sampling.temperature", "sampling.top_p", "sampling.top_k"
 
@@ -23,7 +24,7 @@ TEMPERATURE, TOP_P, TOP_K = "sampling.temperature", "sampling.top_p", "sampling.
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`warm` and `cool` ask for sampling of their own, `plain` for none."""
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     wanted = {"warm": {"temperature": 0.6, "top_p": 0.95}, "cool": {"temperature": 5, "top_k": 20}}
     for name, said in {**wanted, "plain": None}.items():
         write_toy_model(tmp_path / name)

@@ -18,12 +18,13 @@ from core.worker.client import worker_command
 from tests.app.stage import last, play, ready, until
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy
 from tests.core.toy import TEMPLATE
+from tests.processes import set_home
 
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`switched` knows the switch, `always` thinks and has none."""
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     write_thinking_toy(tmp_path / "switched", SWITCHED)
     write_thinking_toy(tmp_path / "always", TEMPLATE)
     return tmp_path

@@ -15,6 +15,7 @@ from app.store.preferences import PreferencesFile
 from core.worker.client import worker_command
 from tests.app.stage import last, play, ready, until
 from tests.core.toy import write_toy_model
+from tests.processes import set_home
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +114,7 @@ async def test_it_can_be_switched_off_and_small_models_are_not_asked(
 def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
     qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     write_toy_model(tmp_path / "toy")
 
     async def scene(window: MainWindow) -> None:

@@ -19,6 +19,7 @@ from tests.app.journeys.sizes.test_narrow_windows import LOADED, MODELS, SIZES, 
 from tests.app.journeys.test_contrast import failing, scenes
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
+from tests.processes import set_home
 
 GB = 2**30
 CLUSTER = Cluster(
@@ -47,7 +48,7 @@ INFO: ModelInfo = replace(LOADED, machines=("desk", "studio", "mini", "attic"))
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
 
 
 def show_missing(window: MainWindow, beside: MachinesWindow) -> None:

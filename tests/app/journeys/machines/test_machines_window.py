@@ -21,6 +21,7 @@ from app.store.preferences import PreferencesFile
 from core.events import MemoryNeed, ModelEntry, ModelInfo, ModelList
 from core.settings.cluster import Cluster, Machine
 from tests.app.stage import click, last, play, ready, shown, until
+from tests.processes import set_home
 
 GB = 2**30
 STUDIO, MINI = Machine("studio", "10.0.0.2"), Machine("mini", "10.0.0.3")
@@ -35,7 +36,7 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "away"
     path.write_text("")
     monkeypatch.setenv("FAKE_AWAY", str(path))
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     return path
 
 

@@ -19,6 +19,7 @@ from core.worker.client import worker_command
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.stage import last, play, ready, until
 from tests.core.toy import write_toy_model
+from tests.processes import set_home
 
 SETTINGS = assign_all(Settings(), [("sampling.max_tokens", 200), ("prefill.mode", "off")])
 
@@ -26,7 +27,7 @@ SETTINGS = assign_all(Settings(), [("sampling.max_tokens", 200), ("prefill.mode"
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of two models, and one whose weights are damaged."""
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    set_home(monkeypatch, tmp_path)
     models = tmp_path / "data" / "models"
     for seed, name in enumerate(("First-Toy", "Second-Toy")):
         write_toy_model(models / name, seed=seed)
