@@ -45,7 +45,7 @@ def test_a_wish_is_told_and_what_came_of_it_is_shown(qtbot: QtBot, settings: Set
     with qtbot.waitSignal(settings.changed) as told:
         qtbot.mouseClick(learn, Qt.MouseButton.LeftButton)
     assert told.args == ["allowed.learn", False]
-    assert settings.field("allowed.learn").note == "From no chat, whatever its settings."
+    assert settings.field("allowed.learn").note == "Off in all chats, whatever their settings."
     dark = assign(WindowSettings(), "look.scheme", "dark")
     settings.show_settings(dark)
     scheme = settings.field("look.scheme").control.editor
