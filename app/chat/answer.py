@@ -367,8 +367,9 @@ class AnswerView(QWidget):
     def set_mode(self, mode: TintMode) -> None:
         """Sets when tokens are tinted."""
         self.body.set_mode(mode)
-        if self.footer.strip.isHidden() != (mode == "never"):
-            self.footer.strip.setVisible(mode != "never")
+        shown = mode != "never" and not self._entry.imported  # imported tokens have no classes
+        if self.footer.strip.isHidden() is shown:
+            self.footer.strip.setVisible(shown)
             self._resized()
 
     def set_newest(self, newest: bool) -> None:

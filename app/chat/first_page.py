@@ -266,9 +266,8 @@ class _Page(QWidget):
         rows = len(self.cards) // across
         cards_height = rows * card_height + (rows - 1) * _CARD_GAP_PX
         head = _MARK_PX + 10 + 32 + 4 + 22 + 28
-        total = (
-            head + cards_height + 36 + 22 + 18 + 10 + self._sample().height + 14 + 25 + self._words_height()
-        )
+        explained = 18 + 4 + round(self._how_written().height) + 12 + self._sample().height + 14 + 25
+        total = head + cards_height + 36 + 22 + explained + self._words_height()
         self._top = max(_LOW_TOP_PX, min(_TOP_PX, (height - total) // 2))
         for number, card in enumerate(self.cards):
             left = self._left + number % across * (card_width + _CARD_GAP_PX)
@@ -276,6 +275,9 @@ class _Page(QWidget):
             place(card, left, top, card_width, card_height)
         self._cards_bottom = self._top + head + cards_height
         return max(height, self._top + total + _LOW_TOP_PX)
+
+    def _how_written(self) -> PieceLayout:
+        return PieceLayout(strings.HOW_WRITTEN_SAYS, note_style(), self._column)
 
     def _sample(self) -> SampleLine:
         return SampleLine(self._column)
@@ -316,7 +318,11 @@ class _Page(QWidget):
         y += 22
         heading = QRectF(x, y, self._column, 18)
         draw_text(painter, heading, strings.HOW_WRITTEN, ui_font(13, 600), color("text"), left)
-        y += 28
+        y += 22
+        says = self._how_written()
+        painter.setPen(color("text2"))
+        says.draw(painter, x, y, QRectF(x, y, self._column, says.height))
+        y += round(says.height) + 12
         sample = self._sample()
         sample.paint(painter, x, y, self._theme)
         y += sample.height + 14

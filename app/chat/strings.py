@@ -323,6 +323,10 @@ A_MODEL = "the model"
 RUNS_HERE_MAC = "It runs on this Mac. Nothing you write leaves it."
 RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"
+HOW_WRITTEN_SAYS = (
+    "The drafter guesses the next words, and the model checks them all in one step."
+    " The text stays the same, only faster."
+)
 EXAMPLE_DOCUMENT = "Read a long document"
 EXAMPLE_DOCUMENT_SAYS = (
     "See which passages of Draftlight’s handbook are read, which are skipped, and how fast."
@@ -377,9 +381,9 @@ READING_NOTE = "The answer starts as soon as this is done. You can keep typing."
 # ---- token classes
 CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Alone"}
 CLASS_EXPLAINED = {
-    "accepted": "Proposed by the drafter and accepted by the model. Solid underline.",
-    "bonus": "The model's own token after accepted ones, at no extra cost. Dotted underline.",
-    "normal": "The only token of its step: there was no draft, or none of it was accepted. No mark.",
+    "accepted": "Guessed by the drafter and confirmed by the model. Solid underline.",
+    "bonus": "The model’s own token after a check, at no extra cost. Dotted underline.",
+    "normal": "Written without a draft, or after one of which nothing was accepted. No mark.",
 }
 LEGEND_HINT = "Hover over a token for details"
 SOURCES_OF_DRAFTS = {

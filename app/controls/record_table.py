@@ -25,7 +25,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPalette, QPen
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -45,7 +45,17 @@ from app.controls.shapes import PaintedRow, draw_box, draw_text, elided_at, show
 from app.theme.fonts import ui_font
 from app.theme.measures import add_gap, set_fixed_height, set_font
 from app.theme.theme import Theme
-from app.theme.zoom import design_px, design_rect, px, px_rect, px_size, width_of, zoom
+from app.theme.zoom import (
+    area_of,
+    design_px,
+    design_rect,
+    painter_on,
+    px,
+    px_rect,
+    px_size,
+    width_of,
+    zoom,
+)
 
 ROW_PX = 46
 _HEADER_PX = 28
@@ -56,6 +66,8 @@ _INSET_PX, _PADDING_PX, _RADIUS_PX = 8, 12, 8
 _LINES_PX = 18, 14
 _DOT_PX, _DOT_GAP_PX = 8, 6
 _MOST_CHARACTERS = 200
+# Of the message in an empty table: distance of its text from the sides, height of its title.
+_EMPTY_SIDE_PX, _EMPTY_TITLE_PX = 40, 20
 _ROW = Qt.ItemDataRole.UserRole
 _NOWHERE = QModelIndex()
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
@@ -206,6 +218,13 @@ class RecordTable(QWidget, Generic[_Row]):
             bar.setValue(at)
         else:
             self.select(self._instead(self.rows, place).id if rows else "")
+        self._describe()
+
+    def set_empty(self, title: str, hint: str = "") -> None:
+        """Sets the message in the middle of the table while it has no rows."""
+        self.view.empty = title, hint
+        self._describe()
+        self.view.viewport().update()
 
     def select(self, row_id: str, *, scroll: bool = True) -> None:
         """Selects the row of that id; an unknown one selects nothing."""
@@ -224,6 +243,9 @@ class RecordTable(QWidget, Generic[_Row]):
         if index.isValid():
             self.view.setFocus()
             self.view.edit(index)
+
+    def _describe(self) -> None:
+        self.view.setAccessibleDescription("" if self.rows else ". ".join(filter(None, self.view.empty)))
 
     def _choose(self, row_id: str) -> None:
         if row_id != self._chosen:
@@ -299,7 +321,9 @@ class _View(QListView):
 
     def __init__(self, theme: Theme, name: str, model: _Model, delegate: _Delegate) -> None:
         super().__init__()
+        self._theme = theme
         self.silent = False
+        self.empty = "", ""
         self.setModel(model)
         delegate.setParent(self)
         self.setItemDelegate(delegate)
@@ -315,6 +339,23 @@ class _View(QListView):
         for orientation in (Qt.Orientation.Vertical, Qt.Orientation.Horizontal):
             OverlayScrollBar(theme, self, orientation)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.data(_ROW).id))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        title, hint = self.empty
+        if not title or self.model().rowCount():
+            return
+        painter, box = painter_on(self.viewport()), area_of(self.viewport())
+        box.adjust(_EMPTY_SIDE_PX, 0, -_EMPTY_SIDE_PX, 0)
+        flags = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
+        painter.setFont(ui_font(12))
+        height = painter.boundingRect(box, flags, hint).height() if hint else 0.0
+        top = box.center().y() - (_EMPTY_TITLE_PX + height) / 2
+        painter.setPen(self._theme.color("text2"))
+        painter.drawText(QRectF(box.left(), top + _EMPTY_TITLE_PX, box.width(), height), flags, hint)
+        painter.setFont(ui_font(13, 600))
+        painter.setPen(self._theme.color("text"))
+        painter.drawText(QRectF(box.left(), top, box.width(), _EMPTY_TITLE_PX), flags, title)
 
     def updateGeometries(self) -> None:
         """Lets the list scroll sideways: Qt takes the view's width for that of a single column."""

@@ -25,8 +25,8 @@ from core.system.paths import resources_dir
 
 TITLE = "About Draftlight"
 CLAIM = "Chat with models that run on this machine. Nothing you write leaves it."
-LICENCES = "What Draftlight is made of"
-NO_LICENCE = "licence not stated"
+LICENCES = "Third-party software"
+NO_LICENCE = "license not stated"
 CLOSE = "Close"
 LOOK_FOR_UPDATE = "Check for Updates"
 LOOKING = "Checking…"
@@ -182,6 +182,7 @@ class AboutWindow(QDialog):
         row.addStretch(1)
         close = Button(theme, CLOSE, "primary")
         close.clicked.connect(self.close)
+        close.setFocus()
         row.addWidget(close)
         return row
 

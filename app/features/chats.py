@@ -21,13 +21,13 @@ from app.theme.theme import Theme
 
 DELETED = "Recently Deleted"
 DELETED_NOTE = "Deleted chats are kept here for 30 days."
-NONE_DELETED = "No chat was deleted in the last 30 days."
+NONE_DELETED = "No Deleted Chats"
 RESTORE = "Restore"
 ERASE = "Delete Now"
 
 ARCHIVED = "Archived Chats"
 ARCHIVED_NOTE = "Archived chats are not in the sidebar. Search finds them."
-NONE_ARCHIVED = "No chat is archived."
+NONE_ARCHIVED = "No Archived Chats"
 OPEN = "Open"
 UNARCHIVE = "Unarchive"
 DELETE = "Delete"
@@ -64,7 +64,7 @@ class ChatRow(Struct, frozen=True):
 
 
 class ChatsWindow(SideWindow):
-    """`note` is shown with chats, `nothing` without any; `when` is the title of the second column.
+    """`nothing` is shown in the empty list; `when` is the title of the second column.
 
     Subclasses define `rows()`, which is called after each change of `listing`.
     """
@@ -73,16 +73,16 @@ class ChatsWindow(SideWindow):
         self, theme: Theme, title: str, note: str, nothing: str, when: str, listing: ChatListController
     ) -> None:
         super().__init__(theme, title, _SIZE)
-        self._texts = note, nothing
         self._buttons: list[Button] = []
         columns = (
             Column("title", CHAT, 220, grows=True, paint=paint_names),
             Column("when", when, 110, right=True, ink="text2"),
         )
         self.list = RecordTable[ChatRow](theme, title, columns)
+        self.list.set_empty(nothing)
         self._row = row_of(STRETCH, gap=8, margins=(16, 10, 16, 12))
         foot = column_of(Hairline(theme), self._row)
-        column_of(self.make_header(subtitle=nothing), (self.list, 1), foot, parent=self)
+        column_of(self.make_header(subtitle=note), (self.list, 1), foot, parent=self)
         self.list.row_selected.connect(self._enable)
         for signal in (listing.listed, self.shown):
             signal.connect(self._show)
@@ -105,9 +105,7 @@ class ChatsWindow(SideWindow):
 
     def _show(self) -> None:
         """Shows the chats; the selection stays if possible."""
-        rows = self.rows()
-        self.list.show_rows(rows)
-        self.titles.say(self._texts[0 if rows else 1])
+        self.list.show_rows(self.rows())
         self._enable()
 
     def _enable(self) -> None:

@@ -13,21 +13,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QTextCharFormat
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QTextCharFormat
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
 from app.chat.bars import UndoBar
-from app.chat.file_reader import FolderReading
+from app.chat.composer_edit import local_files
+from app.chat.file_reader import FileReader, FolderReading, Reading
 from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
 from app.chat.strings import about
 from app.controllers.context_meter import ContextMeter
 from app.controllers.views import Views
 from app.controllers.worker import TroubleController
-from app.controls.buttons import Button
+from app.controls.buttons import Button, IconButton
 from app.controls.record_table import Cell, Column, RecordTable
+from app.controls.sheets import open_files
 from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow, TextView
@@ -45,6 +48,8 @@ from core.events import Attachment, SimilarFound
 
 TITLE = "Library"
 SUBTITLE = "Documents that you keep for any chat"
+ADD_FILES = "Add Files…"
+ADD_FILES_TITLE = "Add Files to the Library"
 ATTACH = "Attach to Chat"
 RENAME = "Rename"
 REMOVE = "Remove"
@@ -56,13 +61,21 @@ ADDED = "Added"
 USED = "Last used"
 LIST = "Kept documents"
 PREVIEW = "Preview"
-NOTHING = "No document is kept yet"
-NOTHING_HINT = "Attach one to a message, open it, and choose “Keep in Library”."
+NOTHING = "No Documents"
+NOTHING_HINT = "Drop files here, or click +. “Keep in Library” keeps a document of a chat."
 NO_MATCH = "No document has these words"
 
 
 def characters_text(count: int) -> str:
     return "1 character" if count == 1 else f"{count:,} characters"
+
+
+def reading_text(name: str, words: str) -> str:
+    return f"Reading {name}: {words}"
+
+
+def not_added(count: int) -> str:
+    return "1 file was not added" if count == 1 else f"{count:,} files were not added"
 
 
 def removed_text(name: str) -> str:
@@ -135,12 +148,14 @@ class LibraryWindow(SideWindow):
     """The controller listens to the widgets, and calls `show_rows` after each change."""
 
     hidden = Signal()
+    files_chosen = Signal(object)  # list[Path]: files and folders, by the dialog or dropped
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, TITLE, SIZE, _MINIMUM, parent)
         self.search = SearchField(theme, SEARCH, CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
-        self.attach = Button(theme, ATTACH, "primary", small=True, icon_name="plus")
+        self.add = IconButton(theme, "plus", ADD_FILES)
+        self.attach = Button(theme, ATTACH, "primary", small=True)
         self.rename = Button(theme, RENAME, small=True, icon_name="edit")
         self.remove = Button(theme, REMOVE, "danger", small=True, icon_name="trash")
         self.list = RecordTable[LibraryRow](theme, LIST, COLUMNS, editable=NAME)
@@ -149,6 +164,8 @@ class LibraryWindow(SideWindow):
         self._lay_out()
         self.search.results_wanted.connect(self.list.view.setFocus)
         self.list.row_selected.connect(self._show_buttons)
+        self.setAcceptDrops(True)
+        self.add.clicked.connect(lambda: open_files(self, ADD_FILES_TITLE, self.files_chosen.emit))
         self.rename.clicked.connect(self.list.rename)
         self.undo_bar.expired.connect(self.undo_bar.clear)
         self._show_buttons()
@@ -157,12 +174,17 @@ class LibraryWindow(SideWindow):
         """Shows rows, or a message if there are none."""
         self.list.show_rows(rows)
         self._show_buttons()
+        self.list.set_empty(*((NO_MATCH, "") if self.search.text().strip() else (NOTHING, NOTHING_HINT)))
         if not rows:
-            searching = bool(self.search.text().strip())
-            said, hint = NO_MATCH, ""
-            if not searching:
-                said, hint = NOTHING, NOTHING_HINT
-            self.preview.show_text(said, hint, "")
+            self.preview.show_text("", "", "")
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if local_files(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.files_chosen.emit(local_files(event.mimeData()))
+        event.acceptProposedAction()
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
@@ -178,11 +200,11 @@ class LibraryWindow(SideWindow):
     def _lay_out(self) -> None:
         set_fixed_height(self.preview, _FOOT_PX)
         commands = (self.attach, self.rename, self.remove)
-        header = self.make_header((self.search,), commands, subtitle=SUBTITLE)
+        header = self.make_header((self.search, self.add), commands, subtitle=SUBTITLE)
         line = Hairline(self._theme)
         column_of(header, (self.list, 1), self.undo_bar, line, self.preview, parent=self)
-        order: tuple[QWidget, ...] = (self.search, self.attach, self.rename, self.remove, self.list.view)
-        order = (*order, self.undo_bar.undo_button, self.preview.text_view)
+        order: tuple[QWidget, ...] = (self.search, self.add, self.attach, self.rename, self.remove)
+        order = (*order, self.list.view, self.undo_bar.undo_button, self.preview.text_view)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
 
@@ -314,6 +336,8 @@ class LibraryController(QObject):
         self._window: LibraryWindow | None = None
         self._hits: dict[str, DocumentHit] | None = None
         self._removed: list[str] = []
+        self._reader = FileReader(self._show_reading, self._take_files, self)
+        self._refused: list[RequestError] = []
         self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
         self._search_timer.timeout.connect(self._search)
         documents.purge_removed()
@@ -332,6 +356,7 @@ class LibraryController(QObject):
         window.search.textChanged.connect(lambda words: self._search_timer.start())
         window.list.row_selected.connect(self._preview)
         window.list.renamed.connect(self._rename)
+        window.files_chosen.connect(self.add_files)
         window.undo_bar.undo_requested.connect(self._undo)
         for attach in (window.attach.clicked, window.list.opened):
             attach.connect(lambda *_: self._act_on_selected(self.attach))
@@ -358,6 +383,11 @@ class LibraryController(QObject):
         document_id = self.documents.keep(attachment, self._meter.family).id
         self._show()
         return document_id
+
+    def add_files(self, paths: Sequence[Path]) -> None:
+        """Reads files, and the files of folders, and keeps their texts."""
+        for path in paths:
+            (self._reader.read_folder if path.is_dir() else self._reader.read)(path)
 
     def attach_all(self, document_ids: Sequence[str]) -> int:
         """Attaches those documents to the message that exist and are not attached to it yet.
@@ -410,6 +440,39 @@ class LibraryController(QObject):
                 self.keep(attachment)
             case OpenLibrary():
                 self.window_requested.emit()
+
+    def _show_reading(self, reading: Reading) -> None:
+        if self._window is not None:
+            self._window.titles.say(reading_text(reading.name, reading.words))
+
+    def _take_files(self, reading: Reading) -> None:
+        """Keeps what was read; after the last file, shows the newest document or the reasons for failures."""
+        added, window = "", self._window
+        result = reading.result
+        if isinstance(result, RequestError):
+            self._refused.append(result)
+        elif result is not None:
+            for attachment in (result,) if isinstance(result, Attachment) else result:
+                added = self.documents.keep(attachment, self._meter.family).id
+            skipped = reading.skipped if isinstance(reading, FolderReading) else ()
+            self._refused += [RequestError(f"{each.name}: {each.reason}") for each in skipped]
+        self._show()
+        if window is not None and added:
+            window.list.select(added)
+        if self._reader.busy:
+            return
+        refused, self._refused = self._refused, []
+        if window is not None:
+            window.titles.say(SUBTITLE)
+        if not refused:
+            return
+        reasons = [f"{error.message} {error.hint}".strip() for error in refused]
+        if window is not None and window.isVisible():
+            window.preview.show_text(not_added(len(refused)), "", "\n".join(reasons))
+        else:
+            self._trouble.show_request_error(
+                RequestError(f"{not_added(len(refused))}.", reasons[0]), "attach"
+            )
 
     def _act_on_selected(self, act: Callable[[str], object]) -> None:
         if self._window is not None and self._window.list.selected:

@@ -114,6 +114,7 @@ class Sidebar(QWidget):
         row = self.list.row(chat_id)
         if not row:
             menu.addAction(strings.NEW_PROJECT, lambda: self.new_project_requested.emit(""))
+            menu.addAction(strings.IMPORT, self.import_requested.emit)
             menu.addSeparator()
         if row:
             menu.addAction(strings.RENAME, lambda: self.list.rename(chat_id))
@@ -126,7 +127,6 @@ class Sidebar(QWidget):
         for kind, (one, every) in strings.EXPORTS.items():
             which, text = (chat_id, one) if row else ("", every)
             menu.addAction(text, partial(self.export_requested.emit, which, kind))
-        menu.addAction(strings.IMPORT, self.import_requested.emit)
         if row:
             menu.addSeparator()
             menu.addAction(strings.DELETE, lambda: self.delete_requested.emit(chat_id))

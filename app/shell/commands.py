@@ -39,7 +39,7 @@ class MenuFacts(Struct, frozen=True):
     `ready`: a question can be sent. `busy`: an answer is being generated; `busy_here`: in the open chat.
     `asked`: the open chat has a question; `project`: it is in a project; `document`: it has a document.
     `deleted`: a chat can be restored. `unended`: the last answer can be continued. `versions`: the last
-    answer has several versions. `checked` are the identifiers of the commands with a check mark.
+    answer has several versions. `checked` are the identifiers of the commands whose state is on.
     """
 
     ready: bool = False
@@ -102,6 +102,8 @@ class Commands(QObject):
             f"tint_{self.views.header.tint.value}": True,
             "gauges": self.views.strip.is_pinned,
             "full_screen": self.window.isFullScreen(),
+            "pin": controller.chats.open.pinned,
+            "archive": controller.chats.open.archived is not None,
         }
         turns = controller.chats.open.turns
         return MenuFacts(
@@ -330,9 +332,10 @@ _asked = attrgetter("asked")
 class Command:
     """One row of the table.
 
-    `act` is None for commands that the host of the window provides (`Actions.provide`); they are hidden until
-    then. `role` moves a command into the application menu on a Mac. Commands of reach `app` have their keys
-    in every window of Draftlight, others in the chat window.
+    `title_on` replaces `title` while `MenuFacts.checked` has the command; `checkable` ones get a check mark
+    instead. `act` is None for commands that the host of the window provides (`Actions.provide`); they are
+    hidden until then. `role` moves a command into the application menu on a Mac. Commands of reach `app` have
+    their keys in every window of Draftlight, others in the chat window.
     """
 
     id: str
@@ -343,6 +346,7 @@ class Command:
     role: Role = "none"
     reach: Reach = "window"
     checkable: bool = False
+    title_on: str = ""
 
 
 @dataclass(frozen=True)
@@ -423,13 +427,23 @@ _EDIT = (
 
 _VIEW = (
     (
-        Command("sidebar", "Show Sidebar", Commands.toggle_sidebar, (SIDEBAR_KEYS,), checkable=True),
+        Command("sidebar", "Show Sidebar", Commands.toggle_sidebar, (SIDEBAR_KEYS,), title_on="Hide Sidebar"),
         Command(
-            "inspector", "Show Settings Panel", Commands.toggle_inspector, ("Ctrl+Alt+I",), checkable=True
+            "inspector",
+            "Show Settings Panel",
+            Commands.toggle_inspector,
+            ("Ctrl+Alt+I",),
+            title_on="Hide Settings Panel",
         ),
     ),
     (
-        Command("document", "Show Document", Commands.toggle_document, ("Ctrl+Alt+D",), checkable=True),
+        Command(
+            "document",
+            "Show Document",
+            Commands.toggle_document,
+            ("Ctrl+Alt+D",),
+            title_on="Hide Document",
+        ),
         Command(
             "next_passage",
             "Next Kept Passage",
@@ -464,7 +478,11 @@ _VIEW = (
     ),
     (
         Command(
-            "full_screen", "Enter Full Screen", Commands.toggle_full_screen, _FULL_SCREEN_KEYS, checkable=True
+            "full_screen",
+            "Enter Full Screen",
+            Commands.toggle_full_screen,
+            _FULL_SCREEN_KEYS,
+            title_on="Exit Full Screen",
         ),
     ),
 )
@@ -516,10 +534,17 @@ _CHAT = (
         ),
     ),
     (
-        Command("rename", "Rename Chat…", Commands.rename, when=_asked),
-        Command("pin", "Pin or Unpin Chat", Commands.pin, when=_asked),
+        Command("rename", "Rename Chat", Commands.rename, when=_asked),
+        Command("pin", "Pin Chat", Commands.pin, when=_asked, title_on="Unpin Chat"),
         Command("move", "Move to Project…", Commands.move, when=_asked),
-        Command("archive", "Archive or Unarchive Chat", Commands.archive, ("Ctrl+Shift+A",), _asked),
+        Command(
+            "archive",
+            "Archive Chat",
+            Commands.archive,
+            ("Ctrl+Shift+A",),
+            _asked,
+            title_on="Unarchive Chat",
+        ),
         Command(
             "delete",
             "Delete Chat",

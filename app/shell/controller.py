@@ -323,7 +323,8 @@ class WindowController(QObject):
     def _on_answer_finished(self, turn_id: str) -> None:
         self.answer_finished.emit(turn_id)
         self._titles.answer_finished()
-        self.saved_chats.show_open()
+        if self._link.connected:  # not if the answer ended with the worker
+            self.saved_chats.show_open()
 
     def _on_chat_shown(self) -> None:
         self.racing.close()

@@ -28,7 +28,7 @@ WRITING = "Writing"
 # What the fields do by themselves and no menu shows.
 WRITING_KEYS = (
     ("Send", "Return"),
-    ("Break the line", "Shift+Return"),
+    ("Insert a line break", "Shift+Return"),
     ("Edit the last message", "Up"),
     ("Other versions", "Left, Right"),
 )
@@ -72,12 +72,14 @@ class Actions:
         self.show_facts(self._commands.facts())
 
     def show_facts(self, facts: MenuFacts) -> None:
-        """Enable and check the actions by `facts`."""
+        """Enable, check and name the actions by `facts`."""
         for command_id, command in self._table.items():
-            action = self._actions[command_id]
+            action, on = self._actions[command_id], command_id in facts.checked
             action.setEnabled(action.isVisible() and command.when(facts))
             if command.checkable:
-                action.setChecked(command_id in facts.checked)
+                action.setChecked(on)
+            if command.title_on:
+                action.setText(command.title_on if on else command.title)
 
     def sheet(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Title and first key of each visible command that has keys, by menu."""

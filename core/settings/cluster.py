@@ -45,7 +45,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     model: Annotated[
         str,
         text(4096, lines=1, empty="found by the same name"),
-        about("Model there", "The model's folder on that machine. Empty searches for the same name."),
+        about("Model there", "The model’s folder on that machine. Empty searches for the same name."),
     ] = ""
     rdma: Annotated[
         tuple[str, ...],
@@ -63,7 +63,7 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
     secret_file: Annotated[
         str,
         text(4096, lines=1, names="file", empty="Draftlight’s own"),
-        about("Secret", "A file with the secret of all machines. Empty uses Draftlight's own."),
+        about("Secret", "A file with the secret of all machines. Empty uses Draftlight’s own."),
     ] = ""
     here: Annotated[
         str,
@@ -77,7 +77,7 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
     rdma: Annotated[
         tuple[str, ...],
         text(16, lines=1, empty="for jaccl: , rdma_en2"),
-        about("Thunderbolt devices", "For jaccl: this machine's device for each machine; empty for itself."),
+        about("Thunderbolt devices", "For jaccl: this machine’s device for each machine; empty for itself."),
     ] = ()
     backend: Annotated[
         Backend,

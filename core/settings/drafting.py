@@ -70,7 +70,7 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0.02
     learned: Annotated[
         bool,
-        about("Learned table", "Uses a table of this model family's typical answers, if one is installed."),
+        about("Learned table", "Uses a table of this model family’s typical answers, if one is installed."),
     ] = True
     texts: Annotated[
         bool, about("Learned texts", "Uses tables built from texts with: draftlight tables build --for auto.")
@@ -158,12 +158,12 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
         CachebackMode,
         choice(
             {
-                "dual": ("Both", "This chat's table first, then the one learned beforehand."),
-                "dynamic": ("This chat", "Only this chat's table."),
+                "dual": ("Both", "This chat’s table first, then the one learned beforehand."),
+                "dynamic": ("This chat", "Only this chat’s table."),
                 "frozen": ("Learned beforehand", "Only the table learned beforehand."),
             }
         ),
-        about("Tables", "Which tables are used: this chat's, one learned beforehand, or both."),
+        about("Tables", "Which tables are used: this chat’s, one learned beforehand, or both."),
     ] = "dual"
     frozen_file: Annotated[
         str,
@@ -212,7 +212,7 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
         int,
         number(0, 255, unit="tokens"),
         about(
-            "Kept for depth", "Tokens of the paper's tree reserved for its second and deeper levels (CRT)."
+            "Kept for depth", "Tokens of the paper’s tree reserved for its second and deeper levels (CRT)."
         ),
     ] = 16
 
@@ -266,7 +266,7 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
         number(0.0, 1.0, step=0.01),
         about(
             "Min repetition",
-            "Drafting starts with a pause if a smaller share of the prompt's trigrams repeats.",
+            "Drafting starts with a pause if a smaller share of the prompt’s trigrams repeats.",
         ),
     ] = 0.02
     rest_tokens: Annotated[
@@ -283,7 +283,7 @@ class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
         ExactnessMode,
         choice(
             {
-                "fast": ("Fast", "Accepts the model's choice at any width."),
+                "fast": ("Fast", "Accepts the model’s choice at any width."),
                 "guarded": ("Guarded", "Repeats close calls with a plain step."),
                 "exact": ("Exact", "Drafts only widths that matched in 15,000 compared rows."),
             }

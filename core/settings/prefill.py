@@ -95,7 +95,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         number(0, 1_048_576, unit="tokens"),
         about(
             "Context limit",
-            "How long a chat with its answer may become. Less saves memory. 0: the model's own.",
+            "How long a chat with its answer may become. Less saves memory. 0: the model’s own.",
         ),
     ] = 0
     memory_mib: Annotated[

@@ -22,7 +22,7 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
     scheme: Annotated[
         Literal["system", "light", "dark"],
         choice({"system": "Same as system", "light": "Light", "dark": "Dark"}),
-        about("Colour scheme", "Light, dark, or the system's setting."),
+        about("Color scheme", "Light, dark, or the system’s setting."),
     ] = "system"
     zoom_pct: Annotated[
         int,
@@ -81,7 +81,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
 
     learn: Annotated[
         bool,
-        switch(on="Each chat can still opt out.", off="From no chat, whatever its settings."),
+        switch(on="Each chat can still opt out.", off="Off in all chats, whatever their settings."),
         about(
             "Learn from chats",
             "Tables may remember short runs of words from chats to draft later. Off: no chat leaves a trace"
@@ -90,7 +90,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
     save: Annotated[
         bool,
-        switch(on="Each chat can still opt out.", off="Of no chat, whatever its settings."),
+        switch(on="Each chat can still opt out.", off="Off in all chats, whatever their settings."),
         about(
             "Keep chat caches",
             "What the model has read of a chat may be saved on disk, so that the chat answers at once when it"
@@ -99,7 +99,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
     read_on: Annotated[
         bool,
-        switch(on="In chats with that setting.", off="In no chat, whatever its settings."),
+        switch(on="In chats with that setting.", off="Off in all chats, whatever their settings."),
         about(
             "Read the rest while idle",
             "Text skipped by sparse prefill may be read while idle, in chats with that setting. It uses"
@@ -113,7 +113,7 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
 
     unload_minutes: Annotated[
         int,
-        number(0, 1440, unit="min"),
+        number(0, 1440, unit="min", zero="Never: the model stays in memory."),
         about(
             "Unload when idle",
             "After this time without questions and requests the model leaves memory. The next one loads it"
@@ -143,7 +143,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         switch(off="Off: the server does not listen."),
         about(
             "Serve",
-            "Editors and scripts can use the loaded model through OpenAI's API while Draftlight is open."
+            "Editors and scripts can use the loaded model through OpenAI’s API while Draftlight is open."
             " Their requests and the chats share one queue.",
         ),
     ] = False
@@ -209,7 +209,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         about(
             "Learn from requests",
-            "Tables remember short runs of words from clients' requests, as they do from chats.",
+            "Tables remember short runs of words from clients’ requests, as they do from chats.",
         ),
     ] = False
     keep_requests: Annotated[
@@ -221,7 +221,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         about(
             "Keep requests",
             "Requests and their answers are kept in a file on this disk for 30 days, at most the newest"
-            " 1,000 requests and 500 MB. They can be read and deleted in the server's window. Off keeps no"
+            " 1,000 requests and 500 MB. They can be read and deleted in the server’s window. Off keeps no"
             " new ones; existing ones remain until they expire or are deleted.",
         ),
     ] = False
@@ -230,7 +230,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         about(
             "Strict",
             "Refuses requests with unsupported fields, tools, images or model names. Otherwise these are"
-            " ignored and listed in the answer's draftlight.changes.",
+            " ignored and listed in the answer’s draftlight.changes.",
         ),
     ] = False
     metrics: Annotated[

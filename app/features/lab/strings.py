@@ -40,7 +40,7 @@ OPENED = "Opened file"
 OPEN_TITLE = "Open Results"
 EXPORT_TITLE = "Export Results"
 NEEDS_DRAFT_MODEL = "a cut-down copy of the model drafts"
-NO_HEAD = "This model's files have no MTP head."
+NO_HEAD = "This model’s files have no MTP head."
 NOTHING_CHOSEN = "Choose at least one drafter and one kind of prompt."
 
 SPEED = "Speed against plain decoding"

@@ -42,7 +42,7 @@ def test_the_text_lists_all_and_then_quotes() -> None:
         Licence("zeta", "2", "", ()),
     ]
     lines = licence_text(licences).splitlines()
-    assert lines[2:4] == ["alpha 1: MIT", "zeta 2: licence not stated"]
+    assert lines[2:4] == ["alpha 1: MIT", "zeta 2: license not stated"]
     assert lines[-1] == "Alpha's text."
     assert "ours" not in lines
 

@@ -45,7 +45,7 @@ def test_a_wish_is_told_and_what_came_of_it_is_shown(qtbot: QtBot, settings: Set
     with qtbot.waitSignal(settings.changed) as told:
         qtbot.mouseClick(learn, Qt.MouseButton.LeftButton)
     assert told.args == ["allowed.learn", False]
-    assert settings.field("allowed.learn").note == "From no chat, whatever its settings."
+    assert settings.field("allowed.learn").note == "Off in all chats, whatever their settings."
     dark = assign(WindowSettings(), "look.scheme", "dark")
     settings.show_settings(dark)
     scheme = settings.field("look.scheme").control.editor
@@ -53,6 +53,13 @@ def test_a_wish_is_told_and_what_came_of_it_is_shown(qtbot: QtBot, settings: Set
     assert scheme.value == "dark"
     # What is shown is what is in force, so the wish above is not.
     assert learn.isChecked()
+
+
+def test_a_zero_says_what_it_means(settings: SettingsWindow) -> None:
+    settings.show_settings(WindowSettings())
+    assert settings.field("memory.unload_minutes").note == "Never: the model stays in memory."
+    settings.show_settings(assign(WindowSettings(), "memory.unload_minutes", 10))
+    assert settings.field("memory.unload_minutes").note == ""
 
 
 def test_reset_only_if_there_is_something_to_reset(qtbot: QtBot, settings: SettingsWindow) -> None:

@@ -83,7 +83,7 @@ async def teach(window: MainWindow) -> None:
     assert last(window).status == "finished"
 
 
-def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path) -> None:
+def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def aborts(window: MainWindow, number: signal.Signals) -> None:
         with_settings(window, sampling__max_tokens=2_000)
         ask(window, "go on")
@@ -109,6 +109,7 @@ def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path) -> None:
             window.controller.chat.start()
 
     play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    assert "broke the protocol" not in caplog.text
 
 
 def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:

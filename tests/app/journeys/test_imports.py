@@ -139,6 +139,9 @@ def test_an_archive_is_dropped_on_the_window(qapp: QApplication, tmp_path: Path)
         drop(archive, note)
         await until(lambda: titles(window) == ["Lighthouse 1"])
         await until(lambda: not window.controller.chat.importing.is_busy)
+        answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+        assert answer
+        assert answer.footer.strip.isHidden()  # nobody knows how its tokens were written
         window.controller.chat.start()
         assert [each.name for each in window.views.composer.attachments] == ["note.txt"]
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from app.features.library import LibraryWindow
@@ -122,6 +123,32 @@ def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
     play(qapp, second, folder=tmp_path)
 
 
+async def test_files_are_added_with_the_button_and_dropped(window: MainWindow, tmp_path: Path) -> None:
+    await ready(window)
+    window.windows.show("library")
+    library = library_of(window)
+    assert library.list.view.accessibleDescription().startswith("No Documents. ")
+    (tmp_path / "Tides.md").write_text(TIDES, "utf-8")
+    await click(library.add)
+    await choose_in_sheet(library, tmp_path / "Tides.md")
+    await until(lambda: names(window) == ["Tides.md"])
+    assert not library.list.view.accessibleDescription()
+
+    # A folder, a picture and a missing file together: what can be read is kept, the others are named.
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "Fog.md").write_text(FOG, "utf-8")
+    (tmp_path / "more" / "boat.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    data, buttons, keys = QMimeData(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / name)) for name in ("more", "gone.txt")])
+    copy = Qt.DropAction.CopyAction
+    QApplication.sendEvent(library, QDragEnterEvent(QPoint(400, 200), copy, data, buttons, keys))
+    QApplication.sendEvent(library, QDropEvent(QPointF(400, 200), copy, data, buttons, keys))
+    await until(lambda: library.preview.title.text() == "2 files were not added")
+    assert [name.rpartition("/")[2] for name in names(window)] == ["Fog.md", "Tides.md"]
+    assert "boat.png" in library.preview.text_view.toPlainText()
+    assert "gone.txt" in library.preview.text_view.toPlainText()
+
+
 def test_renaming_removing_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
@@ -155,7 +182,8 @@ def test_renaming_removing_and_taking_it_back(qapp: QApplication, tmp_path: Path
         assert names(window) == ["Fog.md", "Tides.md"]
         library.search.setText("nowhere")
         await until(lambda: names(window) == [])
-        assert library.preview.title.text() == "No document has these words"
+        assert library.list.view.empty == ("No document has these words", "")
+        assert not library.preview.title.text()
         assert not library.attach.isEnabled()
 
     play(qapp, scene, folder=tmp_path)

@@ -81,6 +81,6 @@ async def test_f1_opens_help_and_the_window_fills_the_screen(window: MainWindow)
     assert preview.isVisible()
     window.menu_actions["full_screen"].trigger()
     assert window.isFullScreen()
-    assert window.menu_actions["full_screen"].isChecked()
+    assert window.menu_actions["full_screen"].text() == "Exit Full Screen"
     window.menu_actions["full_screen"].trigger()
     assert not window.isFullScreen()

@@ -216,7 +216,6 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
         strings.ARCHIVE,
         strings.MOVE_TO_PROJECT,
         *(one for one, _ in strings.EXPORTS.values()),
-        strings.IMPORT,
         strings.DELETE,
     ]
     heard: list[object] = []
@@ -228,7 +227,7 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
             action.trigger()
     assert heard == [("c0", False), ("c0", "json"), "c0"]
     general = [each.text() for each in sidebar.menu_for("").actions() if not each.isSeparator()]
-    assert general == [strings.NEW_PROJECT, *(every for _, every in strings.EXPORTS.values()), strings.IMPORT]
+    assert general == [strings.NEW_PROJECT, strings.IMPORT, *(every for _, every in strings.EXPORTS.values())]
 
 
 def test_the_undo_bar_goes_by_itself(sidebar: Sidebar, qtbot: QtBot) -> None:

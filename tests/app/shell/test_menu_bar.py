@@ -36,14 +36,16 @@ async def test_every_command_is_in_a_menu_and_provided_ones_appear(window: MainW
         window.menu_actions.provide("about", lambda: None)
 
 
-async def test_facts_enable_and_check(window: MainWindow) -> None:
+async def test_facts_enable_check_and_name(window: MainWindow) -> None:
     actions = window.menu_actions
     actions.show_facts(MenuFacts())
     assert not actions["stop"].isEnabled()
-    assert not actions["sidebar"].isChecked()
-    actions.show_facts(MenuFacts(busy=True, checked=frozenset({"sidebar"})))
+    assert not actions["gauges"].isChecked()
+    assert actions["sidebar"].text() == "Show Sidebar"
+    actions.show_facts(MenuFacts(busy=True, checked=frozenset({"gauges", "sidebar"})))
     assert actions["stop"].isEnabled()
-    assert actions["sidebar"].isChecked()
+    assert actions["gauges"].isChecked()
+    assert actions["sidebar"].text() == "Hide Sidebar"
     assert not actions["update"].isEnabled()  # nothing is provided for it
 
 
