@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,11 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the rooms; inside them nothing moves."""
     tests = Path(__file__).parent
 
-    def place(item: pytest.Item) -> int:
-        rooms = [number for number, room in enumerate(_FIRST) if item.path.is_relative_to(tests / room)]
+    @cache
+    def place(path: Path) -> int:
+        rooms = [number for number, room in enumerate(_FIRST) if path.is_relative_to(tests / room)]
         return rooms[0] if rooms else len(_FIRST)
 
-    items.sort(key=place)
+    items.sort(key=lambda item: place(item.path))
 
 
 def pytest_runtest_teardown() -> None:

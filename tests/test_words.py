@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,7 @@ def not_in_title_case(text: str) -> list[str]:
     ]
 
 
+@cache
 def commands() -> dict[str, str]:
     """The texts that are shown as menu items, menus or buttons, by file and line."""
     found: dict[str, str] = {}
@@ -262,9 +264,11 @@ def commands() -> dict[str, str]:
     return found
 
 
-COMMANDS = commands()
-TEXTS = [*texts_of_files(), *texts_of_settings()]
-TEXTS += [text for text in COMMANDS.items() if text not in set(TEXTS)]
+# Not on import: each process of the tests imports this file.
+@cache
+def texts() -> tuple[tuple[str, str], ...]:
+    """Every text by its file and line."""
+    return tuple(dict.fromkeys([*texts_of_files(), *texts_of_settings(), *commands().items()]))
 
 
 def outdated(text: str) -> list[str]:
@@ -274,12 +278,12 @@ def outdated(text: str) -> list[str]:
 
 
 def test_there_are_texts_to_look_at() -> None:
-    assert len(TEXTS) > 900
-    assert any(text == "Sparse prefill" for _, text in TEXTS)
+    assert len(texts()) > 900
+    assert any(text == "Sparse prefill" for _, text in texts())
 
 
 def test_nothing_is_called_as_it_was_once() -> None:
-    assert {where: (text, outdated(text)) for where, text in TEXTS if outdated(text)} == {}
+    assert {where: (text, outdated(text)) for where, text in texts() if outdated(text)} == {}
 
 
 def test_no_setting_and_no_group_has_an_outdated_title() -> None:
@@ -290,15 +294,15 @@ def test_no_setting_and_no_group_has_an_outdated_title() -> None:
 def test_all_is_in_sentence_case() -> None:
     found = {
         where: (text, wrong)
-        for where, text in TEXTS
-        if where not in COMMANDS and (wrong := not_in_sentence_case(text))
+        for where, text in texts()
+        if where not in commands() and (wrong := not_in_sentence_case(text))
     }
     assert found == {}
 
 
 def test_menu_items_and_buttons_have_title_case() -> None:
-    assert len(COMMANDS) > 100
-    assert {w: (text, wrong) for w, text in COMMANDS.items() if (wrong := not_in_title_case(text))} == {}
+    assert len(commands()) > 100
+    assert {w: (text, wrong) for w, text in commands().items() if (wrong := not_in_title_case(text))} == {}
 
 
 @pytest.mark.parametrize(

@@ -245,8 +245,10 @@ class AnswerBody(TextCanvas):
         if place is None:
             return 0
         piece = self.boxes[place.piece].piece
-        last = source_at(piece.segments, word_at(piece.text, place.char)[1] - 1)
-        return 0 if last is None else last + 1
+        last = word_at(piece.text, place.char)[1] - 1
+        # Some characters of formulas are not in the source.
+        offsets = (source_at(piece.segments, char) for char in range(last, -1, -1))
+        return next((offset + 1 for offset in offsets if offset is not None), 0)
 
     def is_of_model(self, token: int) -> bool:
         """Whether the model wrote the token with that index; False for −1 and for a person's text."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from html import escape
 
 from msgspec import Struct
@@ -184,21 +183,25 @@ class SourcesRow(QWidget):
         self._theme = theme
         self._open = open_source
         self._title = TextLabel(theme, strings.SOURCES, 11, 16, "text2", parent=self)
+        self._sources: tuple[Source, ...] = ()
         self.buttons: list[Button] = []
         self.hide()
 
     def show_sources(self, sources: tuple[Source, ...]) -> None:
         """Show the sources, numbered from 1 on, in place of earlier ones."""
-        for button in self.buttons:
+        self._sources = sources
+        for button in self.buttons[len(sources) :]:
             button.hide()
             button.deleteLater()
-        self.buttons.clear()
-        for number, source in enumerate(sources, start=1):
-            button = Button(self._theme, f"{number}", "link", True, self)
-            _describe(button, number, source)
-            button.clicked.connect(partial(self._open, source))
+        del self.buttons[len(sources) :]
+        # Buttons are kept, because one of them may have the focus.
+        for at in range(len(self.buttons), len(sources)):
+            button = Button(self._theme, f"{at + 1}", "link", True, self)
+            button.clicked.connect(lambda _, at=at: self._open(self._sources[at]))
             self.buttons.append(button)
             button.show()
+        for number, (button, source) in enumerate(zip(self.buttons, sources), start=1):
+            _describe(button, number, source)
         self.setVisible(bool(sources))
 
     def height_for(self, width: int) -> int:

@@ -76,6 +76,7 @@ _LOST = {
     "files": ("file", "files"),
     "tools": ("tool call or result", "tool calls and results"),
     "instructions": ("custom instruction", "custom instructions"),
+    "projects": ("project", "projects"),
     "versions": ("version", "versions"),
     "branches": ("branch", "branches"),
     "characters": ("damaged character", "damaged characters"),

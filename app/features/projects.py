@@ -273,7 +273,7 @@ class ProjectSheet(QDialog):
 
     def _lay_out(self, title: str) -> None:
         theme, page = self._theme, QWidget()
-        self._list = column_of(STRETCH, gap=2, parent=page)
+        self._list = column_of(STRETCH, gap=2, margins=(0, 0, 12, 0), parent=page)  # for the scroll bar
         documents = self._documents = ScrollPage(theme, page)
         set_fixed_height(documents, _DOCUMENTS_PX)
         column = column_of(

@@ -8,16 +8,17 @@ No painting, no events.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
+from PySide6.QtCore import QTextBoundaryFinder
 
 from app.richtext.markdown.piece import Piece
 from app.richtext.piece_box import PieceBox
 
 _MARKERS = {"•": "-", "☐": "- [ ]", "☑": "- [x]"}
-_WORD = re.compile(r"\w+")
 
 
 class TextPlace(NamedTuple):
@@ -62,11 +63,29 @@ def everything(pieces: Sequence[Piece]) -> TextSelection:
 
 
 def word_at(text: str, char: int) -> tuple[int, int]:
-    """The word around `char`, or the one character if there is none."""
-    for match in _WORD.finditer(text):
-        if match.start() <= char < match.end():
-            return match.span()
-    return (char, min(char + 1, len(text)))
+    """The word around `char` with its combining marks, or what is seen as one character if there is none."""
+    start = end = char
+    while start and _is_in_word(text[start - 1]):
+        start -= 1
+    while end < len(text) and _is_in_word(text[end]):
+        end += 1
+    if end > char and any(each.isalnum() or each == "_" for each in text[start:end]):
+        return start, end
+    if char >= len(text):
+        return char, char
+    finder = QTextBoundaryFinder(QTextBoundaryFinder.BoundaryType.Grapheme, text)
+    finder.setPosition(utf16_length(text[:char]))
+    low = finder.position() if finder.isAtBoundary() else finder.toPreviousBoundary()
+    high = finder.toNextBoundary()
+    units = text.encode("utf-16-le", "surrogatepass")
+    first, last = (len(units[: 2 * at].decode("utf-16-le", "surrogatepass")) for at in (low, high))
+    return first, last
+
+
+def _is_in_word(character: str) -> bool:
+    """Whether it is a letter, a figure, "_", or a mark that belongs to one, as in हिन्दी."""
+    is_mark = unicodedata.category(character)[0] == "M" or character in "\u200c\u200d"
+    return character.isalnum() or character == "_" or is_mark
 
 
 def selected_text(

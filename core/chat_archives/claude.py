@@ -57,6 +57,15 @@ def read(raw: dict[str, Any]) -> ArchivedChat:
     return chat
 
 
+def project_name(raw: Any) -> str:
+    """The name of a project with instructions or documents; empty for other values."""
+    project = dict_of(raw)
+    if project.get("is_starter_project") is True or "prompt_template" not in project:
+        return ""
+    has_content = text_of(project["prompt_template"]) or list_of(project.get("docs"))
+    return text_of(project.get("name")) or "Project" if has_content else ""
+
+
 def _content(message: dict[str, Any], node: Node, lost: Counter[str], documents: _Documents) -> None:
     texts: list[str] = []
     thoughts: list[str] = []

@@ -23,6 +23,7 @@ from typing import IO, Any
 from msgspec import Struct, field
 
 from core.chat_archives import strings
+from core.chat_archives.claude import project_name
 from core.chat_archives.formats import is_message, read_chats
 from core.chat_archives.tree import ArchivedPath, Tree
 from core.chat_archives.values import ArchivedChat
@@ -359,6 +360,7 @@ class ChatReader:
         before = self._chats
         unreadable = unknown = message_bytes = 0
         messages: list[Any] = []  # of a file that is one chat
+        projects: list[Losses] = []
         try:
             for element in elements:
                 if elements.own is not None:
@@ -374,6 +376,9 @@ class ChatReader:
                         message_bytes += len(element)
                         messages.append(raw)
                         continue
+                    if project := project_name(raw):
+                        projects.append(Losses(project, {"projects": 1}))
+                        continue
                     chats = read_chats(raw)
                     unknown += not chats
                     del raw, element
@@ -388,6 +393,7 @@ class ChatReader:
             lost = unreadable + elements.too_large + elements.damaged
             if lost:
                 self._damaged = True
+        yield from projects
         # Archives have files that are not about chats; what is unreadable in them is not lost.
         if self._chats > before and lost + unknown:
             yield Losses(name, {"chats": lost + unknown})

@@ -23,6 +23,7 @@ Lost = Literal[
     "files",
     "tools",
     "instructions",
+    "projects",
     "versions",
     "branches",
     "characters",

@@ -188,6 +188,7 @@ async def running(
     try:
         yield server, worker
     finally:
+        worker.retire()
         await server.stop()
         await worker.stop()
 

@@ -36,8 +36,8 @@ _LEFT_OUT = frozenset(
         *("themedata", "txe", "upr", "xe"),
     )
 )
-# Marked destinations that are read.
-_KEPT = frozenset(("footnote", "shpinst", "shptxt", "ud"))
+# Marked destinations that are read; old programs mark the styles of characters and rows of tables too.
+_KEPT = frozenset(("cs", "footnote", "shpinst", "shptxt", "ts", "ud"))
 _CHARACTERS = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’",
     "ldblquote": "“", "rdblquote": "”", "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005",

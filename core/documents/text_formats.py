@@ -17,7 +17,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from core.documents.limits import Gathered
@@ -195,18 +195,20 @@ _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 
 
 def notebook_text(source: str, gathered: Gathered) -> str | None:
-    """The cells in order; None if `source` is not a notebook of version 4. Raises `TooLongError`."""
+    """The cells in order; None if `source` is not a notebook of version 3 or 4. Raises `TooLongError`."""
     try:
         book = json.loads(source)
     except (ValueError, RecursionError):
         return None
-    cells = book.get("cells") if isinstance(book, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+    cells = _cells(book)
+    if cells is None:
         return None
     language = _language(book.get("metadata"))
     for cell in cells:
-        text = _text(cell.get("source")).strip("\n")
         is_code = cell.get("cell_type") == "code"
+        text = _text(cell.get("source", cell.get("input"))).strip("\n")
+        level = cell.get("level") if cell.get("cell_type") == "heading" else None
+        text = f"{'#' * min(level, 6)} {text}" if isinstance(level, int) else text
         if text.strip():
             gathered.add(f"{_fenced(text, language) if is_code else text}\n\n")
         outputs = cell.get("outputs") if is_code else None
@@ -214,6 +216,20 @@ def notebook_text(source: str, gathered: Gathered) -> str | None:
             if shown := _output(output).strip("\n"):
                 gathered.add(f"{_fenced(shown, '')}\n\n")
     return gathered.text().strip("\n")
+
+
+def _cells(book: Any) -> list[dict[str, Any]] | None:
+    """The cells of a notebook; version 3 has them in worksheets."""
+    if not isinstance(book, dict):
+        return None
+    sheets = [book] if "cells" in book else book.get("worksheets")
+    if not isinstance(sheets, list) or not sheets:
+        return None
+    lists = [sheet.get("cells") if isinstance(sheet, dict) else None for sheet in sheets]
+    if not all(isinstance(each, list) for each in lists):
+        return None
+    cells = list(chain.from_iterable(lists))
+    return cells if all(isinstance(cell, dict) for cell in cells) else None
 
 
 def _language(metadata: Any) -> str:
@@ -229,7 +245,7 @@ def _output(output: Any) -> str:
     data = output.get("data")
     if isinstance(data, dict):
         return _ESCAPES.sub("", _text(data.get("text/plain")))
-    if output.get("output_type") == "error":
+    if output.get("output_type") in ("error", "pyerr"):
         return f"{_text(output.get('ename'))}: {_text(output.get('evalue'))}"
     return _ESCAPES.sub("", _text(output.get("text")))
 

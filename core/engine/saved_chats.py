@@ -90,6 +90,7 @@ class SavedChats:
         self._due: dict[str, _Due] = {}
         self._on_disk: dict[str, _OnDisk] = {}
         self._problems: dict[str, str] = {}
+        self._not_erased = ""
         self._loading: _Task | None = None
         self._saving: _Task | None = None
 
@@ -143,15 +144,16 @@ class SavedChats:
         for chat in gone:
             for held in (self._due, self._on_disk, self._problems):
                 held.pop(chat, None)
-        if everything:
-            self._files.erase_all()
-        else:
-            self._files.erase(chats)
+        left = self._files.erase_all() if everything else self._files.erase(chats)
+        self._not_erased = (
+            f"Not erased: {left:,} {'file' if left == 1 else 'files'} in {self._files.folder}" if left else ""
+        )
         self.report()
 
     def report(self) -> None:
         count, size_bytes = self._files.usage()
-        problem = next(reversed(self._problems.values()), "")
+        not_saved = next(reversed(self._problems.values()), "")
+        problem = self._not_erased or (f"Not saved: {not_saved}" if not_saved else "")
         self._say(SavedChatsListed(count, size_bytes, self._files.written_bytes(), problem))
 
     # ---- while idle

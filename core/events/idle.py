@@ -218,7 +218,7 @@ class ListSavedChats(Wire, frozen=True):
 class SavedChatsListed(Wire, frozen=True):
     """Number and size of the saved files, and the bytes written today by all processes.
 
-    `problem`: why a chat was not saved, without a full stop; empty if all were.
+    `problem`: what was not saved, and why, or not erased, without a full stop; empty if nothing failed.
     """
 
     files: int

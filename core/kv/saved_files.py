@@ -94,9 +94,9 @@ class SavedFiles(CacheFolder):
                 self.remove(path)
         self.fit(limit_bytes)
 
-    def erase(self, chats: Sequence[str]) -> None:
-        """Removes the files of these chats, with all models."""
-        self.erase_named(*(f"{_name(chat)}-" for chat in chats))
+    def erase(self, chats: Sequence[str]) -> int:
+        """Removes the files of these chats, with all models. Returns how many remain."""
+        return self.erase_named(*(f"{_name(chat)}-" for chat in chats))
 
     def usage(self) -> tuple[int, int]:
         """Number of files, and the size of all in bytes."""
@@ -142,4 +142,4 @@ def _today() -> str:
 
 
 def _mb(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:,.0f}"
+    return f"{size_bytes / 2**20:,.0f}"  # as in Settings

@@ -75,9 +75,13 @@ class OwnWorker:
         """Start the worker. `ended` is set when no worker can be started any more."""
         self._life = asyncio.ensure_future(self._live())
 
+    def retire(self) -> None:
+        """Start no other worker if this one exits: a signal may end the whole process group."""
+        self._stopping = True
+
     async def stop(self) -> None:
         """Stop the worker. Safe to call twice."""
-        self._stopping = True
+        self.retire()
         if self._client is not None:
             await self._client.stop()
         if self._life is not None:

@@ -103,13 +103,18 @@ def declared(root: type[Struct] = Settings) -> tuple[Setting, ...]:
 
 
 def find(key: str, root: type[Struct] = Settings) -> Setting:
-    """The setting with `key`. Raises `SettingError` with the nearest known keys."""
+    """The setting with `key`. Raises `SettingError` with the nearest known keys, or the groups."""
     known = _by_key(root)
     wanted = _normalised(key)
     if wanted in known:
         return known[wanted]
-    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5) or list(known)
-    raise SettingError(f"There is no setting “{key}”.", f"Did you mean {', '.join(near)}?")
+    if near := difflib.get_close_matches(wanted, known, n=3, cutoff=0.5):
+        raise SettingError(f"There is no setting “{key}”.", f"Did you mean {', '.join(near)}?")
+    groups = dict.fromkeys(each.partition(".")[0] for each in known)
+    raise SettingError(
+        f"There is no setting “{key}”.",
+        f"Settings are named group.field; the groups are {', '.join(groups)}.",
+    )
 
 
 def _normalised(key: str) -> str:

@@ -26,12 +26,14 @@ def number(
     factor: int = 0,
     above: bool = False,
     random: bool = False,
+    zero: str = "",
 ) -> Meta:
     """An integer or a number from `low` to `high`, both included, or above `low` with `above`.
 
-    `factor`: values are `low` times its powers. `random`: all values are equivalent.
+    `factor`: values are `low` times its powers. `random`: all values are equivalent. `zero`: what 0 means.
     """
-    extra = _extra(unit=unit, step=step, factor=factor, random=random)
+    notes = {"0": zero} if zero else {}
+    extra = _extra(unit=unit, step=step, factor=factor, random=random, notes=notes)
     return Meta(gt=low, le=high, extra=extra) if above else Meta(ge=low, le=high, extra=extra)
 
 

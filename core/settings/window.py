@@ -113,7 +113,7 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
 
     unload_minutes: Annotated[
         int,
-        number(0, 1440, unit="min"),
+        number(0, 1440, unit="min", zero="Never: the model stays in memory."),
         about(
             "Unload when idle",
             "After this time without questions and requests the model leaves memory. The next one loads it"

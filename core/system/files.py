@@ -193,20 +193,22 @@ class CacheFolder:
             self.remove(path)
             used -= size
 
-    def remove(self, path: Path) -> None:
-        """Removes a file if it exists."""
-        with contextlib.suppress(OSError):
-            path.unlink()
+    def remove(self, path: Path) -> bool:
+        """Removes a file if it exists. Returns whether it is gone."""
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
 
-    def erase_named(self, *beginnings: str) -> None:
-        """Removes the files whose names start with one of `beginnings`."""
-        for path in self._paths():
-            if path.name.lstrip(".").startswith(beginnings):
-                self.remove(path)
+    def erase_named(self, *beginnings: str) -> int:
+        """Removes the files whose names start with one of `beginnings`. Returns how many remain."""
+        found = [path for path in self._paths() if path.name.lstrip(".").startswith(beginnings)]
+        return sum(not self.remove(path) for path in found)
 
-    def erase_all(self) -> None:
-        """Removes all files."""
-        self.erase_named("")
+    def erase_all(self) -> int:
+        """Removes all files. Returns how many remain."""
+        return self.erase_named("")
 
     def _paths(self) -> list[Path]:
         temporary = self.folder.glob(f".*{self._suffix}-*{TEMPORARY}")

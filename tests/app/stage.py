@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, Qt, QTimer
@@ -171,6 +172,7 @@ class Watchdog:
                     self._stack = "\n".join(ours[:4] or own.splitlines()[:4])
 
 
+@cache
 def _slowness() -> float:
     """CPU time of a loop relative to the machine that the limit was set on; at least 1."""
 

@@ -79,16 +79,18 @@ def defaults_note(own: int) -> str:
     return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
 
 
-def saved_note(saved: SavedChatsListed | None) -> str:
+def saved_note(saved: SavedChatsListed | None, is_on: bool) -> str:
     start = (
         f"What the model has read of a chat is saved on {MACHINE}, so that it answers at once when it is"
         " opened again. It is erased with the chat. Clearing it keeps the chats and costs only time."
     )
+    if not is_on:
+        start = "“Keep chat caches” is off: nothing more is saved. What is saved remains until you clear it."
     if saved is None:
         return start
     count = "1 chat" if saved.files == 1 else f"{saved.files:,} chats"
     size = f"{count}, {_size(saved.size_bytes)}" if saved.files else "Nothing is saved"
-    end = f" Not saved: {saved.problem}." if saved.problem else ""
+    end = f" {saved.problem}." if saved.problem else ""
     return f"{start} {size}; {_size(saved.written_today_bytes)} written today.{end}"
 
 
@@ -120,10 +122,10 @@ class SettingsWindow(SideWindow):
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
         self.changed = self._form.changed
         self.snippets = SnippetsEditor(theme, _CONTENT_PX)
+        self._saved: SavedChatsListed | None = None
         self._build()
         self.show_settings(WindowSettings())
         self.show_defaults(0)
-        self.show_saved(None)
 
     def field(self, key: str) -> SettingField:
         """Returns the field of the setting `key`. Raises `KeyError`."""
@@ -131,6 +133,8 @@ class SettingsWindow(SideWindow):
 
     def show_settings(self, settings: WindowSettings) -> None:
         self._form.show_settings(settings)
+        self._saves = settings.allowed.save
+        self.show_saved(self._saved)
         own = replace(settings, server=WindowSettings().server)
         self.reset_button.setEnabled(own != WindowSettings())
 
@@ -149,7 +153,8 @@ class SettingsWindow(SideWindow):
 
     def show_saved(self, saved: SavedChatsListed | None) -> None:
         """Show the size of the saved chats; None: unknown."""
-        self._saved_note.setText(saved_note(saved))
+        self._saved = saved
+        self._saved_note.setText(saved_note(saved, self._saves))
         self.clear_button.setEnabled(saved is not None and saved.files > 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:

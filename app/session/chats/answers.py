@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
-from core.events import TYPED, Effective, Finished, PositionStat, Stats, Token
+from core.events import TYPED, Citation, Effective, Finished, PositionStat, Stats, Token
 from core.settings import Settings
 
 # The text of a token that ends inside a character.
@@ -197,7 +197,7 @@ class Edit(Struct, frozen=True):
 
 # A shorter text between two changes is part of one edit, so that single words of a rewritten sentence do not
 # keep their tints.
-_LEAST_KEPT_CHARACTERS = 16
+_LEAST_KEPT_CHARACTERS = 12
 # Longer stretches of changed lines are not compared word by word, which takes seconds.
 _MOST_COMPARED_CHARACTERS = 60_000
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
@@ -317,11 +317,42 @@ _OF_TOKENS = (
 )
 
 
-def end_of_edited(finished: Finished, tokens: Sequence[Token]) -> Finished:
-    """Returns the end of an answer whose tokens are now `tokens`, without its sources."""
+def end_of_edited(
+    finished: Finished, tokens: Sequence[Token], citations: tuple[Citation, ...] = ()
+) -> Finished:
+    """Returns the end of an answer whose tokens are now `tokens`, with these citations."""
     counted = end_of(tokens, finished.effective.model, finished.effective.settings).stats
     stats = replace(finished.stats, **{name: getattr(counted, name) for name in _OF_TOKENS})
-    return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="", citations=())
+    return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="", citations=citations)
+
+
+# The beginning of a sentence.
+_BEGIN = re.compile(r"[.!?…][^\w\s]*\s+(?![a-zß-ÿ\d\s])|[。！？؟।]+|\n\s*(?:(?:[-*+>•]|\d+[.)])\s+)*")
+_MARKS = ".!?…。！？؟।"
+
+
+def citations_after(
+    citations: Sequence[Citation], source: str, edits: Sequence[Edit]
+) -> tuple[Citation, ...]:
+    """Returns the citations of the sentences of `source` that no edit touches, with their new ends."""
+    begins = [0, *(match.end() for match in _BEGIN.finditer(source))]
+    found = []
+    for each in citations:
+        begin = begins[bisect_left(begins, each.end) - 1]
+        if not any(_touches(edit, begin, each.end, source) for edit in edits):
+            moved = sum(len(edit.text) - (edit.end - edit.start) for edit in edits if edit.end <= begin)
+            found.append(replace(each, end=each.end + moved))
+    return tuple(found)
+
+
+def _touches(edit: Edit, begin: int, end: int, source: str) -> bool:
+    """Whether `edit` changes the sentence from `begin` to `end`, or writes directly before or after it."""
+    if edit.start >= end:
+        ended = source[:end].rstrip("\"”’'»)]*_`")[-1:] in _MARKS or edit.text[:1] == "\n"
+        return edit.start == end and not ended and bool(edit.text)
+    if edit.end <= begin:
+        return edit.end == begin and bool(edit.text) and not edit.text[-1].isspace()
+    return True
 
 
 def _boundaries(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

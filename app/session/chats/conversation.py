@@ -20,6 +20,7 @@ from app.session.chats.answers import (
     Edit,
     all_typed,
     can_go_on,
+    citations_after,
     cut_after,
     end_of,
     end_of_edited,
@@ -88,9 +89,13 @@ class Answer(Struct, frozen=True):
             return self.finished.effective.model
         return self.asked_of.model if self.asked_of else ""
 
-    def with_tokens(self, tokens: tuple[Token, ...]) -> Answer:
-        """Returns the answer with the tokens that an edit left."""
-        finished = end_of_edited(self.finished, tokens) if self.finished else None
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        return self.finished.citations if self.finished else ()
+
+    def with_tokens(self, tokens: tuple[Token, ...], citations: tuple[Citation, ...]) -> Answer:
+        """Returns the answer with the tokens and citations that an edit left."""
+        finished = end_of_edited(self.finished, tokens, citations) if self.finished else None
         return Answer(tokens, "edited", finished, reading=self.reading, asked_of=self.asked_of)
 
     def can_go_on(self, model: str) -> bool:
@@ -258,8 +263,9 @@ class Conversation(Struct, frozen=True):
         It replaces a version that was edited and not continued since. Raises `KeyError`.
         """
         answer = self.turn(turn_id).answer
-        tokens = with_edits(_editable(answer), edits)
-        return self._with_version(turn_id, new_id, tokens, asked, replaces=answer.status == "edited")
+        citations = citations_after(answer.citations, answer.text, edits)
+        edited = answer.with_tokens(with_edits(_editable(answer), edits), citations)
+        return self._with_version(turn_id, new_id, edited, asked, replaces=answer.status == "edited")
 
     def cut_answer(self, turn_id: str, new_id: str, end: int, asked: datetime | None = None) -> Conversation:
         """Returns the chat with a new version of the turn `turn_id`, `new_id`, whose answer is to be
@@ -267,20 +273,22 @@ class Conversation(Struct, frozen=True):
         """
         answer = self.turn(turn_id).answer
         tokens = cut_after(_editable(answer), end)
-        return self._with_version(turn_id, new_id, tokens, asked, replaces=False)
+        length = sum(len(token.text) for token in tokens)
+        cut = answer.with_tokens(tokens, tuple(each for each in answer.citations if each.end <= length))
+        return self._with_version(turn_id, new_id, cut, asked, replaces=False)
 
     def _with_version(
         self,
         turn_id: str,
         new_id: str,
-        tokens: tuple[Token, ...],
+        answer: Answer,
         asked: datetime | None,
         *,
         replaces: bool,
     ) -> Conversation:
         index = self._index(turn_id)
         turn = self.turns[index]
-        turn = turn.with_version(new_id, turn.answer.with_tokens(tokens), asked, replaces=replaces)
+        turn = turn.with_version(new_id, answer, asked, replaces=replaces)
         return self.with_turns((*self.turns[:index], turn, *self.turns[index + 1 :]))
 
     def asking(self, turn_id: str, asked_of: AskedOf) -> Conversation:

@@ -171,6 +171,24 @@ def test_a_number_of_right_to_left_text_is_left_of_the_full_stop(transcript: Tra
         assert not [letter for letter in letters if inked.intersects(letter)]
 
 
+def test_a_source_that_has_the_focus_keeps_it(transcript: Transcript, qtbot: QtBot) -> None:
+    """When the numbers come, a moment after the answer's end."""
+    transcript.add_user("t0", QUESTION)
+    answer = stream(transcript, ANSWER)
+    transcript.finish_answer("t", ended((), (Passage(0, 9, True, 1.0, 0, 0, len(NINE)),)))
+    (button,) = answer.footer.sources.buttons
+    button.setFocus()
+    assert button.hasFocus()
+    transcript.cite_answer("t", ended((CITED[1], CITED[2])))
+    assert answer.footer.sources.buttons[0].hasFocus()
+    assert DOGS in answer.footer.sources.buttons[0].toolTip()
+    with qtbot.waitSignal(transcript.intent) as emitted:
+        qtbot.keyClick(answer.footer.sources.buttons[0], Qt.Key.Key_Space)
+    assert emitted.args[0].source.words == DOGS
+    transcript.cite_answer("t", ended(CITED[1:2]))
+    assert [each.text() for each in answer.footer.sources.buttons] == ["1"]
+
+
 def test_keys_reach_the_numbers_and_open_them(transcript: Transcript, qtbot: QtBot) -> None:
     answer = cited(transcript)
     stops = [each for each in transcript.stops if isinstance(each, SourceNumber)]

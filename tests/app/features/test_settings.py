@@ -55,6 +55,13 @@ def test_a_wish_is_told_and_what_came_of_it_is_shown(qtbot: QtBot, settings: Set
     assert learn.isChecked()
 
 
+def test_a_zero_says_what_it_means(settings: SettingsWindow) -> None:
+    settings.show_settings(WindowSettings())
+    assert settings.field("memory.unload_minutes").note == "Never: the model stays in memory."
+    settings.show_settings(assign(WindowSettings(), "memory.unload_minutes", 10))
+    assert settings.field("memory.unload_minutes").note == ""
+
+
 def test_reset_only_if_there_is_something_to_reset(qtbot: QtBot, settings: SettingsWindow) -> None:
     assert not settings.reset_button.isEnabled()
     assert not settings.defaults_button.isEnabled()

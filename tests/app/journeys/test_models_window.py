@@ -398,7 +398,7 @@ def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
 
-def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folders: Path) -> None:
+def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folders: Path, hub: Hub) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 60)
         models = await opened(window)
@@ -425,6 +425,15 @@ def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folde
         assert (folders / "served" / "config.json").is_file()
         assert models.chosen == str(home / "large")
         assert not detail.remove.isEnabled()
+        # A path in the search is added, and sent nowhere.
+        for path in (str(folders / "served"), str(folders / "nowhere")):
+            models.search.setText(path)
+            assert [each.title for each in models.list.hub] == [path]
+            models.search.setFocus()
+            await press(models, Qt.Key.Key_Return)
+        await until(lambda: models.chosen == str(folders / "served"), 10)
+        await until(lambda: "nowhere" in models.problem.text, 10)
+        assert not hub.asked
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
@@ -458,24 +467,6 @@ def test_models_of_other_apps_are_used_where_they_are(
         await click(models.detail.confirm)
         await until(lambda: str(found) not in models.list.models, 10)
         assert (found / "config.json").is_file()
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
-
-
-def test_a_path_in_the_search_is_added_and_sent_nowhere(
-    qapp: QApplication, home: Path, folders: Path, hub: Hub
-) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        for path in (str(folders / "served"), str(folders / "nowhere")):
-            models.search.setText(path)
-            assert [each.title for each in models.list.hub] == [path]
-            models.search.setFocus()
-            await press(models, Qt.Key.Key_Return)
-        await until(lambda: models.chosen == str(folders / "served"), 10)
-        await until(lambda: "nowhere" in models.problem.text, 10)
-        assert not hub.asked
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 

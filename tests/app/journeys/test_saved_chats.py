@@ -100,9 +100,13 @@ async def test_settings_show_the_size_and_clear_it(window: MainWindow) -> None:
     assert commands == [ListSavedChats()]
     assert not settings.clear_button.isEnabled()
     saved = window.controller.saved_chats
-    saved.on_listed(SavedChatsListed(2, 412 << 20, 3 << 30, "the disk is almost full"))
+    saved.on_listed(SavedChatsListed(2, 412 << 20, 3 << 30, "Not saved: the disk is almost full"))
     words = settings._saved_note.text()
     assert words.endswith("2 chats, 412 MB; 3.0 GB written today. Not saved: the disk is almost full.")
+    window.app_settings.set("allowed.save", False)
+    assert "nothing more is saved" in settings._saved_note.text()
+    assert "2 chats, 412 MB" in settings._saved_note.text()
+    window.app_settings.set("allowed.save", True)
     await click(settings.clear_button)
     assert commands[-1] == EraseChats(everything=True)
     saved.on_listed(SavedChatsListed(0, 0, 0))

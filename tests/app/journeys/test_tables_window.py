@@ -211,25 +211,6 @@ def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) 
     on(scene)
 
 
-def test_a_bad_file_is_refused_in_words(on: Play, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.safetensors"
-    bad.write_bytes(b"\0" * 100)
-
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        await click(tables.import_)
-        await choose_in_sheet(tables, bad)
-        await told(tables, "bad.safetensors")
-        assert tables.told.is_bad
-        assert bad.exists()
-        close = tables.told.close_button
-        assert close
-        await click(close)
-        assert not tables.told.isVisible()
-
-    on(scene)
-
-
 def test_rehearsal_runs_stops_for_typing_and_goes_on_after_a_restart(on: Play) -> None:
     async def scene(window: MainWindow) -> None:
         tables = await open_tables(window)
@@ -300,14 +281,26 @@ def test_a_dead_worker_and_a_new_one(on: Play) -> None:
     on(scene)
 
 
-def test_the_folder_is_shown_and_every_control_has_a_name(on: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_a_bad_file_and_the_name_of_every_control(
+    on: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[str] = []
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(b"\0" * 100)
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) is None)
 
     async def scene(window: MainWindow) -> None:
         tables = await open_tables(window)
         await click(tables.learning.folder)
         assert opened == [str(tables_dir())]
+        await click(tables.import_)
+        await choose_in_sheet(tables, bad)
+        await told(tables, "bad.safetensors")
+        assert tables.told.is_bad
+        assert bad.exists()
+        assert tables.told.close_button
+        await click(tables.told.close_button)
+        assert not tables.told.isVisible()
         reached = []
         tables.activateWindow()
         tables.list.view.setFocus()

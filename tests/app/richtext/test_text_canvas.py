@@ -174,3 +174,14 @@ def test_words() -> None:
     assert word_at("one two", 5) == (4, 7)
     assert word_at("a, b", 1) == (1, 2)
     assert word_at("a", 1) == (1, 1)
+    # Marks belong to their word, and what is seen as one character is not cut.
+    for words in (
+        ["हिन्दी", " ", "भाषा"],
+        ["cafe\u0301", " ", "1"],
+        ["👩\u200d🚀", " ", "🇩🇪", "❤\ufe0f", "👍🏽", "."],
+    ):
+        text, at = "".join(words), 0
+        for word in words:
+            for char in range(at, at + len(word)):
+                assert word_at(text, char) == (at, at + len(word))
+            at += len(word)

@@ -29,7 +29,7 @@ def test_it_can_be_read_and_written_by_hand() -> None:
         ({"sampling.max_tokens": "many"}, "sampling.max_tokens", "a whole number from 1 to 131072"),
         ({"drafting.drafter": "best"}, "drafting.drafter", "one of off, "),
         ({"ngram_simple.n_min": 5, "ngram_simple.n_max": 3}, "shortest match", "at most"),
-        ({"look.scheme": "dark"}, "look.scheme", "Did you mean"),
+        ({"look.scheme": "dark"}, "look.scheme", "the groups are"),
     ],
 )
 def test_a_setting_that_is_not_allowed_is_named_with_what_is(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.chat_archives.formats import read_chats
-from core.chat_archives.reading import looks_like_chats
+from core.chat_archives.reading import ChatReader, Losses, looks_like_chats
 from tests.core.chat_archives import samples
 from tests.core.chat_archives.test_reading import read, read_one, words
 
@@ -133,6 +133,25 @@ def test_a_changed_artifact_is_shown_as_it_became() -> None:
     assert lost == {"tools": 1}
 
 
+def test_claudes_projects_are_named_as_not_kept(tmp_path: Path) -> None:
+    made = {
+        "uuid": "p",
+        "name": "Harbour",
+        "is_starter_project": False,
+        "prompt_template": "Be brief.",
+        "docs": [],
+    }
+    empty = made | {"prompt_template": ""}
+    starter = made | {"is_starter_project": True}
+    files = {"conversations.json": [samples.claude_chat()], "projects.json": [made, empty, starter]}
+    file = tmp_path / "a.zip"
+    file.write_bytes(samples.zipped({name: json.dumps(each).encode() for name, each in files.items()}))
+    found = [each for each in ChatReader(file).records() if isinstance(each, Losses)]
+    assert Losses("Harbour", {"projects": 1}) in found
+    assert sum(each.counts.get("projects", 0) for each in found) == 1
+    assert not any(each.counts.get("chats") for each in found)
+
+
 def test_changes_of_a_large_artifact_are_bounded() -> None:
     made = {"id": "p", "type": "text/markdown", "content": "word " * 100_000}
     change = {"id": "p", "command": "update", "old_str": "word", "new_str": "Word"}
@@ -142,24 +161,7 @@ def test_changes_of_a_large_artifact_are_bounded() -> None:
 
 
 def test_deepseek(tmp_path: Path) -> None:
-    def message(name: str, parent: str, *fragments: tuple[str, str]) -> tuple[str, Any]:
-        inside = [{"type": kind, "content": text} for kind, text in fragments]
-        return name, {
-            "id": name,
-            "parent": parent,
-            "message": {"inserted_at": "2025-06-15T15:06:40Z", "fragments": inside},
-        }
-
-    tree = dict(
-        [
-            ("root", {"id": "root", "parent": None, "children": ["1"], "message": None}),
-            message("1", "root", ("REQUEST", "Why?")),
-            message("2", "1", ("THINK", "Hm."), ("RESPONSE", "So.")),
-            message("3", "1", ("SEARCH", ""), ("RESPONSE", "Thus.")),
-        ]
-    )
-    raw = {"id": "d", "title": "Reason", "inserted_at": "2025-06-15T15:06:40Z", "mapping": tree}
-    head, path, lost = read_one(tmp_path, [raw])
+    head, path, lost = read_one(tmp_path, [samples.deepseek_chat()])
     assert (head.source, head.title, head.created_s) == ("DeepSeek", "Reason", samples.NOON_S)
     assert words(path) == [(1, [("Why?", "<think>\nHm.\n</think>\n\nSo."), ("Why?", "Thus.")])]
     assert lost == {"tools": 1}

@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.thinned import thinned
+
 _FULL = Path("/dev/full")
-COMMANDS = (["doctor"], ["models", "list"], ["tables", "list"], ["--version"], ["bench", "--help"])
+COMMANDS = thinned(
+    (["doctor"], ["models", "list"], ["tables", "list"], ["--version"], ["bench", "--help"]),
+    keep=[["models", "list"], ["--version"]],
+)
 
 
 def draftlight(arguments: list[str], redirected: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +55,7 @@ def test_a_reader_that_left_while_answering(toy_folder: Path) -> None:
     assert "Traceback" not in done.stdout
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", thinned([">&-", "2>&-", "<&-", ">&- 2>&- <&-"], keep=[">&- 2>&- <&-"]))
 def test_closed_descriptors_are_no_traceback(closed: str) -> None:
     done = draftlight(["tables", "list"], closed)
     assert done.returncode == 0

@@ -27,8 +27,9 @@ def command(*arguments: str) -> list[str]:
 @contextmanager
 def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], http.client.HTTPConnection]]:
     process = subprocess.Popen(
-        command(*arguments, "--port", "0"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        command(*arguments, "--port", "0"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -59,11 +60,12 @@ def test_it_answers_until_it_is_stopped(toy_folder: Path, number: signal.Signals
         line.request("GET", "/metrics")
         metrics = line.getresponse()
         assert (metrics.status, b"draftlight_completion_tokens_total 5" in metrics.read()) == (200, True)
-        process.send_signal(number)
+        os.killpg(process.pid, number)  # as terminals and service managers do
         out, err = process.communicate(timeout=_LIMIT_S)
         assert process.returncode == 0
         assert "toy answers" in err
         assert "Traceback" not in err
+        assert "another one" not in err
         for said in (out, err):
             assert "secret" not in said
 

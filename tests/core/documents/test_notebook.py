@@ -35,8 +35,28 @@ def test_cells_and_their_text_output_are_kept_in_order(tmp_path: Path) -> None:
     )
 
 
+def test_the_cells_of_version_3_are_in_worksheets(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "heading", "level": 2, "source": "Harbour"},
+        {
+            "cell_type": "code",
+            "input": "1 + 1",
+            "outputs": [
+                {"output_type": "pyout", "text": ["2"]},
+                {"output_type": "pyerr", "ename": "ValueError", "evalue": "no"},
+            ],
+        },
+    ]
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps({"worksheets": [{"cells": cells}, {"cells": []}], "nbformat": 3}))
+    assert document_text(path) == (
+        "## Harbour\n\n```python\n1 + 1\n```\n\n```\n2\n```\n\n```\nValueError: no\n```"
+    )
+
+
 @pytest.mark.parametrize(
-    "source", ["{", "[" * 100_000, "[1]", '{"cells": 1}', '{"cells": [1]}', "plain words"]
+    "source",
+    ["{", "[" * 100_000, "[1]", '{"cells": 1}', '{"worksheets": [{}]}', '{"cells": [1]}', "plain words"],
 )
 def test_what_is_no_notebook_stays_as_it_is(tmp_path: Path, source: str) -> None:
     path = tmp_path / "a.ipynb"

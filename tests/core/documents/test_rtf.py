@@ -26,6 +26,10 @@ def text_of(body: str | bytes, head: str = r"\ansi\ansicpg1252\deff0\uc1") -> st
     return rtf_text(source, lambda done, total, unit: None, Gathered(10**6))
 
 
+def test_a_marked_style_of_characters_is_no_destination() -> None:
+    assert text_of(r"\pard{\loch\f0\*\cs7\b The quay}{\*\unknown no}\par") == "The quay"
+
+
 def test_paragraphs_headings_and_lists() -> None:
     body = (
         r"{\info{\title no}}{\stylesheet{\s1 heading 1;}}{\header\pard no\par}"

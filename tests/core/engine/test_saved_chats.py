@@ -506,7 +506,7 @@ def test_off(chats: Chats) -> None:
     assert chats.count == 0
 
 
-def test_an_erased_chat_leaves_nothing(chats: Chats) -> None:
+def test_an_erased_chat_leaves_nothing(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
     chats.ask(500)
     chats.ask(400, "other", seed=2)
     idle(chats.engine)
@@ -516,8 +516,14 @@ def test_an_erased_chat_leaves_nothing(chats: Chats) -> None:
     assert chats.said[-1] == SavedChatsListed(0, 0, chats.files.written_bytes())
     chats.engine.unload()
     assert chats.count == 1, "the other chat"
-    chats.start().saved_chats.erase([], everything=True)
+    saved_chats = chats.start().saved_chats
+    with monkeypatch.context() as patch:
+        patch.setattr(chats.files, "remove", lambda path: False)
+        saved_chats.erase([], everything=True)
+    assert chats.said[-1].problem == f"Not erased: 1 file in {chats.files.folder}"
+    saved_chats.erase([], everything=True)
     assert chats.count == 0
+    assert chats.said[-1].problem == ""
 
 
 def test_erased_while_it_is_being_saved(chats: Chats) -> None:

@@ -13,7 +13,7 @@ import pytest
 from core.kv import saved_files
 from core.kv.saved_files import SavedFiles
 
-MB = 1_000_000
+MB = 1 << 20
 
 
 @pytest.fixture
@@ -105,8 +105,20 @@ def test_erasing_a_chat_takes_all_its_models(files: SavedFiles) -> None:
     save(files, "b", 1, 1)
     files.erase(["a", "unknown"])
     assert (kept(files, "ab"), kept(files, "ab", "other")) == ("b", "")
-    files.erase_all()
+    assert files.erase_all() == 0
     assert files.usage() == (0, 0)
+
+
+def test_what_cannot_be_erased_is_counted(files: SavedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(files, "a", 1, 1)
+    save(files, "b", 1, 1)
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert (files.erase(["a", "unknown"]), files.erase_all()) == (1, 2)
+    assert kept(files, "ab") == "ab"
 
 
 def test_a_failed_write_keeps_the_old_file(files: SavedFiles) -> None:

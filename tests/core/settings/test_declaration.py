@@ -54,8 +54,9 @@ def test_a_number_is_kept_or_refused(setting: Setting, value: float) -> None:
 
 @pytest.mark.parametrize("key", ["", "k", "ngram_simple", "ngram_simple.q", "nothing.k", "a.b.c"])
 def test_unknown_keys_are_refused_with_known_ones(key: str) -> None:
-    with pytest.raises(SettingError, match="Did you mean"):
+    with pytest.raises(SettingError, match=r"Did you mean|the groups are drafting, ") as caught:
         assign(Settings(), key, 1)
+    assert len(str(caught.value)) < 300
 
 
 def test_hyphens_and_text_are_taken_on_the_command_line() -> None:

@@ -28,7 +28,7 @@ from tests.core.worker.test_worker import Conversation, ask, run, worker
 from tests.processes import set_home
 
 SHORT = " ".join(SENTENCES)
-LONG = " ".join(SENTENCES * 150)
+LONG = " ".join(SENTENCES * 60)
 
 
 @pytest.fixture(autouse=True)
