@@ -11,12 +11,15 @@ import zipfile
 from collections.abc import Iterator
 
 from core.documents import strings
+from core.documents.limits import DamagedError
 from core.documents.number_formats import GENERAL, number_text
 from core.documents.parts import CHART, DIAGRAM, A, R, Relations, parse_part
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_POINTS = 20_000  # of a series
 _DEEPEST = 8
+_MOST_NESTED = 100
+_MOST_CATEGORY_CHARACTERS = 1_000
 _CATEGORIES = ("cat", "xVal")
 _VALUES = ("val", "yVal")
 
@@ -67,6 +70,8 @@ class _Drawing:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(" ")[2]
         self._path.append(tag)
+        if len(self._path) > _MOST_NESTED:
+            raise DamagedError
         if name == CHART + "ser":
             self._series.append(_Series())
         elif tag in ("numCache", "strCache", "numLit", "strLit"):
@@ -117,8 +122,8 @@ class _Drawing:
                 is_number = "numCache" in self._path or "numLit" in self._path
                 shown = _shown(text, self._code) if is_number else text
                 # The levels of a category, the narrowest first.
-                before = points.get(self._point)
-                points[self._point] = f"{shown}, {before}" if before and shown else shown or before or ""
+                levels = filter(None, (shown, points.get(self._point)))
+                points[self._point] = ", ".join(levels)[:_MOST_CATEGORY_CHARACTERS]
 
     def _paragraph(self, text: str) -> None:
         if self._node in self._nodes and "ptLst" in self._path:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import IO
 
 from core.documents import strings
@@ -48,7 +48,7 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
             parts = relations.by_kind
             lists = WordLists(archive, parts)
             notes = Notes()
-            words = _Words(gathered, lists, notes, partial(drawing_text, archive, relations))
+            words = _Words(gathered, lists, notes, cache(partial(drawing_text, archive, relations)))
             parse_part(archive, main, words, MOST_XML_BYTES, told)
             for kind in ("footnotes", "endnotes"):
                 part = parts.get(kind, f"word/{kind}.xml")

@@ -24,7 +24,7 @@ class Sheet:
         self._left = most_characters
         self._rows: dict[int, dict[int, str]] = {}
         self._hidden_rows = range(0)  # the last ones
-        self._hidden_columns: list[range] = []
+        self._hidden_columns = bytearray(MOST_COLUMNS)  # 1 for a hidden one
         # Those with a cell that is left out.
         self._rows_left_out: set[int] = set()
         self._columns_left_out: set[int] = set()
@@ -40,7 +40,8 @@ class Sheet:
 
     def hide_columns(self, columns: range) -> None:
         """Leave out the cells of these columns; called before they are put."""
-        self._hidden_columns.append(columns)
+        columns = columns[: max(0, MOST_COLUMNS - columns.start)]
+        self._hidden_columns[columns.start : columns.stop] = b"\1" * len(columns)
 
     def put(self, row: int, column: int, text: str) -> None:
         """Show `text` in a cell. Raises `TooLongError`, and `DamagedError` outside of any sheet."""
@@ -48,14 +49,15 @@ class Sheet:
             raise DamagedError
         if not (text := one_line(text)):
             return
+        # Hidden cells count as well: an .ods file can repeat one without end.
+        self._left -= len(text) + 1
+        if self._left < 0:
+            raise TooLongError
         if row in self._hidden_rows:
             self._rows_left_out.add(row)
-        elif any(column in columns for columns in self._hidden_columns):
+        elif self._hidden_columns[column]:
             self._columns_left_out.add(column)
         else:
-            self._left -= len(text) + 1
-            if self._left < 0:
-                raise TooLongError
             self._rows.setdefault(row, {})[column] = text
 
     def write(self, gathered: Gathered) -> None:

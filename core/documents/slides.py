@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import IO
 
 from core.documents import strings
@@ -38,7 +38,7 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
                 told(number - 1, len(order.slides), "pages")
                 part = parts.get(identifier, "")
                 of_slide = Relations(archive, part)
-                slide = _Slide(gathered.left, partial(drawing_text, archive, of_slide))
+                slide = _Slide(gathered.left, cache(partial(drawing_text, archive, of_slide)))
                 parse_part(archive, part, slide, _MOST_SLIDE_BYTES)
                 if slide.hidden:
                     gathered.add(f"{strings.hidden_slide(number)}\n\n")

@@ -17,7 +17,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 from core.documents.limits import Gathered
@@ -225,10 +225,12 @@ def _cells(book: Any) -> list[dict[str, Any]] | None:
     sheets = [book] if "cells" in book else book.get("worksheets")
     if not isinstance(sheets, list) or not sheets:
         return None
-    lists = [sheet.get("cells") if isinstance(sheet, dict) else None for sheet in sheets]
-    if not all(isinstance(each, list) for each in lists):
-        return None
-    cells = list(chain.from_iterable(lists))
+    cells: list[Any] = []
+    for sheet in sheets:
+        inside = sheet.get("cells") if isinstance(sheet, dict) else None
+        if not isinstance(inside, list):
+            return None
+        cells += inside
     return cells if all(isinstance(cell, dict) for cell in cells) else None
 
 

@@ -188,7 +188,7 @@ class _Cells:
         elif tag == "col":
             if _is_true(attributes.get("hidden")):
                 first, last = (_whole(attributes.get(each)) for each in ("min", "max"))
-                self._sheet.hide_columns(range(first - 1, last))
+                self._sheet.hide_columns(range(max(first - 1, 0), max(last, 0)))
         elif tag == "worksheet":
             self.is_worksheet = True
         else:

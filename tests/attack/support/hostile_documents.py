@@ -22,18 +22,21 @@ from tests.core.documents.made import (
     W,
     paragraph,
     pdf_of,
+    relations,
     slide_shape,
     write_docx,
     write_epub,
     write_odf,
     write_ods,
     write_pptx,
+    write_workbook,
     write_xlsx,
     write_zip,
 )
 
 Maker = Callable[[random.Random, Path], str | None]
 
+_CHARTS = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 _WORDS = ("fog", "harbour", "lamp", "rope", "Förde", "灯台", "маяк", "🚢", "e\u0301", "\u202e", "quay")
 _CODECS = sorted(
     {*encodings.aliases.aliases.values(), "idna", "punycode", "undefined", "utf_8_sig", "x-none"}
@@ -317,6 +320,12 @@ def package_bomb(dice: random.Random, path: Path) -> str | None:
     """A package with little that claims, repeats or nests much, or refers to what it does not have."""
     many = dice.choice((100, 10_000, 300_000))
     cell = '<table:table-cell table:number-columns-repeated="99999999"><text:p>x</text:p></table:table-cell>'
+    hidden = f'<table:table-row table:number-rows-repeated="9999999" table:visibility="collapse">{cell}'
+    frame = f'<c:chart xmlns:c="{_CHARTS}" r:id="chart"/>'
+    column, point = '<col min="1" max="16384" hidden="1"/>', '<c:pt idx="0"><c:v>x</c:v></c:pt>'
+    number = dice.choice(("1e308", "nan", "-1e-300", "45000.5"))
+    codes = "#" * many, ";" * many, "[" * many, "0.0" * many, "[h]" * many
+    code = f'<numFmts><numFmt numFmtId="1" formatCode="{dice.choice(codes)}"/></numFmts>'
     dice.choice(
         (
             lambda: write_xlsx(
@@ -324,6 +333,26 @@ def package_bomb(dice: random.Random, path: Path) -> str | None:
             ),
             lambda: write_xlsx(path, {"S": [(f"A{row}", "x" * 30) for row in range(1, many)]}),
             lambda: write_xlsx(path, {f"S{number}": [("A1", 1.0)] for number in range(many // 100)}),
+            lambda: write_workbook(
+                path,
+                f'<row r="1"><c s="0"><v>{number}</v></c></row>',
+                columns=f"<cols>{column * many}</cols>",
+            ),
+            lambda: write_workbook(
+                path,
+                '<row r="1"><c s="0"><v>1234.5</v></c></row>',
+                styles=f'{code}<cellXfs><xf numFmtId="1"/></cellXfs>',
+            ),
+            lambda: write_odf(path, "spreadsheet", f"<table:table>{hidden}</table:table-row></table:table>"),
+            lambda: write_pptx(
+                path,
+                [frame * many],
+                more={
+                    "ppt/slides/_rels/slide1.xml.rels": relations({"chart": "chart.xml"}),
+                    "ppt/slides/chart.xml": f'<c:chartSpace xmlns:c="{_CHARTS}"><c:ser><c:cat>'
+                    f"{point * many}</c:cat></c:ser></c:chartSpace>",
+                },
+            ),
             lambda: write_odf(
                 path, "spreadsheet", f"<table:table><table:table-row>{cell}</table:table-row></table:table>"
             ),
