@@ -27,7 +27,7 @@ def children(parent: int) -> list[int]:
 def set_home(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Sets DRAFTLIGHT_HOME to `folder` for one test and the processes that it starts.
 
-    The index of transformers' modules is copied there: making it takes each worker a second.
+    The index of transformers' modules is copied there: making it takes each worker 0.2 s of CPU time.
     """
     made = index_file()
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(folder))

@@ -220,10 +220,11 @@ def _paragraph(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, in
 
 
 def _code(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
+    language = f'<p class="note">{_text(piece.language)}</p>' if piece.language and not start else ""
     return (
         '<table class="code" width="100%" bgcolor="#f4f4f6" cellpadding="8" cellspacing="0"'
         ' style="margin-top:9px; margin-bottom:9px"><tr><td>'
-        f'<p dir="ltr">{_inline(piece, start, end, tints)}</p></td></tr></table>'
+        f'{language}<p dir="ltr">{_inline(piece, start, end, tints)}</p></td></tr></table>'
     )
 
 

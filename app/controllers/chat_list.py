@@ -56,7 +56,7 @@ class ChatListController(QObject):
         sidebar.delete_requested.connect(self.delete)
         sidebar.list.move_requested.connect(self.move)
         sidebar.undo_bar.undo_requested.connect(self._undo_shown)
-        sidebar.undo_bar.expired.connect(self._forget_undo)
+        sidebar.undo_bar.expired.connect(self._on_undo_expired)
         page.names_changed.connect(self.show)
         answering.answer_finished.connect(lambda turn_id: self._mark_busy())
         self._undoable: list[str] = []
@@ -149,6 +149,12 @@ class ChatListController(QObject):
         self._forget_undo()
         self._revert, self._reverts_deletion = revert, deletion
         self._sidebar.undo_bar.show_done(text)
+        self.listed.emit()
+
+    @property
+    def can_undo_delete(self) -> bool:
+        """Whether a chat, or the project that was deleted last, can be restored."""
+        return self._chats.has_deleted or (self._revert is not None and self._reverts_deletion)
 
     def delete(self, chat_id: str) -> None:
         """Delete a chat and offer Undo."""
@@ -164,7 +170,7 @@ class ChatListController(QObject):
             self._sidebar.undo_bar.show_done(strings.deleted(titles))
 
     def undo(self) -> None:
-        """Undo the deletion that the undo bar names, or else that of the chat deleted last."""
+        """Undo the deletion that the undo bar names or named last, or else that of the chat deleted last."""
         if self._revert and self._reverts_deletion:
             self._undo_shown()
             return
@@ -229,6 +235,12 @@ class ChatListController(QObject):
             revert()
         else:
             self.undo()
+
+    def _on_undo_expired(self) -> None:
+        if self._revert and self._reverts_deletion:
+            self._sidebar.undo_bar.clear()  # Undo Delete still restores a project, which no list shows
+        else:
+            self._forget_undo()
 
     def _forget_undo(self) -> None:
         self._undoable = []

@@ -165,6 +165,7 @@ class AboutWindow(QDialog):
             margins=(24, 24, 24, 16),
             parent=self,
         )
+        self.close_button.setFocus()  # the text would show a caret
 
     async def read_licences(self) -> None:
         """Read and show the licences. Reading takes about 0.2 s, so a thread does it."""
@@ -180,10 +181,9 @@ class AboutWindow(QDialog):
             self.look.clicked.connect(self._start)
             row.addWidget(self.look)
         row.addStretch(1)
-        close = Button(theme, CLOSE, "primary")
-        close.clicked.connect(self.close)
-        close.setFocus()
-        row.addWidget(close)
+        self.close_button = Button(theme, CLOSE, "primary")
+        self.close_button.clicked.connect(self.close)
+        row.addWidget(self.close_button)
         return row
 
     def _start(self) -> None:

@@ -23,7 +23,7 @@ TITLE = "Compare Versions"
 VERSION = "Version {place} of {count}"
 SIDES = ("Left version", "Right version")
 SAME = "Both say the same."
-DIFFERENT = "{percent}% of the words are the same. What only one has is marked."
+DIFFERENT = "{percent}% of the words are the same. Words that only one version has are highlighted."
 
 
 # Words, whitespace runs, and single other characters.

@@ -62,7 +62,7 @@ USED = "Last used"
 LIST = "Kept documents"
 PREVIEW = "Preview"
 NOTHING = "No Documents"
-NOTHING_HINT = "Drop files here, or click +. “Keep in Library” keeps a document of a chat."
+NOTHING_HINT = "Drop files here or click +, or choose “Keep in Library” for a document of a chat."
 NO_MATCH = "No document has these words"
 
 
@@ -115,7 +115,7 @@ SHOWN_CHARACTERS = 20_000
 
 
 class DocumentPreview(QWidget):
-    """A name, a note and the text of a document."""
+    """A name, a note and the text of a document. Hidden without a name."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -128,6 +128,7 @@ class DocumentPreview(QWidget):
         column.addStretch(0)  # space for a message without text
 
     def show_text(self, name: str, note: str, text: str) -> None:
+        self.setVisible(bool(name))
         self.title.setText(name)
         cut = len(text) > SHOWN_CHARACTERS
         self.note.setText(cut_note(note, SHOWN_CHARACTERS) if cut else note)

@@ -38,8 +38,8 @@ class MenuFacts(Struct, frozen=True):
 
     `ready`: a question can be sent. `busy`: an answer is being generated; `busy_here`: in the open chat.
     `asked`: the open chat has a question; `project`: it is in a project; `document`: it has a document.
-    `deleted`: a chat can be restored. `unended`: the last answer can be continued. `versions`: the last
-    answer has several versions. `checked` are the identifiers of the commands whose state is on.
+    `deleted`: a chat or project can be restored. `unended`: the last answer can be continued. `versions`: the
+    last answer has several versions. `checked` are the identifiers of the commands whose state is on.
     """
 
     ready: bool = False
@@ -111,7 +111,7 @@ class Commands(QObject):
             busy=controller.link.busy,
             busy_here=controller.asking.answers_here,
             asked=bool(turns),
-            deleted=controller.chats.has_deleted,
+            deleted=controller.chat.listing.can_undo_delete,
             document=bool(documents(controller.chats.open)),
             project=bool(self.project_id),
             unended=bool(controller.asking.continuable),

@@ -138,7 +138,7 @@ def _native(keys: str) -> str:
     return QKeySequence(keys).toString(_NATIVE)
 
 
-_SIZE = QSize(760, 780)
+_SIZE = QSize(760, 820)
 _KEYS_PX = 120
 _PAD_PX = 24
 _GROUP_GAP_PX = 24

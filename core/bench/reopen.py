@@ -1,9 +1,11 @@
 """`draftlight bench reopen`: time to first token of a chat after a restart, saved against cold.
 
-A chat with a long document is saved. Each pair restarts the model session three times and asks the same next
+A chat with a long document is saved. Each pair restarts the model session four times and asks the same next
 question: cold, without a file; at once, so that loading the file is part of the time; and after the chat was
-opened and loaded in idle time, as in the window. All runs are in one process on the same model object, every
-second pair in reverse order. The file is in the system's page cache, because it was just written.
+opened and loaded in idle time, as in the window. A fourth run asks the question in a new chat with the same
+messages, which loads the prefix of the saved chat's file. All runs are in one process on the same model
+object, every second pair in reverse order. The file is in the system's page cache, because it was just
+written.
 """
 
 from __future__ import annotations
@@ -37,11 +39,12 @@ from core.settings import Prefill, Settings, assign_all
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.engine.engine import Engine
 
-Way = Literal["cold", "at once", "opened"]
-_WAYS: tuple[Way, ...] = ("cold", "at once", "opened")
+Way = Literal["cold", "at once", "opened", "new chat"]
+_WAYS: tuple[Way, ...] = ("cold", "at once", "opened", "new chat")
 # Of the cold time to first token, for a chat that was opened before its question.
 TARGET_SHARE = 0.08
 _CHAT = "bench"
+_NEW_CHAT = "new"
 _ANSWER_TOKENS = 16
 _NEXT = "And what was decided before that?"
 # For the answer and the next question.
@@ -74,6 +77,7 @@ class ReopenCell(Struct, frozen=True):
     cold_s: float
     at_once_s: float
     opened_s: float
+    new_chat_s: float
     load_s: float
     disk_tokens: int
     file_bytes: int
@@ -173,7 +177,9 @@ class _Chats:
             while engine.saved_chats.piece():
                 pass
             load_s = time.perf_counter() - begun_s
-        answer, finished = self._ask(messages, "" if way == "cold" else chat)
+        answer, finished = self._ask(messages, {"cold": "", "new chat": _NEW_CHAT}.get(way, chat))
+        if way == "new chat":
+            engine.saved_chats.erase([_NEW_CHAT])
         engine.saved_chats.open("", Prefill())
         stats = finished.stats
         return Reopening(
@@ -223,6 +229,7 @@ def _cell(tokens: int, measured: Sequence[Reopening]) -> ReopenCell | None:
     loaded = [each for each in found if each.way != "cold"]
     return ReopenCell(
         *(tokens, len(whole), ttft_s["cold"], ttft_s["at once"], ttft_s["opened"]),
+        new_chat_s=ttft_s["new chat"],
         load_s=median(each.load_s for each in found if each.way == "opened"),
         disk_tokens=min(each.disk_tokens for each in loaded),
         file_bytes=max(each.file_bytes for each in found),
@@ -239,18 +246,20 @@ def write_report(results: ReopenResults) -> str:
     lines = ["# The next question of a chat after a restart", "", *results.progress.lines]
     lines += [
         f"{results.model}; medians of pairs in one process. *At once*: the time to first token includes"
-        " loading. *Opened*: the chat was loaded in idle time before the question; “load” is that time."
+        " loading. *Opened*: the chat was loaded in idle time before the question; “load” is that time. *New"
+        " chat*: another chat asks, and loads the prefix."
         f" Target: opened at most {TARGET_SHARE:.0%} of cold, with equal answers."
         f" {results.written_bytes / 1e6:,.0f} MB were written.",
         "",
         results.environment.line,
         "",
         *table(
-            "chat | pairs | cold s | at once s | opened s | load s | opened ÷ cold | at once ÷ cold"
-            " | from disk | file MB | answers | met",
+            "chat | pairs | cold s | at once s | opened s | new chat s | load s | opened ÷ cold"
+            " | at once ÷ cold | from disk | file MB | answers | met",
             (
                 f"{c.tokens:,} | {c.pairs} | {c.cold_s:.2f} | {c.at_once_s:.2f} | {c.opened_s:.3f}"
-                f" | {c.load_s:.2f} | **{c.share:.1%}** | {c.at_once_s / c.cold_s:.1%} | {c.disk_tokens:,}"
+                f" | {c.new_chat_s:.2f} | {c.load_s:.2f} | **{c.share:.1%}** | {c.at_once_s / c.cold_s:.1%}"
+                f" | {c.disk_tokens:,}"
                 f" | {c.file_bytes / 1e6:,.0f} | {'equal' if c.equal else '**differ**'}"
                 f" | {'yes' if c.met else '**no**'}"
                 for c in results.cells

@@ -63,7 +63,7 @@ _LEAST_SOURCED_TOKENS = 4
 
 # ---- memory
 #
-#     peak = memory in use + growth of the KV cache + working memory of a prefill chunk
+#     peak = memory in use + growth of the KV cache, one layer of which is copied + working memory of a chunk
 #
 # with the figures of `MemoryNeed`, which are estimates from the model's config (starter model on Linux: 83
 # MiB estimated and 65 measured for 1,000 tokens, 268 and 296 for 4,000). What does not fit is fitted in this
@@ -99,7 +99,7 @@ class MemoryGuard:
         """
         longest = min(wanted, max(columns - held, _LEAST_CHUNK_TOKENS))
         columns += _LEAST_ANSWER_TOKENS
-        grown = self._need.cache_at(columns) - (self._need.cache_at(held) if held else 0)
+        grown = self._need.growth(held, columns)
         a_token = max(1, self._need.working_at(columns, 1))
 
         def chunk() -> int:
@@ -122,7 +122,7 @@ class MemoryGuard:
     def holds(self, columns: int) -> bool:
         """Whether another cache of `columns` fits with the smallest chunks. Frees nothing."""
         working = self._need.working_at(columns, _LEAST_CHUNK_TOKENS)
-        return self._need.cache_at(columns) + working <= self._left_bytes()
+        return self._need.growth(0, columns) + working <= self._left_bytes()
 
     def answer_tokens(self, held: int, wanted: int) -> int:
         """The length of an answer, at most `wanted` tokens, that fits after `held` columns; at least 1."""
@@ -130,8 +130,7 @@ class MemoryGuard:
 
         def peak(tokens: int) -> int:
             # A step verifies a few dozen drafted tokens at most.
-            grown = need.cache_at(held + tokens) - need.cache_at(held)
-            return grown + need.working_at(held + tokens, _LEAST_CHUNK_TOKENS)
+            return need.growth(held, held + tokens) + need.working_at(held + tokens, _LEAST_CHUNK_TOKENS)
 
         if peak(wanted) <= self._left_bytes() or (self._frees() and peak(wanted) <= self._left_bytes()):
             return wanted

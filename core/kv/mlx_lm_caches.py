@@ -323,10 +323,15 @@ def group_size(*dimensions: int) -> int:
 
 
 def quantise(cache: Cache, kv: KvQuantisation) -> None:
-    """Replaces the full-attention entries of `cache`, empty or not, with quantised ones, in place."""
+    """Replaces the full-attention entries of `cache`, empty or not, with quantised ones, in place.
+
+    One by one, so that only one is in memory twice.
+    """
     groups = iter(kv.groups)
-    cache[:] = [_quantised(entry, kv.bits, groups) for entry in cache]
-    mx.eval([entry.state for entry in leaves(cache) if is_appending(entry) and not entry.empty()])
+    for number in range(len(cache)):
+        cache[number] = _quantised(cache[number], kv.bits, groups)
+        held = (entry for entry in leaves(cache[number : number + 1]) if is_appending(entry))
+        mx.eval([entry.state for entry in held if not entry.empty()])
 
 
 def _quantised(entry: Any, bits: int, groups: Iterator[int]) -> Any:

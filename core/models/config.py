@@ -162,12 +162,13 @@ def need_of(config: dict[str, Any], parameters: int, stored_bytes: int, machine:
         windowed=a_token * kinds.count("window"),
         window_tokens=_int(text, *WINDOW_NAMES),
         state=_state_bytes(text, hidden) * kinds.count("state"),
-        working=CHUNK_TOKENS * (8 * hidden + 3 * inner) * element,
+        working=CHUNK_TOKENS * (4 * hidden + 4 * max(hidden, heads * head_dim) + 3 * inner) * element,
         working_growing=0 if fused else scores,
         process=_PROCESS_BYTES if machine.expands else 0,
         growing_8=0 if rank else _quantised(kv_heads, head_dim, element, 8) * kinds.count("full"),
         growing_4=0 if rank else _quantised(kv_heads, head_dim, element, 4) * kinds.count("full"),
         working_quantised=scores,
+        growing_layers=kinds.count("full"),
     )
 
 

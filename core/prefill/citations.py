@@ -5,10 +5,11 @@ Only text that the model has read counts. Worker's main thread; no forward pass 
 *Sentences* (`search`): the document sentences that share most rare words with the sentence are candidates,
 alone and with the sentence next to them. A candidate's score is the share of the words that it contains,
 weighted by rarity, plus the cosine of both vectors. Where the sentence encoder is unavailable or does not
-support the script, the share of the pairs of words replaces the cosine. A candidate without a number of the
-sentence, or without a negation where the sentence has one, does not support it. Code, tables, headings,
-questions and introductions that end in a colon are never cited. The search runs in idle time after the
-answer, in steps of about 0.1 s.
+support the script, the share of the pairs of words replaces the cosine. A candidate does not support the
+sentence without its numbers, if only one of them has a negation of their words, if it has another name in
+place of one that no document has, or if a sentence with other numbers shares more of its words. Code, tables,
+headings, questions and introductions that end in a colon are never cited. The search runs in idle time after
+the answer, in steps of about 0.1 s.
 
 *Passages* (`sources`) are those that match the answer best by words and runs of characters, with the measure
 of `core.prefill.scorers.lexical` and the answer in place of the question. Neighbours are one source. An

@@ -224,7 +224,7 @@ def memory_parts(
     if draft:
         size = draft.need.weights + draft.need.cache_at(tokens)
         parts.append(MemoryPart(strings.DRAFT_MODEL, "series_purple", size))
-    working = need.working_at(tokens) + need.process
+    working = need.total_at(tokens) - need.weights - need.cache_at(tokens)
     return (*parts, MemoryPart(strings.WORKING, "series_grey", working))
 
 

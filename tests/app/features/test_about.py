@@ -31,6 +31,7 @@ def test_it_names_the_version_and_what_is_inside(qtbot: QtBot) -> None:
 def test_escape_closes_it(qtbot: QtBot) -> None:
     window = AboutWindow(Theme("dark"), releases="")
     window.show()
+    assert window.focusWidget() is window.close_button
     with qtbot.waitSignal(window.destroyed):
         qtbot.keyClick(window, Qt.Key.Key_Escape)
 

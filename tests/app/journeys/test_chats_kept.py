@@ -336,8 +336,10 @@ def test_an_archived_chat_is_kept_out_of_the_list_and_found(qapp: QApplication, 
         assert archived.list.rows == ()
         assert "Archived" not in titles(window)
         assert len(titles(window)) == 4
+        assert window.menu_actions["archive"].text() == "Archive Chat"
         window.menu_actions["archive"].trigger()
         window.controller.chat.select("c3")
+        assert window.menu_actions["archive"].text() == "Unarchive Chat"
         await asked(window, "And now?")
         assert window.controller.chats.open.archived is None
         assert window.controller.chats.archived() == ()

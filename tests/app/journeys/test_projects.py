@@ -167,11 +167,15 @@ def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
         kept = {"c1", "c2"} if choice == "keep" else {"c2"}
         assert {each.id for each in chats.listed()} == kept
         assert chats.open.id == ("c1" if choice == "keep" else "c2")
-        assert window.menu_actions["undo_delete"].isEnabled() == (choice == "delete")
+        assert window.menu_actions["undo_delete"].isEnabled()
+        undo_bar = window.views.sidebar.undo_bar
         if choice == "delete":
-            window.menu_actions["undo_delete"].trigger()
+            await click(undo_bar.undo_button)
         else:
-            await click(window.views.sidebar.undo_bar.undo_button)
+            undo_bar.expired.emit()  # after some seconds
+            assert undo_bar.isHidden()
+            window.menu_actions["undo_delete"].trigger()
+            assert not window.menu_actions["undo_delete"].isEnabled()
         assert chats.open.id == "c1"
         assert [each.id for each in chats.in_project(project.id)] == ["c1"]
         window.projects.delete(project.id)

@@ -71,7 +71,7 @@ def needed(engine: Engine, tokens: int, chunk_tokens: int) -> int:
     """Bytes of a prompt's cache with a short answer, and of one chunk."""
     need = engine.loaded.need
     assert need is not None
-    return need.cache_at(tokens + 64) + chunk_tokens * need.working_at(tokens + 64, 1)
+    return need.growth(0, tokens + 64) + chunk_tokens * need.working_at(tokens + 64, 1)
 
 
 def test_the_largest_chunk_that_fits_is_used_and_reported(engine: Engine, memory: Memory) -> None:
@@ -180,21 +180,34 @@ def test_a_model_that_does_not_fit_is_refused_before_the_loaded_one_is_freed(
     assert engine.loaded.info.name == "second"
 
 
-def test_the_estimate_is_the_peak_of_mlxs_memory(tmp_path: Path) -> None:
-    """Of keys and values, a chunk's activations and its attention scores, which grow with the context."""
-    sizes = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "head_dim": 16}
-    heads = {"num_attention_heads": 8, "num_key_value_heads": 2, "max_position_embeddings": 4096}
+@pytest.mark.parametrize(
+    ("layers", "kv_heads", "head_dim", "chunk_tokens", "kv"),
+    [
+        (2, 2, 16, 512, {}),
+        (2, 8, 64, 64, {}),
+        (2, 8, 64, 512, {}),
+        (4, 8, 64, 64, {"kv.bits": "8", "kv.start_tokens": 2048}),
+    ],
+)
+def test_the_estimate_is_the_peak_of_mlxs_memory(
+    layers: int, kv_heads: int, head_dim: int, chunk_tokens: int, kv: dict[str, object], tmp_path: Path
+) -> None:
+    """Of the cache with the copy of a layer, a chunk's activations, and its attention scores."""
+    sizes = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": layers, "head_dim": head_dim}
+    heads = {"num_attention_heads": 8, "num_key_value_heads": kv_heads, "max_position_embeddings": 4096}
     write_toy_model(tmp_path / "toy", **sizes, **heads)
     engine = Engine(left_bytes=lambda: PLENTY)
     engine.load(str(tmp_path / "toy"))
-    need = engine.loaded.need
-    assert need is not None
+    chosen = settings(**{"sampling.max_tokens": 1, "prefill.chunk_tokens": chunk_tokens, **kv})
+    answer(engine, [4, 5, 6], chosen)  # tries quantised caches
     for length in (1000, 2500):
         engine.forget()
         before = mx.get_active_memory()
         mx.reset_peak_memory()
-        answer(engine, [4 + at * 7 % 250 for at in range(length)], settings(**{"sampling.max_tokens": 1}))
-        estimated = need.cache_at(length) + need.working_at(length)
+        answer(engine, [4 + at * 7 % 250 for at in range(length)], chosen)
+        assert engine.loaded.need is not None
+        need = engine.loaded.need.with_cache(chosen.kv, length)
+        estimated = need.growth(0, length) + need.working_at(length, chunk_tokens)
         assert estimated == pytest.approx(mx.get_peak_memory() - before, rel=0.1)
     engine.unload()
 
@@ -209,8 +222,9 @@ def test_a_model_without_an_estimate_is_not_limited() -> None:
 def test_windows_and_states_do_not_grow() -> None:
     need = MemoryNeed(windowed=100, window_tokens=50, state=1000, working=512)
     released: list[bool] = []
-    guard = MemoryGuard(need, lambda: 6000 + 32, lambda: released.append(True))
+    # A chunk is in the windows until the next one.
+    guard = MemoryGuard(need, lambda: 6000 + 32 * 101, lambda: released.append(True))
     assert guard.chunk_tokens(0, 100_000, 512) == 32
-    assert guard.chunk_tokens(100_000, 200_000, 512) == 512
+    assert guard.chunk_tokens(100_000, 200_000, 64) == 64
     assert guard.answer_tokens(100, 1_000_000) == 1_000_000
     assert released == [True]
