@@ -79,6 +79,14 @@ _OTHER_KINDS = tuple(
     )
 )
 _RTF_MARK = b"{\\rtf"
+# Web programs write pages, mail or separated cells under the endings of Office files.
+_OFFICE_ENDINGS = {".xls": "table", ".xlsx": "table", ".doc": "text", ".docx": "text"}
+_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?"
+    rb"<(?:!doctype html|(?:html|head|body|table)[\s>])",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAIL = re.compile(rb"(?:MIME-Version|Message-ID|Date|From|Subject): [^\n]*\n[\w-]+:", re.IGNORECASE)
 _WEBVTT_MARKS = (b"WEBVTT", b"\xef\xbb\xbfWEBVTT")
 _OLE_MARK = b"\xd0\xcf\x11\xe0"
 # What a zip holds, by the parts that only its kind has, and by the type that a part `mimetype` names.
@@ -210,6 +218,8 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
         for mark, other in _OTHER_KINDS:
             if mark.match(head):
                 raise _refused(name, other)
+        if (otherwise := _OFFICE_ENDINGS.get(path.suffix.lower())) is not None:
+            kind = "html" if _PAGE.match(head) else "mail" if _MAIL.match(head) else otherwise
     most_bytes = _MOST_BYTES.get(kind, MOST_DOCUMENT_BYTES)
     if size_bytes > most_bytes:
         raise RequestError(strings.file_size(name, size_bytes, most_bytes), strings.PASTE_PART)

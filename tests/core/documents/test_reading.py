@@ -407,3 +407,26 @@ def test_words_with_a_narrow_gap_stay_apart(tmp_path: Path) -> None:
     # A gap of 3 points, as no other in these words.
     path.write_bytes(pdf_of_content("BT /F1 12 Tf 20 700 Td (Table) Tj 31.69 0 Td (in) Tj ET"))
     assert document_text(path) == "Table in"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "text"),
+    [
+        ("a.xls", "<html><table><tr><td>A</td><td>1</td></tr></table></html>", "A\t1"),
+        ("a.XLS", "Name,Sum\nA,1\n", "Name\tSum\nA\t1"),
+        ("a.doc", "\ufeff<?xml version='1.0'?>\n<!-- x --><!DOCTYPE html><p>Quay</p>", "Quay"),
+        (
+            "a.doc",
+            "Date: Fri, 1 Mar 2024\nSubject: Quay\nContent-Type: text/html\n\n<p>Rope</p>",
+            "# Quay\n\nDate: Fri, 1 Mar 2024\n\nRope",
+        ),
+        ("a.docx", "Plain, words\n", "Plain, words\n"),
+        ("a.txt", "<html>as it is", "<html>as it is"),
+    ],
+)
+def test_pages_mail_and_cells_under_the_endings_of_office_files(
+    tmp_path: Path, name: str, source: str, text: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(source, encoding="utf-8")
+    assert document_text(path) == text
