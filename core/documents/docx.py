@@ -13,7 +13,6 @@ not grow with the file. The common library loses clause numbers (mammoth) or nee
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import IO
@@ -24,7 +23,7 @@ from core.documents.docx_lists import WordLists, is_on, level_number
 from core.documents.docx_math import MathReader
 from core.documents.docx_symbols import scripted, symbol
 from core.documents.limits import DamagedError, Gathered, NotWordError, Told, UnreadableError
-from core.documents.parts import M, Relations, W, parse_part
+from core.documents.parts import M, Package, Relations, W, parse_part
 
 _MAIN = "word/document.xml"
 _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
@@ -40,7 +39,7 @@ _MOST_SPAN = 64
 def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The document's text. Raises `UnreadableError`, OSError."""
     try:
-        with zipfile.ZipFile(stream) as archive:
+        with Package(stream) as archive:
             main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
             if main not in archive.NameToInfo or not main.startswith("word/"):
                 raise NotWordError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import zipfile
 from typing import IO
 from urllib.parse import unquote
 
@@ -16,7 +15,7 @@ from core.documents.limits import (
     Told,
     UnreadableError,
 )
-from core.documents.parts import parse_part, read_part
+from core.documents.parts import Package, parse_part, read_part
 from core.documents.text import decode
 
 _CONTAINER = "META-INF/container.xml"
@@ -28,7 +27,7 @@ _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 def epub_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The title, and all chapters with an empty line between them. Raises `UnreadableError`, OSError."""
     try:
-        with zipfile.ZipFile(stream) as archive:
+        with Package(stream) as archive:
             container = _Container()
             parse_part(archive, _CONTAINER, container, _MOST_LIST_BYTES)
             book = _Package()

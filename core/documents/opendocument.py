@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 from core.documents import strings
 from core.documents.docx_lists import figure
 from core.documents.limits import DamagedError, Gathered, LockedError, Told, UnreadableError
-from core.documents.parts import parse_part, read_part
+from core.documents.parts import Package, parse_part, read_part
 
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
 TEXT, TABLE, STYLE, _DRAW, _PRESENTATION, _FO = (
@@ -52,7 +52,7 @@ _SPACES = re.compile(r"[ \t\r\n]+")
 def opendocument_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The document's text. Raises `UnreadableError`, OSError."""
     try:
-        with zipfile.ZipFile(stream) as archive:
+        with Package(stream) as archive:
             refuse_locked(archive)
             styles = _Styles()
             for part, most_bytes in ((_STYLES, _MOST_STYLES_BYTES), (CONTENT, MOST_XML_BYTES)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-from typing import Protocol
+from typing import IO, Protocol
 from xml.parsers import expat
 
 from core.documents.limits import DamagedError, EncodedError, LockedError, Told, UnpacksError
@@ -38,6 +38,27 @@ _MOST_TAG_BYTES = 8 * 1024 * 1024
 _MOST_NAME_CHARACTERS = 1024
 _PIECE_BYTES = 1024 * 1024
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class Package(zipfile.ZipFile):
+    """A zip whose parts are found in any case, as Open Packaging has it, and with backslashes in names."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        """Raises as `ZipFile` does."""
+        super().__init__(stream)
+        self.NameToInfo = _Names({name.replace("\\", "/"): info for name, info in self.NameToInfo.items()})
+
+
+class _Names(dict[str, zipfile.ZipInfo]):
+    def __init__(self, infos: dict[str, zipfile.ZipInfo]) -> None:
+        super().__init__(infos)
+        self._folded = {name.casefold(): info for name, info in infos.items()}
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def get(self, name: str) -> zipfile.ZipInfo | None:  # type: ignore[override]  # as ZipFile calls it
+        return super().get(name) or self._folded.get(name.casefold())
 
 
 class Elements(Protocol):

@@ -17,7 +17,6 @@ import os
 import re
 import stat
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +44,7 @@ from core.documents.limits import (
     UnpacksError,
     UnreadableError,
 )
+from core.documents.parts import Package
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING
 from core.errors import RequestError
@@ -297,7 +297,7 @@ def _pdf(stream: IO[bytes], name: str, told: Told, gathered: Gathered) -> str:
 def _zip_kind(stream: IO[bytes]) -> str:
     """The kind of document that a zip is; `word` if it is damaged or another archive."""
     try:
-        with zipfile.ZipFile(stream) as archive:
+        with Package(stream) as archive:
             if "mimetype" in archive.NameToInfo:
                 with archive.open("mimetype") as part:
                     named = part.read(_MOST_TYPE_BYTES).strip()
@@ -305,7 +305,7 @@ def _zip_kind(stream: IO[bytes]) -> str:
                     if named.startswith(mime_type):
                         return kind
             for prefix, kind in _PARTS:
-                if any(name.startswith(prefix) for name in archive.NameToInfo):
+                if any(name.casefold().startswith(prefix.casefold()) for name in archive.NameToInfo):
                     return kind
     except Exception:  # a damaged zip fails in as many ways as there are places to damage
         return "word"

@@ -9,7 +9,6 @@ holds a whole sheet, so it runs only in the bounded reader process.
 from __future__ import annotations
 
 import datetime
-import zipfile
 from collections.abc import Iterator
 from typing import IO
 
@@ -23,6 +22,7 @@ from core.documents.limits import (
 )
 from core.documents.number_formats import stored
 from core.documents.opendocument_sheets import opendocument_sheets
+from core.documents.parts import Package
 from core.documents.sheet import Sheet
 from core.documents.workbook import MOST_PART_BYTES, workbook_sheets
 
@@ -59,7 +59,7 @@ def _sheets(stream: IO[bytes], told: Told, gathered: Gathered) -> Iterator[Sheet
     if not is_zip:
         yield from _binary_sheets(stream, told, gathered)
         return
-    with zipfile.ZipFile(stream) as archive:
+    with Package(stream) as archive:
         if _OPEN_DOCUMENT in archive.NameToInfo:
             yield from opendocument_sheets(archive, told, gathered.left)
             return

@@ -7,7 +7,6 @@ out, as are pictures and comments. Hidden slides are left out and named.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from functools import cache, partial
 from typing import IO
@@ -15,7 +14,7 @@ from typing import IO
 from core.documents import strings
 from core.documents.charts import drawing_id, drawing_text
 from core.documents.limits import DamagedError, Gathered, Told, UnreadableError
-from core.documents.parts import A, P, R, Relations, parse_part
+from core.documents.parts import A, P, Package, R, Relations, parse_part
 
 _MAIN = "ppt/presentation.xml"
 _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
@@ -29,7 +28,7 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """All visible slides. Raises `UnreadableError`, OSError."""
     says = False
     try:
-        with zipfile.ZipFile(stream) as archive:
+        with Package(stream) as archive:
             main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
             order = _Order()
             parse_part(archive, main, order, _MOST_SLIDE_BYTES)

@@ -56,8 +56,9 @@ _KINDS = sorted(set(_ENDINGS.values()))
 _NAMES = {"PDF": "pdftotext", "HTML": "w3m", "EPUB": "w3m"}
 # A module of LibreOffice that is a package of its own.
 _MODULES = {"Spreadsheet": "libsclo.so", "Slides": "libsdlo.so"}
-# All sheets, tabs between cells, values as stored.
-_CSV = "csv:Text - txt - csv (StarCalc):9,34,76,1,,0,false,false,false,false,false,-1"
+# All sheets, tabs between cells, and values as cells show them, or as stored in formats that are read so.
+_CSV = "csv:Text - txt - csv (StarCalc):9,34,76,1,,0,false,true,{shown},false,false,-1"
+_STORED = (".xls", ".xlsb")
 _TEXT = "txt:Text (encoded):UTF8"
 # Lines that name what the file does not say.
 _OUR_LINES = re.compile(
@@ -148,7 +149,8 @@ def _reference(path: Path, kind: str, scratch: Path) -> str:
         return body if " ".join(body[:1000].split()).startswith(title) else f"{title}\n{body}"
     if kind == "EPUB":
         return _book(path, scratch / "book")
-    form = {"Spreadsheet": _CSV, "Slides": "pdf"}.get(kind, _TEXT)
+    shown = "false" if path.suffix.lower() in _STORED else "true"
+    form = {"Spreadsheet": _CSV.format(shown=shown), "Slides": "pdf"}.get(kind, _TEXT)
     written = _converted(path, form, scratch)
     if kind == "Slides":
         return "".join(_run(["pdftotext", "-enc", "UTF-8", str(each), "-"]) for each in written)
@@ -212,7 +214,7 @@ def _files(downloads: Path, folders: list[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def _has_charts(path: Path) -> bool:
-    """Whether a presentation has charts, whose labels are not read."""
+    """Whether a presentation has charts or diagrams, of which LibreOffice draws other labels."""
     with zipfile.ZipFile(path) as archive:
         return any(name.startswith(("ppt/charts/", "ppt/diagrams/")) for name in archive.namelist())
 

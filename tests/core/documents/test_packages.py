@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,16 @@ import pytest
 from core.documents import strings
 from core.documents.reading import document_text
 from core.errors import RequestError
-from tests.core.documents.made import slide_shape, write_epub, write_odf, write_pptx, write_zip
+from tests.core.documents.made import (
+    paragraph,
+    slide_shape,
+    write_docx,
+    write_epub,
+    write_odf,
+    write_pptx,
+    write_xlsx,
+    write_zip,
+)
 
 TABLE = (
     "<p:graphicFrame><a:tbl>"
@@ -132,3 +142,20 @@ def test_a_protected_book_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_package_is_refused(tmp_path: Path, parts: dict[str, str]) -> None:
     with pytest.raises(RequestError, match=r"is damaged, or not a valid \w+ file"):
         document_text(write_zip(tmp_path / "a", parts))
+
+
+@pytest.mark.parametrize("renamed", [str.upper, str.title, lambda name: name.replace("/", "\\")])
+def test_parts_are_found_in_any_case_and_with_backslashes(
+    renamed: Callable[[str], str], tmp_path: Path
+) -> None:
+    """1C writes SharedStrings.xml where its relations say sharedStrings.xml; Open Packaging ignores case."""
+    slides = [slide_shape("Fog"), slide_shape("Wind")]
+    for path in (
+        write_docx(tmp_path / "a.docx", paragraph("Tide table")),
+        write_xlsx(tmp_path / "a.xlsx", {"Tides": (("A1", "High"), ("B1", 4.5))}),
+        write_pptx(tmp_path / "a.pptx", slides, {1: slide_shape("Calm")}),
+    ):
+        expected = document_text(path)
+        with zipfile.ZipFile(path) as archive:
+            parts = {renamed(name): archive.read(name).decode() for name in archive.namelist()}
+        assert document_text(write_zip(path, parts)) == expected
