@@ -388,7 +388,7 @@ CLASS_EXPLAINED = {
 LEGEND_HINT = "Hover over a token for details"
 SOURCES_OF_DRAFTS = {
     "n-gram": "N-gram of the chat",
-    "ranking": "Earlier ranking",
+    "ranking": "Model’s earlier candidates",
     "table": "Learned table",
     "head": "MTP head",
     "draft model": "Draft model",
