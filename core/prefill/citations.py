@@ -236,8 +236,8 @@ def _denials(text: str) -> list[list[str]]:
     found = []
     for match in _NEGATION.finditer(text):
         if match["before"]:
-            part = _PAUSE.split(text[: match.start()])[-1]
-            words = [word.stem for word in _words(part[-_DENIED_WITHIN:])][::-1]
+            part = _PAUSE.split(text[max(0, match.start() - _DENIED_WITHIN) : match.start()])[-1]
+            words = [word.stem for word in _words(part)][::-1]
         else:
             part = _PAUSE.split(text[match.end() : match.end() + _DENIED_WITHIN])[0]
             words = [word.stem for word in _words(part)]

@@ -186,10 +186,18 @@ def test_a_long_text_is_searched_quickly_and_a_hostile_one_ends() -> None:
         "".join(f"Item {n} of shelf {n % 97} weighs {n * 7} grams and is blue. " for n in range(4_000)) + TEXT
     )
     assert cited(FEE, (long,)) == [f"night. > {FEE}"]
-    for hostile in ("a" * 100_000, "1," * 50_000, "\n-" * 50_000, ". " * 50_000, "`" * 50_000, "(" * 50_000):
-        begun_s = time.perf_counter()
+    for hostile in (
+        "a" * 100_000,
+        "1," * 50_000,
+        "\n-" * 50_000,
+        ". " * 50_000,
+        "`" * 50_000,
+        "(" * 50_000,
+        "ない" * 50_000,
+    ):
+        begun_s = time.thread_time()
         cited(hostile, (hostile,))
-        assert time.perf_counter() - begun_s < 5, hostile[:4]
+        assert time.thread_time() - begun_s < 5, hostile[:4]
 
 
 def test_precision_on_the_held_out_half() -> None:
