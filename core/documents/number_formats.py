@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     r"|(?P<ampm>am/pm|a/p)|(?P<exponent>e[+-])|(?P<date>[ymdhsgb]+|e+)|(?P<digit>[0#?])|(?P<other>.)",
     re.IGNORECASE | re.DOTALL,
 )
-_CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?[0-9.]+)")
+_CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))")
 _ELAPSED = re.compile(r"h+|m+|s+", re.IGNORECASE)
 _SPACES = re.compile(" {2,}")
 # Day 0, and the days that a cell can show as a date. Excel's day 60 is 29 February 1900, which never was.
@@ -104,7 +104,7 @@ def _sections(code: str) -> tuple[_Section, ...]:
             tokens, condition = [], None
         elif kind == "condition":
             found = _CONDITION.fullmatch(text)
-            condition = (found[1], float(found[2])) if found and found[2].count(".") < 2 else None
+            condition = (found[1], float(found[2])) if found else None
         else:
             tokens.append(_Token(kind, text))
     return (*sections, _Section(tuple(tokens), condition))[:4]

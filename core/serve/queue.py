@@ -695,7 +695,7 @@ class Turn:
         self._task.cancel()
 
     def close(self) -> None:
-        """Leave the queue, unless the ticket was taken. A load that has begun goes on."""
+        """Leave the queue, unless the ticket was taken. A load that has begun continues."""
         self._task.cancel()
         if not self._taken:
             self._ticket.leave()

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.documents import workbook
@@ -137,6 +137,7 @@ def test_dates_that_count_from_1904() -> None:
     st.floats(allow_nan=False, allow_infinity=False),
     st.text('0#?,.;"\\_*[]$<>=-%/Ee+ymdhsGg@ ak', max_size=20),
 )
+@example(5.0, "[>.]0")
 @settings(max_examples=300)
 def test_any_code_shows_any_number(value: float, code: str) -> None:
     """Codes come from files: none of them raises."""
