@@ -198,7 +198,7 @@ class PresetFiles(QObject):
 
     def _write(self, path: Path, found: Sequence[Preset]) -> None:
         try:
-            with replacing(path) as file:
+            with replacing(path, private=False) as file:
                 file.write(to_json(found))
         except OSError as error:
             reason = store_strings.not_written(str(path), error.strerror or str(error))

@@ -155,14 +155,14 @@ class Transfer(QObject):
                     written += 1
 
         if export.kind == "json":
-            with replacing(export.path) as file:
+            with replacing(export.path, private=False) as file:
                 for piece in pieces(chats()):
                     file.write(piece)
             return written
         for chat in chats():
             name = f"{_file_name(chat.title)}.{_ENDINGS[export.kind]}"
             path = _free(export.path / name) if export.in_folder else export.path
-            with replacing(path) as file:
+            with replacing(path, private=False) as file:
                 for data in self._file(chat, export):
                     file.write(data)
         return written

@@ -28,6 +28,7 @@ from core.cli import (
 )
 from core.cli.arguments import Parser, UsageError, add_command, add_settings_command, read_config
 from core.errors import DraftlightError, RequestError, SettingError
+from core.system.private import tighten_home
 
 _PIPE_CLOSED = 141  # 128 + SIGPIPE, as shells report it
 
@@ -52,6 +53,7 @@ def _run(arguments: Sequence[str]) -> int:
         options = parser().parse_args(arguments)
         if clients:
             options.arguments = clients
+        tighten_home()
         if "model" in options and options.model is None:
             options.model = read_config().model or "starter"
         if getattr(options, "loads", False):

@@ -20,8 +20,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
-from core.system.files import PRIVATE, TEMPORARY, CacheFolder, replacing, write_atomic
+from core.system.files import TEMPORARY, CacheFolder, replacing, write_atomic
 from core.system.paths import cache_dir
+from core.system.private import make_folder, opener
 
 _SUFFIX = ".safetensors"
 _WRITTEN = "written"
@@ -73,7 +74,7 @@ class SavedFiles(CacheFolder):
         written = self.written_bytes()
         if written + size_bytes > daily_bytes:
             return f"{_mb(written)} MB were written today, and the limit is {_mb(daily_bytes)} MB a day"
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder)
         self.fit(limit_bytes - size_bytes, keep=path)
         if shutil.disk_usage(self.folder).free < size_bytes + _FREE_BYTES:
             return "the disk is almost full"
@@ -85,7 +86,7 @@ class SavedFiles(CacheFolder):
 
         Not synced: a file that a power failure damages is noticed by its checksums.
         """
-        return replacing(path, mode=PRIVATE, durable=False)
+        return replacing(path, durable=False)
 
     def clean(self, limit_bytes: int) -> None:
         """Removes what killed processes left, and what exceeds the limit, which may have been lowered."""
@@ -121,7 +122,7 @@ class SavedFiles(CacheFolder):
         if is_first:  # drops the lines of other days
             write_atomic(path, line, durable=False)
             return
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE), "wb") as file:
+        with open(path, "ab", opener=opener) as file:
             file.write(line)
 
 

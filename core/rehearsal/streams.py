@@ -246,7 +246,7 @@ def save_ids(path: Path, streams: Iterable[Stream], info: ModelInfo) -> AnswerId
     content = lzma.compress(encode(header, arrays), check=lzma.CHECK_CRC64, filters=_FILTERS)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, content, mode=0o644)
+        write_atomic(path, content, private=False)
     except OSError as error:
         raise TableError(f"{path} cannot be written: {error}.", "Choose another path.") from error
     return found

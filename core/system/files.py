@@ -21,8 +21,8 @@ import msgspec
 
 from core.errors import RequestError
 from core.system.paths import cache_dir
+from core.system.private import make_folder, opener
 
-PRIVATE = 0o600
 # The end of a temporary file's name; a process that was killed leaves such a file.
 TEMPORARY = ".tmp"
 _NAME_BYTES = 160
@@ -30,13 +30,13 @@ _NAME_BYTES = 160
 
 @contextlib.contextmanager
 def replacing(
-    path: Path, *, mode: int | None = None, keep: Path | None = None, durable: bool = True
+    path: Path, *, private: bool = True, keep: Path | None = None, durable: bool = True
 ) -> Iterator[BinaryIO]:
     """Opens a temporary file that replaces `path` at the end of the block, after an fsync if `durable`.
 
-    `mode`: permissions of the new file; None: those of the old file, or the process's default. `keep`: new
-    path of the old file. A link is followed. After an exception the old file is unchanged and the temporary
-    file is removed. Raises `OSError`, which names `path`.
+    `private`: only its owner can read the new file; otherwise, for exports, it has the permissions of the old
+    file or the process's default. `keep`: new path of the old file. A link is followed. After an exception
+    the old file is unchanged and the temporary file is removed. Raises `OSError`, which names `path`.
     """
     # Path.resolve raises RuntimeError for a link that leads to itself; such a link is replaced.
     target = Path(os.path.realpath(path))
@@ -44,13 +44,12 @@ def replacing(
     temporary = target.with_name(f"{temporary_prefix(target)}{uuid4().hex[:8]}{TEMPORARY}")
     moved = False
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as file:
+        with open(temporary, "wb", opener=opener if private else None) as file:
             yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        if mode is None and target.exists():
+        if not private and target.exists():
             shutil.copymode(target, temporary)
         if keep is not None:
             with contextlib.suppress(FileNotFoundError):
@@ -77,10 +76,10 @@ def temporary_prefix(path: Path) -> str:
 
 
 def write_atomic(
-    path: Path, content: bytes, *, mode: int | None = PRIVATE, keep: Path | None = None, durable: bool = True
+    path: Path, content: bytes, *, private: bool = True, keep: Path | None = None, durable: bool = True
 ) -> None:
     """Replaces the content of `path`; parameters and errors as in `replacing`."""
-    with replacing(path, mode=mode, keep=keep, durable=durable) as file:
+    with replacing(path, private=private, keep=keep, durable=durable) as file:
         file.write(content)
 
 
@@ -111,7 +110,7 @@ def save_json(path: Path, value: Any) -> bool:
     For files that can be made again: losing one costs time, never an answer.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_atomic(path, msgspec.json.format(msgspec.json.encode(value)), durable=False)
     except OSError:
         return False
@@ -253,11 +252,10 @@ def read_key(path: Path) -> str:
 def write_key(path: Path, key: str) -> None:
     """Writes `key`; the file is private from its creation on. Raises `KeyFileError`."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
+        with open(path, "x", opener=opener) as file:
             file.write(f"{key}\n")
     except OSError as error:
         raise KeyFileError(

@@ -72,7 +72,7 @@ def test_permissions_are_private_or_those_of_the_old_file(tmp_path: Path) -> Non
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
     shared.write_bytes(b"old")
     shared.chmod(0o640)
-    with replacing(shared) as file:
+    with replacing(shared, private=False) as file:
         file.write(b"new")
     assert (stat.S_IMODE(shared.stat().st_mode), shared.read_bytes()) == (0o640, b"new")
 
