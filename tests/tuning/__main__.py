@@ -15,6 +15,7 @@ from core.cli.arguments import (
     add_command,
     add_model,
     add_quiet,
+    add_settings,
     name,
     names,
     readable_file,
@@ -42,10 +43,28 @@ def parser() -> argparse.ArgumentParser:
     command("neighbours", "adaptive BLAS threads next to a busy program", _neighbours)
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
+    command("answers", "right answers and loops: facts asked about documents", _answers)
     command("citations", "precision and recall of the numbers in an answer", lambda added: None)
     command("kv-bits", "size and quality of quantised caches", add_model)
     command("sources", "precision of the sources of an answer", add_model)
     return root
+
+
+def _answers(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_settings(parser)
+    parser.add_argument(
+        "--half",
+        type=name("half", ("dev", "held-out", "all")),
+        default="dev",
+        help="documents for tuning (dev), held-out ones, or all (default dev)",
+    )
+    parser.add_argument(
+        "--baseline",
+        type=readable_file,
+        metavar="F.jsonl",
+        help="the answers.jsonl of another run, for pairs",
+    )
 
 
 def _fit(parser: argparse.ArgumentParser) -> None:
