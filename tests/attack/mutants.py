@@ -1,195 +1,247 @@
-"""`python -m tests.attack.mutants`: put faults into a room's code one at a time and see whether tests fail.
+"""`python -m tests.attack.mutants`: put one fault at a time into a package and see whether its tests fail.
 
-The faults are cosmic-ray's (`make mutants` installs it in a folder of its own, with which this runs); they
-are drawn by seed, a place in the code first and then one of the faults that fit there, so that arithmetic,
-for which there are many, is not drawn all the time. Each is tried on the room's own tests; what they let
-through on what else `make test` has of it; and what that lets through on the slow tests. A fault in an
-annotation of a function is none and not drawn.
+Faults: a comparison flipped, a branch dropped, a number off by one, another default, `and` for `or`, a lost
+`await`. Their places are drawn by seed, the same for the same code. Each is tried on the package's own tests,
+then on those that reach it from further away, within a time limit; a fault that hangs is caught. It works in
+a copy of HEAD, so the checkout stays as it is, and resumes: OUT/mutants.jsonl holds the outcomes.
 
-Files are changed in place and put back: it refuses to run where the code has uncommitted changes.
-Outcomes are written to OUT/mutants.jsonl as they come; what is there is not tried again.
+A fault without an effect that a test could see is argued in one line of `equal_mutants.txt`:
+`module: fault: reason`.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-_STAGES = ("own", "further", "slow")
-# Of one stage, for one fault: several times what the slowest takes. A fault that hangs is caught.
-_MOST_S = 600
-_ENGINE = ("tests/core/engine", "tests/core/bench/test_replay.py", "tests/core/bench/test_reliability.py")
-_WINDOW = tuple(
-    f"tests/app/{room}" for room in ("controllers", "features", "panels", "shell", "chat", "journeys")
-)
-_SLOW_ENGINE = ("tests/core/engine/test_conformance.py",)
-# Room: what else of `make test` tells of it, and what of the slow tests.
-ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "core/decoding": (_ENGINE, _SLOW_ENGINE),
-    "core/kv": (("tests/core/prefill", "tests/core/decoding", *_ENGINE), _SLOW_ENGINE),
-    "core/prefill": (_ENGINE, ()),
-    "core/drafting": (("tests/core/tables", "tests/core/decoding", *_ENGINE), _SLOW_ENGINE),
-    "app/session": (_WINDOW, ()),
-    "app/store": (("tests/app/controllers", "tests/app/journeys"), ()),
+ROOT = Path(__file__).parents[2]
+_EQUAL = Path(__file__).with_name("equal_mutants.txt")
+_ENGINE = ("tests/core/engine",)
+_WINDOW = ("tests/app/chat", "tests/app/controllers", "tests/app/journeys")
+# Package: the tests that reach it, besides its own.
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "core/decoding": _ENGINE,
+    "core/drafting": ("tests/core/tables", "tests/core/decoding", *_ENGINE),
+    "core/kv": ("tests/core/prefill", "tests/core/decoding", *_ENGINE),
+    "core/prefill": _ENGINE,
+    "core/engine": ("tests/core/worker",),
+    "core/tables": ("tests/core/drafting", "tests/core/cli", *_ENGINE),
+    "core/models": ("tests/zoo", *_ENGINE),
+    "core/serve": ("tests/core/cli",),
+    "core/documents": ("tests/core/cli", "tests/attack"),
+    "app/session": _WINDOW,
+    "app/store": _WINDOW,
+    "app/chat": _WINDOW,
 }
+_FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
 
 
 class Fault(NamedTuple):
-    """One fault of one module: cosmic-ray's operator and which of the places that it fits."""
+    """`text` replaces the characters `start` to `end` (exclusive) of `module`, at `line`."""
 
     module: str
     line: int
-    operator: str
-    occurrence: int
-    source: str  # of the module with it
+    kind: str
+    start: int
+    end: int
+    text: str
+    before: str
+
+    @property
+    def name(self) -> str:
+        """The fault as a line of `equal_mutants.txt` names it; it holds while the code does."""
+        return f"{self.module}: {self.kind} {self.before} -> {self.text}"
 
 
-def faults(room: str, count: int, seed: int) -> Iterator[Fault]:
-    """`count` faults of the folder `room`, the same for the same code and seed."""
-    from cosmic_ray.ast import ast_nodes, get_ast_from_path
-    from cosmic_ray.mutating import mutate_code
-    from cosmic_ray.plugins import get_operator, operator_names
+def faults(root: Path, package: str, count: int, seed: int) -> list[Fault]:
+    """`count` faults of the folder `package` under `root`, each in another line."""
+    rng = random.Random(f"{package} {seed}")
+    by_line: dict[tuple[str, int], list[Fault]] = {}
+    for path in sorted((root / package).rglob("*.py")):
+        for fault in _faults_of(str(path.relative_to(root)), path.read_text(encoding="utf-8")):
+            by_line.setdefault((fault.module, fault.line), []).append(fault)
+    places = rng.sample(sorted(by_line), min(count, len(by_line)))
+    return [rng.choice(by_line[place]) for place in places]
 
-    places: dict[tuple[str, int, int], list[tuple[str, int]]] = {}
-    for module in sorted(Path(room).rglob("*.py")):
-        tree = get_ast_from_path(module)
-        for name in sorted(operator_names()):
-            kind = get_operator(name)
-            if kind.arguments():
-                continue
-            operator = kind()
-            found = [start for node in ast_nodes(tree) for start, _ in operator.mutation_positions(node)]
-            for occurrence, (line, column) in enumerate(found):
-                places.setdefault((str(module), line, column), []).append((name, occurrence))
-    rng = random.Random(f"{room} {seed}")
-    order = sorted(places)
-    rng.shuffle(order)
-    drawn = 0
-    for place in order:
-        module, line, _ = place
-        name, occurrence = rng.choice(places[place])
-        before = Path(module).read_bytes()
-        changed = mutate_code(before, get_operator(name)(), occurrence)
-        if changed is None or _bare(before.decode()) == _bare(changed):
+
+def _faults_of(module: str, source: str) -> Iterator[Fault]:
+    tree = ast.parse(source)
+    lines = source.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def at(line: int, column: int) -> int:
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+
+    for node in _evaluated(tree):
+        for kind, target, text in _changes(node):
+            start = at(target.lineno, target.col_offset)
+            end = at(target.end_lineno or 0, target.end_col_offset or 0)
+            before = " ".join(source[start:end].split())
+            yield Fault(module, target.lineno, kind, start, end, text, before)
+
+
+def _evaluated(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of `tree` without annotations, and without what only type checkers read."""
+    for name, field in ast.iter_fields(tree):
+        if name in ("annotation", "returns"):
             continue
-        yield Fault(module, line, name.removeprefix("core/"), occurrence, changed)
-        drawn += 1
-        if drawn == count:
-            return
+        for node in field if isinstance(field, list) else [field]:
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+                continue
+            if isinstance(node, ast.AST):
+                yield node
+                yield from _evaluated(node)
 
 
-def _bare(source: str) -> str:
-    """The syntax tree without what a function's annotations say: they are never evaluated."""
-    tree: Any = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.returns = None
-            inside = [part for part in ast.walk(node) if isinstance(part, ast.AnnAssign)]
-            for part in [*inside, *(part for part in ast.walk(node.args) if isinstance(part, ast.arg))]:
-                part.annotation = ast.Constant(0)
-    return ast.dump(tree)
+def _changes(node: ast.AST) -> Iterator[tuple[str, ast.expr, str]]:
+    """Kinds of faults that fit `node`: the expression that is replaced, and its replacement."""
+    match node:
+        case ast.Compare(ops=[operator, *_]) if type(operator) in _FLIPPED:
+            changed = copy.deepcopy(node)
+            changed.ops[0] = _FLIPPED[type(operator)]()
+            yield "comparison", node, f"({ast.unparse(changed)})"
+        case ast.If(test=test) | ast.IfExp(test=test):
+            yield "branch", test, "False"
+        case ast.BoolOp():
+            changed_bool = copy.deepcopy(node)
+            changed_bool.op = ast.And() if isinstance(node.op, ast.Or) else ast.Or()
+            yield "and/or", node, f"({ast.unparse(changed_bool)})"
+        case ast.BinOp(right=ast.Constant(value=int(value))) if not isinstance(value, bool):
+            yield "off by one", node.right, str(value + 1)
+        case (
+            ast.Slice(lower=ast.Constant(value=int(value)) as bound)
+            | ast.Slice(lower=None, upper=ast.Constant(value=int(value)) as bound)
+        ):
+            yield "off by one", bound, str(value + 1)
+        case ast.arguments():
+            for default in [*node.defaults, *filter(None, node.kw_defaults)]:
+                match default:
+                    case ast.Constant(value=bool(value)):
+                        yield "default", default, str(not value)
+                    case ast.Constant(value=int(value)):
+                        yield "default", default, str(value + 1)
+        case ast.Await(value=value):
+            yield "lost await", node, f"({ast.unparse(value)})"
 
 
-def try_out(room: str, fault: Fault, python: str) -> dict[str, object]:
-    """Which stage of tests catches it, if any."""
-    further, slow = ROOMS[room]
-    paths = {"own": (f"tests/{room}",), "further": further, "slow": slow}
-    file = Path(fault.module)
-    before = file.read_bytes()
-    started, caught, by = time.monotonic(), "", ""
+def try_out(tree: Path, package: str, fault: Fault, python: str, limit_s: float) -> dict[str, object]:
+    """The outcome: which tests catch `fault` in the copy `tree`, if any."""
+    file = tree / fault.module
+    before = file.read_text(encoding="utf-8")
+    started = time.monotonic()
+    stages = {"own": (f"tests/{package}",), "further": PACKAGES[package]}
+    caught, by = "", ""
+    file.write_text(before[: fault.start] + fault.text + before[fault.end :], encoding="utf-8")
     try:
-        file.write_text(fault.source, "utf-8")
-        for stage in _STAGES:
-            if paths[stage] and (by := _failing(python, stage, paths[stage])):
+        for stage, paths in stages.items():
+            if by := _failing(tree, python, paths, limit_s):
                 caught = stage
                 break
     finally:
-        file.write_bytes(before)
-    return {
-        "room": room,
-        **{name: value for name, value in fault._asdict().items() if name != "source"},
-        "text": fault.source.splitlines()[fault.line - 1].strip(),
-        "caught": caught,
-        "by": by,
-        "seconds": round(time.monotonic() - started, 1),
-    }
+        file.write_text(before, encoding="utf-8")
+    took = {"by": by, "seconds": round(time.monotonic() - started, 1)}
+    return {"package": package, "fault": fault.name, "line": fault.line, "caught": caught, **took}
 
 
-def _failing(python: str, stage: str, paths: Sequence[str]) -> str:
+def _failing(tree: Path, python: str, paths: Sequence[str], limit_s: float) -> str:
     """What failed, in a few words; empty if nothing did."""
-    marks = ["-m", "sweep or slow"] if stage == "slow" else []
-    command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=60", *marks]
-    existing = [path for path in paths if Path(path).exists()]
+    existing = [path for path in paths if (tree / path).exists()]
+    command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=60", *existing]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(tree)}
     try:
         done = subprocess.run(
-            [*command, *existing], env=environment, capture_output=True, text=True, timeout=_MOST_S
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit_s
         )
     except subprocess.TimeoutExpired:
-        return f"no end within {_MOST_S} s"
+        return f"no end within {limit_s:.0f} s"
     if done.returncode == 0:
         return ""
     said = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return said[0] if said else f"exit status {done.returncode}"
 
 
-def report(lines: Sequence[dict[str, object]]) -> str:
-    """A table in Markdown: of each room, what was caught by which tests, then what was not caught at all."""
-    rows = ["| room | faults | own tests | `make test` | with the slow tests |", "|---|---|---|---|---|"]
-    for room in [*ROOMS, ""]:
-        of_room = [line for line in lines if not room or line["room"] == room]
-        if not of_room:
-            continue
-        caught = [sum(line["caught"] in _STAGES[: number + 1] for line in of_room) for number in range(3)]
-        shares = " | ".join(f"{number} ({number / len(of_room):.0%})" for number in caught)
-        rows.append(f"| {f'`{room}`' if room else 'all'} | {len(of_room)} | {shares} |")
-    rows += ["", "Not caught:", ""]
-    rows += [
-        f"- `{line['module']}:{line['line']}` {line['operator']}: `{line['text']}`"
-        for line in lines
-        if not line["caught"]
+def equal_faults() -> dict[str, str]:
+    """Faults without a visible effect, with the reason."""
+    lines = _EQUAL.read_text(encoding="utf-8").splitlines() if _EQUAL.exists() else []
+    return dict(line.rsplit(": ", 1) for line in lines if line and not line.startswith("#"))
+
+
+def report(outcomes: Sequence[dict[str, object]]) -> str:
+    """A table in Markdown, per package, then the faults that survived, and the equal ones."""
+    equal = equal_faults()
+    rows = [
+        "| package | faults | own tests | with further tests | equal | survived |",
+        "|---|---|---|---|---|---|",
     ]
+    for package in [*PACKAGES, ""]:
+        of = [each for each in outcomes if not package or each["package"] == package]
+        if not of:
+            continue
+        own = sum(each["caught"] == "own" for each in of)
+        caught = sum(each["caught"] != "" for each in of)
+        same = sum(each["caught"] == "" and each["fault"] in equal for each in of)
+        share = f"{caught} ({caught / max(1, len(of) - same):.0%})"
+        name = f"`{package}`" if package else "all"
+        rows.append(f"| {name} | {len(of)} | {own} | {share} | {same} | {len(of) - caught - same} |")
+    left = [each for each in outcomes if each["caught"] == ""]
+    for title, want in (("Survived", False), ("Equal", True)):
+        rows += ["", f"{title}:", ""]
+        rows += [
+            f"- line {each['line']}, {each['fault']}" + (f": {equal[str(each['fault'])]}" if want else "")
+            for each in left
+            if (each["fault"] in equal) == want
+        ]
     return "\n".join(rows) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Try what `arguments` ask for, and print the table of all that is known."""
+    """Try the faults that `arguments` ask for, and print the table of all outcomes."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.mutants")
-    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)} (default all)")
-    parser.add_argument("--count", type=int, default=22, help="faults a room (default 22)")
+    parser.add_argument(
+        "packages", nargs="*", metavar="PACKAGE", help=f"of {', '.join(PACKAGES)} (default all)"
+    )
+    parser.add_argument("--count", type=int, default=20, help="faults per package (default 20)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--python", default=sys.executable, help="the one that runs the tests")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, metavar="S", help="of each of two runs (default 300)"
+    )
     parser.add_argument("--out", type=Path, default=Path("out/mutants"), metavar="DIR")
     options = parser.parse_args(arguments)
-    if unknown := [room for room in options.rooms if room not in ROOMS]:
-        parser.error(f"no room {', '.join(unknown)}; there are {', '.join(ROOMS)}")
-    changed = subprocess.run(["git", "status", "--short", "app", "core"], capture_output=True, text=True)
-    if changed.stdout:
-        print(
-            f"There are changes that are not committed:\n{changed.stdout}Commit them first.", file=sys.stderr
-        )
-        return 1
+    if unknown := [each for each in options.packages if each not in PACKAGES]:
+        parser.error(f"unknown package {', '.join(unknown)}; packages are {', '.join(PACKAGES)}")
     options.out.mkdir(parents=True, exist_ok=True)
-    journal = options.out / "mutants.jsonl"
-    lines = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-    known = {(line["module"], line["operator"], line["occurrence"]) for line in lines}
+    tree = options.out.resolve() / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir()
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(tree)], input=archive, check=True)
+    journal = options.out / f"mutants-{options.seed}.jsonl"
+    outcomes = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    known = {each["fault"] for each in outcomes}
     with journal.open("a") as file:
-        for room in options.rooms or ROOMS:
-            for fault in faults(room, options.count, options.seed):
-                if (fault.module, fault.operator, fault.occurrence) in known:
-                    continue
-                lines.append(try_out(room, fault, options.python))
-                print(json.dumps(lines[-1]), file=file, flush=True)
-    print(report(lines), end="")
+        for package in options.packages or PACKAGES:
+            for fault in faults(tree, package, options.count, options.seed):
+                if fault.name not in known:
+                    outcomes.append(try_out(tree, package, fault, sys.executable, options.limit))
+                    print(json.dumps(outcomes[-1]), file=file, flush=True)
+    print(report(outcomes), end="")
     return 0
 
 
