@@ -136,7 +136,6 @@ _OWN_TEXTS = tuple(
         "controls/sheets.py",
         "features/about.py",
         "features/chats.py",
-        "features/compare.py",
         "features/library.py",
         "features/projects.py",
         "features/settings/window.py",

@@ -25,7 +25,6 @@ from PySide6.QtWidgets import QWidget
 
 from app.bench.sample_chat import SCRIPTS, script_turn
 from app.bench.served import Client, followers, free_port
-from app.chat.intents import CompareVersions
 from app.features.about import AboutWindow
 from app.features.machines.window import MachinesWindow
 from app.launch.display import go_offscreen_without_display
@@ -77,7 +76,7 @@ SCREENS = (
     "queue",
     "versions",
     "tables",
-    "compare",
+    "race",
     "server",
     "reading",
     "machines",
@@ -209,22 +208,15 @@ class _Screens:
         await self._ready()
 
     async def _versions(self) -> None:
-        """An answer in two versions, and the two side by side."""
+        """An answer in two versions."""
         self._set("sampling.max_tokens", _ANSWER_TOKENS)
         self._set("sampling.temperature", 0.8)
         self._window.controller.asking.regenerate()
         await self._ready()
         await self._grab("versions")
-        turn_id = self._window.controller.chats.open.turns[-1].id
-
-        self._window.views.transcript.intent.emit(CompareVersions(turn_id))
-        compare = self._window.windows.find("compare")
-        assert compare is not None
-        await self._grab("versions-compared", compare)
-        compare.close()
         self._set("sampling.temperature", 0.0)
 
-    async def _compare(self) -> None:
+    async def _race(self) -> None:
         """The race, late in its replay."""
         page = self._window.views.race
         self._window.menu_actions["race"].trigger()
@@ -232,7 +224,7 @@ class _Screens:
         page.start_button.click()
         await self._until(lambda: page.replay.playing, "the race is recorded")
         page.chart.sought.emit(_RACE_SHARE * page.replay.end_s)
-        await self._grab("compare")
+        await self._grab("race")
         self._window.menu_actions["race"].trigger()
 
     async def _server(self) -> None:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QWidget
 from app.chat import strings, tokens
 from app.chat.intents import (
     Branch,
-    CompareVersions,
     ContinueAnswer,
     EditAnswer,
     Intent,
@@ -139,7 +138,6 @@ class AnswerFooter(QWidget):
         self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
         self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
         self.edit_button = ActionButton(theme, "edit", strings.EDIT_ANSWER, self)
-        self.compare_button = Button(theme, strings.COMPARE, "link", True, self)
         self.continue_button = Button(theme, strings.CONTINUE, "link", True, self)
         self.everything_button = Button(theme, strings.READ_EVERYTHING, "link", True, self)
         self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
@@ -149,7 +147,6 @@ class AnswerFooter(QWidget):
             (self._again, Regenerate(turn_id)),
             (self._branch, Branch(turn_id)),
             (self.edit_button, EditAnswer(turn_id)),
-            (self.compare_button, CompareVersions(turn_id)),
             (self.continue_button, ContinueAnswer(turn_id)),
             (self.everything_button, ReadEverything(turn_id)),
         ):
@@ -167,7 +164,7 @@ class AnswerFooter(QWidget):
 
     @property
     def _links(self) -> tuple[QWidget, ...]:
-        return (self.versions, self.compare_button, self.continue_button, self.everything_button)
+        return (self.versions, self.continue_button, self.everything_button)
 
     def offer_copy_only(self) -> None:
         """Offer Copy only, for answers to API clients."""
@@ -203,7 +200,6 @@ class AnswerFooter(QWidget):
 
     def show_version(self, index: int, count: int) -> None:
         self.versions.show_version(index, count)
-        self.compare_button.setVisible(count > 1)
 
     def offer_everything(self, estimate: str) -> None:
         """Offer Read Everything after a sparse prefill; `estimate` gives its tokens and time."""

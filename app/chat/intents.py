@@ -86,12 +86,6 @@ class ShowVersion(Intent, frozen=True):
     index: int
 
 
-class CompareVersions(Intent, frozen=True):
-    """Open the Compare window on the versions of `turn_id`."""
-
-    turn_id: str
-
-
 class Branch(Intent, frozen=True):
     """Open a new chat with the turns up to and including `turn_id`."""
 

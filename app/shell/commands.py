@@ -20,7 +20,7 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.first_page import handbook
-from app.chat.intents import Branch, CompareVersions
+from app.chat.intents import Branch
 from app.controllers.views import Views
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import documents
@@ -38,8 +38,8 @@ class MenuFacts(Struct, frozen=True):
 
     `ready`: a question can be sent. `busy`: an answer is being generated; `busy_here`: in the open chat.
     `asked`: the open chat has a question; `project`: it is in a project; `document`: it has a document.
-    `deleted`: a chat or project can be restored. `unended`: the last answer can be continued. `versions`: the
-    last answer has several versions. `checked` are the identifiers of the commands whose state is on.
+    `deleted`: a chat or project can be restored. `unended`: the last answer can be continued. `checked` are the
+    identifiers of the commands whose state is on.
     """
 
     ready: bool = False
@@ -50,7 +50,6 @@ class MenuFacts(Struct, frozen=True):
     document: bool = False
     project: bool = False
     unended: bool = False
-    versions: bool = False
     checked: frozenset[str] = frozenset()
 
 
@@ -115,7 +114,6 @@ class Commands(QObject):
             document=bool(documents(controller.chats.open)),
             project=bool(self.project_id),
             unended=bool(controller.asking.continuable),
-            versions=bool(turns) and len(turns[-1].versions) > 1,
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )
 
@@ -525,12 +523,6 @@ _CHAT = (
             "Branch into New Chat",
             lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
             when=_asked,
-        ),
-        Command(
-            "compare",
-            "Compare Versions",
-            lambda c: c.views.transcript.intent.emit(CompareVersions(c.last_turn())),
-            when=attrgetter("versions"),
         ),
     ),
     (

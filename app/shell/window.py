@@ -19,7 +19,7 @@ from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
-from app.chat.intents import CompareVersions, Escape, Intent
+from app.chat.intents import Escape, Intent
 from app.chat.tokens import Legend
 from app.chat.transcript import Transcript, takes_tab
 from app.controllers.link import WorkerLink
@@ -124,7 +124,6 @@ class MainWindow(QMainWindow):
             panel.models_button.clicked.connect(lambda: self.windows.show("models"))
         for name, make in (
             ("archived", self._make_archived),
-            ("compare", self._make_compare),
             ("deleted", self._make_deleted),
             ("lab", self.lab.make_window),
             ("library", self._make_library),
@@ -345,19 +344,6 @@ class MainWindow(QMainWindow):
         button = self.views.header.model_button
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
-    def _make_compare(self) -> QWidget:
-        from app.features.compare import CompareWindow
-
-        return CompareWindow(self._theme)
-
-    def _compare(self, turn_id: str) -> None:
-        from app.features.compare import CompareWindow
-
-        turn = self.controller.chats.open.turn(turn_id)
-        window = self.windows.show("compare")
-        assert isinstance(window, CompareWindow)
-        window.show_versions(turn.versions, turn.place)
-
     # ---- where it was
 
     def _restore(self) -> None:
@@ -420,11 +406,8 @@ class MainWindow(QMainWindow):
         self.controller.unload_when_idle()
 
     def _on_intent(self, intent: Intent) -> None:
-        match intent:
-            case Escape():  # the message field has a shortcut of its own
-                self.commands.escape()
-            case CompareVersions(turn_id):
-                self._compare(turn_id)
+        if isinstance(intent, Escape):  # the message field has a shortcut of its own
+            self.commands.escape()
 
     def _remedy(self, name: str) -> None:
         trouble = self.views.banner.trouble

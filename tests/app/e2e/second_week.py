@@ -16,7 +16,6 @@ from pathlib import Path
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QMenu
 
-from app.features.compare import CompareWindow
 from app.launch.opening import open_window
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
@@ -141,15 +140,7 @@ async def first(window: MainWindow) -> int:
         await ready(hands)
     texts = {version.answer.text for version in controller.chats.open.turns[-1].versions}
     assert len(texts) > 1, "three draws at temperature 0.7 with new seeds, and all the same"
-    shown = views.transcript.answer(controller.chats.open.turns[-1].id)
-    assert shown
-    await hands.click(shown.footer.compare_button)
-    await hands.until(lambda: window.windows.find("compare") is not None, "two versions side by side")
-    compare = window.windows.find("compare")
-    assert isinstance(compare, CompareWindow)
-    assert compare.texts[1].toPlainText() == last(window).text
-    hands.step("regenerated twice and compared")
-    compare.close()
+    hands.step("regenerated twice")
 
     await switch_model(hands)
     window.resize(1024, 700)

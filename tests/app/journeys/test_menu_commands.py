@@ -13,14 +13,13 @@ from app.shell.window import MainWindow
 from tests.app.stage import last, play, press, ready, until
 
 
-async def test_the_last_answer_is_continued_copied_branched_and_compared(window: MainWindow) -> None:
+async def test_the_last_answer_is_continued_copied_and_branched(window: MainWindow) -> None:
     actions, chats = window.menu_actions, window.controller.chats
     await ready(window)
     assert not actions["continue"].isEnabled()
     assert not actions["copy_answer"].isEnabled()
     ask(window, "write 4")
     await ready(window)
-    assert not actions["compare"].isEnabled()
     actions["copy_answer"].trigger()
     assert QGuiApplication.clipboard().text() == last(window).text == "ECHO 1: w1 w2 w3"
     await until(lambda: actions["continue"].isEnabled(), what="it ended at its length")
@@ -30,9 +29,6 @@ async def test_the_last_answer_is_continued_copied_branched_and_compared(window:
     actions["regenerate"].trigger()
     await until(lambda: len(chats.open.turns[-1].versions) == 2)
     await ready(window)
-    await until(lambda: actions["compare"].isEnabled(), what="two versions")
-    actions["compare"].trigger()
-    assert window.windows.find("compare") is not None
     before = chats.open.id
     actions["branch"].trigger()
     assert chats.open.id != before

@@ -71,8 +71,6 @@ def test_one_action_for_each_role_of_a_mac() -> None:
         ("undo_delete", MenuFacts(deleted=True), True),
         ("continue", MenuFacts(unended=True), False),
         ("continue", MenuFacts(ready=True, unended=True), True),
-        ("compare", MenuFacts(asked=True), False),
-        ("compare", MenuFacts(versions=True), True),
         ("next_passage", MenuFacts(asked=True), False),
         ("next_passage", MenuFacts(document=True), True),
     ],

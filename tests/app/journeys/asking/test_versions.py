@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer_footer import AnswerFooter
 from app.chat.user_message import UserMessage
-from app.features.compare import CompareWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.settings import Settings, assign
@@ -201,24 +199,6 @@ def seeds(window: MainWindow) -> list[int]:
     """Of the versions of the last answer."""
     found = [version.answer.finished for version in window.controller.chats.open.turns[-1].versions]
     return [finished.effective.settings.sampling.seed for finished in found if finished]
-
-
-async def test_two_versions_are_laid_side_by_side(window: MainWindow) -> None:
-    await three_versions(window)
-    button = footer(window).compare_button
-    assert button.isVisible()
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-    compare = window.windows.find("compare")
-    assert isinstance(compare, CompareWindow)
-    turn = window.controller.chats.open.turns[0]
-    assert [text.toPlainText() for text in compare.texts] == [
-        turn.versions[1].answer.text,
-        turn.versions[2].answer.text,
-    ]
-    assert "%" in compare.summary.text()
-    compare.choices[1].setCurrentIndex(1)
-    assert compare.texts[1].toPlainText() == turn.versions[1].answer.text
-    assert compare.summary.text() == "Both say the same."
 
 
 def test_a_tint_that_was_chosen_holds_from_the_start(qapp: QApplication, tmp_path: Path) -> None:

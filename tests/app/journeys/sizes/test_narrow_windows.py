@@ -10,16 +10,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from app.controls.text_label import TextLabel
-from app.features.compare import CompareWindow
 from app.features.lab.window import LabWindow
 from app.features.models.model_list import ModelRow
 from app.features.models.window import ModelsWindow
 from app.features.projects import ProjectSheet
 from app.features.tables.rows import COLUMNS
 from app.features.tables.window import TablesWindow
-from app.session.chats.conversation import Version
 from app.shell.window import MainWindow
-from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList
+from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList
 from tests.app.features.test_tables_window import KNOWN
 from tests.app.journeys.sizes.swept import swept
 from tests.app.legible import illegible
@@ -228,21 +226,6 @@ async def test_a_race(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
         assert side.text.height() >= 5 * side.count.height()
         assert within(side.stats, page)
     assert within(page.chart, page)
-
-
-async def test_the_names_of_compared_versions_are_whole(window: MainWindow) -> None:
-    await ready(window)
-    compare = CompareWindow(window.views.composer._theme, window)
-    compare.setMinimumSize(0, 0)
-    turn = Version("v", Message("user", "What?"))
-    compare.show_versions((turn, turn), 1)
-    compare.show()
-    for size, zoom_pct in ALL_SIZES:
-        window.app_settings.set("look.zoom_pct", zoom_pct)
-        compare.resize(*size)
-        await asyncio.sleep(0.05)
-        assert illegible(compare) == []
-    compare.close()
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
