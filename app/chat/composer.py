@@ -56,7 +56,6 @@ from app.chat.intents import (
     SendMessage,
     StopAnswer,
 )
-from app.chat.snippets import SnippetMenu
 from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
@@ -120,7 +119,6 @@ class Composer(QWidget):
         self._intake = FileIntake(self.chips, self.attach_failed.emit, self.folder_attached.emit, self)
         self._preview = ChipPreview(theme, self.chips, self.edit, self, self._keep)
         self.paste = LongPaste(self.edit, self._attach_pasted, self)
-        self.snippets = SnippetMenu(theme, self.edit, self)
         self._attach = IconButton(theme, "plus", strings.ATTACH)
         self.think = ThinkSwitch(theme, self)
         self.pill = ContextPill(theme, self)
@@ -144,7 +142,6 @@ class Composer(QWidget):
         return self.edit.text
 
     def set_text(self, text: str) -> None:
-        self.snippets.forget()
         self.edit.set_text(text)
 
     @property
@@ -183,7 +180,6 @@ class Composer(QWidget):
             (strings.FROM_FILES, self.choose_files),
             (strings.FROM_FOLDER, self.choose_folder),
             (strings.FROM_LIBRARY, lambda: self.intent.emit(OpenLibrary())),
-            (strings.INSERT_PROMPT, self.snippets.open),
         ):
             menu.addAction(title, act)
         return menu
@@ -323,7 +319,6 @@ class Composer(QWidget):
     def _empty(self) -> None:
         self._intake.cancel()
         self.paste.cancel()
-        self.snippets.forget()
         self.chips.clear()
         self.notice.show_notice("", ())
         self._notice_gap.setVisible(False)
@@ -372,11 +367,9 @@ class Composer(QWidget):
 
     def moveEvent(self, event: QMoveEvent) -> None:
         self._preview.place()
-        self.snippets.place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._preview.place()
-        self.snippets.place()
 
     def _lay_out(self) -> None:
         # The tools are outdented by 8 px to the left of the text.

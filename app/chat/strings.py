@@ -229,12 +229,6 @@ ATTACH_FOLDER = "Attach Folder"
 FROM_FILES = "File…"
 FROM_FOLDER = "Folder…"
 FROM_LIBRARY = "From Library…"
-INSERT_PROMPT = "Saved Prompt…"
-SAVED_PROMPTS = "Saved prompts"
-
-
-def saved_prompt(name: str, number: int, count: int) -> str:
-    return f"Saved prompt {name}, {number} of {count}"
 
 
 DROP_TO_ATTACH = "Drop to attach"

@@ -38,8 +38,8 @@ class MenuFacts(Struct, frozen=True):
 
     `ready`: a question can be sent. `busy`: an answer is being generated; `busy_here`: in the open chat.
     `asked`: the open chat has a question; `project`: it is in a project; `document`: it has a document.
-    `deleted`: a chat or project can be restored. `unended`: the last answer can be continued. `checked` are the
-    identifiers of the commands whose state is on.
+    `deleted`: a chat or project can be restored. `unended`: the last answer can be continued. `checked` are
+    the identifiers of the commands whose state is on.
     """
 
     ready: bool = False

@@ -18,7 +18,6 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from app.session.chats.presets import Override, Preset, apply, differences, find
-from app.session.chats.snippets import Snippet
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
@@ -55,7 +54,6 @@ class Preferences(Struct, frozen=True):
     `gauges_pinned`: all gauges are shown, also between answers.
     `model_offered`: the offer to download a larger model was answered.
     `cluster` are the machines that can run a model together with this one.
-    `snippets` are the person's own saved prompts.
     """
 
     version: int = 1
@@ -72,7 +70,6 @@ class Preferences(Struct, frozen=True):
     cluster: Cluster = Cluster()
     model_offered: bool = False
     gauges_pinned: bool = False
-    snippets: tuple[Snippet, ...] = ()
 
 
 class PreferencesFile:

@@ -17,7 +17,6 @@ from app.controllers.chat_settings import ChatSettings
 from app.controllers.views import Views
 from app.features.side_window import on_click
 from app.features.worker_caches import SavedChatsController
-from app.session.chats.snippets import Snippet, known
 from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
 from core.errors import RequestError, SettingError
@@ -54,7 +53,6 @@ class AppSettings(QObject):
         self._show()
         views.header.tint.value_changed.connect(lambda tint: self.set("look.tint", tint))
         self.pin_gauges(preferences.now.gauges_pinned)
-        views.composer.snippets.set_snippets(known(preferences.now.snippets))
         views.header.gauges_button.clicked.connect(self.pin_gauges)
 
     @property
@@ -105,8 +103,6 @@ class AppSettings(QObject):
         window.show_saved(saved_chats.now)
         saved_chats.listed.connect(window.show_saved)
         window.shown.connect(saved_chats.refresh)
-        window.snippets.show_snippets(self._preferences.now.snippets)
-        window.snippets.changed.connect(self._keep_snippets)
         return window
 
     def pin_gauges(self, pinned: bool) -> None:
@@ -114,10 +110,6 @@ class AppSettings(QObject):
         self._preferences.change(gauges_pinned=pinned)
         self._views.strip.set_pinned(pinned)
         self._views.header.gauges_button.setChecked(pinned)
-
-    def _keep_snippets(self, own: tuple[Snippet, ...]) -> None:
-        self._preferences.change(snippets=own)
-        self._views.composer.snippets.set_snippets(known(own))
 
     def _try(self, window: SettingsWindow | SettingsForm, key: str, value: Any) -> None:
         try:

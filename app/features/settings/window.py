@@ -1,12 +1,12 @@
 """SettingsWindow: the settings of the app, generated from their declarations.
 
 Changes apply at once. Settings of answers are in the panel of each chat; the last section says so, and can
-reset their defaults. `SnippetsEditor` edits the person's own saved prompts.
+reset their defaults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Signal
@@ -14,16 +14,12 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.controls.buttons import Button
-from app.controls.choices import Popup
 from app.controls.scroll_bar import ScrollPage
-from app.controls.sheets import Question, ask_name
-from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
-from app.features.side_window import SideWindow, on_click
+from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
-from app.session.chats.snippets import BUILT_IN, MOST_NAME_CHARACTERS, Snippet
 from app.session.strings import MACHINE
 from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
 from app.theme.theme import Theme
@@ -39,34 +35,6 @@ NEW_CHATS = "New chats"
 SAVED_CHATS = "Chat caches"
 CLEAR_SAVED = "Clear Chat Caches"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
-SAVED_PROMPTS = "Saved prompts"
-SAVED_PROMPTS_NOTE = (
-    "Type / in an empty message to insert a saved prompt. Words in {braces} are placeholders: Tab goes from"
-    " one to the next. Built in are “Summarize”, “Translate”, “Explain”, “Rewrite” and “Quote the Passage”; a"
-    " prompt of your own with the same name replaces them."
-)
-NEW_PROMPT = "New…"
-RENAME_PROMPT = "Rename…"
-DELETE_PROMPT = "Delete…"
-NEW_PROMPT_TITLE = "New Saved Prompt"
-RENAME_PROMPT_TITLE = "Rename Saved Prompt"
-PROMPT_NAME = "Name:"
-PROMPT = "Saved prompt"
-PROMPT_TEXT = "Text of the saved prompt"
-PROMPT_HINT = "For example: Answer {the mail} in {two sentences}."
-NO_PROMPTS = "None of your own"
-CANCEL = "Cancel"
-DELETE = "Delete"
-REPLACE = "Replace"
-NO_UNDO = "This cannot be undone."
-
-
-def delete_title(name: str) -> str:
-    return f"Delete the saved prompt “{name}”?"
-
-
-def replace_title(name: str) -> str:
-    return f"There is a saved prompt “{name}” already. Replace it?"
 
 
 def defaults_note(own: int) -> str:
@@ -121,7 +89,6 @@ class SettingsWindow(SideWindow):
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
         self.changed = self._form.changed
-        self.snippets = SnippetsEditor(theme, _CONTENT_PX)
         self._saved: SavedChatsListed | None = None
         self._build()
         self.show_settings(WindowSettings())
@@ -170,8 +137,6 @@ class SettingsWindow(SideWindow):
         page = QWidget()
         page.setAutoFillBackground(False)
         form = self._form
-        form.add_title(SAVED_PROMPTS)
-        form.add(self.snippets)
         form.add_title(SAVED_CHATS)
         form.add(self._saved_note)
         form.add_row(self.clear_button)
@@ -241,113 +206,3 @@ class SettingsForm(QWidget):
     def show_error(self, key: str, error: SettingError) -> None:
         """Show that the edited value of `key` is not allowed."""
         self.fields[key].show_error(error.message, error.hint)
-
-
-class SnippetsEditor(QWidget):
-    """A choice of the own prompts, with the text of the chosen one."""
-
-    changed = Signal(object)  # tuple[Snippet, ...]: all own prompts
-
-    def __init__(self, theme: Theme, width_px: int) -> None:
-        super().__init__()
-        self._theme = theme
-        self._own: tuple[Snippet, ...] = ()
-        self.setAutoFillBackground(False)
-        self.choice = Popup(theme, [("", NO_PROMPTS)])
-        self.choice.setAccessibleName(PROMPT)
-        self.new_button = Button(theme, NEW_PROMPT)
-        self.rename_button = Button(theme, RENAME_PROMPT)
-        self.delete_button = Button(theme, DELETE_PROMPT)
-        self.text = TextArea(theme)
-        self.text.setAccessibleName(PROMPT_TEXT)
-        self.text.set_placeholder(PROMPT_HINT)
-        row = row_of((self.choice, 1), self.new_button, self.rename_button, self.delete_button, gap=8)
-        note = TextLabel(theme, SAVED_PROMPTS_NOTE, 12, 17, "text2", wrap=True, width_px=width_px)
-        column_of(note, row, self.text, gap=10, parent=self)
-        self.choice.value_changed.connect(lambda name: self._show_text())
-        self.text.value_changed.connect(self._take_text)
-        on_click(
-            (self.new_button, lambda: ask_name(self, NEW_PROMPT_TITLE, PROMPT_NAME, "", self.add)),
-            (
-                self.rename_button,
-                lambda: ask_name(self, RENAME_PROMPT_TITLE, PROMPT_NAME, self._name, self.rename),
-            ),
-            (self.delete_button, lambda: self._ask(delete_title(self._name), DELETE, self.delete)),
-        )
-        self._show_text()
-
-    @property
-    def _name(self) -> str:
-        return self.choice.value if self._own else ""
-
-    def show_snippets(self, own: Sequence[Snippet]) -> None:
-        """Show the person's own prompts; the chosen one stays chosen."""
-        own = tuple(own)
-        if own == self._own:
-            return
-        self._show(own, self._name)
-
-    def add(self, name: str) -> None:
-        """Add a prompt, with the text of the built-in one of that name; choose it if there is one already."""
-        name = name[:MOST_NAME_CHARACTERS]
-        if known := _named(name, self._own):
-            self._show(self._own, known.name)
-        else:
-            built_in = _named(name, BUILT_IN)
-            self._keep((*self._own, Snippet(name, built_in.text if built_in else "")), name)
-        self.text.setFocus()
-
-    def rename(self, name: str) -> None:
-        """Rename the chosen prompt. Asks first if it would replace another one."""
-        name, before = name[:MOST_NAME_CHARACTERS], self._name
-        other = _named(name, [each for each in self._own if each.name != before])
-
-        def do() -> None:
-            others = (each for each in self._own if each != other)
-            self._keep(
-                tuple(replace(each, name=name) if each.name == before else each for each in others), name
-            )
-
-        if other:
-            self._ask(replace_title(other.name), REPLACE, do)
-        elif before:
-            do()
-
-    def delete(self) -> None:
-        """Delete the chosen prompt."""
-        self._keep(tuple(each for each in self._own if each.name != self._name), "")
-
-    def _ask(self, title: str, answer: str, act: Callable[[], None]) -> None:
-        """Ask before something is lost; `act` follows the `answer`."""
-        question = Question(self._theme, title, NO_UNDO, CANCEL, [("do", answer, "danger")], self.window())
-        question.chosen.connect(lambda value: act())
-        question.open()
-
-    def _take_text(self, text: str) -> None:
-        if self._name:
-            own = tuple(replace(each, text=text) if each.name == self._name else each for each in self._own)
-            if own != self._own:
-                self._own = own
-                self.changed.emit(own)
-
-    def _keep(self, own: tuple[Snippet, ...], name: str) -> None:
-        self._show(own, name)
-        self.changed.emit(own)
-
-    def _show(self, own: tuple[Snippet, ...], name: str) -> None:
-        self._own = own
-        names = [each.name for each in own]
-        options = [(each, each) for each in names] or [("", NO_PROMPTS)]
-        self.choice.show_options(options, name if name in names else options[0][0])
-        self._show_text()
-
-    def _show_text(self) -> None:
-        has_any = bool(self._own)
-        for each in (self.choice, self.rename_button, self.delete_button, self.text):
-            each.setEnabled(has_any)
-        self.text.set_value(next((each.text for each in self._own if each.name == self._name), ""))
-
-
-def _named(name: str, snippets: Sequence[Snippet]) -> Snippet | None:
-    """The prompt of that name; case is ignored."""
-    return next((each for each in snippets if each.name.casefold() == name.casefold()), None)

@@ -1,5 +1,5 @@
 """Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`,
-`first_hour`, `from_elsewhere`, `new_user`, `project`, `saved_prompts`, `second_week`."""
+`first_hour`, `from_elsewhere`, `new_user`, `project`, `second_week`."""
 
 from __future__ import annotations
 
@@ -108,9 +108,3 @@ def test_numbers_of_sources(display: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "opened with the keyboard" in visit("first", display, home, "cited")
     assert "after a restart" in visit("again", display, home, "cited")
-
-
-def test_saved_prompts(display: str, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert "undone and redone" in visit("first", display, home, "saved_prompts")
-    assert "a slash" in visit("again", display, home, "saved_prompts")

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.controls.choices import Popup, Switch
-from app.controls.sheets import Question
-from app.features.settings.window import SettingsWindow, replace_title
+from app.features.settings.window import SettingsWindow
 from app.launch.scenario import ask
-from app.session.chats.snippets import Snippet
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
 from core.settings import Settings, WindowSettings, assign, declared
@@ -183,57 +180,3 @@ def test_the_defaults_of_new_chats_are_taken_back(qapp: QApplication, tmp_path: 
         assert window.views.inspector.settings == Settings()
 
     play(qapp, scene, folder=tmp_path)
-
-
-def test_a_saved_prompt_replaces_another_only_after_a_question(
-    settings: SettingsWindow, qtbot: QtBot
-) -> None:
-    editor, changes = settings.snippets, []
-    one, two = Snippet("One", "1"), Snippet("Two", "2")
-    editor.show_snippets([one, two])
-    editor.changed.connect(changes.append)
-    editor.add("two")
-    assert (editor.choice.value, editor.text.value, changes) == ("Two", "2", [])
-    editor.rename("TWO")
-    assert changes == [(one, Snippet("TWO", "2"))]
-    for value in ("", "do"):
-        editor.rename("one")
-        (question,) = (each for each in settings.findChildren(Question) if each.isVisible())
-        assert question.windowTitle() == replace_title("One")
-        qtbot.mouseClick(question.buttons[value] if value else question.cancel, Qt.MouseButton.LeftButton)
-        assert changes[1:] == ([(Snippet("one", "2"),)] if value else [])
-
-
-def test_own_saved_prompts_are_offered_at_once_and_the_next_time(qapp: QApplication, tmp_path: Path) -> None:
-    async def first(window: MainWindow) -> None:
-        await ready(window)
-        settings = await opened(window)
-        editor = settings.snippets
-        assert not editor.text.isEnabled()
-        editor.add("Reply")
-        editor.add("Summarize")
-        assert editor.text.value.startswith("Summarize {the document}")
-        editor.text.set_value("In brief: {x}")
-        editor.choice.set_value("Reply")
-        assert editor.text.value == ""
-        QTest.keyClicks(editor.text.focusProxy(), "Answer {the mail}")
-        editor.rename("Answer")
-        window.app_settings.reset()
-        assert [each.name for each in window.views.composer.snippets._snippets][:2] == ["Answer", "Summarize"]
-
-    async def again(window: MainWindow) -> None:
-        await ready(window)
-        composer = window.views.composer
-        composer.edit.setFocus()
-        QTest.keyClicks(composer.edit, "/ans")
-        await press(window, KEY.Key_Return)
-        assert composer.text == "Answer the mail"
-        settings = await opened(window)
-        editor = settings.snippets
-        assert editor.choice.value == "Answer"
-        editor.delete()
-        assert editor.choice.value == "Summarize"
-        assert editor.text.value == "In brief: {x}"
-
-    play(qapp, first, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)

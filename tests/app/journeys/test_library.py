@@ -217,9 +217,7 @@ def test_a_folder_is_attached_and_what_was_skipped_is_told(qapp: QApplication, t
         composer, notice = window.views.composer, window.views.notice_bar
         await ready(window)
         menu = composer.attach_menu()
-        assert [action.text() for action in menu.actions()] == [
-            *("File…", "Folder…", "From Library…", "Saved Prompt…")
-        ]
+        assert [action.text() for action in menu.actions()] == [*("File…", "Folder…", "From Library…")]
         menu.actions()[1].trigger()
         menu.deleteLater()
         await choose_in_sheet(window, folder)
