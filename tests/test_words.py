@@ -139,7 +139,6 @@ _OWN_TEXTS = tuple(
         "features/library.py",
         "features/projects.py",
         "features/settings/window.py",
-        "features/updates.py",
         "shell/menu_bar.py",
     )
 )

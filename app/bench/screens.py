@@ -191,7 +191,6 @@ class _Screens:
     async def _about(self) -> None:
         about = AboutWindow(self._window._theme, self._window)
         about.show()
-        await about.read_licences()
         await self._grab("about", about)
         about.close()
 

@@ -156,7 +156,6 @@ GROUP_TITLES = {
     "writing": "Writing",
     "allowed": "For all chats",
     "memory": "Memory use",
-    "updates": "Updates",
     "server": "Local server",
 }
 

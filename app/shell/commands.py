@@ -579,7 +579,6 @@ _WINDOW = (
 )
 
 _HELP = (
-    (Command("update", "Update Available…", None),),
     (
         Command("help", _HELP_TITLE, Commands.show_help, ("F1",)),
         Command("shortcuts", "Keyboard Shortcuts", _show("shortcuts"), ("Ctrl+/",), reach="app"),

@@ -60,7 +60,6 @@ class Preferences(Struct, frozen=True):
     open_chat: str = ""
     defaults: tuple[Override, ...] = ()
     settings: WindowSettings = WindowSettings()
-    looked_for_update_s: float = 0.0  # since 1970
     rehearse: tuple[str, ...] = ()
     window: WindowPlace | None = None
     model: str = ""

@@ -1,4 +1,4 @@
-"""Settings of the app: appearance, composing, permissions, memory, updates, server.
+"""Settings of the app: appearance, composing, permissions, memory, server.
 
 They apply to all chats and are not part of requests. `Allowed` limits the settings of requests.
 """
@@ -122,19 +122,6 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0
 
 
-class Updates(Struct, frozen=True, forbid_unknown_fields=True):
-    """Network access besides downloads."""
-
-    check: Annotated[
-        bool,
-        about(
-            "Check for updates",
-            "Once a day, when Draftlight starts, one page of the project is requested for the number of the"
-            " newest version. Nothing about you is sent. Off: no requests.",
-        ),
-    ] = False
-
-
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """Serves OpenAI's and Anthropic's APIs to editors and scripts."""
 
@@ -249,7 +236,6 @@ class WindowSettings(Struct, frozen=True, forbid_unknown_fields=True):
     writing: Writing = field(default_factory=Writing)
     allowed: Allowed = field(default_factory=Allowed)
     memory: Memory = field(default_factory=Memory)
-    updates: Updates = field(default_factory=Updates)
     server: Server = field(default_factory=Server)
 
 

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from app.features.about import Licence, collect, encoder_licences, font_licences
+from app.theme.fonts import shipped_fonts
 from bundle.project import FORMAL_NAME
 
 NOTICE = "NOTICE.txt"
+_FREE_TEXT_MOST = 80
+_UNSAID = {"", "UNKNOWN", "DUAL LICENSE"}
+_TEXT_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "AUTHORS")
+
+
+@dataclass(frozen=True)
+class Licence:
+    """The licence of a package: `name_of_licence` from its metadata, `texts` are whole files."""
+
+    package: str
+    version: str
+    name_of_licence: str
+    texts: tuple[str, ...]
+
+
 # What the bundle carries beside Python packages.
 _CPYTHON = Licence(
     "CPython",
@@ -53,3 +71,66 @@ def notice(licences: list[Licence]) -> str:
         for text in licence.texts:
             lines += [_LINE, f"{licence.package} {licence.version}".strip(), "", text.strip(), ""]
     return "\n".join(lines) + "\n"
+
+
+def collect(paths: Iterable[str]) -> list[Licence]:
+    """Returns the licence of every package on `paths`, by name."""
+    by_name: dict[str, Licence] = {}
+    for distribution in importlib.metadata.distributions(path=list(paths)):
+        licence = _read(distribution)
+        by_name.setdefault(licence.package.lower(), licence)
+    return [by_name[name] for name in sorted(by_name)]
+
+
+def font_licences(folder: Path) -> list[Licence]:
+    """Returns the licences of the fonts in `folder`."""
+    return [
+        Licence(font.family, font.version, font.licence, ((folder / font.licence_file).read_text("utf-8"),))
+        for font in shipped_fonts(folder)
+    ]
+
+
+def encoder_licences(folder: Path) -> list[Licence]:
+    """Returns the sentence encoder's licence in `folder`; empty if missing."""
+    try:
+        text = (folder / "LICENSE.txt").read_text("utf-8")
+    except FileNotFoundError:
+        return []
+    return [Licence("all-MiniLM-L6-v2", "0.1.2", "Apache-2.0", (text,))]
+
+
+def _read(distribution: importlib.metadata.Distribution) -> Licence:
+    meta = distribution.metadata
+    return Licence(meta["Name"], distribution.version, _name(meta), tuple(_texts(distribution)))
+
+
+def _name(meta: importlib.metadata.PackageMetadata) -> str:
+    expression = _field(meta, "License-Expression")
+    if expression:
+        return expression
+    stated = _field(meta, "License")
+    if stated.upper() not in _UNSAID and "\n" not in stated and len(stated) <= _FREE_TEXT_MOST:
+        return stated
+    classifiers = [
+        line.rpartition("::")[2].strip()
+        for line in meta.get_all("Classifier") or []
+        if line.startswith("License ::") and line.count("::") >= 2
+    ]
+    if classifiers:
+        return ", ".join(classifiers)
+    return stated.splitlines()[0].strip() if stated else ""
+
+
+def _field(meta: importlib.metadata.PackageMetadata, name: str) -> str:
+    values = meta.get_all(name)
+    return str(values[0]).strip() if values else ""
+
+
+def _texts(distribution: importlib.metadata.Distribution) -> Iterable[str]:
+    for file in sorted(distribution.files or [], key=str):
+        in_metadata = ".dist-info" in str(file.parent)
+        if in_metadata and any(word in file.name.upper() for word in _TEXT_NAMES):
+            try:
+                yield Path(str(distribution.locate_file(file))).read_text("utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue

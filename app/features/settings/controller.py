@@ -6,7 +6,6 @@ answers belong to the inspector.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -46,7 +45,6 @@ class AppSettings(QObject):
         self._preferences = preferences
         self._not_written.connect(self._report, Qt.ConnectionType.QueuedConnection)
         preferences.listen(self._not_written.emit)
-        self._held: Callable[[], dict[str, str]] = dict
         self._blink_ms = QApplication.cursorFlashTime()
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
@@ -72,17 +70,12 @@ class AppSettings(QObject):
         zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
         self.set("look.zoom_pct", zoom_pct)
 
-    def hold(self, reasons: Callable[[], dict[str, str]]) -> None:
-        """Set a function that returns the settings that this build cannot change, and why."""
-        self._held = reasons
-
     def stop(self) -> None:
         """Stop following changes when the window closes."""
         QApplication.setCursorFlashTime(self._blink_ms)
 
     def connect_form(self, form: SettingsWindow | SettingsForm) -> None:
         """Keep a form up to date and apply its edits."""
-        form.hold(self._held())
         form.show_settings(self.now)
         self.changed.connect(form.show_settings)
         form.changed.connect(lambda key, value: self._try(form, key, value))

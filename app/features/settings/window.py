@@ -6,7 +6,7 @@ reset their defaults.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Signal
@@ -105,10 +105,6 @@ class SettingsWindow(SideWindow):
         own = replace(settings, server=WindowSettings().server)
         self.reset_button.setEnabled(own != WindowSettings())
 
-    def hold(self, reasons: Mapping[str, str]) -> None:
-        """Disable the settings that this build cannot change, and show why."""
-        self._form.hold(reasons)
-
     def show_error(self, key: str, error: SettingError) -> None:
         """Show that an edited value is not allowed."""
         self._form.show_error(key, error)
@@ -165,7 +161,6 @@ class SettingsForm(QWidget):
         super().__init__()
         self._theme = theme
         self.fields: dict[str, SettingField] = {}
-        self._held: Mapping[str, str] = {}
         self.setAutoFillBackground(False)
         self._column = column_of(gap=_GAP_PX, parent=self)
         for group in groups:
@@ -195,13 +190,6 @@ class SettingsForm(QWidget):
         """Show the current values."""
         for key, field in self.fields.items():
             field.show_value(read(settings, key))
-            field.hold(self._held.get(key, ""))
-
-    def hold(self, reasons: Mapping[str, str]) -> None:
-        """Disable the settings that this build cannot change, each with its reason."""
-        self._held = reasons
-        for key, field in self.fields.items():
-            field.hold(reasons.get(key, ""))
 
     def show_error(self, key: str, error: SettingError) -> None:
         """Show that the edited value of `key` is not allowed."""

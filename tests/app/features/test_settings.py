@@ -70,18 +70,6 @@ def test_reset_only_if_there_is_something_to_reset(qtbot: QtBot, settings: Setti
         qtbot.mouseClick(settings.defaults_button, Qt.MouseButton.LeftButton)
 
 
-def test_what_this_build_cannot_do_is_held_and_says_why(settings: SettingsWindow) -> None:
-    field = settings.field("updates.check")
-    settings.hold({"updates.check": "Not in this build."})
-    assert not field.control.isEnabled()
-    assert field.note == "Not in this build."
-    settings.show_settings(WindowSettings())
-    assert field.note == "Not in this build."
-    settings.hold({})
-    assert field.control.isEnabled()
-    assert field.note == ""
-
-
 CTRL = Qt.KeyboardModifier.ControlModifier
 KEY = Qt.Key
 

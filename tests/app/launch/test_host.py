@@ -97,8 +97,5 @@ async def test_the_menu_opens_about(window: MainWindow, qapp: Application) -> No
     about = window.findChild(AboutWindow)
     assert about is not None
     assert about.isVisible()
-    assert about.licences.toPlainText() == ""  # a thread reads them
-    await until(lambda: "Permission is hereby granted" in about.licences.toPlainText())
     about.close()
-    host.show_about().close()  # before they are read
     host.stop()

@@ -46,7 +46,7 @@ async def test_facts_enable_check_and_name(window: MainWindow) -> None:
     assert actions["stop"].isEnabled()
     assert actions["gauges"].isChecked()
     assert actions["sidebar"].text() == "Hide Sidebar"
-    assert not actions["update"].isEnabled()  # nothing is provided for it
+    assert not actions["about"].isEnabled()  # nothing is provided for it
 
 
 async def test_roles_are_set_and_never_guessed(window: MainWindow) -> None:

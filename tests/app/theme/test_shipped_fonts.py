@@ -13,7 +13,6 @@ import pytest
 from PySide6.QtGui import QFontInfo, QRawFont
 from PySide6.QtWidgets import QApplication, QLabel
 
-from app.features.about import font_licences, licence_text
 from app.theme.fonts import FONTS, enlarged_ui_font, mono_font, shipped_fonts, ui_font, unloaded_fonts
 
 APP = Path(__file__).parents[3] / "app"
@@ -50,13 +49,6 @@ def test_files_are_the_declared_ones() -> None:
     assert {path.name for path in FONTS.glob("*.[ot]tf")} == set(declared)
     for name, value in declared.items():
         assert hashlib.sha256((FONTS / name).read_bytes()).hexdigest() == value, name
-
-
-def test_about_lists_their_licences_with_the_text() -> None:
-    shown = licence_text(font_licences())
-    for font in shipped_fonts():
-        assert f"{font.family} {font.version}: OFL-1.1" in shown
-        assert (FONTS / font.licence_file).read_text("utf-8").strip() in shown
 
 
 @needs_shipped_fonts
