@@ -67,7 +67,6 @@ SCREENS = (
     "settings",
     "shortcuts",
     "deleted",
-    "archived",
     "about",
     "library",
     "scripts",

@@ -395,7 +395,6 @@ class AskController(QObject):
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         settings = settings or self._views.inspector.settings
         settings = drawn(permitted(settings, self._preferences.now.settings.allowed))
-        chat = chat.with_archived(None)  # a chat in use belongs in the list
         if info := self._link().info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
         self._chats.keep(chat)

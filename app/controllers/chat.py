@@ -126,7 +126,7 @@ class ChatController(QObject):
         """The open chat's title with the first unused number."""
         title, taken = (
             self._chats.open.title,
-            {each.title for each in (*self._chats.listed(), *self._chats.archived())},
+            {each.title for each in self._chats.listed()},
         )
         return next(name for number in count(2) if (name := strings.branch_title(title, number)) not in taken)
 

@@ -1,8 +1,7 @@
-"""ChatListController: the chats of the sidebar: list, search, rename, pin, archive, move, delete and undo.
+"""ChatListController: the chats of the sidebar: list, search, rename, pin, move, delete and undo.
 
 A deleted chat is hidden at once. It can be restored from the undo bar for a few seconds and from Recently
-Deleted for 30 days; then it is erased. An archived chat is listed in the Archived window, is found by the
-search, and is shown in the sidebar only while it is open.
+Deleted for 30 days; then it is erased.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class ChatListController(QObject):
         sidebar.search_ended.connect(self.show)
         sidebar.rename_requested.connect(self.rename)
         sidebar.pin_requested.connect(self.pin)
-        sidebar.archive_requested.connect(self.archive)
         sidebar.delete_requested.connect(self.delete)
         sidebar.list.move_requested.connect(self.move)
         sidebar.undo_bar.undo_requested.connect(self._undo_shown)
@@ -66,8 +64,7 @@ class ChatListController(QObject):
 
     def show(self) -> None:
         opened = self._chats.open
-        here = [each for each in self._chats.archived() if each.id == opened.id]
-        rows = [self._row(each) for each in (*self._chats.listed(), *here)]
+        rows = [self._row(each) for each in self._chats.listed()]
         self._sidebar.set_projects(self._project_rows(rows, opened))
         if self._sidebar.searching:
             self._sidebar.set_results(self._found(self._sidebar.searching), opened.id)
@@ -108,21 +105,6 @@ class ChatListController(QObject):
         """Pin a chat to the top of the list, or unpin it."""
         self._chats.keep(self._chats.get(chat_id).with_pin(pinned))
         self.show()
-
-    def archive(self, chat_id: str, archived: bool) -> None:
-        """Archive a chat and offer Undo, or unarchive it."""
-        if not archived:
-            self._chats.keep(self._chats.get(chat_id).with_archived(None))
-            self.show()
-            return
-        self._page.keep_draft()
-        self._take_from_list(self._chats.get(chat_id).with_archived(self._chats.now()))
-
-        def revert() -> None:
-            self.archive(chat_id, False)
-            self.open_chat(chat_id)
-
-        self.offer_undo(strings.archived(self._chats.get(chat_id).title), revert)
 
     def move(self, chat_id: str, project_id: str) -> None:
         """Move a chat to a project, or out of its own if `project_id` is empty, and offer Undo."""
@@ -261,5 +243,4 @@ class ChatListController(QObject):
 
     def _row(self, head: Summary) -> ChatRow:
         project = head.project if self._chats.projects.find(head.project) else ""
-        archived = head.archived is not None
-        return ChatRow(head.id, head.title, head.when, head.pinned, archived=archived, project=project)
+        return ChatRow(head.id, head.title, head.when, head.pinned, project=project)

@@ -190,9 +190,5 @@ def moved(title: str, project: str) -> str:
     return f"“{title}” moved to “{project}”" if project else f"“{title}” moved out of its project"
 
 
-def archived(title: str) -> str:
-    return f"“{title}” archived"
-
-
 def branch_title(title: str, number: int) -> str:
     return f"{title} ({number})"

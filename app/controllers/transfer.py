@@ -64,7 +64,7 @@ class Transfer(QObject):
 
     def export(self, chat_id: str, kind: str) -> None:
         """Ask for a file and export one chat, or all of them if `chat_id` is empty."""
-        every = (*self._chats.listed(), *self._chats.archived())
+        every = self._chats.listed()
         chat_ids = (chat_id,) if chat_id else tuple(each.id for each in every)
         in_folder = not chat_id and kind != "json"
 

@@ -13,7 +13,6 @@ from app.controllers.chat_list import ChatListController
 from app.controls.buttons import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
 from app.features.side_window import Hairline, SideWindow
-from app.panels.chat_row import time_label
 from app.session.chats.archive import Summary
 from app.session.chats.chats import KEPT_DELETED, Chats
 from app.theme.measures import STRETCH, column_of, row_of
@@ -25,15 +24,8 @@ NONE_DELETED = "No Deleted Chats"
 RESTORE = "Restore"
 ERASE = "Delete Now"
 
-ARCHIVED = "Archived Chats"
-ARCHIVED_NOTE = "Archived chats are not in the sidebar. Search finds them."
-NONE_ARCHIVED = "No Archived Chats"
-OPEN = "Open"
-UNARCHIVE = "Unarchive"
-DELETE = "Delete"
 
 CHAT = "Chat"
-LAST_USED = "Last used"
 TIME_LEFT = "Time left"
 
 
@@ -111,21 +103,6 @@ class ChatsWindow(SideWindow):
     def _enable(self) -> None:
         for button in self._buttons:
             button.setEnabled(bool(self.list.selected))
-
-
-class ArchivedWindow(ChatsWindow):
-    """The archived chats. An opened chat stays archived until a question is sent."""
-
-    def __init__(self, theme: Theme, listing: ChatListController, chats: Chats) -> None:
-        super().__init__(theme, ARCHIVED, ARCHIVED_NOTE, NONE_ARCHIVED, LAST_USED, listing)
-        self._chats = chats
-        self.delete_button = self.add_button(DELETE, listing.delete, "danger")
-        self.unarchive_button = self.add_button(UNARCHIVE, lambda chat_id: listing.archive(chat_id, False))
-        self.open_button = self.add_button(OPEN, listing.open_chat, usual=True)
-
-    def rows(self) -> Sequence[ChatRow]:
-        now = datetime.now()
-        return [ChatRow(chat.id, chat.title, time_label(chat.when, now)) for chat in self._chats.archived()]
 
 
 class DeletedWindow(ChatsWindow):

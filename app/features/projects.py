@@ -85,10 +85,9 @@ def missing_text(documents: int) -> str:
     return f"{start} not in the library any more."
 
 
-def delete_title(name: str, chats: int, archived: int) -> str:
+def delete_title(name: str, chats: int) -> str:
     count = "1 chat" if chats == 1 else f"{chats:,} chats"
-    which = f" ({archived:,} archived)" if archived else ""
-    return f"Delete the project “{name}” with {count}{which}?"
+    return f"Delete the project “{name}” with {count}?"
 
 
 def uses_model(name: str, model: str) -> str:
@@ -411,7 +410,7 @@ class ProjectsController(QObject):
             return
         question = Question(
             self._theme,
-            delete_title(project.name, len(chats), sum(each.archived is not None for each in chats)),
+            delete_title(project.name, len(chats)),
             DELETE_TEXT,
             CANCEL,
             (("keep", KEEP_CHATS, "plain"), ("delete", DELETE_CHATS, "danger")),

@@ -117,7 +117,6 @@ class ChatRows(QAbstractListModel):
                 return row.title
             case Qt.ItemDataRole.AccessibleTextRole:
                 marks = (
-                    strings.ARCHIVED if row.archived else "",
                     strings.PINNED if row.pinned else "",
                     strings.BUSY if row.busy else "",
                 )
@@ -126,8 +125,6 @@ class ChatRows(QAbstractListModel):
             case _ if role == ROW:
                 return row
             case _ if role == TIME:
-                if row.archived and self.found:
-                    return strings.ARCHIVED
                 return time_label(row.when, self._now)
             case _ if role == INDENTED:
                 return bool(row.project) and not self.found

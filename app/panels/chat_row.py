@@ -15,8 +15,7 @@ class ChatRow:
     """`when` is the time of the last change; without a timezone it is local time.
 
     `passage` is the line found by a search, `marks` the matching end-exclusive spans, `turn_id` its turn.
-    `busy`: it is being answered. `archived`: it is not listed, but open or found. `project` is the id of its
-    project.
+    `busy`: it is being answered. `project` is the id of its project.
     """
 
     id: str
@@ -27,7 +26,6 @@ class ChatRow:
     marks: tuple[tuple[int, int], ...] = ()
     turn_id: str = ""
     busy: bool = False
-    archived: bool = False
     project: str = ""
 
 
@@ -90,21 +88,20 @@ def arranged(chats: Sequence[ChatRow], projects: Sequence[ProjectRow], now: date
 
 
 def grouped(chats: Sequence[ChatRow], now: datetime) -> list[tuple[str, list[ChatRow]]]:
-    """Returns archived, pinned, then other chats in groups, the newest first; empty groups are left out."""
+    """Returns pinned, then other chats in groups, the newest first; empty groups are left out."""
     groups: list[tuple[str, list[ChatRow]]] = []
     today = _local(now).date()
-    for (_, _, when), chat in _sorted(chats):
-        kept = strings.ARCHIVED if chat.archived else strings.PINNED if chat.pinned else ""
-        title = kept or _group((today - when.date()).days)
+    for (_, when), chat in _sorted(chats):
+        title = strings.PINNED if chat.pinned else _group((today - when.date()).days)
         if not groups or groups[-1][0] != title:
             groups.append((title, []))
         groups[-1][1].append(chat)
     return groups
 
 
-def _sorted(chats: Sequence[ChatRow]) -> list[tuple[tuple[bool, bool, datetime], ChatRow]]:
-    """Returns archived, pinned, then other chats, the newest first, with what they are sorted by."""
-    keyed = [((chat.archived, chat.pinned, _local(chat.when)), chat) for chat in chats]
+def _sorted(chats: Sequence[ChatRow]) -> list[tuple[tuple[bool, datetime], ChatRow]]:
+    """Returns pinned, then other chats, the newest first, with what they are sorted by."""
+    keyed = [((chat.pinned, _local(chat.when)), chat) for chat in chats]
     return sorted(keyed, key=itemgetter(0), reverse=True)
 
 

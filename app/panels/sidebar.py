@@ -42,7 +42,6 @@ class Sidebar(QWidget):
     search_requested = Signal(str)  # query, never empty
     search_ended = Signal()
     pin_requested = Signal(str, bool)  # chat id, wanted
-    archive_requested = Signal(str, bool)  # chat id, wanted
     export_requested = Signal(str, str)  # chat id (empty: all), kind
     import_requested = Signal()
     new_project_requested = Signal(str)  # the chat that moves into it; empty: none
@@ -120,8 +119,6 @@ class Sidebar(QWidget):
             menu.addAction(strings.RENAME, lambda: self.list.rename(chat_id))
             pin = strings.UNPIN if row.pinned else strings.PIN
             menu.addAction(pin, lambda: self.pin_requested.emit(chat_id, not row.pinned))
-            archive = strings.UNARCHIVE if row.archived else strings.ARCHIVE
-            menu.addAction(archive, lambda: self.archive_requested.emit(chat_id, not row.archived))
             menu.addMenu(self.move_menu(chat_id, row.project, menu))
             menu.addSeparator()
         for kind, (one, every) in strings.EXPORTS.items():

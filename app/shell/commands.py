@@ -102,7 +102,6 @@ class Commands(QObject):
             "gauges": self.views.strip.is_pinned,
             "full_screen": self.window.isFullScreen(),
             "pin": controller.chats.open.pinned,
-            "archive": controller.chats.open.archived is not None,
         }
         turns = controller.chats.open.turns
         return MenuFacts(
@@ -192,10 +191,6 @@ class Commands(QObject):
         """Open the menu of projects for the open chat."""
         self.columns.show_sidebar(True)
         self.views.sidebar.open_move_menu(self.controller.chats.open.id)
-
-    def archive(self) -> None:
-        chat = self.controller.chats.open
-        self.controller.chat.listing.archive(chat.id, chat.archived is None)
 
     def _document_is_shown(self, plan: Arrangement) -> bool:
         return plan.inspector_px > 0 and self.views.side.tab == "document"
@@ -530,14 +525,6 @@ _CHAT = (
         Command("pin", "Pin Chat", Commands.pin, when=_asked, title_on="Unpin Chat"),
         Command("move", "Move to Project…", Commands.move, when=_asked),
         Command(
-            "archive",
-            "Archive Chat",
-            Commands.archive,
-            ("Ctrl+Shift+A",),
-            _asked,
-            title_on="Unarchive Chat",
-        ),
-        Command(
             "delete",
             "Delete Chat",
             lambda c: c.controller.chat.listing.delete(c.controller.chats.open.id),
@@ -562,7 +549,6 @@ _WINDOW = (
         Command("zoom_window", "Zoom", _zoom_window, reach="app"),
     ),
     (
-        Command("archived", "Archived Chats…", _show("archived")),
         Command("deleted", "Recently Deleted…", _show("deleted")),
         Command("library", "Library", _show("library"), ("Ctrl+Shift+D",), reach="app"),
     ),

@@ -123,7 +123,6 @@ class MainWindow(QMainWindow):
         for panel in (self.views.sidebar, self.views.inspector):
             panel.models_button.clicked.connect(lambda: self.windows.show("models"))
         for name, make in (
-            ("archived", self._make_archived),
             ("deleted", self._make_deleted),
             ("lab", self.lab.make_window),
             ("library", self._make_library),
@@ -315,11 +314,6 @@ class MainWindow(QMainWindow):
         from app.features.tables.window import TablesWindow
 
         return self.controller.tables.open(TablesWindow(self._theme))
-
-    def _make_archived(self) -> QWidget:
-        from app.features.chats import ArchivedWindow
-
-        return ArchivedWindow(self._theme, self.controller.chat.listing, self.controller.chats)
 
     def _make_deleted(self) -> QWidget:
         from app.features.chats import DeletedWindow

@@ -111,7 +111,6 @@ def _conversation(head: ChatHead, turns: tuple[Turn, ...]) -> Conversation:
         turns,
         name=title,
         pinned=head.pinned,
-        archived=created if head.archived else None,
         overrides=(Override("chat.system_prompt", system),) if system else (),
     )
 

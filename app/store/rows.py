@@ -55,7 +55,6 @@ class ChatHead(Struct, frozen=True):
             self.turns,
             chat.pinned,
             chat.deleted,
-            chat.archived,
             len(chat.queued),
             chat.project,
         )
@@ -178,7 +177,7 @@ class Rows:
     def _head(self, row: tuple[Any, ...]) -> ChatHead:
         row = (*row, *schema.ADDED_HEAD[len(row) - len(schema.OLD_HEAD) :])
         chat, created, changed, title, name, turns, pinned, context, overrides, draft, *ends = row
-        deleted, archived, preset, queued, project = ends
+        deleted, _, preset, queued, project = ends  # the column `archived` is not used
         began = self._value(datetime.fromisoformat, created, datetime.now(UTC))
         return ChatHead(
             Conversation(
@@ -191,7 +190,6 @@ class Rows:
                 self._value(packing.unpack_overrides, overrides, ()),
                 self._value(packing.unpack_message, draft, NOTHING_WRITTEN),
                 self._value(_time, deleted, None),
-                self._value(_time, archived, None),
                 self._value(_text, preset, ""),
                 self._value(packing.unpack_messages, queued, ()),
                 self._value(_text, project, ""),
@@ -261,7 +259,7 @@ def head_values(chat: Conversation) -> tuple[Value, ...]:
         packing.pack_overrides(chat.overrides),
         packing.pack_message(chat.draft),
         chat.deleted.isoformat() if chat.deleted else None,
-        chat.archived.isoformat() if chat.archived else None,
+        None,  # archived
         chat.preset,
         packing.pack_messages(chat.queued),
         chat.project,

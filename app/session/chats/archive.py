@@ -16,8 +16,8 @@ from app.session.chats.projects import ProjectArchive
 
 
 class Summary(Struct, frozen=True):
-    """A chat without its turns, for the sidebar. `deleted` and `archived` are the times of these commands.
-    `queued` counts the messages that wait to be sent. `project` is the id of its project."""
+    """A chat without its turns, for the sidebar. `deleted` is the time of its deletion. `queued` counts the messages
+    that wait to be sent. `project` is the id of its project."""
 
     id: str
     title: str
@@ -25,7 +25,6 @@ class Summary(Struct, frozen=True):
     turns: int
     pinned: bool = False
     deleted: datetime | None = None
-    archived: datetime | None = None
     queued: int = 0
     project: str = ""
 
@@ -68,7 +67,6 @@ def summary_of(chat: Conversation) -> Summary:
         len(chat.turns),
         chat.pinned,
         chat.deleted,
-        chat.archived,
         len(chat.queued),
         chat.project,
     )

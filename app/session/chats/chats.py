@@ -75,11 +75,8 @@ class Chats:
         return self.get(self._open_id)
 
     def listed(self) -> tuple[Summary, ...]:
-        """The chats that have a question and are not archived, newest first."""
-        return tuple(each for each in self._living() if not each.archived)
-
-    def archived(self) -> tuple[Summary, ...]:
-        return tuple(each for each in self._living() if each.archived)
+        """The chats that have a question, newest first."""
+        return tuple(self._living())
 
     def deleted(self) -> tuple[Summary, ...]:
         """The deleted chats that can be restored, the last deleted first."""
@@ -166,7 +163,7 @@ class Chats:
                 self.keep(chat.with_draft(replace(chat.draft, attachments=kept)))
 
     def in_project(self, project_id: str) -> tuple[Summary, ...]:
-        """The chats of a project that have a question, archived ones included, newest first."""
+        """The chats of a project that have a question, newest first."""
         return tuple(each for each in self._living() if each.project == project_id)
 
     def restore(self, chat_id: str) -> None:
@@ -257,7 +254,7 @@ class Chats:
         self.projects.purge_deleted_until(last)
 
     def search(self, query: str) -> Sequence[Hit]:
-        """Returns the matching chats with a question, archived ones included, best first."""
+        """Returns the matching chats with a question, best first."""
         return [hit for hit in self._archive.search(query) if self._can_be_found(hit.chat_id)]
 
     def new_turn_id(self) -> str:

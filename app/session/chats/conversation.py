@@ -191,9 +191,9 @@ class Conversation(Struct, frozen=True):
 
     `name` is the title that a person or the model gave it. `overrides` are the settings that differ from the
     defaults. `draft` is the unsent message; `queued` are the messages to send after the running answer, the
-    next one first. `deleted` is set while the deletion can be undone, `archived` while the chat is not
-    listed. `preset` is the name of the last chosen preset, empty for none; its settings are among the
-    overrides. `project` is the id of its project; without a living project of that id it has none.
+    next one first. `deleted` is set while the deletion can be undone. `preset` is the name of the last chosen
+    preset, empty for none; its settings are among the overrides. `project` is the id of its project; without
+    a living project of that id it has none.
     """
 
     id: str
@@ -205,7 +205,6 @@ class Conversation(Struct, frozen=True):
     overrides: tuple[Override, ...] = ()
     draft: Message = NOTHING_WRITTEN
     deleted: datetime | None = None
-    archived: datetime | None = None
     preset: str = ""
     queued: tuple[Message, ...] = ()
     project: str = ""
@@ -394,10 +393,6 @@ class Conversation(Struct, frozen=True):
     def with_deleted(self, deleted: datetime | None) -> Conversation:
         """Returns the chat deleted at this time, or restored (None)."""
         return replace(self, deleted=deleted)
-
-    def with_archived(self, archived: datetime | None) -> Conversation:
-        """Returns the chat archived at this time, or listed again (None)."""
-        return replace(self, archived=archived)
 
     def settled(self, note: str) -> Conversation:
         """Returns the chat with unfinished answers cut off, for the reason `note`."""

@@ -26,9 +26,9 @@ from app.chat.user_message import UserMessage
 from app.controllers import transfer as transfer_module
 from app.controls import sheets
 from app.controls.sheets import first_folder
-from app.features.chats import ArchivedWindow, DeletedWindow
+from app.features.chats import DeletedWindow
 from app.launch.scenario import ask
-from app.panels.chat_delegate import TIME, dots_rect
+from app.panels.chat_delegate import dots_rect
 from app.session.chats.conversation import Conversation
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
@@ -290,62 +290,6 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
     play(qapp, scene, folder=tmp_path)
     play(qapp, after_a_restart, folder=tmp_path)
     play(qapp, gone, folder=tmp_path)
-
-
-def test_an_archived_chat_is_kept_out_of_the_list_and_found(qapp: QApplication, tmp_path: Path) -> None:
-    filled(tmp_path, chat_of(1), chat_of(2), chat_of(3))
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        sidebar = window.views.sidebar
-        window.controller.chat.select("c2")
-        await press(window, Qt.Key.Key_A, CTRL | Qt.KeyboardModifier.ShiftModifier)
-        assert sidebar.undo_bar.text == "“Question 0 of chat 2” archived"
-        assert window.controller.chats.open.id == "c1"
-        assert len(titles(window)) == 3
-        await click(sidebar.undo_bar.undo_button)
-        assert window.controller.chats.open.id == "c2"
-        assert len(titles(window)) == 4
-        menu = sidebar.menu_for("c3")
-        next(action for action in menu.actions() if action.text() == "Archive").trigger()
-        menu.deleteLater()
-        assert window.controller.chats.open.id == "c2"
-        assert len(titles(window)) == 3
-
-    async def after_a_restart(window: MainWindow) -> None:
-        await ready(window)
-        sidebar = window.views.sidebar
-        assert sidebar.list.row("c3") is None
-        sidebar.search.setText("chat 3")
-        await until(lambda: sidebar.list.row("c3") is not None)
-        found = sidebar.list.row("c3")
-        assert found
-        assert found.archived
-        index = sidebar.list.model().index(1, 0)
-        assert index.data(TIME) == "Archived"
-        assert "Archived" in index.data(Qt.ItemDataRole.AccessibleTextRole)
-        sidebar.search.clear()
-        window.menu_actions["archived"].trigger()
-        archived = window.windows.find("archived")
-        assert isinstance(archived, ArchivedWindow)
-        assert len(archived.list.rows) == 1
-        await click(archived.open_button)
-        assert window.controller.chats.open == chat_of(3).with_archived(window.controller.chats.open.archived)
-        assert titles(window)[:2] == ["Archived", "Question 0 of chat 3"]
-        await click(archived.unarchive_button)
-        assert archived.list.rows == ()
-        assert "Archived" not in titles(window)
-        assert len(titles(window)) == 4
-        assert window.menu_actions["archive"].text() == "Archive Chat"
-        window.menu_actions["archive"].trigger()
-        window.controller.chat.select("c3")
-        assert window.menu_actions["archive"].text() == "Unarchive Chat"
-        await asked(window, "And now?")
-        assert window.controller.chats.open.archived is None
-        assert window.controller.chats.archived() == ()
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, after_a_restart, folder=tmp_path)
 
 
 def test_deleting_the_chat_that_is_being_answered_stops_it(qapp: QApplication, tmp_path: Path) -> None:

@@ -92,9 +92,8 @@ def test_details_and_undo(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         await imported(window, *files)
         notice, controller = window.views.notice_bar, window.controller
-        assert sorted(titles(window)) == ["Buoys", "Tide tables"]
-        assert [each.title for each in controller.chats.archived()] == ["Knots"]
-        knots = controller.chats.archived()[0].id
+        assert sorted(titles(window)) == ["Buoys", "Knots", "Tide tables"]
+        knots = next(each.id for each in controller.chats.listed() if each.title == "Knots")
         controller.chat.select(knots)
         assert read(window.views.inspector.settings, "chat.system_prompt") == "Be brief."
         assert notice.action_button.text() == "Details…"
@@ -114,7 +113,7 @@ def test_details_and_undo(qapp: QApplication, tmp_path: Path) -> None:
         assert len(controller.chats.deleted()) == 3
         assert notice.text == "Moved 3 chats to “Recently Deleted”."
         await imported(window, *files)
-        assert sorted(titles(window)) == ["Buoys", "Tide tables"]
+        assert sorted(titles(window)) == ["Buoys", "Knots", "Tide tables"]
         assert controller.chats.deleted() == ()
 
     play(qapp, scene, folder=tmp_path / "home")

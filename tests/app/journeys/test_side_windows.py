@@ -15,7 +15,7 @@ from tests.app.stage import play, ready
 
 _NAMES = (
     *("models", "machines", "library", "tables", "lab", "server"),
-    *("settings", "shortcuts", "deleted", "archived"),
+    *("settings", "shortcuts", "deleted"),
 )
 
 

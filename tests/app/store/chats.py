@@ -80,7 +80,6 @@ chats = st.builds(
     overrides=overrides,
     draft=messages,
     deleted=st.none() | times,
-    archived=st.none() | times,
     preset=texts,
     queued=st.lists(messages, max_size=2).map(tuple),
     project=texts,
