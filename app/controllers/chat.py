@@ -11,7 +11,7 @@ from app.chat.reading_map import read_so_far
 from app.chat.sources import Source
 from app.controllers import strings
 from app.controllers.chat_list import ChatListController
-from app.controllers.chat_settings import ChatSettings, PresetFiles
+from app.controllers.chat_settings import ChatSettings
 from app.controllers.context_meter import ContextMeter
 from app.controllers.importing import Importing
 from app.controllers.page import AnswerController, ChatPage
@@ -55,7 +55,6 @@ class ChatController(QObject):
 
         self.settings = ChatSettings(views.inspector, chats, home.preferences, report, self)
         self.listing = ChatListController(views, chats, page, answering, self._open, report, self)
-        PresetFiles(views.inspector.presets, views.notice_bar, self.settings.presets, report, self)
         self.transfer = Transfer(views.sidebar, views.notice_bar, chats, report, self)
         self.importing = Importing(
             views.sidebar,

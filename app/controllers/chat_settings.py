@@ -3,42 +3,29 @@
 Settings are layered: Draftlight's defaults, the loaded model's sampling, the person's defaults for all chats,
 the overrides of the open chat. A change in the inspector is an override of the open chat; Make Default copies
 a section into the person's defaults.
-
-A chat remembers the preset it was given. If its settings differ from the preset's, the preset is shown as
-modified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QWidget
 
-from app.chat.bars import NoticeBar
 from app.controllers import strings
-from app.controllers.transfer import show_written
-from app.controls.sheets import first_folder, open_files, save_file
 from app.panels.inspector import Inspector
-from app.panels.preset_bar import PresetBar, PresetState
+from app.panels.preset_bar import PresetState
 from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.presets import Preset, apply, chosen_keys, differences
 from app.session.turn import effects as fx
-from app.store import strings as store_strings
-from app.store.chat_files import file_name
-from app.store.faults import StoreError, TransferError
 from app.store.preferences import PreferencesFile
-from app.store.preset_file import from_json, to_json
 from core.errors import RequestError
 from core.settings import Settings, assign
-from core.system.files import replacing
 
 
 class ChatPresets(QObject):
-    """The preset of the open chat, the default preset, and the person's own presets.
+    """The preset of the open chat, and the person's own presets.
 
     `defaults` returns the settings of a chat without overrides; `report` shows an error. Call `show()` after
     each change of settings.
@@ -65,25 +52,22 @@ class ChatPresets(QObject):
         bar.update_requested.connect(self.update)
         bar.rename_requested.connect(self.rename)
         bar.delete_requested.connect(self.delete)
-        bar.default_requested.connect(self.make_default)
 
     @property
     def own(self) -> tuple[Preset, ...]:
         return self._preferences.now.presets
 
     def show(self) -> None:
-        """Show the open chat's preset, and whether it is modified."""
+        """Show the preset that the open chat's settings equal."""
         settings, defaults, own = self._inspector.settings, self._defaults(), self.own
-        taken = presets.find(self._chats.open.preset, own)
-        current = taken.name if taken else presets.name_of(settings, defaults, own)
+        current = presets.name_of(settings, defaults, own)
         self._inspector.presets.show_presets(
             PresetState(
                 tuple(preset.name for preset in presets.known(own)),
                 frozenset(preset.name for preset in own),
                 current,
-                modified=taken is not None and presets.chosen(taken, defaults) != settings,
                 custom=not current and settings != defaults,
-                default=self._preferences.now.preset,
+                last=self._chats.open.preset,
             )
         )
 
@@ -121,16 +105,9 @@ class ChatPresets(QObject):
         """Delete a preset. Chats that use it keep their settings."""
         self.keep(presets.without(self.own, name), {name: ""})
 
-    def make_default(self, name: str) -> None:
-        """Sets the preset of new chats; empty for none."""
-        self._preferences.change(preset=name)
-        self.show()
-
     def keep(self, own: tuple[Preset, ...], moved: dict[str, str] | None = None) -> None:
         """Store `own` as the person's presets; `moved` maps old names to new ones, or to empty."""
-        default = self._preferences.now.preset
-        kept = default if presets.find(default, own) else (moved or {}).get(default, "")
-        self._preferences.change(presets=own, preset=kept)
+        self._preferences.change(presets=own)
         for old, new in (moved or {}).items():
             if presets.find(old, own) is None:
                 self._chats.projects.rename_preset(old, new)
@@ -141,86 +118,6 @@ class ChatPresets(QObject):
         if not free:
             self._report(RequestError(strings.preset_exists(name), strings.PRESET_EXISTS_HINT))
         return free
-
-
-# A preset has a few settings and a system prompt; a longer file is something else.
-_MAX_BYTES = 4 * 2**20
-
-
-class PresetFiles(QObject):
-    """Exports and imports presets. `bar` is the parent of the dialogs, `notice` shows the results."""
-
-    def __init__(
-        self,
-        bar: PresetBar,
-        notice: NoticeBar,
-        kept: ChatPresets,
-        report: Callable[[RequestError], object],
-        parent: QObject | None = None,
-    ) -> None:
-        super().__init__(parent)
-        self._report = report
-        self._window: QWidget = bar
-        self._notice = notice
-        self._kept = kept
-        bar.export_requested.connect(self.export)
-        bar.import_requested.connect(self.import_files)
-
-    def export(self, name: str) -> None:
-        """Ask for a file and export one preset, or all of the person's if `name` is empty."""
-        one = presets.find(name, self._kept.own)
-        found = (one,) if one else self._kept.own
-        proposed = f"{file_name(name) or strings.ALL_PRESETS_FILE}.json"
-        if found:
-            save_file(
-                self._window,
-                strings.EXPORT_TITLE,
-                Path(first_folder(), proposed),
-                lambda path: self._write(path, found),
-                kinds=strings.export_filter("json"),
-            )
-
-    def import_files(self) -> None:
-        title, kinds = strings.IMPORT_PRESETS_TITLE, strings.PRESETS_FILTER
-        open_files(self._window, title, self.import_from, kinds=kinds)
-
-    def import_from(self, paths: Sequence[Path]) -> None:
-        """Import the presets of these files. A file that cannot be imported is reported; the others are."""
-        taken: list[Preset] = []
-        for path in paths:
-            try:
-                taken += _read(path)
-            except StoreError as error:
-                self._report(error)
-        if taken:
-            self._kept.keep(presets.with_imported(self._kept.own, taken))
-            self._notice.show_notice(strings.imported_presets([each.name for each in taken]))
-
-    def _write(self, path: Path, found: Sequence[Preset]) -> None:
-        try:
-            with replacing(path, private=False) as file:
-                file.write(to_json(found))
-        except OSError as error:
-            reason = store_strings.not_written(str(path), error.strerror or str(error))
-            self._report(TransferError(reason))
-            return
-        text = strings.exported_presets(path.name, len(found))
-        show_written(self._notice, text, path, self._report)
-
-
-def _read(path: Path) -> tuple[Preset, ...]:
-    """The presets of one file. Raises `TransferError` that names the file."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise TransferError(store_strings.not_read(path.name, error.strerror or str(error))) from None
-    if len(data) > _MAX_BYTES:
-        raise TransferError(store_strings.in_file(path.name, store_strings.NO_PRESETS))
-    try:
-        return from_json(data)
-    except TransferError as error:
-        raise TransferError(store_strings.in_file(path.name, error.message), error.hint) from None
 
 
 class ChatSettings(QObject):

@@ -111,23 +111,11 @@ def _chats(count: int) -> str:
     return "1 chat" if count == 1 else f"{count:,} chats"
 
 
-ALL_PRESETS_FILE = "Draftlight presets"
-IMPORT_PRESETS_TITLE = "Import Presets"
-PRESETS_FILTER = "Presets (*.json)"
 PRESET_EXISTS_HINT = "Choose another name, or delete that preset first."
 
 
 def preset_exists(name: str) -> str:
     return f"A preset named “{name}” already exists."
-
-
-def exported_presets(name: str, presets: int) -> str:
-    what = "1 preset" if presets == 1 else f"{presets:,} presets"
-    return f"Exported {what} as “{name}”"
-
-
-def imported_presets(names: Sequence[str]) -> str:
-    return f"Imported the preset “{names[0]}”" if len(names) == 1 else f"Imported {len(names):,} presets"
 
 
 def folder_not_shown(path: str) -> str:

@@ -27,16 +27,15 @@ _CUSTOM = " "
 class PresetState(Struct, frozen=True):
     """All presets, the person's own included, and the chat's state.
 
-    `current` is the chat's preset, empty for none; `modified`: the chat's settings differ from it. `custom`:
-    the chat has no preset, and settings other than the defaults. `default` is the preset of new chats.
+    `current` is the preset with exactly the chat's settings, empty for none. `custom`: there is none, and the
+    settings are not the defaults. `last` is the preset that was chosen last for the chat.
     """
 
     names: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
     current: str = _NONE
-    modified: bool = False
     custom: bool = False
-    default: str = _NONE
+    last: str = _NONE
 
 
 class PresetBar(QWidget):
@@ -47,9 +46,6 @@ class PresetBar(QWidget):
     update_requested = Signal(str)  # let it have the chat's settings
     rename_requested = Signal(str, str)  # its name, the new one
     delete_requested = Signal(str)
-    default_requested = Signal(str)  # for new chats; empty for none
-    export_requested = Signal(str)  # empty for all of the person's own
-    import_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -83,36 +79,23 @@ class PresetBar(QWidget):
             self.popup.addItem(strings.CUSTOM_PRESET, _CUSTOM)
         self.popup.addItem(strings.NO_PRESET, _NONE)
         for name in state.names:
-            changed = state.modified and name == state.current
-            self.popup.addItem(strings.modified(name) if changed else name, name)
+            self.popup.addItem(name, name)
         here = state.current if state.current in state.names else _NONE
         self.popup.set_value(_CUSTOM if state.custom else here)
         self.popup.blockSignals(False)
         self.popup.setToolTip(self.popup.currentText())
-        self.save_button.setVisible(state.custom or state.modified)
+        self.save_button.setVisible(state.custom)
 
     def menu(self) -> QMenu:
         """Returns the menu of the commands that are possible now."""
         state, menu = self._state, QMenu(self)
-        current, own = state.current, state.current in state.own
-        self._add(menu, strings.SAVE_PRESET_AS, self._ask_name, state.custom or state.modified)
-        if own:
-            update = strings.update_preset(current)
-            self._add(menu, update, lambda: self.update_requested.emit(current), state.modified)
+        current, last = state.current, state.last
+        self._add(menu, strings.SAVE_PRESET_AS, self._ask_name, state.custom)
+        if last in state.own and last != current:
+            self._add(menu, strings.update_preset(last), lambda: self.update_requested.emit(last))
+        if current in state.own:
             self._add(menu, strings.RENAME_PRESET, self._ask_new_name)
             self._add(menu, strings.DELETE_PRESET, lambda: self.delete_requested.emit(current))
-        menu.addSeparator()
-        default = menu.addAction(strings.default_preset(current or strings.NO_PRESET))
-        default.setCheckable(True)
-        default.setChecked(state.default == current)
-        default.setEnabled(not (state.custom or state.default == current))
-        default.triggered.connect(lambda: self.default_requested.emit(current))
-        menu.addSeparator()
-        self._add(menu, strings.IMPORT_PRESETS, self.import_requested.emit)
-        named = current or strings.NO_PRESET
-        export = strings.export_preset(named)
-        self._add(menu, export, lambda: self.export_requested.emit(current), bool(current))
-        self._add(menu, strings.EXPORT_OWN_PRESETS, lambda: self.export_requested.emit(""), bool(state.own))
         return menu
 
     def _show_menu(self) -> None:

@@ -118,12 +118,10 @@ CUSTOM_PRESET = "Custom"
 SAVE_PRESET_AS = "Save as Preset…"
 SAVE_PRESET_TITLE = "Save as Preset"
 PRESET_NAME = "Name of the preset"
-PRESET_ACTIONS = "Save, import and export presets"
+PRESET_ACTIONS = "Save and change presets"
 RENAME_PRESET = "Rename…"
 RENAME_PRESET_TITLE = "Rename Preset"
 DELETE_PRESET = "Delete"
-IMPORT_PRESETS = "Import Presets…"
-EXPORT_OWN_PRESETS = "Export All Presets…"
 MODEL_DEFAULT = "Model default."
 MODEL_DEFAULT_MOVED = "Model default; its {given:,g} is not allowed."
 CHOSEN_HERE = "Set for this chat. Model default: {value:g}."
@@ -188,18 +186,5 @@ def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:
     return f"{words}, about {duration(dense_s * read_tokens / new_tokens)} instead of {duration(dense_s)}"
 
 
-def modified(name: str) -> str:
-    """A preset with settings changed in this chat."""
-    return f"{name} (modified)"
-
-
 def update_preset(name: str) -> str:
     return f"Save changes to “{name}”"
-
-
-def default_preset(name: str) -> str:
-    return f"Start new chats with “{name}”"
-
-
-def export_preset(name: str) -> str:
-    return f"Export “{name}”…"

@@ -72,7 +72,7 @@ class WindowController(QObject):
         self.chats = Chats(
             self.home.library,
             open_id=self.home.preferences.now.open_chat,
-            first_preset=self.home.preferences.first_preset,
+            find_preset=self.home.preferences.find_preset,
             erased=self.embedding.erase,
             purged=self.saved_chats.erase,
         )

@@ -50,7 +50,7 @@ class Preferences(Struct, frozen=True):
 
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
     `model` is loaded at the start, empty for the starter model; over the machines of `cluster` if `together`.
-    `presets` are the person's own, `preset` is the one that new chats start with, empty for none.
+    `presets` are the person's own.
     `gauges_pinned`: all gauges are shown, also between answers.
     `model_offered`: the offer to download a larger model was answered.
     `cluster` are the machines that can run a model together with this one.
@@ -65,7 +65,6 @@ class Preferences(Struct, frozen=True):
     model: str = ""
     together: bool = False
     presets: tuple[Preset, ...] = ()
-    preset: str = ""
     cluster: Cluster = Cluster()
     model_offered: bool = False
     gauges_pinned: bool = False
@@ -103,10 +102,9 @@ class PreferencesFile:
         """Returns `base`, a model's settings, with the person's defaults for all chats applied."""
         return apply(base, self._now.defaults)[0]
 
-    def first_preset(self, name: str = "") -> Preset | None:
-        """Returns the preset `name`, or else that of new chats; None for the defaults alone."""
-        own = self._now.presets
-        return find(name, own) or find(self._now.preset, own)
+    def find_preset(self, name: str) -> Preset | None:
+        """Returns the preset `name`, built in or the person's own; None if there is none."""
+        return find(name, self._now.presets)
 
     def set_defaults(
         self,

@@ -83,20 +83,6 @@ def in_file(path: str, message: str) -> str:
     return f"{path}: {message}"
 
 
-NO_PRESETS = "This JSON file holds no presets of Draftlight."
-NO_PRESETS_HINT = "Presets can be imported from files that Draftlight exported."
-DAMAGED_PRESETS = "The presets in this file cannot be read."
-PRESET_NAME_REFUSED = "A preset in this file has no usable name."
-
-
-def preset_name_hint(most: int) -> str:
-    return f"A name has from 1 to {most} characters."
-
-
-def in_preset(name: str, message: str) -> str:
-    return f"Preset “{name}”: {message}"
-
-
 # ---- requests of the local server
 
 NEWER_REQUESTS = "The kept requests were written by a newer Draftlight."

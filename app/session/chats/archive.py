@@ -16,8 +16,8 @@ from app.session.chats.projects import ProjectArchive
 
 
 class Summary(Struct, frozen=True):
-    """A chat without its turns, for the sidebar. `deleted` is the time of its deletion. `queued` counts the messages
-    that wait to be sent. `project` is the id of its project."""
+    """A chat without its turns, for the sidebar. `deleted` is the time of its deletion. `queued` counts the
+    messages that wait to be sent. `project` is the id of its project."""
 
     id: str
     title: str

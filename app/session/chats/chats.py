@@ -41,8 +41,7 @@ def utc_now() -> datetime:
 class Chats:
     """`now` returns the creation time of a chat; `open_id` is the chat to open first, if it exists.
 
-    `first_preset` returns the preset of new chats, None for the defaults; it is given the name of a project's
-    preset. `erased` receives the text of each
+    `find_preset` returns the preset of a name, None if there is none. `erased` receives the text of each
     document of a permanently deleted chat, `purged` the chat's id.
     """
 
@@ -51,12 +50,12 @@ class Chats:
         archive: ChatArchive,
         now: Callable[[], datetime] = utc_now,
         open_id: str = "",
-        first_preset: Callable[[str], Preset | None] = lambda name: None,
+        find_preset: Callable[[str], Preset | None] = lambda name: None,
         erased: Callable[[str], None] = lambda text: None,
         purged: Callable[[str], None] = lambda chat_id: None,
     ) -> None:
         self.now = now
-        self._first_preset = first_preset
+        self._find_preset = find_preset
         self._erased = erased
         self._purged = purged
         self._archive = archive
@@ -126,9 +125,8 @@ class Chats:
     def start(self, project_id: str = "") -> Conversation:
         """Open a new chat, in a project if it exists. An unused chat there, with its draft, is reused.
 
-        It gets the preset for new chats, or the preset and the system prompt of the project. A reused chat
-        that has that preset already keeps its settings. If there are several, as after the deletion of a
-        project, their drafts are joined.
+        It gets the preset and the system prompt of the project. A reused chat that has that preset already
+        keeps its settings. If there are several, as after the deletion of a project, their drafts are joined.
         """
         project = self.projects.find(project_id)
         unused = self._unused(project)
@@ -287,8 +285,8 @@ class Chats:
         return [self.get(chat_id) for chat_id in found]
 
     def _first_settings(self, project: Project | None) -> tuple[str, tuple[Override, ...]]:
-        """The preset's name and the overrides of a new chat."""
-        preset = self._first_preset(project.preset if project else "")
+        """The preset's name and the overrides of a new chat, empty without a project."""
+        preset = self._find_preset(project.preset if project else "")
         name, overrides = (preset.name, preset.overrides) if preset else ("", ())
         if project and project.system_prompt:
             own = Override(SYSTEM_PROMPT, project.system_prompt)

@@ -12,7 +12,6 @@ stored in the preferences and hide built-in ones of the same name.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain, count
 from typing import Any
 
 from msgspec import Struct
@@ -152,30 +151,6 @@ def updated(
 def renamed(own: Sequence[Preset], name: str, new: str) -> tuple[Preset, ...]:
     """Returns the own presets in order, with the named one renamed to `new`."""
     return tuple(Preset(new, each.overrides) if each.name == name else each for each in own)
-
-
-def with_imported(own: Sequence[Preset], found: Sequence[Preset]) -> tuple[Preset, ...]:
-    """Returns the own presets with those of a file. Identical ones are not added twice, and none is replaced.
-
-    An imported preset whose name is in use gets a number appended.
-    """
-    for preset in found:
-        there = known(own)
-        if any(each.overrides == preset.overrides and _is_called(each, preset.name) for each in there):
-            continue
-        taken = {each.name for each in there}
-        names = chain((preset.name,), (_numbered(preset.name, number) for number in count(2)))
-        own = (*own, Preset(next(name for name in names if name not in taken), preset.overrides))
-    return tuple(own)
-
-
-def _numbered(name: str, number: int) -> str:
-    return f"{name} ({number})"
-
-
-def _is_called(preset: Preset, name: str) -> bool:
-    """Whether the name is this one, with or without a number."""
-    return preset.name == name or preset.name.startswith(f"{name} (")
 
 
 def find(name: str, own: Sequence[Preset]) -> Preset | None:

@@ -1,6 +1,6 @@
 """What somebody does who knows Draftlight, as a program of its own on an X display: `first`, and `again`.
 
-Presets, stopping and continuing, messages that wait, versions side by side, another model, a small window, a
+Presets, stopping and continuing, messages that wait, versions, another model, a small window, a
 worker that is killed, quitting in mid-answer. As `new_user`: the real worker, the starter model, real keys
 and a real mouse.
 """
@@ -103,7 +103,7 @@ async def first(window: MainWindow) -> int:
     hands.step("a preset is taken")
     await open_section(hands, "basics")
     await set_number(hands, "sampling.max_tokens", LONG_TOKENS)
-    assert bar.popup.currentText() == "Free chat (modified)"
+    assert bar.popup.currentText() == "Custom"
     hands.step("and changed in this chat")
 
     await ask(hands, LONG)
@@ -189,7 +189,7 @@ async def again(window: MainWindow) -> int:
     assert cut_off.status == "cut_off"
     assert cut_off.note == "Draftlight was closed before this answer was finished."
     assert len(window.controller.chats.open.turns[1].versions) == 3
-    assert views.inspector.presets.popup.currentText() == "Free chat (modified)"
+    assert views.inspector.presets.popup.currentText() == "Custom"
     hands.step("opened again after quitting in mid-answer")
     await ready(hands)
     assert window.controller.models.state.info

@@ -16,7 +16,7 @@ from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
 from core.events import Attachment
 from core.settings import Settings, assign, read
-from tests.app.stage import choose_in_sheet, click, last, play, ready, type_name, until
+from tests.app.stage import click, last, play, ready, type_name, until
 
 
 def choose(window: MainWindow, name: str) -> None:
@@ -92,36 +92,6 @@ def test_ones_own_is_saved_kept_and_deleted(qapp: QApplication, tmp_path: Path) 
     play(qapp, second, folder=tmp_path)
 
 
-def test_a_changed_setting_shows_the_preset_as_modified_in_its_chat(
-    qapp: QApplication, tmp_path: Path
-) -> None:
-    async def first(window: MainWindow) -> None:
-        await ready(window)
-        choose(window, "Translation")
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 7))
-        assert inspector.presets.popup.currentText() == "Translation (modified)"
-        assert inspector.presets.save_button.isVisible()
-        ask(window, "write 3")
-        await ready(window)
-        window.controller.chat.start()
-        assert inspector.presets.popup.currentText() == "Default"
-
-    async def second(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        window.controller.chat.select(window.controller.chats.listed()[0].id)
-        assert inspector.presets.popup.currentText() == "Translation (modified)"
-        # Chosen again, it is as it was.
-        popup = inspector.presets.popup
-        popup.activated.emit(popup.currentIndex())
-        assert popup.currentText() == "Translation"
-        assert inspector.settings.sampling.max_tokens == 4096
-
-    play(qapp, first, folder=tmp_path)
-    play(qapp, second, folder=tmp_path)
-
-
 def test_own_settings_are_not_lost_to_a_second_click_on_custom(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
@@ -137,33 +107,6 @@ def test_own_settings_are_not_lost_to_a_second_click_on_custom(qapp: QApplicatio
     play(qapp, scene)
 
 
-def test_new_chats_start_with_the_chosen_preset(qapp: QApplication, tmp_path: Path) -> None:
-    async def first(window: MainWindow) -> None:
-        await ready(window)
-        choose(window, "Translation")
-        act(window, "Start new chats with “Translation”")
-        ask(window, "write 3")
-        await ready(window)
-        window.controller.chat.start()
-        assert window.views.inspector.presets.popup.value == "Translation"
-
-    async def second(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        window.controller.chat.start()
-        assert inspector.settings.chat.system_prompt.startswith("Translate the text")
-        ask(window, "write 3")
-        await ready(window)
-        choose(window, "Default")
-        act(window, "Start new chats with “Default”")
-        window.controller.chat.start()
-        assert inspector.settings == Settings()
-        assert inspector.presets.popup.currentText() == "Default"
-
-    play(qapp, first, folder=tmp_path)
-    play(qapp, second, folder=tmp_path)
-
-
 def test_ones_own_is_changed_and_renamed(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
@@ -171,9 +114,8 @@ def test_ones_own_is_changed_and_renamed(qapp: QApplication) -> None:
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
         act(window, "Save as Preset…")
         await type_name(window, "My tone")
-        act(window, "Start new chats with “My tone”")
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be kind."))
-        assert popup.currentText() == "My tone (modified)"
+        assert popup.currentText() == "Custom"
         act(window, "Save changes to “My tone”")
         assert popup.currentText() == "My tone"
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be long."))
@@ -182,53 +124,18 @@ def test_ones_own_is_changed_and_renamed(qapp: QApplication) -> None:
         await type_name(window, "My tone")
         assert window.views.banner.trouble
         assert "“My tone” already" in window.views.banner.trouble.title
-        choose(window, "My tone (modified)")
-        popup.activated.emit(popup.currentIndex())
+        choose(window, "My tone")
         assert inspector.settings.chat.system_prompt == "Be kind."
         act(window, "Rename…")
         await type_name(window, "My other tone")
         assert popup.currentText() == "My other tone"
         assert popup.findData("My tone") < 0
         window.controller.chat.start()
-        assert popup.currentText() == "My other tone"
+        assert popup.currentText() == "Default"
+        choose(window, "My other tone")
         assert inspector.settings.chat.system_prompt == "Be kind."
 
     play(qapp, scene)
-
-
-def test_presets_go_into_a_file_and_come_in_again(qapp: QApplication, tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
-
-    async def out(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
-        act(window, "Save as Preset…")
-        await type_name(window, "My tone")
-        act(window, "Export “My tone”…")
-        await choose_in_sheet(window, path)
-        assert window.views.notice_bar.text == "Exported 1 preset as “mine.json”"
-
-    async def back(window: MainWindow) -> None:
-        await ready(window)
-        act(window, "Import Presets…")
-        await choose_in_sheet(window, path)
-        assert window.views.notice_bar.text == "Imported the preset “My tone”"
-        choose(window, "My tone")
-        assert window.views.inspector.settings.chat.system_prompt == "Be brief."
-        path.write_text(
-            '{"draftlight_presets": 1, "presets": [{"name": "Hot", "settings": {"sampling.temperature": 9}}]}'
-        )
-        act(window, "Import Presets…")
-        await choose_in_sheet(window, path)
-        trouble = window.views.banner.trouble
-        assert trouble
-        assert "mine.json: Preset “Hot”" in trouble.title
-        assert "from 0 to 2" in trouble.text
-        assert window.views.inspector.presets.popup.findData("Hot") < 0
-
-    play(qapp, out)
-    play(qapp, back)
 
 
 def test_the_estimate_of_what_is_read_is_under_reading(qapp: QApplication) -> None:

@@ -24,7 +24,7 @@ class Clock:
 
 
 def chats_over(archive: MemoryStore, clock: Clock | None = None) -> Chats:
-    return Chats(archive, clock or Clock(), first_preset=PRESETS.get)
+    return Chats(archive, clock or Clock(), find_preset=PRESETS.get)
 
 
 def ask(chats: Chats, text: str) -> str:
