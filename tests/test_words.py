@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from app.panels.strings import GROUP_TITLES
 from core.settings import Settings, WindowSettings, declared
-from core.settings.cluster import ClusterForm
 
 ROOT = Path(__file__).parents[1]
 
@@ -183,7 +182,7 @@ def texts_of_files() -> Iterator[tuple[str, str]]:
 
 def texts_of_settings() -> Iterator[tuple[str, str]]:
     """Title, help, labels and notes of each setting."""
-    roots: tuple[type[Struct], ...] = (Settings, WindowSettings, ClusterForm)
+    roots: tuple[type[Struct], ...] = (Settings, WindowSettings)
     for setting in (each for root in roots for each in declared(root)):
         for text in (setting.title, setting.help, *setting.labels.values(), *setting.notes.values()):
             yield setting.key, text
@@ -282,7 +281,7 @@ def test_nothing_is_called_as_it_was_once() -> None:
 
 
 def test_no_setting_and_no_group_has_an_outdated_title() -> None:
-    titles = {setting.title for root in (Settings, WindowSettings, ClusterForm) for setting in declared(root)}
+    titles = {setting.title for root in (Settings, WindowSettings) for setting in declared(root)}
     assert titles.union(GROUP_TITLES.values()).isdisjoint(OUTDATED_TITLES)
 
 

@@ -19,14 +19,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from msgspec.structs import replace
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
 
 from app.bench.sample_chat import SCRIPTS, script_turn
-from app.bench.served import Client, followers, free_port
+from app.bench.served import Client, free_port
 from app.features.about import AboutWindow
-from app.features.machines.window import MachinesWindow
 from app.launch.display import go_offscreen_without_display
 from app.launch.scenario import (
     FIRST_QUESTION,
@@ -47,7 +45,6 @@ from app.shell.window import MainWindow
 from app.theme.theme import Scheme
 from core.events import Attachment, Message
 from core.settings import assign
-from core.settings.cluster import Machine
 from core.settings.window import ZOOM_STEPS_PCT
 
 _TIMEOUT_S = 1800.0
@@ -78,12 +75,9 @@ SCREENS = (
     "race",
     "server",
     "reading",
-    "machines",
     "error",
 )
 _RULES = 130
-# The starter's heads divide by three: this machine and two more. The third is not there.
-_MACHINES, _AWAY = ("studio", "mini"), Machine("attic", "127.0.0.1:9")
 _TOKENS_BEFORE_QUEUE = 8
 _RACE_TOKENS = 64
 # Of the replay: late enough that there is something to compare.
@@ -319,50 +313,6 @@ class _Screens:
         finder.bar.field.setText(words)
         await self._grab(name)
         finder.close()
-
-    async def _machines(self) -> None:
-        """Machines of which one is missing, then a model that runs over the others until one is lost."""
-        preferences, link = self._window.controller.home.preferences, self._window.controller
-        kept = preferences.now.cluster
-        state = self._window.controller.models
-        with tempfile.TemporaryDirectory() as place:
-            async with followers(Path(place), _MACHINES) as others:
-                cluster = others.cluster
-                preferences.change(cluster=replace(cluster, machines=(*cluster.machines, _AWAY)))
-                window = self._window.windows.show("machines")
-                assert isinstance(window, MachinesWindow)
-                await self._until(lambda: state.state.listed, "models are listed")
-                window.models.select("starter")
-                window.machines.select(_AWAY.name)
-                await self._until(lambda: not state.state.checking, "the machines are seen")
-                window.check.click()
-                await self._until(lambda: not state.state.checking, "the machines are checked")
-                await self._grab("machines-missing", window)
-                preferences.change(cluster=cluster)
-                window.check.click()
-                await self._until(lambda: not state.state.checking, "the machines are checked")
-                window.machines.select(_MACHINES[0])
-                await self._grab("machines-ready", window)
-                window.run.click()
-                await self._until(lambda: bool(state.state.machines), "the model runs over them")
-                await self._ready()
-                self._set("prefill.mode", "auto")
-                self._window.controller.chat.start()
-                self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
-                turn_id = ask(self._window, "Write down everything that a harbour pilot does on one day.")
-                await self._written(turn_id, _GRAB_AFTER_TOKENS)
-                await self._grab("machines-working", window, settled_s=0.4)
-                await self._grab("machines", settled_s=0.4)
-                await others.end(_MACHINES[1])
-                await self._until(lambda: link.link.phase is Phase.DEAD, "it is lost")
-                await self._grab("machines-lost")
-                self._window.controller.remedy("anew")
-                await self._ready()
-                await self._grab("machines-anew")
-                window.close()
-        self._window.controller.models.load("starter")
-        await self._ready()
-        preferences.change(cluster=kept)
 
     async def _error(self) -> None:
         """The worker is killed while it writes."""

@@ -1,19 +1,12 @@
-"""Real clients of the local server, and real machines that follow, for pictures and tests."""
+"""Real clients of the local server, for pictures and tests."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-from core.settings.cluster import Cluster, Machine
-from core.system.children import CHILD_FOLDER, child_command, child_environment
-from core.system.files import key_of
 
 _PATH = "/chat/completions"
 
@@ -117,47 +110,3 @@ class Client:
             self._writer.transport.abort()
         with contextlib.suppress(OSError):
             await self._task
-
-
-class Followers:
-    """`cluster` is the list with all of them, by name."""
-
-    def __init__(self, cluster: Cluster, processes: dict[str, asyncio.subprocess.Process]) -> None:
-        self.cluster = cluster
-        self._processes = processes
-
-    async def end(self, name: str) -> None:
-        """Ends that machine and its follower."""
-        process = self._processes[name]
-        if process.returncode is None:
-            process.terminate()
-            await process.wait()
-
-
-@asynccontextmanager
-async def followers(folder: Path, names: Sequence[str]) -> AsyncIterator[Followers]:
-    """One for each name; all are ended with the block. Their secret is made in `folder`."""
-    secret = folder / "secret"
-    key_of(secret)
-    processes: dict[str, asyncio.subprocess.Process] = {}
-    machines = []
-    here = f"127.0.0.1:{await free_port()}"
-    found = Followers(Cluster(), processes)
-    try:
-        for name in names:
-            words = ("follow", "--listen", "127.0.0.1:0", "--secret-file", str(secret))
-            process = processes[name] = await asyncio.create_subprocess_exec(
-                *child_command(*words),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                env=child_environment(OPENBLAS_NUM_THREADS="1"),
-                cwd=CHILD_FOLDER,
-            )
-            assert process.stdout is not None
-            address = (await process.stdout.readline()).decode().strip()
-            machines.append(Machine(name, address, tensors=f"127.0.0.1:{await free_port()}"))
-        found.cluster = Cluster(tuple(machines), str(secret), here)
-        yield found
-    finally:
-        for name in processes:
-            await found.end(name)

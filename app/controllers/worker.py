@@ -19,7 +19,6 @@ from app.session.trouble import (
     of_death,
     of_failed_load,
     of_failure,
-    of_missing,
     of_silence,
     of_tables,
     of_unreadable,
@@ -27,7 +26,7 @@ from app.session.trouble import (
 from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
 from core.errors import RequestError
-from core.events import Failed, Heartbeat, MachineFigures, TableStatus, failure
+from core.events import Failed, Heartbeat, TableStatus, failure
 
 
 class WorkerController:
@@ -49,14 +48,9 @@ class WorkerController:
         self._views.first_page.set_ready()
         self._views.inspector.set_model(info)
         self._views.strip.set_family(recognised(info.family_name))
-        self._views.strip.set_machines(())
 
     def on_model_gone(self, effect: fx.ModelGone) -> None:
         self._views.inspector.set_model(None)
-        self._views.strip.set_machines(())
-
-    def on_machines(self, figures: MachineFigures) -> None:
-        self._views.strip.set_machines(figures.machines)
 
     def on_counted(self, effect: fx.Counted) -> None:
         self._meter.take_count(effect.request, effect.tokens, effect.dense_s)
@@ -142,14 +136,12 @@ class TroubleController:
     # ---- events
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
-        """A model is loaded, perhaps not over all planned machines."""
+        """A model is loaded."""
         self.end(Until.READY)
-        if effect.missing:
-            self.show(of_missing(effect.info, effect.missing))
 
     def on_load_failed(self, effect: fx.LoadFailed) -> None:
         """No model is loaded, and why."""
-        self.show(of_failed_load(effect.failed, effect.kept, effect.model, effect.missing))
+        self.show(of_failed_load(effect.failed, effect.kept, effect.model))
 
     def on_trouble(self, effect: fx.TroubleHeard) -> None:
         self.show(of_failure(effect.failed))

@@ -66,13 +66,6 @@ def gigabytes(size_bytes: int) -> str:
     return f"{size_bytes / 2**30:.1f}"
 
 
-def step_time(value_s: float) -> str:
-    """41 ms, 1.24 s; a dash if there was none."""
-    if value_s <= 0:
-        return DASH
-    return f"{value_s * 1000:.0f} ms" if value_s < 0.9995 else f"{seconds(value_s)} s"
-
-
 def spoken_text(*parts: str | tuple[str, str]) -> str:
     """Joins texts of a row for assistive technology; leaves out a title whose value is empty or a dash."""
     texts = [part if isinstance(part, str) else _spoken_pair(*part) for part in parts]

@@ -1,4 +1,4 @@
-"""The instruments of the strip: a title, a figure, and a bar, bars by position, or a table of machines.
+"""The instruments of the strip: a title, a figure, and a bar or bars by position.
 
 All are 60 high with 16 px left and right and content from 10 px down. What is painted is also what assistive
 technology reads: the title is the accessible name, the figures are the description. A stale instrument (the
@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QLabel, QWidget
 from app.controls.shapes import draw_box, draw_text
 from app.gauges import strings
 from app.gauges.figures import (
-    DASH,
     Figure,
     count,
     gigabytes,
@@ -24,12 +23,11 @@ from app.gauges.figures import (
     percent_so_far,
     seconds,
     short_count,
-    step_time,
 )
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import painter_on, width_of
-from core.events import MachineUse, Occupancy, PositionStat, TableUse
+from core.events import Occupancy, PositionStat, TableUse
 
 HEIGHT_PX = 60
 PADDING_PX = 16
@@ -257,79 +255,3 @@ class AcceptanceInstrument(Instrument):
             return self._figure.text
         by_position = strings.POSITIONS.format(shares=", ".join(heights))
         return f"{self._figure.value}, {self._figure.unit}, {by_position}"
-
-
-_COLUMN_PX = 128
-_COLUMN_GAP_PX = 20
-_ROWS = 2
-_ROW_PX = 15
-_STEP_PX = 46
-_MEMORY_PX = 36
-
-
-class MachinesInstrument(Instrument):
-    """Memory and step time of each machine that runs the model, in columns of two.
-
-    Call `fit` after each change of the machines or of the available width. If not all fit, the last line has
-    the number of the others; the tooltip has all of them.
-    """
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        self.machines: tuple[MachineUse, ...] = ()  # by rank; none if the model runs on one machine
-        super().__init__(theme, strings.MACHINES, _columns_px(1), parent)
-
-    def show_machines(self, machines: Sequence[MachineUse]) -> None:
-        self.machines = tuple(machines)
-        self.refresh()
-
-    def fit(self, available_px: float) -> None:
-        """Sets the width to that of the columns that are needed and fit."""
-        wanted = max(1, -(-len(self.machines) // _ROWS))
-        fitting = (each for each in range(wanted, 1, -1) if _columns_px(each) <= available_px)
-        columns = next(fitting, 1)
-        self.width_px = _columns_px(columns)
-
-    @property
-    def _shown(self) -> int:
-        """The number of machines that fit, above the line for the others."""
-        lines = _ROWS * ((self.width_px - 2 * PADDING_PX + _COLUMN_GAP_PX) // (_COLUMN_PX + _COLUMN_GAP_PX))
-        return len(self.machines) if len(self.machines) <= lines else lines - 1
-
-    def _paint(self, painter: QPainter) -> None:
-        font = ui_font(11, tabular=True)
-        dim = self._theme.color("text2")
-        ink = dim if self.is_stale else self._theme.color("text")
-        for number, machine in enumerate(self.machines[: self._shown]):
-            box = _line(number)
-            step = box.adjusted(box.width() - _STEP_PX, 0, 0, 0)
-            memory = box.adjusted(0, 0, -_STEP_PX, 0)
-            name = box.adjusted(0, 0, -_STEP_PX - _MEMORY_PX, 0)
-            draw_text(painter, name, machine.name, font, dim, _LEFT)
-            over = 0 < machine.limit_bytes < machine.memory_bytes and not self.is_stale
-            used = DASH if self.is_stale else gigabytes(machine.memory_bytes)
-            draw_text(painter, memory, used, font, self._theme.color("danger") if over else ink, _RIGHT)
-            took = DASH if self.is_stale else step_time(machine.step_s)
-            draw_text(painter, step, took, font, ink, _RIGHT)
-        if self._shown < len(self.machines):
-            more = strings.more_machines(len(self.machines) - self._shown)
-            draw_text(painter, _line(self._shown), more, font, dim, _LEFT)
-
-    def _described(self) -> str:
-        return "; ".join(
-            strings.machine_use(
-                each.name,
-                gigabytes(each.memory_bytes),
-                gigabytes(each.limit_bytes) if each.limit_bytes else "",
-                step_time(each.step_s),
-            )
-            for each in self.machines
-        )
-
-
-def _columns_px(columns: int) -> int:
-    return 2 * PADDING_PX + columns * (_COLUMN_PX + _COLUMN_GAP_PX) - _COLUMN_GAP_PX
-
-
-def _line(number: int) -> QRectF:
-    left = PADDING_PX + number // _ROWS * (_COLUMN_PX + _COLUMN_GAP_PX)
-    return QRectF(left, TOP_PX + _TITLE_LINE_PX + 1 + number % _ROWS * _ROW_PX, _COLUMN_PX, _ROW_PX)

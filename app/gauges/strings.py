@@ -9,7 +9,6 @@ FIRST_TOKEN = "First token"
 DRAFTS_ACCEPTED = "Drafts accepted"
 TABLE = "Table"
 MEMORY = "GPU memory" if sys.platform == "darwin" else "Memory"
-MACHINES = "Memory (GB), step"
 STRIP = "Instruments"
 
 TOKENS_PER_S = "tok/s"
@@ -26,15 +25,6 @@ GB = "GB"
 PLAIN_SPEED = "plain speed {speed} tok/s"
 POSITIONS = "by position {shares}"
 NO_FIGURE = "no figure"
-
-
-def machine_use(name: str, used: str, limit: str, step: str) -> str:
-    of = f" of {limit}" if limit else ""
-    return f"{name} holds {used}{of} {GB}, step {step}"
-
-
-def more_machines(count: int) -> str:
-    return f"and {count} more"
 
 
 def hits(share: str) -> str:

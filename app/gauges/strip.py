@@ -1,8 +1,7 @@
 """InstrumentStrip: the row of gauges under the header, 60 high.
 
 Speed and first token are always shown; drafts accepted, index and memory while an answer is written, or
-always if pinned, and only with a figure. If the model runs over several machines, theirs are in place of the
-memory's, before the index. Whole instruments are hidden from the right if
+always if pinned, and only with a figure. Whole instruments are hidden from the right if
 they do not fit. It has no timer: figures arrive about four times a second, with the time as an argument or
 taken from the steady clock at the call.
 """
@@ -10,7 +9,6 @@ taken from the steady clock at the call.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
@@ -23,14 +21,13 @@ from app.gauges.instruments import (
     FirstTokenInstrument,
     IndexInstrument,
     Instrument,
-    MachinesInstrument,
     MemoryInstrument,
 )
 from app.gauges.speed import ReadingSpeed, SpeedInstrument
 from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, place, px_size, width_of
-from core.events import Gauges, MachineUse, PrefillProgress, Stats
+from core.events import Gauges, PrefillProgress, Stats
 
 _SIDE_PX = 4
 _SEPARATOR_INSET_PX = 14
@@ -51,8 +48,6 @@ class InstrumentStrip(QWidget):
         self.acceptance = AcceptanceInstrument(theme, self)
         self.index = IndexInstrument(theme, self)
         self.memory = MemoryInstrument(theme, self)
-        self.machines = MachinesInstrument(theme, self)
-        self.machines.hide()
         self._live = False
         self.is_pinned = False  # all instruments are shown, also between answers
         self.setAccessibleName(strings.STRIP)
@@ -64,10 +59,7 @@ class InstrumentStrip(QWidget):
     @property
     def instruments(self) -> tuple[Instrument, ...]:
         """Those that are in use, from the left."""
-        first = (self.speed, self.first_token, self.acceptance)
-        if self.machines.machines:
-            return (*first, self.machines, self.index)
-        return (*first, self.index, self.memory)
+        return (self.speed, self.first_token, self.acceptance, self.index, self.memory)
 
     def set_pinned(self, pinned: bool) -> None:
         """Show all instruments always, or only while an answer is written."""
@@ -129,7 +121,7 @@ class InstrumentStrip(QWidget):
 
     def set_stale(self, stale: bool) -> None:
         """The worker is gone (figures become a dash, what is drawn grey) or is back."""
-        for instrument in {*self.instruments, self.memory, self.machines}:
+        for instrument in self.instruments:
             instrument.set_stale(stale)
         self._live = self._live and not stale
         self._arrange()
@@ -144,12 +136,6 @@ class InstrumentStrip(QWidget):
         self.memory.show_used(used_bytes, limit_bytes)
         if self.memory.is_known != known:
             self._arrange()
-
-    def set_machines(self, machines: Sequence[MachineUse]) -> None:
-        """Those that run the model; none if it runs on one."""
-        self.machines.show_machines(machines)
-        (self.memory if machines else self.machines).hide()
-        self._arrange()
 
     def set_family(self, family: str) -> None:
         """The loaded model's tokenizer family, whose table its answers ask."""
@@ -189,8 +175,6 @@ class InstrumentStrip(QWidget):
             if not self._is_wanted(instrument):
                 instrument.hide()
                 continue
-            if instrument is self.machines:
-                self.machines.fit(right - left)
             fits = fits and left + instrument.width_px <= right
             instrument.setVisible(fits)
             if fits:

@@ -98,7 +98,7 @@ def _subtitle(link: Link, settings: Settings) -> str:
         return strings.header_stopped(link.info.name if link.info else "")
     if link.info is None:
         return strings.NO_MODEL if link.phase is Phase.NO_MODEL else strings.header_loading(link.model)
-    name = strings.on_machines(link.info.name, len(link.info.machines))
+    name = link.info.name
     drafter = settings.drafting.drafter
     label = find("drafting.drafter").labels.get(drafter, drafter)
     if not link.info.speculates:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 NOT_SERVED = "The model cannot answer requests at the moment."
 APP_NAME = "Draftlight"
@@ -21,16 +20,6 @@ MODEL_NAMES = {"starter": "the starter model"}
 def header_subtitle(model: str, drafter: str, drafts: bool) -> str:
     """Shown below the chat's title."""
     return f"{model}, drafting with {drafter}" if drafts else f"{model}, drafting is off"
-
-
-def on_machines(model: str, machines: int) -> str:
-    """For a model that runs over several machines."""
-    return f"{model} on {machines} machines" if machines else model
-
-
-def asking_machines(others: int) -> str:
-    """The stage of a load that begins with a check of the machines."""
-    return "Asking 1 machine" if others == 1 else f"Asking {others} machines"
 
 
 def header_stopped(model: str) -> str:
@@ -79,41 +68,12 @@ def next_after(client: str) -> str:
 NO_LOG = "The worker wrote nothing to its log."
 
 DIED_TITLE = "The worker stopped unexpectedly."
-CLUSTER_ENDED_TITLE = "The machines stopped working together."
 DIED_LOADING_TITLE = "The worker stopped while the model was loading."
 NOT_STARTED_TITLE = "The worker could not be started."
 STUCK_TITLE = "The worker does not respond."
 MODEL_FAILED_TITLE = "The model could not be loaded."
 TEXT_IS_BACK = "Your text is back below."
 UNREADABLE_TITLE = "The worker sent something that cannot be read."
-
-
-def machine_ended(name: str, end: str) -> str:
-    """Why a model that ran over several machines stopped; `end` is a `ClusterEnd`."""
-    words = {
-        "lost": f"{name} was lost.",
-        "deadline": f"{name} did not answer in time.",
-        "failed": f"{name} failed.",
-        "disagrees": f"{name} and {MACHINE} disagreed.",
-    }
-    return words[end] if name else CLUSTER_ENDED_TITLE
-
-
-def restarted(model: str, machines: int, missing: Sequence[str]) -> str:
-    """`machines` take part, this one included; 0: this machine alone."""
-    names = joined(missing)
-    where = f"on {machines} machines" if machines else f"on {MACHINE} alone"
-    return f"{model} runs {where} now, without {names}."
-
-
-def left_out(missing: Sequence[str]) -> str:
-    return f"{joined(missing)} could not be used, so it was tried on {MACHINE} alone."
-
-
-def joined(names: Sequence[str]) -> str:
-    """“One, another and a third”."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def tables_refused(family: str) -> str:

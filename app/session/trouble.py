@@ -5,7 +5,6 @@ The texts are in `strings`; this module decides which facts lead to which text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import Literal
 
@@ -14,15 +13,14 @@ from msgspec.structs import replace
 
 from app.session import strings
 from app.session.status import recognised
-from app.session.turn.effects import Missing, WorkerDied, WorkerStuck
+from app.session.turn.effects import WorkerDied, WorkerStuck
 from core.errors import ModelNotHereError, NotEnoughMemoryError, OutOfMemoryError
-from core.events import Failed, ModelInfo, TableStatus
+from core.events import Failed, TableStatus
 from core.settings.prefill import smaller_context
 
-# What the banner's buttons do: a new worker, one that loads over the machines that are there, loading once
-# more, a new chat database, chats from a backup, showing the tables, a smaller context, getting a model, or
-# nothing.
-Remedy = Literal["", "restart", "anew", "load", "repair", "restore", "tables", "smaller", "download"]
+# What the banner's buttons do: a new worker, loading once more, a new chat database, chats from a backup,
+# showing the tables, a smaller context, getting a model, or nothing.
+Remedy = Literal["", "restart", "load", "repair", "restore", "tables", "smaller", "download"]
 
 
 class Until(IntEnum):
@@ -63,11 +61,6 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
     )
     title = strings.DIED_LOADING_TITLE if died.phase in ("starting", "loading") else strings.DIED_TITLE
     log = died.exited.log or (strings.NO_LOG,)
-    if died.ended is not None:
-        ended = died.ended
-        title = strings.machine_ended(ended.machine, ended.end)
-        said = " ".join(filter(None, (ended.message, ended.hint, strings.chat_kept(written_tokens))))
-        return Trouble(title, said, "anew", log)
     # The worker's last failure explains more than its exit status.
     # Both can be the system's reaction to full memory, which a running answer fills.
     full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and written_tokens is not None
@@ -80,22 +73,12 @@ def of_silence(stuck: WorkerStuck) -> Trouble:
     return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
 
 
-def of_missing(info: ModelInfo, missing: Sequence[Missing]) -> Trouble:
-    """The model is ready, but not over all the machines that were planned."""
-    title = strings.restarted(info.name, len(info.machines), [each.name for each in missing])
-    return Trouble(title, _why(missing), until=Until.ASKED)
-
-
-def of_failed_load(
-    failed: Failed, kept: str = "", model: str = "", missing: Sequence[Missing] = ()
-) -> Trouble:
-    """No model is loaded, and why; or `kept` stays loaded. `missing` were excluded before."""
+def of_failed_load(failed: Failed, kept: str = "", model: str = "") -> Trouble:
+    """No model is loaded, and why; or `kept` stays loaded."""
     stays = strings.model_stays(kept) if kept else ""
     if failed.code == ModelNotHereError.code:
         return Trouble(failed.message, stays, "download", model=model)
-    left_out = strings.left_out([each.name for each in missing]) if missing else ""
-    parts = (left_out, _why(missing), failed.message, failed.hint, stays)
-    text = " ".join(part for part in parts if part)
+    text = " ".join(part for part in (failed.message, failed.hint, stays) if part)
     return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
 
 
@@ -117,11 +100,6 @@ def of_tables(status: TableStatus) -> Trouble:
     if not status.refused:
         return Trouble(said, "", "tables", until=Until.ASKED)
     return Trouble(strings.tables_refused(recognised(status.family_name)), said, "tables", until=Until.ASKED)
-
-
-def _why(missing: Sequence[Missing]) -> str:
-    """The problems of the tables, each named once."""
-    return " ".join(dict.fromkeys(each.problem for each in missing if each.problem))
 
 
 def of_unreadable(message: str) -> Trouble:

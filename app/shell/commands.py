@@ -555,7 +555,6 @@ _WINDOW = (
     (
         Command("models", "Models", _show("models"), ("Ctrl+Shift+M",), reach="app"),
         Command("server", "Local Server", _show("server"), ("Ctrl+Shift+S",), reach="app"),
-        Command("machines", "Several Machines", _show("machines"), reach="app"),
     ),
     (
         Command("tables", "Tables", _show("tables"), ("Ctrl+Shift+T",), reach="app"),

@@ -22,7 +22,6 @@ from app.controllers.titles import TitleController
 from app.controllers.views import Views
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.library import LibraryController
-from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
 from app.features.server.server import Key, RequestKeeping, ServerController, ServerState, WorkerSharing
@@ -65,8 +64,7 @@ class WindowController(QObject):
         self._send = send
         self._restart = restart
         kept = self.home.preferences.now
-        cluster = kept.cluster if kept.together and not model else None
-        self._link = Link(model or kept.model or "starter", cluster=cluster)
+        self._link = Link(model or kept.model or "starter")
         self.embedding = EmbeddingController(views, self.handle, self._is_kept, self)
         self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
         self.chats = Chats(
@@ -109,7 +107,6 @@ class WindowController(QObject):
         self.models = ModelsController(
             views.inspector, self.home.preferences, self.handle, views.offer_bar, self
         )
-        self.machines = MachinesController(self.models, self.home.preferences, self)
         self.sharing = WorkerSharing(
             self.handle, lambda: self._link, lambda: self._server_settings.learn, self
         )
@@ -221,7 +218,7 @@ class WindowController(QObject):
 
     def remedy(self, name: str) -> None:
         """Carry out a remedy offered by the banner."""
-        if name in ("restart", "anew"):
+        if name == "restart":
             self.restart()
         elif name == "smaller":
             self._make_context_smaller()
@@ -231,7 +228,7 @@ class WindowController(QObject):
             self.chat.saving.restore()
         elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
             self.trouble.end(Until.READY)
-            self.handle(Load(self._link.model, self._link.cluster))
+            self.handle(Load(self._link.model))
 
     # ---- inside
 

@@ -22,8 +22,6 @@ from core.events import (
     Finished,
     Gauges,
     Heartbeat,
-    MachineFigures,
-    MachinesChecked,
     ModelImported,
     ModelList,
     ModelRemoved,
@@ -106,8 +104,6 @@ class Handlers:
             DownloadProgress: (models.on_event,),
             ModelImported: (models.on_event,),
             ModelRemoved: (models.on_event,),
-            MachinesChecked: (models.on_event,),
-            MachineFigures: (models.on_event, worker.on_machines),
         }
         odd = set(self.table) ^ EFFECTS
         if odd:

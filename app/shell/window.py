@@ -126,7 +126,6 @@ class MainWindow(QMainWindow):
             ("deleted", self._make_deleted),
             ("lab", self.lab.make_window),
             ("library", self._make_library),
-            ("machines", self._make_machines),
             ("models", self._make_models),
             ("server", self._make_server),
             ("settings", self._make_settings),
@@ -296,14 +295,7 @@ class MainWindow(QMainWindow):
     def _make_models(self) -> QWidget:
         from app.features.models.window import ModelsWindow
 
-        window = ModelsWindow(self._theme, self.controller.models)
-        window.machines_requested.connect(lambda: self.windows.show("machines"))
-        return window
-
-    def _make_machines(self) -> QWidget:
-        from app.features.machines.window import MachinesWindow
-
-        return self.controller.machines.open(MachinesWindow(self._theme))
+        return ModelsWindow(self._theme, self.controller.models)
 
     def _make_library(self) -> QWidget:
         from app.features.library import LibraryWindow

@@ -21,7 +21,6 @@ from app.session.chats.presets import Override, Preset, apply, differences, find
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
-from core.settings.cluster import Cluster
 from core.system.files import replacing
 
 _FILE = "preferences.json"
@@ -49,11 +48,10 @@ class Preferences(Struct, frozen=True):
     """`defaults` are the settings that differ from Draftlight's own; chats start with them.
 
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
-    `model` is loaded at the start, empty for the starter model; over the machines of `cluster` if `together`.
+    `model` is loaded at the start, empty for the starter model.
     `presets` are the person's own.
     `gauges_pinned`: all gauges are shown, also between answers.
     `model_offered`: the offer to download a larger model was answered.
-    `cluster` are the machines that can run a model together with this one.
     """
 
     version: int = 1
@@ -63,9 +61,7 @@ class Preferences(Struct, frozen=True):
     rehearse: tuple[str, ...] = ()
     window: WindowPlace | None = None
     model: str = ""
-    together: bool = False
     presets: tuple[Preset, ...] = ()
-    cluster: Cluster = Cluster()
     model_offered: bool = False
     gauges_pinned: bool = False
 

@@ -14,15 +14,12 @@ What happens is written in the last question, as words:
     over N       the ids of the tokens begin again after N of them
     mute N       stop, heart and all, after N tokens
     garble       send a line that is no event first
-    lose NAME N  the machine NAME is lost after N tokens: say so and exit
 
 Each answer is `ECHO <number of messages>: ` and then numbered words; one that has begun goes on with
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
 FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
 FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB.
-FAKE_AWAY names a file with the names of machines that cannot be reached, a line each. Of the others each has
-24 GB, and a model needs 30 GB over all of them; so has this one. FAKE_ALONE=fail: it is too large for one.
 """
 
 from __future__ import annotations
@@ -40,8 +37,6 @@ from msgspec.structs import replace
 
 from core.events import (
     Cancel,
-    CheckMachines,
-    ClusterEnded,
     CountTokens,
     DocumentEmbedded,
     DownloadModel,
@@ -60,10 +55,6 @@ from core.events import (
     ListModels,
     LoadModel,
     LoadProgress,
-    MachineFigures,
-    MachinesChecked,
-    MachineSeen,
-    MachineUse,
     MemoryNeed,
     ModelEntry,
     ModelInfo,
@@ -86,7 +77,6 @@ from core.events import (
     decode_command,
     encode,
 )
-from core.settings.cluster import Cluster
 
 INFO = ModelInfo(
     "Fake 1M", "fake", "f" * 64, "Fake", "fake", "float32", "", 10**6, 4 * 10**6, 8192, 256, 2, True
@@ -96,8 +86,6 @@ ORIGINS: tuple[Origin, ...] = ("accepted", "accepted", "bonus")
 
 _lock = threading.Lock()
 _muted = threading.Event()
-_joined = threading.Event()
-_at_work: list[str] = []
 _cancelled: set[str] = set()
 _scored: set[str] = set()  # questions
 _documents: dict[str, int] = {}
@@ -115,9 +103,6 @@ def send(event: Event) -> None:
 def beat() -> None:
     while not _muted.wait(0.1):
         send(Heartbeat("ready", 0.0, 500_000_000, 2_000_000_000))
-        if _at_work:
-            use = [MachineUse(name, 15 * GB, 24 * GB, 0.04) for name in _at_work]
-            send(MachineFigures(tuple(use)))
 
 
 def read() -> None:
@@ -137,30 +122,7 @@ def number(question: str, word: str) -> int:
     return int(found.group(1)) if found else -1
 
 
-def check(command: CheckMachines) -> None:
-    """As a worker does, with one digest for all models."""
-    cluster = command.cluster
-    each = 30 * GB // cluster.size if command.model else 0
-    here = MachineSeen(
-        "here", "", "", "", True, False, "Fake M4", 32 * GB, 24 * GB, each, "0.1.0", "0", "0", ("ring",)
-    )
-    machines = [here]
-    for machine in cluster.machines:
-        if machine.name in away():
-            problem, hint = f"{machine.name} cannot be reached.", "See whether it is on."
-            machines.append(MachineSeen(machine.name, machine.address, problem, hint))
-        else:
-            machines.append(replace(here, name=machine.name, address=machine.address))
-    runs = not any(machine.problem for machine in machines)
-    send(MachinesChecked(command.request, tuple(machines), runs, "ring", "tensor" if command.model else ""))
-
-
-def away() -> list[str]:
-    path = os.environ.get("FAKE_AWAY", "")
-    return open(path).read().splitlines() if path else []
-
-
-def load(model: str, cluster: Cluster | None = None) -> None:
+def load(model: str) -> None:
     mode, once = os.environ.get("FAKE_LOAD", ""), os.environ.get("FAKE_LOAD_ONCE", "")
     if once and os.path.exists(once):
         mode = ""
@@ -176,20 +138,7 @@ def load(model: str, cluster: Cluster | None = None) -> None:
         )
         return
     send(LoadProgress(model, "Reading weights", 0.5))
-    names: tuple[str, ...] = ()
-    if cluster is not None:
-        names = ("here", *(machine.name for machine in cluster.machines))
-        lost = next((name for name in names if name in away()), "")
-        if lost or _joined.is_set():
-            why = f"{lost} cannot be reached." if lost else "MLX joins machines once."
-            send(Failed("", "load_model", "request", "bad-cluster", why, "Try again."))
-            return
-        _joined.set()
-    elif os.environ.get("FAKE_ALONE") == "fail":
-        send(Failed("", "load_model", "request", "bad-model", "It needs 30.0 GB and 24.0 GB are given."))
-        return
-    _at_work[:] = names
-    send(ModelLoaded(replace(INFO, machines=names, reference=model)))
+    send(ModelLoaded(replace(INFO, reference=model)))
 
 
 def answer(command: Generate) -> None:
@@ -216,11 +165,10 @@ def answer(command: Generate) -> None:
     send(PrefillProgress(request, 10, 10, 0))
     total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
     over = number(question, "over")
-    lost = re.search(r"\blose (\w+) (\d+)", question)
     position = step = 0
     reason: FinishReason = "length"
     counts = {"accepted": 0, "bonus": 0, "normal": 0}
-    while position < max(total, die, fail, mute, int(lost.group(2)) if lost else 1):
+    while position < max(total, die, fail, mute, 1):
         step += 1
         if request in _cancelled:
             reason, step = "cancelled", step - 1
@@ -235,14 +183,6 @@ def answer(command: Generate) -> None:
             if position == die:
                 print("about to be killed", file=sys.stderr, flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
-            if lost and position == int(lost.group(2)):
-                name = lost.group(1)
-                send(
-                    ClusterEnded(
-                        name, "lost", f"{name} is gone: its connection ended.", "See whether it is on."
-                    )
-                )
-                os._exit(69)
             if position == fail:
                 send(Failed(request, "generate", "worker", "out-of-memory", "There was not enough memory."))
                 return
@@ -396,9 +336,7 @@ def main() -> None:
             embed_a_tenth()
             continue
         if isinstance(command, LoadModel):
-            load(command.model, command.cluster)
-        elif isinstance(command, CheckMachines):
-            check(command)
+            load(command.model)
         elif isinstance(command, ListModels) and "FAKE_SUGGESTED" in os.environ:
             list_models(command)
         elif isinstance(command, DownloadModel):

@@ -29,7 +29,6 @@ from app.session.turn.link_state import Link
 from app.store.preferences import PreferencesFile
 from core.events import (
     CancelDownload,
-    CheckMachines,
     DownloadModel,
     DownloadProgress,
     Finished,
@@ -43,9 +42,8 @@ from core.events import (
     RemoveModel,
     Stats,
 )
-from core.events.models import CatalogueEvent, ClusterEvent
+from core.events.models import CatalogueEvent
 from core.settings import Settings, assign, assign_all, read
-from core.settings.cluster import Cluster
 
 DRAFT_KEY = "draft_model.model"
 DRAFTER_KEY = "drafting.drafter"
@@ -106,11 +104,8 @@ class ModelsController(QObject):
         return str(read(self._inspector.settings, DRAFT_KEY))
 
     def loads_at_start(self, reference: str) -> bool:
-        """Whether the loaded model is the default, on the same machines as now."""
-        chosen, loaded = self._preferences.now, self.state.loaded
-        if (chosen.model or "starter") != reference:
-            return False
-        return loaded is None or loaded.reference != reference or self._together == chosen.together
+        """Whether the model `reference` is loaded at every start."""
+        return (self._preferences.now.model or "starter") == reference
 
     # ---- commands
 
@@ -132,24 +127,17 @@ class ModelsController(QObject):
                     await self._list_arrived.wait()
         return self.state.models
 
-    def load(self, reference: str, cluster: Cluster | None = None) -> None:
-        """Load a model over the machines of `cluster`, or on this one alone."""
+    def load(self, reference: str) -> None:
+        """Load a model, unless an answer or another load is in progress."""
         if self.can_load:
             self._next = ""
-            self._take(Load(reference, cluster))
+            self._take(Load(reference))
 
     def load_next(self, reference: str) -> bool:
         """Load a model, once the current answer and load are over. Returns whether it is loaded at once."""
         self._next, at_once = reference, self.can_load
         self._load_next()
         return at_once
-
-    def check(self, cluster: Cluster, model: str) -> None:
-        """Check which machines are available and whether the model `reference` runs over them."""
-        if self._alive:
-            command = CheckMachines(f"models-{next(self._numbers)}", cluster, model)
-            self._set(models.look(self.state, command))
-            self._take(AskModels(command))
 
     def unload(self) -> None:
         if self.can_load and self.state.info:
@@ -208,10 +196,8 @@ class ModelsController(QObject):
         self._inspector.change_settings(assign_all(settings, values))
 
     def make_default(self, reference: str) -> None:
-        """Load this model at every start, over the machines that it runs on now."""
-        loaded = self.state.loaded
-        together = self._together and loaded is not None and loaded.reference == reference
-        self._preferences.change(model=reference, together=together)
+        """Load this model at every start."""
+        self._preferences.change(model=reference)
         self.changed.emit()
 
     def dismiss(self) -> None:
@@ -221,8 +207,8 @@ class ModelsController(QObject):
 
     # ---- events
 
-    def on_event(self, event: CatalogueEvent | ClusterEvent) -> None:
-        """Handle an event about models, downloads or machines."""
+    def on_event(self, event: CatalogueEvent) -> None:
+        """Handle an event about models or downloads."""
         self._set(models.handle(self.state, event))
         if isinstance(event, ModelList):
             self._list_arrived.set()
@@ -252,14 +238,12 @@ class ModelsController(QObject):
         state = self.state if self._alive else models.forget_worker(self.state)
         loading = state.loading if link.loading else ""
         info = link.info if self._alive else None
-        machines = state.machines if info is not None and info.machines else ()
         self._set(
             replace(
                 state,
                 info=info,
                 loading=loading,
                 busy=link.busy,
-                machines=machines,
                 released=link.released,
             )
         )
@@ -269,10 +253,6 @@ class ModelsController(QObject):
             self.refresh()
 
     # ---- inside
-
-    @property
-    def _together(self) -> bool:
-        return self.state.info is not None and bool(self.state.info.machines)
 
     def _follow_fetched(self, progress: DownloadProgress) -> None:
         if progress.state in ("done", "cancelled", "failed"):

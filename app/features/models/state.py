@@ -9,13 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.events import (
-    CheckMachines,
     DownloadProgress,
     Failed,
     HubModel,
-    MachineFigures,
-    MachinesChecked,
-    MachineUse,
     ModelEntry,
     ModelImported,
     ModelInfo,
@@ -23,7 +19,7 @@ from core.events import (
     ModelsFound,
     fit_of,
 )
-from core.events.models import CatalogueEvent, ClusterEvent
+from core.events.models import CatalogueEvent
 from core.settings.prefill import KvCache
 
 _OFFER_CONTEXT_TOKENS = 8192
@@ -37,8 +33,7 @@ class ModelsState(Struct, frozen=True):
     loaded model left memory while idle, and the next question loads it again.
 
     `asked` is the query sent to the hub, `found` its results, `finding` whether the search is running.
-    `machines` are those that run the loaded model, if several do; `check` is the last requested check of
-    machines, `checked` its result. `problem` and `hint` describe the last failed command. `kv`: the cache
+    `problem` and `hint` describe the last failed command. `kv`: the cache
     settings that estimates are for.
     """
 
@@ -56,9 +51,6 @@ class ModelsState(Struct, frozen=True):
     asked: str = ""
     finding: bool = False
     found: tuple[HubModel, ...] = ()
-    machines: tuple[MachineUse, ...] = ()
-    check: CheckMachines | None = None
-    checked: MachinesChecked | None = None
     problem: str = ""
     hint: str = ""
     kv: KvCache = KvCache()
@@ -68,11 +60,6 @@ class ModelsState(Struct, frozen=True):
     def disk_bytes(self) -> int:
         """The disk use of all listed models."""
         return sum(entry.disk_bytes for entry in self.models)
-
-    @property
-    def checking(self) -> bool:
-        """Whether a check of machines is running."""
-        return self.check is not None and (self.checked is None or self.checked.request != self.check.request)
 
     @property
     def loaded(self) -> ModelEntry | None:
@@ -89,7 +76,7 @@ class ModelsState(Struct, frozen=True):
         return next((each for each in self.downloads if each.model == model), None)
 
 
-def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsState:
+def handle(state: ModelsState, event: CatalogueEvent) -> ModelsState:
     """Returns the state after `event`."""
     match event:
         case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
@@ -111,10 +98,6 @@ def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsSt
             # The list that follows positions it.
             models = state.models if state.entry(model.reference) else (*state.models, model)
             return replace(state, models=models, problem="", hint="")
-        case MachinesChecked():
-            return replace(state, checked=event, problem="", hint="")
-        case MachineFigures(machines):
-            return replace(state, machines=machines)
         case _:
             return replace(state, problem="", hint="")
 
@@ -138,18 +121,12 @@ def model_to_offer(state: ModelsState) -> ModelEntry | None:
 def fail(state: ModelsState, failed: Failed) -> ModelsState:
     """Returns the state after a failed command."""
     finding = state.finding and failed.command != "look_up_models"
-    check = None if failed.command == "check_machines" else state.check
-    return replace(state, finding=finding, check=check, problem=failed.message, hint=failed.hint)
+    return replace(state, finding=finding, problem=failed.message, hint=failed.hint)
 
 
 def look_up(state: ModelsState, text: str) -> ModelsState:
     """Returns the state after a hub search for `text` began; an empty text ends the search."""
     return replace(state, asked=text, finding=bool(text), found=(), problem="", hint="")
-
-
-def look(state: ModelsState, check: CheckMachines) -> ModelsState:
-    """Returns the state after a check of machines began. The previous result stays until it ends."""
-    return replace(state, check=check, problem="", hint="")
 
 
 def forget_worker(state: ModelsState) -> ModelsState:
@@ -166,8 +143,6 @@ def forget_worker(state: ModelsState) -> ModelsState:
         busy=False,
         finding=False,
         downloads=stopped,
-        machines=(),
-        check=None,
     )
 
 

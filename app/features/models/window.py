@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, QUrl, Signal
+from PySide6.QtCore import QSize, QUrl
 from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -40,8 +40,6 @@ _LIST_SHARE, _DETAIL_SHARE = 5, 4
 class ModelsWindow(SideWindow):
     """Requests the list whenever it becomes visible."""
 
-    machines_requested = Signal()  # open the window of several machines
-
     def __init__(self, theme: Theme, controller: ModelsController, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
         self._controller = controller
@@ -51,8 +49,6 @@ class ModelsWindow(SideWindow):
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
         self.add = Button(theme, strings.ADD, icon_name="folder")
-        self.several = Button(theme, strings.SEVERAL)
-        self.several.setToolTip(strings.SEVERAL_HELP)
         self.problem = MessageBar(theme, app_strings.CLOSE_BANNER)
         self.list = ModelListView(theme)
         self.detail = ModelDetail(theme)
@@ -200,7 +196,6 @@ class ModelsWindow(SideWindow):
         self.search.textChanged.connect(lambda text: self._search_changed())
         self.search.results_wanted.connect(self._search_entered)
         self.add.clicked.connect(self._ask_folder)
-        self.several.clicked.connect(self.machines_requested)
         self.problem.closed.connect(controller.dismiss)
         self.list.commanded.connect(self._act)
         self.detail.commanded.connect(self._act)
@@ -217,5 +212,5 @@ class ModelsWindow(SideWindow):
 
     def _lay_out(self) -> None:
         self._content = row_of(column_of(self.problem, (self.list, 1)), self.detail)
-        header = self.make_header((self.several, self.search, self.add), left_px=INSET_PX + PADDING_PX)
+        header = self.make_header((self.search, self.add), left_px=INSET_PX + PADDING_PX)
         column_of(header, (self._content, 1), parent=self)

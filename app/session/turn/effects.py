@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import ClusterEnded, Command, Event, Failed, ModelInfo
+from core.events import Command, Event, Failed, ModelInfo
 from core.events.codec import WorkerExited
 
 
@@ -30,18 +30,10 @@ class LoadStarted(Struct, frozen=True):
     fraction: float | None
 
 
-class Missing(Struct, frozen=True):
-    """A machine that was to run a part of the model and does not, and why."""
-
-    name: str
-    problem: str
-
-
 class ModelReady(Struct, frozen=True):
-    """Questions can be sent. `missing` are the machines that do not take part as planned."""
+    """Questions can be sent."""
 
     info: ModelInfo
-    missing: tuple[Missing, ...] = ()
 
 
 class ModelGone(Struct, frozen=True):
@@ -49,15 +41,11 @@ class ModelGone(Struct, frozen=True):
 
 
 class LoadFailed(Struct, frozen=True):
-    """`model` could not be loaded; `kept` is the name of the previous model, which stays loaded.
-
-    `missing` are the machines that were excluded before.
-    """
+    """`model` could not be loaded; `kept` is the name of the previous model, which stays loaded."""
 
     failed: Failed
     kept: str = ""
     model: str = ""
-    missing: tuple[Missing, ...] = ()
 
 
 class AnswerBegun(Struct, frozen=True):
@@ -121,13 +109,12 @@ class ModelsFailed(Struct, frozen=True):
 class WorkerDied(Struct, frozen=True):
     """The process ended unexpectedly in the phase `phase`, or never started (`exited` is None).
 
-    `message` is the reason in words, if known; `ended`: a machine of the cluster was the reason.
+    `message` is the reason in words, if known.
     """
 
     exited: WorkerExited | None
     phase: str
     message: str = ""
-    ended: ClusterEnded | None = None
 
 
 class WorkerStuck(Struct, frozen=True):

@@ -15,10 +15,9 @@ from core.events import (
     UnloadIdle,
 )
 from core.events.idle import EmbeddingCommand, RehearsalCommand, SavedChatsCommand, TitleCommand
-from core.events.models import CatalogueCommand, ClusterCommand
+from core.events.models import CatalogueCommand
 from core.events.tables import TableCommand
 from core.settings import Settings
-from core.settings.cluster import Cluster
 
 
 class Submit(Struct, frozen=True):
@@ -71,13 +70,9 @@ class Restart(Struct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """Load `model` over the machines of `cluster` or on this machine alone; the loaded one stays until then.
-
-    A worker that has run a model over several machines is replaced first if it is to do so again.
-    """
+    """Load `model`; the loaded one stays until then."""
 
     model: str
-    cluster: Cluster | None = None
 
 
 IdleCommand = (
@@ -102,11 +97,9 @@ class Unload(Struct, frozen=True):
 
 
 class AskModels(Struct, frozen=True):
-    """A command about the installed models or the machines of a cluster; the worker runs it at once, during
-    answers too.
-    """
+    """A command about the installed models; the worker runs it at once, during answers too."""
 
-    command: CatalogueCommand | ClusterCommand
+    command: CatalogueCommand
 
 
 class SpawnFailed(Struct, frozen=True):

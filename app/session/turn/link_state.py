@@ -9,10 +9,8 @@ from enum import Enum
 
 from msgspec import Struct
 
-from app.session.turn.effects import Effect, Missing
-from app.session.turn.intents import Load
-from core.events import ClusterEnded, Generate, ModelInfo
-from core.settings.cluster import Cluster
+from app.session.turn.effects import Effect
+from core.events import Generate, ModelInfo
 
 
 class Phase(Enum):
@@ -45,11 +43,6 @@ class Link(Struct, frozen=True):
     `served` is the request of the local server that is being answered. `counting` are its requests that wait
     for a count or vectors. Their events go to the server and do not affect the turn.
 
-    `cluster` are the machines that run `model`, None for this machine alone; `cluster_before` those of
-    `before`. `trying` are the machines that a new worker is checking, `missing` those that it excluded.
-    `joined`: this worker has run a model over several machines, which it can do once. `ended` is why they
-    ended.
-
     `released`: the model was idle and left memory; the worker loads it again for the next request.
 
     `quiet` is True from a silence or a stuck main thread until the worker responds again. `complaint` is the
@@ -64,16 +57,10 @@ class Link(Struct, frozen=True):
     complaint: str = ""
     before: str = ""
     pending: Generate | None = None
-    asked_of: Load | None = None
+    asked_of: str = ""
     ahead: int = 0
     served: str = ""
     counting: frozenset[str] = frozenset()
-    cluster: Cluster | None = None
-    cluster_before: Cluster | None = None
-    trying: Cluster | None = None
-    missing: tuple[Missing, ...] = ()
-    joined: bool = False
-    ended: ClusterEnded | None = None
     released: bool = False
 
     @property

@@ -9,10 +9,9 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
-A new worker for a model that ran over several machines checks the machines first. While requests of the local
-server are ahead, submit leads to `waiting`, and from there, once none is, to reading. A model that such a
-request names is loaded in `ready`, `no_model` or `waiting`; the question waits for that too, and then for the
-model that it was asked of.
+While requests of the local server are ahead, submit leads to `waiting`, and from there, once none is, to
+reading. A model that such a request names is loaded in `ready`, `no_model` or `waiting`; the question waits
+for that too, and then for the model that it was asked of.
 
 `advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
 `BadLine`) or an intent of the user and returns the next state with the effects to carry out, in order.
@@ -33,7 +32,6 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from app.session import strings
-from app.session.cluster import of_those
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
@@ -42,7 +40,6 @@ from app.session.turn.effects import (
     Effect,
     LoadFailed,
     LoadStarted,
-    Missing,
     ModelGone,
     ModelReady,
     ModelsFailed,
@@ -80,8 +77,6 @@ from app.session.turn.link_state import Link, Phase, Transition
 from core.events import (
     PROTOCOL,
     Cancel,
-    CheckMachines,
-    ClusterEnded,
     CountTokens,
     Effective,
     Event,
@@ -93,7 +88,6 @@ from core.events import (
     Hello,
     LoadModel,
     LoadProgress,
-    MachinesChecked,
     ModelLoaded,
     ModelReleased,
     ModelUnloaded,
@@ -106,8 +100,7 @@ from core.events import (
     UnloadModel,
 )
 from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
-from core.events.models import CatalogueCommand, ClusterCommand
-from core.settings.cluster import Cluster
+from core.events.models import CatalogueCommand
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
@@ -125,7 +118,7 @@ def advance(link: Link, given: Input) -> Transition:
     """Returns the next state and the effects of `given`. Never raises, whatever the worker sent."""
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
         return Transition(link)  # a late event from a worker that is being stopped
-    phases, rule = RULES[type(given)]
+    phases, rule = RULES.get(type(given), (_NEVER, _out_of_band))
     if not isinstance(given, INTENTS) and (event := _served_event(link, given)) is not None:
         phases, rule, given = _SPOKEN, _on_served, event
     if isinstance(given, LoadProgress | ModelLoaded) and link.phase is not Phase.LOADING:
@@ -133,8 +126,6 @@ def advance(link: Link, given: Input) -> Transition:
             phases = _SPOKEN
         elif link.released:
             phases, rule = _SPOKEN, _reloads
-    if _is_check(link, given):
-        phases, rule = _LOADING, _on_checked
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
@@ -150,7 +141,8 @@ def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
         return _dead(link, WorkerDied(None, link.phase.value, why))
-    return _begin_load(replace(link, phase=Phase.LOADING))
+    loading = replace(link, phase=Phase.LOADING)
+    return Transition(loading, (LoadStarted(link.model, "", None), Send(LoadModel(link.model))))
 
 
 def _load_progress(link: Link, given: LoadProgress) -> Transition:
@@ -158,10 +150,9 @@ def _load_progress(link: Link, given: LoadProgress) -> Transition:
 
 
 def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
-    joined = link.joined or bool(given.info.machines)
     phase = Phase.WAITING if link.pending else Phase.READY
-    after = replace(link, phase=phase, info=given.info, joined=joined, released=False)
-    return Transition(_settled(after), (ModelReady(given.info, link.missing),))
+    after = replace(link, phase=phase, info=given.info, released=False)
+    return Transition(_settled(after), (ModelReady(given.info),))
 
 
 def _model_unloaded(link: Link, given: ModelUnloaded) -> Transition:
@@ -211,9 +202,9 @@ def _failed(link: Link, given: Failed) -> Transition:
         phase = Phase.READY if link.info else Phase.NO_MODEL
         after = replace(link, phase=Phase.WAITING if link.pending else phase)
         if link.before:
-            after = replace(after, model=link.before, cluster=link.cluster_before)
+            after = replace(after, model=link.before)
         kept = link.info.name if link.info else ""
-        return Transition(_settled(after), (LoadFailed(given, kept, link.model, link.missing),))
+        return Transition(_settled(after), (LoadFailed(given, kept, link.model),))
     if given.command in FAILED:
         return Transition(link, (FAILED[given.command](given),))
     # A generate command that could not be decoded fails without its id.
@@ -223,11 +214,6 @@ def _failed(link: Link, given: Failed) -> Transition:
     if not given.request:
         return Transition(replace(link, complaint=_sentence(given)), (TroubleHeard(given),))
     return _refuse(link, given, f"answers no command that is open: {given.message}")
-
-
-def _cluster_ended(link: Link, given: ClusterEnded) -> Transition:
-    """The worker exits next, for this reason."""
-    return Transition(replace(link, ended=given))
 
 
 def _token_count(link: Link, given: TokenCount) -> Transition:
@@ -251,7 +237,7 @@ def _heartbeat(link: Link, given: Heartbeat) -> Transition:
 
 
 def _exited(link: Link, given: WorkerExited) -> Transition:
-    return _dead(link, WorkerDied(given, link.phase.value, link.complaint, link.ended))
+    return _dead(link, WorkerDied(given, link.phase.value, link.complaint))
 
 
 def _spawn_failed(link: Link, given: SpawnFailed) -> Transition:
@@ -283,7 +269,7 @@ def _submit(link: Link, given: Submit) -> Transition:
             phase=Phase.WAITING,
             request=given.request,
             pending=command,
-            asked_of=Load(link.model, link.cluster),
+            asked_of=link.model,
             ahead=max(1, link.ahead),
         )
         return Transition(waiting, (begun,))
@@ -296,10 +282,9 @@ def _ahead(link: Link, given: Ahead) -> Transition:
     if link.before:
         return Transition(link)  # a model is still being loaded; `ahead` stays, so that this is called again
     asked_of = link.asked_of
-    # A worker that has left a cluster joins none again: the question would be lost with it.
-    if asked_of is not None and asked_of.model != link.model and asked_of.cluster is None:
-        return _load(replace(link, asked_of=None), asked_of)
-    after = replace(link, phase=Phase.READING, pending=None, asked_of=None, ahead=0)
+    if asked_of and asked_of != link.model:
+        return _load(replace(link, asked_of=""), Load(asked_of))
+    after = replace(link, phase=Phase.READING, pending=None, asked_of="", ahead=0)
     return Transition(after, (Send(link.pending),))
 
 
@@ -325,25 +310,20 @@ def _send_out_of_band(link: Link, given: AskTables | AskModels) -> Transition:
 
 def _restart(link: Link, given: Restart) -> Transition:
     effects = (*_cut_off(link), *_cut_off_served(link), RestartWorker())
-    return Transition(Link(link.model, cluster=link.cluster), effects)
+    return Transition(Link(link.model), effects)
 
 
 def _load(link: Link, given: Load) -> Transition:
     if link.before:
         return _refuse(link, given, "comes while another model is being loaded")
-    if given.cluster is not None and link.joined:
-        return _restart(replace(link, model=given.model, cluster=given.cluster), Restart())
-    before, cluster_before = (link.model, link.cluster) if link.info else ("", None)
     return Transition(
         replace(
             link,
             phase=Phase.WAITING if link.pending else Phase.LOADING,
             model=given.model,
-            cluster=given.cluster,
-            before=before,
-            cluster_before=cluster_before,
+            before=link.model if link.info else "",
         ),
-        (LoadStarted(given.model, "", None), Send(LoadModel(given.model, given.cluster))),
+        (LoadStarted(given.model, "", None), Send(LoadModel(given.model))),
     )
 
 
@@ -353,68 +333,6 @@ def _unload(link: Link, given: Unload) -> Transition:
 
 def _close(link: Link, given: Close) -> Transition:
     return Transition(Link(link.model, Phase.CLOSED, link.info), _cut_off(link, closing=True))
-
-
-# ---- a model over several machines
-#
-# A new worker first checks which machines are available (`Link.trying`), then loads over those that can take
-# part. If one cannot, the remaining ones are checked again, because not every number of machines divides
-# every model. With none left the model is loaded on this machine alone; if it does not fit, that load reports
-# it. `Link.missing` lists the excluded machines and the reasons until the load ends.
-
-
-def _begin_load(link: Link) -> Transition:
-    """Load the model in a new worker, or check the machines first."""
-    if link.cluster is None or not link.cluster.machines:
-        return Transition(link, (LoadStarted(link.model, "", None), Send(LoadModel(link.model))))
-    return _check_machines(link, link.cluster)
-
-
-def _is_check(link: Link, given: Any) -> bool:
-    return (
-        link.trying is not None
-        and isinstance(given, MachinesChecked | Failed)
-        and given.request == _check_id(link.trying)
-    )
-
-
-def _on_checked(link: Link, given: MachinesChecked | Failed) -> Transition:
-    """Load over the available machines, check fewer, or load on this machine alone."""
-    trying = link.trying
-    assert trying is not None
-    if isinstance(given, Failed):
-        why = f"{given.message} {given.hint}".strip()
-        return _load_alone(link, tuple(Missing(each.name, why) for each in trying.machines))
-    # The first check covers all machines; a later one would hide the problems of the excluded ones.
-    shown: tuple[Effect, ...] = (given,) if trying == link.cluster else ()
-    if given.runs:
-        after = replace(link, trying=None)
-        return Transition(after, (*shown, Send(LoadModel(link.model, trying))))
-    wrong = {each.name: each.problem for each in given.machines[1:] if each.problem}
-    if not wrong:
-        # The others have no problem, but the model cannot be divided by their number: one fewer may work.
-        own = [each.problem for each in given.machines[:1] if each.problem]
-        wrong = {trying.machines[-1].name: " ".join((*own, *given.problems))}
-    missing = tuple(Missing(name, why) for name, why in wrong.items())
-    fewer = of_those(trying, {each.name for each in trying.machines} - wrong.keys())
-    if not fewer.machines:
-        return _load_alone(link, missing, *shown)
-    return _check_machines(replace(link, missing=(*link.missing, *missing)), fewer, *shown)
-
-
-def _check_machines(link: Link, cluster: Cluster, *effects: Effect) -> Transition:
-    started = LoadStarted(link.model, strings.asking_machines(len(cluster.machines)), None)
-    command = CheckMachines(_check_id(cluster), cluster, link.model)
-    return Transition(replace(link, trying=cluster), (*effects, started, Send(command)))
-
-
-def _load_alone(link: Link, missing: tuple[Missing, ...], *effects: Effect) -> Transition:
-    after = replace(link, trying=None, missing=(*link.missing, *missing))
-    return Transition(after, (*effects, Send(LoadModel(link.model))))
-
-
-def _check_id(cluster: Cluster) -> str:
-    return f"check-{len(cluster.machines)}"
 
 
 # ---- requests of the local server
@@ -475,18 +393,17 @@ def _cut_off_served(link: Link) -> tuple[Effect, ...]:
 
 def _idle(link: Link) -> Link:
     phase = Phase.LOADING if link.before else Phase.READY
-    return replace(link, phase=phase, request="", pending=None, asked_of=None, ahead=0)
+    return replace(link, phase=phase, request="", pending=None, asked_of="", ahead=0)
 
 
 def _settled(link: Link) -> Link:
     """Clear the state of a load that has ended."""
-    return replace(link, before="", cluster_before=None, missing=())
+    return replace(link, before="")
 
 
 def _dead(link: Link, died: WorkerDied) -> Transition:
     # A model that cannot be loaded without the worker's death is not loaded again.
-    model, cluster = (link.before, link.cluster_before) if link.before else (link.model, link.cluster)
-    dead = Link(model, Phase.DEAD, link.info, cluster=cluster)
+    dead = Link(link.before or link.model, Phase.DEAD, link.info)
     return Transition(dead, (*_cut_off(link), *_cut_off_served(link), died))
 
 
@@ -524,6 +441,7 @@ def _refuse(link: Link, given: Input, why: str) -> Transition:
 _ALIVE = frozenset(Phase) - {Phase.DEAD, Phase.CLOSED}
 _SPOKEN = _ALIVE - {Phase.STARTING}
 _LOADING = frozenset({Phase.LOADING})
+_NEVER: frozenset[Phase] = frozenset()
 _ANSWERING = frozenset({Phase.READING, Phase.WRITING, Phase.STOPPING})
 
 _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
@@ -538,7 +456,6 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Gauges: (_ANSWERING, _gauges),
     Finished: (_ANSWERING, _finished),
     Failed: (_ALIVE, _failed),
-    ClusterEnded: (_SPOKEN, _cluster_ended),
     TokenCount: (_SPOKEN, _token_count),
     TextsEmbedded: (_SPOKEN, _texts_embedded),
     Heartbeat: (_ALIVE, _heartbeat),
@@ -558,8 +475,12 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }
+# Only a model that runs over several machines has these, and the window loads none over several.
+UNUSED = {"machines_checked", "machine_figures", "cluster_ended"}
 # Events that do not concern the turn, and all effects.
-OUT_OF_BAND = tuple(kind for kind in get_args(Event) if kind not in _OF_THE_TURN)
+OUT_OF_BAND = tuple(
+    kind for kind in get_args(Event) if kind not in _OF_THE_TURN and kind.__struct_config__.tag not in UNUSED
+)
 EFFECTS = set(get_args(Effect)) - set(get_args(Event)) | {
     PrefillProgress,
     ReadingMap,
@@ -579,7 +500,5 @@ def _names(commands: Any) -> list[str]:
 
 
 # The effect that a failure of each command becomes.
-FAILED: dict[str, Callable[[Failed], Effect]] = dict.fromkeys(
-    _names(CatalogueCommand | ClusterCommand), ModelsFailed
-)
+FAILED: dict[str, Callable[[Failed], Effect]] = dict.fromkeys(_names(CatalogueCommand), ModelsFailed)
 FAILED |= dict.fromkeys(_names(IdleCommand), TablesFailed)

@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 from app.controls.record_table import Column, RecordTable
 from app.controls.text_fields import SearchField
 from app.features import library
-from app.features.machines import rows as machines
 from app.features.models.facts import RowFacts
 from app.features.models.model_list import ModelRow
 from app.features.server import rows as server
@@ -62,8 +61,6 @@ LISTS = {
     "tables": table(tables.COLUMNS, tables.TableRow),
     "requests": table(server.COLUMNS, server.RequestRow),
     "documents": table(library.COLUMNS, library.LibraryRow),
-    "machines": table(machines.MACHINE_COLUMNS, machines.MachineRow),
-    "models for machines": table(machines.MODEL_COLUMNS, machines.ModelRow),
     "chats": chats,
     "models": model,
 }
@@ -102,14 +99,14 @@ def test_each_elided_text_is_the_tooltip_there(name: str, zoom: float, qtbot: Qt
 
 
 def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot, theme: Theme) -> None:
-    shown = RecordTable[machines.MachineRow](theme, "Machines", machines.MACHINE_COLUMNS)
+    shown = RecordTable[library.LibraryRow](theme, "Documents", library.COLUMNS)
     qtbot.addWidget(shown)
-    shown.show_rows([machines.MachineRow("1", "Harbour", "M4", tip="Checked a minute ago")])
+    shown.show_rows([library.LibraryRow("1", "Harbour", "M4", (), "9", "today", "today")])
     shown.resize(1100, 200)
     with qtbot.waitExposed(shown):
         shown.show()
     place = shown.view.visualRect(shown.model.index_of("1")).center()
-    assert tooltip(shown, shown.view.viewport().mapTo(shown, QPoint(60, place.y()))) == "Checked a minute ago"
+    assert tooltip(shown, shown.view.viewport().mapTo(shown, QPoint(60, place.y()))) == "Harbour"
     QToolTip.hideText()
 
 

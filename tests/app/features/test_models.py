@@ -26,10 +26,6 @@ from core.events import (
     DownloadProgress,
     Failed,
     HubModel,
-    MachineFigures,
-    MachinesChecked,
-    MachineSeen,
-    MachineUse,
     MemoryNeed,
     ModelEntry,
     ModelImported,
@@ -309,12 +305,3 @@ def test_a_dead_worker_pauses_what_ran() -> None:
     assert (state.info, state.loading, state.busy) == (None, "", False)
     (stood,) = state.downloads
     assert (stood.state, stood.done_bytes, stood.bytes_per_s, stood.seconds_left) == ("paused", 10, 0.0, None)
-
-
-def test_machines_at_work_are_known_until_the_worker_is_gone() -> None:
-    checked = MachinesChecked("k", (MachineSeen("here", ""),), True)
-    use = (MachineUse("here", 1, 2, 0.1), MachineUse("studio", 1, 2, 0.2))
-    state = handle(handle(ModelsState(), checked), MachineFigures(use))
-    assert (state.checked, state.machines) == (checked, use)
-    gone = forget_worker(state)
-    assert (gone.checked, gone.machines) == (checked, ())

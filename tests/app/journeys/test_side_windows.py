@@ -14,7 +14,7 @@ from app.shell.window import MainWindow
 from tests.app.stage import play, ready
 
 _NAMES = (
-    *("models", "machines", "library", "tables", "lab", "server"),
+    *("models", "library", "tables", "lab", "server"),
     *("settings", "shortcuts", "deleted"),
 )
 

@@ -30,7 +30,6 @@ from core.events import (
     AnswerCited,
     Cancel,
     Citation,
-    ClusterEnded,
     CountTokens,
     DocumentEmbedded,
     DownloadProgress,
@@ -44,10 +43,6 @@ from core.events import (
     ListTables,
     LoadModel,
     LoadProgress,
-    MachineFigures,
-    MachinesChecked,
-    MachineSeen,
-    MachineUse,
     Message,
     ModelEntry,
     ModelImported,
@@ -148,12 +143,9 @@ SAMPLES: dict[type, Any] = {
         DownloadProgress("owner/name", "running", 1, 2),
         ModelImported("m3", ModelEntry("/toy", "toy", "folder", "/toy")),
         ModelRemoved("m4", "/toy", "toy"),
-        MachinesChecked("k1", (MachineSeen("here", ""),), True),
-        MachineFigures((MachineUse("here", 1, 2, 0.1),)),
         DocumentEmbedded("e1", "running", 0.5),
         SimilarFound("f1"),
         SavedChatsListed(1, 2, 3),
-        ClusterEnded("studio", "lost", "studio is gone."),
         HEARTBEAT,
         KILLED,
         WorkerSilent(15.0),
@@ -449,13 +441,6 @@ def test_hello_type_is_the_only_first_word() -> None:
     legal = {kind for kind, (phases, _) in RULES.items() if Phase.STARTING in phases}
     events = legal - set(INTENTS)
     assert events == {Hello, Failed, Heartbeat, WorkerExited, WorkerSilent, BadLine}
-
-
-def test_why_a_cluster_ended_is_why_its_worker_died() -> None:
-    ended = ClusterEnded("studio", "lost", "studio is gone.", "See whether it sleeps.")
-    link, effects = run(ended, KILLED, start=at(Phase.WRITING))
-    assert link.phase is Phase.DEAD
-    assert [one.ended for one in effects if isinstance(one, fx.WorkerDied)] == [ended]
 
 
 def test_what_tables_have_to_say_is_shown() -> None:
