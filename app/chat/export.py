@@ -1,12 +1,11 @@
 """Chats as HTML and PDF. No widgets; any thread, after the application was created.
 
 HTML: one page without scripts and links to other files, in a dark and a light colour scheme. The text is laid
-out as in the window, by the same pieces. `blocks` yields it in parts, from which `to_pdf` makes pages with
-Qt; Qt's HTML importer has no nested lists with own markers, no flexible boxes and a subset of CSS, so list
-items are paragraphs with their marker and every margin is written on its paragraph.
+out as in the window, by the same pieces. Qt's HTML importer has no nested lists with own markers, no flexible
+boxes and a subset of CSS, so list items are paragraphs with their marker and every margin is written on its
+paragraph.
 
-PDF: pages of A4 with the title above and the page number below, selectable text, embedded fonts. Each part is
-a QTextDocument of its own that begins where the part before ends, so that no call into Qt takes long.
+PDF: the same HTML, printed by Qt on pages of A4 with selectable text and embedded fonts.
 """
 
 from __future__ import annotations
@@ -17,23 +16,14 @@ from html import escape
 from itertools import pairwise
 
 from msgspec import Struct
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF
 from PySide6.QtGui import (
-    QAbstractTextDocumentLayout,
-    QColor,
     QFont,
     QPageLayout,
     QPageSize,
-    QPainter,
-    QPalette,
     QPdfWriter,
-    QTextBlock,
-    QTextBlockFormat,
-    QTextCursor,
     QTextDocument,
-    QTextFormat,
     QTextOption,
-    QTextTable,
 )
 
 from app.chat import strings
@@ -45,8 +35,6 @@ from app.session.chats.conversation import Answer, Conversation, Turn
 from app.theme.fonts import ui_font
 from core.events import Message
 
-# Of a part, so that no part takes long to lay out.
-_PART_CHARACTERS = 4_000
 _INDENT_PX = 22
 # Of a table, by the size of its text: characters of a line on the page, and the padding of a cell in pixels.
 _SIZES = {"usual": (80, 4), "smaller": (105, 3), "smallest": (122, 2)}
@@ -111,24 +99,13 @@ def page(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str
 
 
 def blocks(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str]:
-    """The chat as HTML in parts of a few thousand characters, each with complete elements."""
+    """The chat as HTML in parts, each with complete elements."""
     date = chat.created.strftime("%Y-%m-%d %H:%M")
     yield f'<h1{_direction(title)}>{_text(title)}</h1><p class="note">{date}</p>'
     for turn in chat.turns:
-        yield from _joined([_role(strings.YOU), *_question(turn.user)])
-        yield from _joined(_answer(turn, options))
-
-
-def _joined(parts: Iterator[str] | Sequence[str]) -> Iterator[str]:
-    """`parts`, several small ones as one."""
-    held = ""
-    for part in parts:
-        held += part
-        if len(held) >= _PART_CHARACTERS:
-            yield held
-            held = ""
-    if held:
-        yield held
+        yield _role(strings.YOU)
+        yield from _question(turn.user)
+        yield from _answer(turn, options)
 
 
 def _role(name: str) -> str:
@@ -186,45 +163,29 @@ def _piece(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> Iterator[str]
         case "table":
             yield _table(piece, tints)
         case "code":
-            for start, end in _parts(piece.text):
-                yield _code(piece, start, end, tints)
+            yield _code(piece, tints)
         case _:
-            for start, end in _parts(piece.text):
-                yield _paragraph(piece, start, end, tints)
+            yield _paragraph(piece, tints)
 
 
-def _parts(text: str) -> Iterator[tuple[int, int]]:
-    """Ranges of a long text that end at line breaks or spaces; the break itself is left out."""
-    start = 0
-    while len(text) - start > _PART_CHARACTERS:
-        limit = start + _PART_CHARACTERS
-        cut = max(text.rfind("\n", start + 1, limit), text.rfind(" ", limit - 200, limit))
-        if cut <= start:
-            yield start, limit
-            start = limit
-        else:
-            yield start, cut
-            start = cut + 1
-    yield start, len(text)
-
-
-def _paragraph(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
+def _paragraph(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> str:
     tag = f"h{min(4, piece.level + 1)}" if piece.kind == "heading" else "p"
     left = _INDENT_PX * (piece.depth + piece.quotes + (piece.thought >= 0))
     style = f' style="margin-{"right" if is_rtl(piece.text) else "left"}:{left}px"' if left else ""
     kind = ' class="thought"' if piece.thought >= 0 else ' class="quote"' if piece.quotes else ""
-    marker = f"{_text(piece.marker)}\u00a0\u00a0" if piece.marker and not start else ""
+    marker = f"{_text(piece.marker)}\u00a0\u00a0" if piece.marker else ""
     if marker:
         style = style.replace("px", f"px; text-indent:-{_INDENT_PX - 6}px")
-    return f"<{tag}{kind}{_direction(piece.text)}{style}>{marker}{_inline(piece, start, end, tints)}</{tag}>"
+    text = _inline(piece, 0, len(piece.text), tints)
+    return f"<{tag}{kind}{_direction(piece.text)}{style}>{marker}{text}</{tag}>"
 
 
-def _code(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
-    language = f'<p class="note">{_text(piece.language)}</p>' if piece.language and not start else ""
+def _code(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> str:
+    language = f'<p class="note">{_text(piece.language)}</p>' if piece.language else ""
     return (
         '<table class="code" width="100%" bgcolor="#f4f4f6" cellpadding="8" cellspacing="0"'
         ' style="margin-top:9px; margin-bottom:9px"><tr><td>'
-        f'{language}<p dir="ltr">{_inline(piece, start, end, tints)}</p></td></tr></table>'
+        f'{language}<p dir="ltr">{_inline(piece, 0, len(piece.text), tints)}</p></td></tr></table>'
     )
 
 
@@ -313,36 +274,43 @@ def _text(text: str) -> str:
     return escape(_CONTROLS.sub("\ufffd", _SURROGATES.sub("\ufffd", text)), quote=False)
 
 
-# In points, which are Qt's pixels here: the writer has 72 dots an inch.
-_PAGE = QPageSize(QPageSize.PageSizeId.A4)
-_MARGIN_PT = 54
-_HEAD_PT = 30  # from the page's edge to the baselines of title and number
-_TEXT_PT = 11
-_LEAST_PT = 60  # a part does not begin with less space at the end of a page
-_SMALL_PT = 8
-_TAB_PT = 20  # four characters of code
 _CMAP = re.compile(rb"begincmap.*?endcmap", re.S)
 _TARGETS = re.compile(rb"(?<=\[)[^\]]*(?=\])|(?<=> )<0009>(?=\n)")
-_INK, _QUIET = QColor("#1d1d1f"), QColor("#63636b")
+_FONT_PX = 15
+_TAB_PX = 30  # four characters of code
+_PIXELS_PER_INCH = 96
 
 
 def to_pdf(title: str, blocks: Iterable[str], check: Callable[[], object] = lambda: None) -> bytes:
     """The file. `check` is called after each part of `blocks` and may raise to stop."""
+    document = QTextDocument()
+    document.setUndoRedoEnabled(False)
+    document.setUseDesignMetrics(True)
+    font = ui_font(_FONT_PX)
+    # Alternates by context, as of the hyphen in a date, have no character in the file's text.
+    font.setFeature(QFont.Tag("calt"), 0)
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    document.setDefaultFont(font)
+    wrapping = document.defaultTextOption()
+    wrapping.setTabStopDistance(_TAB_PX)
+    wrapping.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    document.setDefaultTextOption(wrapping)
+    document.setDefaultStyleSheet(STYLE)
+    parts = []
+    for block in blocks:
+        parts.append(block)
+        check()
+    document.setHtml("".join(parts))
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
-    writer.setResolution(72)
+    writer.setResolution(_PIXELS_PER_INCH)
     writer.setTitle(title)
     writer.setCreator("Draftlight")
-    writer.setPageLayout(QPageLayout(_PAGE, QPageLayout.Orientation.Portrait, QMarginsF()))
-    painter = QPainter(writer)
-    try:
-        pages = _Pages(writer, painter, title)
-        for block in blocks:
-            pages.add(block)
-            check()
-    finally:
-        painter.end()
+    # Qt adds margins of 2 cm and the number of each page.
+    page = QPageSize(QPageSize.PageSizeId.A4)
+    writer.setPageLayout(QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF()))
+    document.print_(writer)
     data: QByteArray = buffer.data()
     return _with_spaces(bytes(data.data()))
 
@@ -357,149 +325,3 @@ def _with_spaces(data: bytes) -> bytes:
         return targets.group().replace(b"<0009>", b"<0020>")
 
     return _CMAP.sub(lambda cmap: _TARGETS.sub(with_space, cmap.group()), data)
-
-
-class _Pages:
-    """Sets one part below the other; `_y` is where the next one begins on the page."""
-
-    def __init__(self, writer: QPdfWriter, painter: QPainter, title: str) -> None:
-        self._writer, self._painter, self._title = writer, painter, title
-        size = _PAGE.size(QPageSize.Unit.Point)
-        self._area = QRectF(
-            _MARGIN_PT, _MARGIN_PT, size.width() - 2 * _MARGIN_PT, size.height() - 2 * _MARGIN_PT
-        )
-        self._size = size
-        self._number = 0
-        self._y = 0.0
-        self._font = QFont(ui_font(_TEXT_PT))
-        # Alternates by context, as of the hyphen in a date, have no character in the file's text.
-        self._font.setFeature(QFont.Tag("calt"), 0)
-        self._font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
-        self._begin_page()
-
-    def add(self, block: str) -> None:
-        """Set a part, on as many pages as it needs."""
-        if self._area.height() - self._y < _LEAST_PT:
-            self._next_page()
-        document, end = self._laid_out(block)
-        height = self._area.height()
-        pages = max(1, -(-int(end + 0.999) // int(height)))
-        context = QAbstractTextDocumentLayout.PaintContext()
-        palette = QPalette()
-        palette.setColor(QPalette.ColorRole.Text, _INK)
-        context.palette = palette
-        for page in range(pages):
-            if page:
-                self._next_page()
-            top = page * height
-            self._painter.save()
-            self._painter.translate(self._area.left(), self._area.top() - top)
-            self._painter.setClipRect(QRectF(0, top, self._area.width(), height))
-            # A line that begins at the end of the page would be in the text twice.
-            context.clip = QRectF(0, top, self._area.width(), height - 1)
-            document.documentLayout().draw(self._painter, context)
-            self._painter.restore()
-        self._y = end - (pages - 1) * height
-
-    def _laid_out(self, block: str) -> tuple[QTextDocument, float]:
-        """The part as a document that begins at `_y` of its first page, and where it ends."""
-        document = QTextDocument()
-        document.setUndoRedoEnabled(False)
-        document.setUseDesignMetrics(True)
-        document.setDefaultFont(self._font)
-        wrapping = document.defaultTextOption()
-        wrapping.setTabStopDistance(_TAB_PT)
-        wrapping.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        document.setDefaultTextOption(wrapping)
-        document.setDefaultStyleSheet(_scaled(STYLE))
-        document.setDocumentMargin(0)
-        document.setHtml(block)
-        for frame in document.rootFrame().childFrames():
-            if isinstance(frame, QTextTable):
-                looks = frame.format()
-                if looks.layoutDirection() == Qt.LayoutDirection.RightToLeft:
-                    looks.setAlignment(Qt.AlignmentFlag.AlignRight)
-                    frame.setFormat(looks)
-        _begin_at(document, self._y)
-        document.setPageSize(QSizeF(self._area.width(), int(self._area.height())))
-        layout = document.documentLayout()
-        _keep_headings(document, int(self._area.height()))
-        _split_at_pages(document, int(self._area.height()))
-        last = document.lastBlock()
-        return document, layout.blockBoundingRect(last).bottom() + last.blockFormat().bottomMargin()
-
-    def _next_page(self) -> None:
-        self._writer.newPage()
-        self._begin_page()
-
-    def _begin_page(self) -> None:
-        self._number += 1
-        self._y = 0.0
-        self._painter.setFont(ui_font(_SMALL_PT))
-        self._painter.setPen(_QUIET)
-        left, width = self._area.left(), self._area.width()
-        title = self._painter.fontMetrics().elidedText(self._title, Qt.TextElideMode.ElideRight, int(width))
-        if self._number > 1:
-            self._painter.drawText(QRectF(left, _HEAD_PT - 12, width, 16), Qt.AlignmentFlag.AlignLeft, title)
-        foot = QRectF(left, self._size.height() - _HEAD_PT - 4, width, 16)
-        self._painter.drawText(foot, Qt.AlignmentFlag.AlignHCenter, str(self._number))
-
-
-def _begin_at(document: QTextDocument, y: float) -> None:
-    """Leave `y` points free on the first page. Qt repeats a margin of the frame on each page of a table."""
-    cursor = QTextCursor(document)
-    looks = cursor.blockFormat()
-    cursor.insertBlock(looks)
-    space = QTextBlockFormat()
-    space.setLineHeight(y, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
-    QTextCursor(document).setBlockFormat(space)
-
-
-def _keep_headings(document: QTextDocument, height: int) -> None:
-    """Begin headings on the page of the text that follows them."""
-    block = document.begin()
-    while block.isValid():
-        first = block
-        while block.isValid() and block.blockFormat().headingLevel():
-            block = block.next()
-        if first != block and block.isValid():
-            y = _line_y(document, first, 0)
-            if y % height > height / 2 and _line_y(document, block, 0) // height > y // height:
-                cursor, looks = QTextCursor(first), first.blockFormat()
-                looks.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
-                cursor.setBlockFormat(looks)
-        block = block.next()
-
-
-def _line_y(document: QTextDocument, block: QTextBlock, line: int) -> float:
-    """Where a line begins. The rectangle of a block can begin on the page before its first line."""
-    return document.documentLayout().blockBoundingRect(block).top() + block.layout().lineAt(line).y() + 1
-
-
-def _split_at_pages(document: QTextDocument, height: int) -> None:
-    """Begin a new block where a block goes on on the next page; no line moves.
-
-    Qt 6.11 draws the line above the clip as well (`QTextLayout::draw`), which would be in the text twice.
-    """
-    block = document.begin()
-    while block.isValid():
-        lines = block.layout()
-        pages = [_line_y(document, block, n) // height for n in range(lines.lineCount())]
-        split = next((n for n, page in enumerate(pages) if page != pages[0]), 0)
-        if split:
-            cursor = QTextCursor(block)
-            begins = cursor.blockFormat()
-            goes_on = cursor.blockFormat()
-            begins.setBottomMargin(0)
-            goes_on.setTopMargin(0)
-            goes_on.setTextIndent(0)
-            cursor.setPosition(block.position() + lines.lineAt(split).textStart())
-            cursor.insertBlock(goes_on)
-            cursor.movePosition(QTextCursor.MoveOperation.PreviousBlock)
-            cursor.setBlockFormat(begins)
-        block = block.next()
-
-
-def _scaled(style: str) -> str:
-    """The style sheet with sizes for a text of `_TEXT_PT` instead of 15 pixels."""
-    return re.sub(r"font-size: (\d+)px", lambda px: f"font-size: {int(px[1]) * _TEXT_PT // 15}px", style)
