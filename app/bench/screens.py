@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QWidget
 from app.bench.sample_chat import SCRIPTS, script_turn
 from app.bench.served import Client, free_port
 from app.features.about import AboutWindow
+from app.features.race.race import Stage
 from app.launch.display import go_offscreen_without_display
 from app.launch.scenario import (
     FIRST_QUESTION,
@@ -80,8 +81,6 @@ SCREENS = (
 _RULES = 130
 _TOKENS_BEFORE_QUEUE = 8
 _RACE_TOKENS = 64
-# Of the replay: late enough that there is something to compare.
-_RACE_SHARE = 0.75
 # User agent, question, tokens: what editors and scripts ask.
 _ASKED = (
     ("OpenAI/Python 2.8.1", "Name three kinds of boats that a harbour has, one a line.", 48),
@@ -209,13 +208,13 @@ class _Screens:
         self._set("sampling.temperature", 0.0)
 
     async def _race(self) -> None:
-        """The race, late in its replay."""
+        """The race with both answers."""
         page = self._window.views.race
         self._window.menu_actions["race"].trigger()
         page.prompt.most_tokens.set_value(_RACE_TOKENS)
         page.start_button.click()
-        await self._until(lambda: page.replay.playing, "the race is recorded")
-        page.chart.sought.emit(_RACE_SHARE * page.replay.end_s)
+        racing = self._window.controller.racing
+        await self._until(lambda: racing.race.stage is Stage.RUN, "the race is recorded")
         await self._grab("race")
         self._window.menu_actions["race"].trigger()
 
@@ -402,8 +401,8 @@ name: Dunlin, berth: 9, length_m: 142
 def run_tour(out: str, model: str = "starter") -> int:
     """Saves the README's animated picture to the file `out`: an edit raced without and with drafting.
 
-    The race is recorded with a real worker, then its replay is walked through frame by frame at the speed it
-    was recorded at. ImageMagick puts the frames together. Returns 0, or 1 after a message on stderr.
+    The race is recorded with a real worker, then shown frame by frame at the speed it was recorded at.
+    ImageMagick puts the frames together. Returns 0, or 1 after a message on stderr.
     """
     convert = shutil.which("magick") or shutil.which("convert")
     if not convert:
@@ -426,7 +425,7 @@ def run_tour(out: str, model: str = "starter") -> int:
 
 
 async def _frames(window: MainWindow, folder: Path) -> None:
-    """Records the race and grabs its replay. Raises `ScenarioFailed`."""
+    """Records the race and grabs its answers as they were written. Raises `ScenarioFailed`."""
     deadline = Deadline(_TOUR_TIMEOUT_S)
     await deadline.until_ready(window)
     window.resize(*_TOUR_PX)
@@ -436,10 +435,13 @@ async def _frames(window: MainWindow, folder: Path) -> None:
     page.prompt.drafter.set_value("auto")
     page.prompt.most_tokens.set_value(_TOUR_TOKENS)
     page.start_button.click()
-    await deadline.until(window, lambda: page.replay.playing, "Not in time: the race is recorded.")
-    count = round(page.replay.end_s * _FRAMES_PER_S) + 1
+    racing = window.controller.racing
+    await deadline.until(window, lambda: racing.race.stage is Stage.RUN, "Not in time: the race is recorded.")
+    race = racing.race
+    count = round(max(race.plain.duration_s, race.drafted.duration_s) * _FRAMES_PER_S) + 1
     for number in range(count + 1):
-        page.chart.sought.emit(min(number / _FRAMES_PER_S, page.replay.end_s))
+        for side, recording in ((page.plain, race.plain), (page.drafted, race.drafted)):
+            side.show_answer(recording, number / _FRAMES_PER_S)
         await asyncio.sleep(0)
         page.grab().save(str(folder / f"{number:05}.png"))
     print(f"{count + 1} frames; {page.headline.text()}. {page.verdict.text()}")

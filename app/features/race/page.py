@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QElapsedTimer, QPoint, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from collections.abc import Sequence
 
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
+
+from app.chat.answer_body import AnswerBody
+from app.chat.stats_line import LINE_PX, StatsLabel, StatsPart, finished_parts
 from app.controls.buttons import Button, IconButton
-from app.controls.choices import Popup, Segment
+from app.controls.choices import Popup
 from app.controls.numbers import Spin
-from app.controls.scroll_bar import ScrollPage
+from app.controls.scroll_bar import OverlayScrollBar, ScrollPage
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.race import strings
-from app.features.race.replay import RaceChart, RaceSide
-from app.features.race.state import Race, Replay, Stage, replay_of, sight, verdict
+from app.features.race.race import Race, Recording, Stage, verdict
 from app.features.side_window import WindowTitles
+from app.richtext.text_canvas import MARGIN_PX
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_width, set_strut
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_strut
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, painter_on, px_size, ratio_of, width_of
-from core.events import Attachment, Message
+from app.theme.zoom import area_of, design_px, painter_on, px, px_size, ratio_of, width_of
+from core.events import Attachment, Message, Token
 from core.settings.declaration import find
 from core.settings.request import Sampling
 
@@ -145,8 +149,154 @@ class _NameChip(QWidget):
         draw_text(painter, box, self._name, ui_font(12), color("text"), Qt.AlignmentFlag.AlignLeft)
 
 
+_PADDING_PX = 10
+_TEXT_TOP_PX = 2
+_TEXT_RADIUS_PX = 9
+# About five lines; a lower page scrolls.
+_LEAST = QSize(160, 140)
+
+
+class RaceText(QWidget):
+    """The text of a side."""
+
+    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._name = name
+        self._tokens: Sequence[Token] = ()
+        self._shown = 0
+        self._finished = False
+        self._area = QScrollArea(self)
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        OverlayScrollBar(theme, self._area)
+        self._page = QWidget()
+        self._area.setWidget(self._page)
+        self.body = self._new_body()
+        # The margins keep the frame's rounded corners free.
+        column_of(self._area, margins=(4, 8, 4, 8), parent=self)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def minimumSizeHint(self) -> QSize:
+        return px_size(_LEAST)
+
+    def show_tokens(self, tokens: Sequence[Token], count: int, done: bool) -> None:
+        """Shows the first `count` of `tokens`; `done`: there are no more."""
+        if tokens is not self._tokens or count < self._shown or (self._finished and not done):
+            self._tokens = tokens
+            self._restart_text()
+        if count > self._shown:
+            self.body.append(tokens[self._shown : count])
+            self._shown = count
+        if done and not self._finished:
+            self._finished = True
+            self.body.finish()
+        # No caret before there is a text.
+        self.body.setVisible(bool(tokens))
+        self._arrange()
+        bar = self._area.verticalScrollBar()
+        bar.setValue(bar.maximum())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        color = self._theme.color
+        draw_box(painter, area_of(self), _TEXT_RADIUS_PX, color("window"), color("hair"))
+
+    def _new_body(self) -> AnswerBody:
+        body = AnswerBody(self._theme, self._page)
+        body.setAccessibleName(self._name)
+        body.hide()
+        return body
+
+    def _restart_text(self) -> None:
+        self._shown, self._finished = 0, False
+        self.body.hide()
+        self.body.deleteLater()
+        self.body = self._new_body()
+
+    def _arrange(self) -> None:
+        width = self._area.viewport().width()
+        column = max(40, width - 2 * px(_PADDING_PX))
+        height = self.body.height_for(column)
+        self._page.resize(width, height + 2 * px(_TEXT_TOP_PX))
+        self.body.setGeometry(
+            px(_PADDING_PX) - MARGIN_PX, px(_TEXT_TOP_PX), column + 2 * MARGIN_PX, height + 2
+        )
+
+    def _restyle(self) -> None:
+        for widget in (self._area.viewport(), self._page):
+            palette = QPalette(widget.palette())
+            palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+            widget.setPalette(palette)
+        self._arrange()
+        self.update()
+
+
+class RaceSide(QWidget):
+    """One answer; `lead` marks the drafted side."""
+
+    def __init__(
+        self, theme: Theme, title: str, name: str, lead: bool, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._title = title
+        right = Qt.AlignmentFlag.AlignRight
+        self.subtitle = TextLabel(theme, "", 11, 14, "text2")
+        self.status = TextLabel(theme, "", 12, 22, "text2", align=right)
+        ink = "text" if lead else "text2"
+        self.clock = TextLabel(theme, "", 26, 30, ink, weight=600, tabular=True, align=right)
+        self.text = RaceText(theme, name)
+        self.stats = StatsLabel(theme)
+        set_fixed_height(self.stats, 2 * LINE_PX)
+        title_label = TextLabel(theme, title, 13, 17, "text", weight=600)
+        head = row_of((column_of(STRETCH, title_label, self.subtitle), 1), self.status, self.clock, gap=14)
+        for widget in (self.status, self.clock):
+            head.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
+        column_of(head, 12, (self.text, 1), 8, self.stats, parent=self)
+
+    def show_waiting(self, status: str) -> None:
+        """Shows that recording has not begun."""
+        self._show(status, 0.0)
+        self.text.show_tokens((), 0, False)
+        self.stats.set_parts(())
+
+    def show_recording(self, recording: Recording, *, done: bool = False) -> None:
+        """Shows the figures while this side, or the other, is recorded."""
+        tokens = recording.tokens
+        reading = not tokens and recording.prompt_tokens > 0
+        status = strings.RECORDED if done else strings.READING if reading else strings.RECORDING
+        self._show(status, recording.duration_s)
+        written = strings.recorded(len(tokens))
+        if reading:
+            written = strings.read(recording.read_tokens, recording.prompt_tokens)
+        self.text.show_tokens((), 0, False)
+        self.stats.set_parts((StatsPart(written),))
+
+    def show_answer(self, recording: Recording, at_s: float | None = None) -> None:
+        """Shows the whole answer, or what was written of it at a time."""
+        tokens, end_s = recording.tokens, recording.duration_s
+        count = len(tokens) if at_s is None else recording.written(at_s)
+        done = count == len(tokens)
+        self._show(strings.FINISHED if done else strings.WRITING, end_s if done else at_s or 0.0)
+        self.status.set_color("accent" if done else "text2")
+        self.text.show_tokens(tokens, count, done)
+        parts = finished_parts(recording.finished) if recording.finished and done else ()
+        self.stats.set_parts(parts or (StatsPart(strings.recorded(count)),))
+        self.setAccessibleName(f"{self._title}: {self.status.text()}, {self.clock.text()}")
+
+    def _show(self, status: str, clock_s: float) -> None:
+        self.status.setText(status)
+        self.status.set_color("text2")
+        self.clock.setText(strings.at_seconds(clock_s))
+
+
 HEADER_PX = 52
-_FRAME_MS = 33
 
 
 class RacePage(QWidget):
@@ -157,10 +307,6 @@ class RacePage(QWidget):
         self._theme = theme
         self._race = Race()
         self._blocked = ""
-        self.replay = Replay(0.0)
-        self.rate = Segment(theme, strings.RATES)
-        self.rate.setAccessibleName(strings.REPLAY)
-        self.rate.set_value("1")
         self.start_button = Button(theme, strings.START, "primary", small=True)
         self.again_button = Button(theme, strings.RUN_AGAIN, small=True, icon_name="redo")
         self.stop_button = Button(theme, strings.STOP, small=True, icon_name="stop")
@@ -170,29 +316,19 @@ class RacePage(QWidget):
         self.verdict = TextLabel(theme, "", 13, 18, tabular=True, wrap=True)
         self.plain = RaceSide(theme, strings.PLAIN, strings.PLAIN_ANSWER, False)
         self.drafted = RaceSide(theme, strings.DRAFTED, strings.DRAFTED_ANSWER, True)
-        self.chart = RaceChart(theme)
-        self.play_button = IconButton(theme, "play", strings.PLAY)
-        self._frames = QTimer(self)
-        self._frames.setInterval(_FRAME_MS)
-        self._clock = QElapsedTimer()
         self._lay_out()
-        self._wire()
+        self.prompt.edited.connect(self._show_buttons)
         self.show_race(self._race)
 
     def show_race(self, race: Race) -> None:
-        """Shows the race; the replay begins when both answers are recorded."""
-        began = race.stage is Stage.RUN and self._race.stage is not Stage.RUN
+        """Shows the race; the texts when both answers are recorded."""
         self._race = race
         self._show_buttons()
         self._show_subtitles()
-        if race.stage is Stage.RUN:
-            if began:
-                self._begin_replay()
-            return
-        self._set_replay(Replay(0.0, rate=self.replay.rate))
-        self.chart.show_race(race.plain, race.drafted)
-        for side in (self.plain, self.drafted):
-            if side is self.plain and race.stage is not Stage.IDLE:
+        for side, recording in ((self.plain, race.plain), (self.drafted, race.drafted)):
+            if race.stage is Stage.RUN:
+                side.show_answer(recording)
+            elif side is self.plain and race.stage is not Stage.IDLE:
                 side.show_recording(race.plain, done=race.stage is Stage.DRAFTED)
             elif race.stage is Stage.DRAFTED:
                 side.show_recording(race.drafted)
@@ -207,56 +343,10 @@ class RacePage(QWidget):
             self._show_buttons()
             self._show_words()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Space and self._race.stage is Stage.RUN:
-            self._toggle()
-            return
-        super().keyPressEvent(event)
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        super().hideEvent(event)
-        self._set_replay(self.replay.pause())
-
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("window"))
         painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
-        if self._race.stage is Stage.RUN:
-            top = design_px(self._foot.mapTo(self, QPoint(0, 0)).y()) - 10
-            if top > HEADER_PX:  # it is visible
-                painter.fillRect(QRectF(28, top, width_of(self) - 56, 1), self._theme.color("hair"))
-
-    # ---- the replay
-
-    def _begin_replay(self) -> None:
-        race = self._race
-        replay = replay_of(race.plain, race.drafted, float(self.rate.value))
-        self.chart.show_race(race.plain, race.drafted)
-        self._show_words()
-        still = self._theme.reduced_motion or not self.isVisible()
-        self._set_replay(replay.sought(replay.end_s) if still else replay.play())
-
-    def _set_replay(self, replay: Replay) -> None:
-        self.replay = replay
-        if replay.playing and not self._frames.isActive():
-            self._clock.start()
-            self._frames.start()
-        elif not replay.playing:
-            self._frames.stop()
-        name = strings.PAUSE if replay.playing else strings.PLAY
-        self.play_button.set_icon_name("pause" if replay.playing else "play")
-        self.play_button.setAccessibleName(name)
-        self.play_button.setToolTip(name)
-        if self._race.stage is Stage.RUN:
-            self.plain.show_sight(self._race.plain, sight(self._race.plain, replay.at_s))
-            self.drafted.show_sight(self._race.drafted, sight(self._race.drafted, replay.at_s))
-            self.chart.show_moment(replay.at_s)
-
-    def _frame(self) -> None:
-        self._set_replay(self.replay.passed(self._clock.restart() / 1000))
-
-    def _toggle(self) -> None:
-        self._set_replay(self.replay.pause() if self.replay.playing else self.replay.play())
 
     # ---- values
 
@@ -281,12 +371,11 @@ class RacePage(QWidget):
         self.verdict.set_color(color)
 
     def _show_subtitles(self) -> None:
-        course = self._race.course
+        settings = self._race.settings
         self.plain.subtitle.setText(strings.NO_DRAFTER)
-        if course is None:
+        if settings is None:
             self.drafted.subtitle.setText("")
             return
-        settings = course.settings
         drafter, exact = find("drafting.drafter").labels, find("decoding.exactness").labels
         finished = self._race.drafted.finished
         used = finished.effective.drafter if finished else settings.drafting.drafter
@@ -307,22 +396,11 @@ class RacePage(QWidget):
         self.prompt.edit_button.setEnabled(not race.recording)
         if race.recording:
             self.prompt.open_editor(False)
-        for part in (self._rate_label, self.rate, self.chart, self._foot):
-            part.setVisible(run)
-        self.update()
-
-    def _wire(self) -> None:
-        self._frames.timeout.connect(self._frame)
-        self.play_button.clicked.connect(self._toggle)
-        self.chart.sought.connect(lambda at_s: self._set_replay(self.replay.sought(at_s)))
-        self.rate.value_changed.connect(lambda value: self._set_replay(self.replay.at_rate(float(value))))
-        self.prompt.edited.connect(self._show_buttons)
 
     def _lay_out(self) -> None:
         theme = self._theme
-        self._rate_label = TextLabel(theme, strings.REPLAY, 12, 16)
         header = row_of(
-            *((WindowTitles(theme, strings.TITLE, strings.SUBTITLE), 1), self._rate_label, self.rate, 4),
+            *((WindowTitles(theme, strings.TITLE, strings.SUBTITLE), 1), 4),
             *(self.start_button, self.again_button, self.stop_button, self.done_button),
             gap=8,
             margins=(20, 0, 12, 1),
@@ -332,16 +410,10 @@ class RacePage(QWidget):
         said.setAlignment(self.headline, Qt.AlignmentFlag.AlignTop)
         said.setAlignment(self.verdict, Qt.AlignmentFlag.AlignVCenter)
         sides = row_of((self.plain, 1), (self.drafted, 1), gap=28)
-        self._foot = QWidget()
-        chart = TextLabel(theme, strings.CHART, 12, 16, "text", weight=600)
-        about_chart = TextLabel(theme, strings.CHART_SAYS, 12, 16)
-        row_of(chart, (about_chart, 1), self.play_button, gap=4, parent=self._foot)
         page = QWidget()
         column_of(
-            *(self.prompt, 18, said, 14, (sides, 1), 14, self._foot, self.chart),
-            margins=(28, 14, 28, 4),
+            *(self.prompt, 18, said, 14, (sides, 1)),
+            margins=(28, 14, 28, 20),
             parent=page,
         )
-        self._area = ScrollPage(theme, page)
-        self._area.verticalScrollBar().valueChanged.connect(self.update)
-        column_of(header, (self._area, 1), parent=self)
+        column_of(header, (ScrollPage(theme, page), 1), parent=self)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from app.gauges.figures import seconds, speed
+from app.gauges.figures import seconds
 
 TITLE = "Race"
-SUBTITLE = "Recorded one after the other on the same seed, replayed side by side"
-RATES = (("0.5", "½×"), ("1", "1×"), ("2", "2×"))
-REPLAY = "Replay"
+SUBTITLE = "Recorded one after the other on the same seed"
 START = "Start"
 RUN_AGAIN = "Run Again"
 STOP = "Stop"
 DONE = "Done"
-PLAY = "Play"
-PAUSE = "Pause"
 EDIT = "Change the question, the drafter or the length"
 
 QUESTION = "Question"
@@ -27,7 +23,6 @@ DRAFTED = "With drafting"
 NO_DRAFTER = "No drafter"
 PLAIN_ANSWER = "Plain answer"
 DRAFTED_ANSWER = "Drafted answer"
-SECONDS = "s"
 WAITING = "Waiting"
 NEXT = "Next"
 READING = "Reading"
@@ -36,9 +31,6 @@ RECORDING = "Recording"
 RECORDED = "Recorded"
 FINISHED = "Finished"
 
-CHART = "Tokens over time"
-CHART_SAYS = "Drag to replay from any moment"
-MOMENT = "Moment of the replay"
 
 READY_TITLE = "Which one is done first?"
 READY_TEXT = (
@@ -91,10 +83,6 @@ def different(number: int) -> str:
     )
 
 
-def progress(tokens: int, total: int) -> str:
-    return f"{tokens:,} of {total:,} tokens"
-
-
 def recorded(tokens: int) -> str:
     return f"{tokens:,} tokens so far"
 
@@ -108,26 +96,8 @@ def earlier(messages: int) -> str:
     return f"After {said} of the chat"
 
 
-def done_at(at_s: float) -> str:
-    return f"Done at {seconds(at_s)} s"
-
-
 def at_seconds(at_s: float) -> str:
     return f"{seconds(at_s)} s"
-
-
-def chart_described(plain: list[tuple[float, int]], drafted: list[tuple[float, int]]) -> str:
-    """The chart as a table: moments, and the tokens of both."""
-    rows = [
-        f"{seconds(at_s)} s: plain {slow:,}, drafted {fast:,}"
-        for (at_s, slow), (_, fast) in zip(plain, drafted)
-    ]
-    return f"{CHART}. " + "; ".join(rows) + "."
-
-
-def side_described(name: str, status: str, clock_s: float, written: str, tokens_per_s: float) -> str:
-    rate = f", {speed(tokens_per_s)} tokens a second" if tokens_per_s else ""
-    return f"{name}: {status}, {seconds(clock_s)} s, {written}{rate}"
 
 
 # Most of the answer is in the question, so drafts are accepted.

@@ -8,9 +8,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer import AnswerView
-from app.chat.stats_line import plain_text
-from app.features.race.replay import RaceSide
-from app.features.race.state import Recording, Sight
+from app.features.race.page import RaceSide
+from app.features.race.race import Recording
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import Settings, assign_all
@@ -120,11 +119,8 @@ def test_all_figures_of_an_answer_agree(qapp: QApplication) -> None:
 
         # Race tells of a recorded answer what its footer does.
         side = RaceSide(window._theme, "Drafted", "drafted", True)
-        side._recording = Recording(finished=finished)
-        assert (
-            plain_text(side._parts(Sight(stats.tokens, stats.tokens, 1.0, stats.tokens_per_s, True)))
-            == footer
-        )
+        side.show_answer(Recording(list(tokens), finished))
+        assert side.stats.text == footer
         side.deleteLater()
 
     play(qapp, scene, command=worker_command())

@@ -1,4 +1,4 @@
-"""The race in the whole window: recorded by a worker, replayed, scrubbed, stopped, and the chat after it."""
+"""The race in the whole window: recorded by a worker, compared, stopped, and the chat after it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import signal
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.features.race import strings
-from app.features.race.replay import beside
-from app.features.race.state import Stage
+from app.features.race.race import Stage
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
@@ -35,7 +33,7 @@ async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
     await until(lambda: window.controller.racing.race.stage is Stage.RUN, timeout_s, "never run")
 
 
-async def test_a_race_is_recorded_and_replayed(window: MainWindow) -> None:
+async def test_a_race_is_recorded_and_compared(window: MainWindow) -> None:
     await opened(window)
     page, racing = window.views.race, window.controller.racing
     assert not window.columns.arrangement.inspector_px
@@ -46,24 +44,12 @@ async def test_a_race_is_recorded_and_replayed(window: MainWindow) -> None:
     await run(window)
     assert racing.race.plain.ids == racing.race.drafted.ids
     assert "All 40 tokens are identical." in page.verdict.text()
-    assert page.replay.playing
-    page.chart.setValue(page.chart.maximum() // 2)
-    assert not page.replay.playing
-    assert 0 < page.drafted.text.body.table.length < page.chart.maximum()
-    half = page.drafted.text.body.table.text
-    page.chart.setValue(page.chart.maximum())
-    whole = page.drafted.text.body.table.text
-    assert whole == "".join(token.text for token in racing.race.drafted.tokens)
-    assert whole.startswith(half)
-    assert len(half) < len(whole)
-    page.chart.setValue(page.chart.maximum() // 2)
-    assert page.drafted.text.body.table.text == half
-    assert page.drafted.status.text == strings.WRITING
-    page.chart.setFocus()
-    QTest.keyClick(page.chart, Qt.Key.Key_End)
-    assert page.drafted.status.text == page.plain.status.text == strings.FINISHED
-    assert "40 of 40 tokens" in page.drafted.accessibleName()
-    assert "drafted 40" in page.chart.accessibleDescription()
+    whole = "".join(token.text for token in racing.race.drafted.tokens)
+    for side in (page.plain, page.drafted):
+        assert side.text.body.table.text == whole
+        assert side.status.text() == strings.FINISHED
+        assert side.stats.text.startswith("50.0 tok/s")
+    assert page.headline.text() == "1.00× the plain speed"
     await click(page.done_button)
     assert window.views.composer.isVisible()
     assert window.columns.arrangement.inspector_px
@@ -82,21 +68,6 @@ async def test_a_seed_is_named_only_where_answers_are_drawn(window: MainWindow) 
     assert seed.text() == "Seed 42"
 
 
-async def test_the_replay_moves_by_itself_and_ends(window: MainWindow) -> None:
-    await opened(window)
-    page = window.views.race
-    await click(page.start_button)
-    await run(window)
-    await until(lambda: 0 < page.replay.at_s < page.replay.end_s, what="does not move")
-    page.rate.set_value("2")
-    await until(lambda: page.replay.over, what="does not end")
-    assert not page.replay.playing
-    QTest.keyClick(page, Qt.Key.Key_Space)
-    assert page.replay.playing
-    await click(page.done_button)
-    assert not page.replay.playing
-
-
 async def test_the_chat_does_not_notice(window: MainWindow) -> None:
     await ready(window)
     ask(window, "Please write 12 words")
@@ -108,7 +79,7 @@ async def test_the_chat_does_not_notice(window: MainWindow) -> None:
     await click(page.start_button)
     await run(window)
     assert window.controller.chats.open == before
-    assert [m.content for m in window.controller.racing.race.course.messages] == ["Please write 12 words"]  # type: ignore[union-attr]
+    assert [m.content for m in window.controller.racing.race.messages] == ["Please write 12 words"]
     assert window.views.composer.text == ""
     await click(page.done_button)
     ask(window, "Please write 6 words")
@@ -128,10 +99,9 @@ async def test_a_follow_up_is_raced_with_what_went_before_it_and_its_document(wi
     assert window.views.race.prompt.message == Message("user", "Please write 9 words", (document,))
     window.controller.racing.start()
     await run(window)
-    course = window.controller.racing.race.course
-    assert course
-    assert [message.role for message in course.messages] == ["user", "assistant", "user"]
-    assert course.messages[-1].attachments == (document,)
+    messages = window.controller.racing.race.messages
+    assert [message.role for message in messages] == ["user", "assistant", "user"]
+    assert messages[-1].attachments == (document,)
 
 
 async def test_stop_ends_it_and_leaves_the_chat_usable(window: MainWindow) -> None:
@@ -204,16 +174,6 @@ def test_a_real_race(qapp: QApplication) -> None:
         for side in (race.plain, race.drafted):
             assert side.finished
             assert side.finished.stats.reused_tokens == 0
-        assert page.chart.maximum() > 0
-        page.chart.setValue(page.chart.maximum())
         assert page.drafted.text.body.table.text == "".join(token.text for token in race.drafted.tokens)
 
     play(qapp, scene, command=worker_command())
-
-
-def test_a_label_steps_aside_for_the_moment() -> None:
-    assert beside(100, 50, 20) == 100
-    assert beside(100, 50, 160) == 100
-    assert beside(100, 50, 140) + 50 < 140  # most of it is before the line
-    assert beside(100, 50, 110) > 110
-    assert beside(50, 60, 100) > 100  # no room before it

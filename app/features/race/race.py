@@ -1,0 +1,305 @@
+"""Race: one question answered without and with drafting, one after the other, and how they compare.
+
+RaceController asks both. The requests are queued like all others and answered in isolation: the open chat and
+the worker's cache stay unchanged. Events of the answers come from `RunningAnswer`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from enum import Enum
+
+from msgspec import Struct, field
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.controllers.views import Views
+from app.features.race import strings
+from app.features.side_window import on_click
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
+from app.session.turn.intents import Stop, Submit
+from app.session.turn.link_state import Link, Phase
+from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
+from core.settings import Settings, assign, assign_all
+from core.settings.request import drawn
+
+# The page is painted rarely while an answer is recorded, so that painting takes no time from it.
+_SHOW_EVERY_MS = 250
+_MOST_TOKENS = 256
+
+
+class Stage(Enum):
+    """The stage of a race. `RUN`: both answers are recorded."""
+
+    IDLE = "idle"
+    PLAIN = "plain"
+    DRAFTED = "drafted"
+    STOPPING = "stopping"
+    RUN = "run"
+
+
+class Recording(Struct):
+    """An answer with its times: `time_s` of a token is that of the worker since it received the request.
+
+    `read_tokens` of `prompt_tokens` were read before the first token.
+    """
+
+    tokens: list[Token] = field(default_factory=list)
+    finished: Finished | None = None
+    read_tokens: int = 0
+    prompt_tokens: int = 0
+
+    @property
+    def ids(self) -> list[int]:
+        return [token.id for token in self.tokens]
+
+    @property
+    def duration_s(self) -> float:
+        """The time of the last token."""
+        return self.tokens[-1].time_s if self.tokens else 0.0
+
+    @property
+    def first_s(self) -> float:
+        """The time of the first token."""
+        return self.tokens[0].time_s if self.tokens else 0.0
+
+    def written(self, at_s: float) -> int:
+        """Returns the number of tokens at that time."""
+        return bisect_right(self.tokens, at_s, key=lambda token: token.time_s)
+
+
+class Race(Struct):
+    """The race of `messages`; `settings` are those of the drafted answer. `request` is being recorded."""
+
+    stage: Stage = Stage.IDLE
+    messages: tuple[Message, ...] = ()
+    settings: Settings | None = None
+    plain: Recording = field(default_factory=Recording)
+    drafted: Recording = field(default_factory=Recording)
+    request: str = ""
+    trouble: str = ""
+
+    @property
+    def recording(self) -> bool:
+        """Whether an answer is being recorded."""
+        return self.stage in (Stage.PLAIN, Stage.DRAFTED, Stage.STOPPING)
+
+    @property
+    def side(self) -> Recording | None:
+        """The answer that is being recorded; None if there is none, or it will be discarded."""
+        return {Stage.PLAIN: self.plain, Stage.DRAFTED: self.drafted}.get(self.stage)
+
+
+class RaceVerdict(Struct, frozen=True):
+    """The drafted answer compared with the plain one.
+
+    `ratio` is that of the decode speeds, 0 if one is unknown. `sooner_s` is how much earlier the drafted
+    answer ended (negative: later), `read_sooner_s` how much earlier its first token arrived. `difference` is
+    the index of the first differing token, a longer answer included; None if they are equal.
+    """
+
+    ratio: float
+    sooner_s: float
+    read_sooner_s: float
+    tokens: int
+    difference: int | None
+
+
+def verdict(plain: Recording, drafted: Recording) -> RaceVerdict:
+    """Returns the comparison of the drafted answer with the plain one."""
+    slow = plain.finished.stats.tokens_per_s if plain.finished else 0.0
+    fast = drafted.finished.stats.tokens_per_s if drafted.finished else 0.0
+    return RaceVerdict(
+        fast / slow if slow and fast else 0.0,
+        plain.duration_s - drafted.duration_s,
+        plain.first_s - drafted.first_s,
+        len(drafted.tokens),
+        _first_difference(plain.ids, drafted.ids),
+    )
+
+
+def _first_difference(one: list[int], other: list[int]) -> int | None:
+    for number, (a, b) in enumerate(zip(one, other)):
+        if a != b:
+            return number
+    return None if len(one) == len(other) else min(len(one), len(other))
+
+
+class RaceController(QObject):
+    """`handle` carries out intents, as for every controller."""
+
+    shown_changed = Signal(bool)  # whether the race is visible
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        handle: Callable[[Submit | Stop], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._handle = handle
+        self._phase = Phase.STARTING
+        self._filled = ("", "")
+        self._number = 0  # of the last request, so that each id is new
+        self.race = Race()
+        self.open = False
+        self._soon = QTimer(self, singleShot=True, interval=_SHOW_EVERY_MS)
+        self._soon.timeout.connect(self._show)
+        page = views.race
+        on_click(
+            (page.start_button, self.start),
+            (page.again_button, self.start),
+            (page.stop_button, self.halt),
+            (page.done_button, self.close),
+        )
+
+    @property
+    def recording(self) -> bool:
+        """Whether the running answer is the race's."""
+        return self.race.recording
+
+    def show(self) -> None:
+        """Shows the race with the open chat's last question."""
+        self._fill()
+        if not self.open:
+            self.open = True
+            self.shown_changed.emit(True)
+        page = self._views.race
+        self._show()
+        (page.start_button if page.start_button.isVisible() else page.done_button).setFocus()
+
+    def close(self) -> None:
+        """Returns to the chat and discards an unfinished recording."""
+        if self.open:
+            self.open = False
+            self.halt()
+            self.shown_changed.emit(False)
+
+    def toggle(self) -> None:
+        """Shows or hides the race."""
+        (self.close if self.open else self.show)()
+
+    def start(self) -> None:
+        """Records both answers."""
+        page = self._views.race
+        message = page.prompt.message
+        if self._phase is not Phase.READY or self.recording or not message.content:
+            return
+        # One seed for both, drawn at the start.
+        settings = assign_all(
+            drawn(self._views.inspector.settings),
+            [
+                ("drafting.drafter", page.prompt.drafter.value),
+                ("sampling.max_tokens", int(page.prompt.most_tokens.value)),
+            ],
+        )
+        page.prompt.show_seed(settings.sampling)
+        asked = self._earlier().ask("race", message).messages_for_request()
+        self.race = Race(Stage.PLAIN, asked, settings)
+        self._ask(assign(settings, "drafting.drafter", "off"))
+
+    def halt(self) -> None:
+        """Stops recording and discards it."""
+        if self.race.side is not None:
+            self.race.stage = Stage.STOPPING
+            self._show()
+            self._handle(Stop())
+
+    # ---- events of its answers, as `AnswerListener`
+
+    def begin(self) -> None:
+        """Nothing to do: the page shows recorded answers only."""
+
+    def read(self, progress: PrefillProgress) -> None:
+        """Records the progress of reading the prompt."""
+        if side := self.race.side:
+            side.read_tokens, side.prompt_tokens = progress.done_tokens, progress.total_tokens
+            self._show_soon()
+
+    def choose(self, reading: ReadingMap) -> None:
+        """Nothing to do: the page has no reading map."""
+
+    def write(self, token: Token) -> None:
+        """Records a token."""
+        if side := self.race.side:
+            side.tokens.append(token)
+            self._show_soon()
+
+    def measure(self, gauges: Gauges) -> None:
+        """Nothing to do: the page has its own figures."""
+
+    def finish(self, finished: Finished) -> None:
+        """The answer has ended normally, or was cancelled."""
+        race, side = self.race, self.race.side
+        if side is None or finished.reason == "cancelled":
+            self._end("")
+            return
+        side.finished = finished
+        if side is race.plain:
+            assert race.settings
+            race.stage = Stage.DRAFTED
+            self._ask(race.settings)
+        else:
+            race.stage, race.request = Stage.RUN, ""
+            self._show()
+
+    def fail(self, failed: Failed, tokens: int) -> None:
+        """The worker refused or failed the request."""
+        self._end(f"{failed.message} {failed.hint}".strip())
+
+    def cut_off(self, tokens: int, *, closing: bool) -> None:
+        """The worker exited."""
+        self._end(strings.WORKER_GONE)
+
+    def follow(self, link: Link, blocked: str) -> None:
+        """Follows the worker; `blocked` is the reason why nothing can be sent, empty if it can."""
+        self._phase = link.phase
+        self._views.race.show_blocked("" if link.phase is Phase.READY or self.recording else blocked)
+
+    # ---- inside
+
+    def _ask(self, settings: Settings) -> None:
+        self._number += 1
+        self.race.request = f"race-{self._number}"
+        self._show()
+        self._handle(Submit(self.race.request, self.race.messages, settings, isolated=True))
+
+    def _end(self, trouble: str) -> None:
+        """End the race without a result."""
+        self.race = Race(trouble=trouble)
+        self._show()
+
+    def _show_soon(self) -> None:
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def _show(self) -> None:
+        self._soon.stop()
+        self._views.race.show_race(self.race)
+
+    def _earlier(self) -> Conversation:
+        """Returns the open chat before its last question."""
+        return self._chats.open.with_turns(self._chats.open.turns[:-1])
+
+    def _fill(self) -> None:
+        """Fills in the question, unless the same one was filled in before: the person may have edited it."""
+        chat = self._chats.open
+        key = (chat.id, chat.turns[-1].id if chat.turns else "")
+        if key == self._filled or self.recording:
+            return
+        self._filled = key
+        prompt, settings = self._views.race.prompt, self._views.inspector.settings
+        example = Message("user", strings.EXAMPLE.strip())
+        prompt.show_message(
+            chat.turns[-1].user if chat.turns else example, len(self._earlier().messages_for_request())
+        )
+        prompt.show_seed(settings.sampling)
+        drafter = settings.drafting.drafter
+        prompt.drafter.set_value("auto" if drafter == "off" else drafter)
+        prompt.most_tokens.set_value(min(_MOST_TOKENS, settings.sampling.max_tokens))
+        if self.race.stage is Stage.RUN:
+            self.race = Race()
