@@ -213,7 +213,6 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
     assert texts == [
         strings.RENAME,
         strings.UNPIN,
-        strings.ARCHIVE,
         strings.MOVE_TO_PROJECT,
         *(one for one, _ in strings.EXPORTS.values()),
         strings.DELETE,
