@@ -1,4 +1,5 @@
-"""Shared by all tests: MLX is prepared before anything imports it, and nothing touches the user's folders."""
+"""Shared by all tests: MLX is prepared before anything imports it, nothing touches the user's folders, and
+every SQLite connection is closed."""
 
 from __future__ import annotations
 
@@ -6,13 +7,16 @@ import gc
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -97,6 +101,48 @@ def pytest_runtest_teardown() -> None:
 
         collect_if_due()
 
+
+_connect = sqlite3.connect
+# Connections that were opened and not seen closed, each with the stack of the call that opened it. The list
+# keeps them: one that is dropped without being closed is found, too, and Python before 3.13 does not warn.
+_connections: list[tuple[sqlite3.Connection, traceback.StackSummary]] = []
+
+
+def _recorded_connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+    connection = _connect(*arguments, **options)
+    frames = traceback.walk_stack(sys._getframe(1))
+    stack = traceback.StackSummary.extract(frames, limit=8, lookup_lines=False)
+    _connections.append((connection, stack))
+    return connection
+
+
+sqlite3.connect = _recorded_connect
+
+
+def _is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False
+
+
+def _closes_its_connections() -> Iterator[None]:
+    before = {id(connection) for connection, _ in _connections}
+    yield
+    _connections[:] = [each for each in _connections if _is_open(each[0])]
+    left = [each for each in _connections if id(each[0]) not in before]
+    _connections[:] = [each for each in _connections if id(each[0]) in before]
+    for connection, _ in left:
+        with suppress(sqlite3.ProgrammingError):  # only its own thread may close it
+            connection.close()
+    assert not left, "SQLite connections were not closed. They were opened at:\n" + "\n".join(
+        "".join(stack.format()) for _, stack in left
+    )
+
+
+# What a module's own fixture has opened may stay until the module ends.
+closed_after_a_test = pytest.fixture(autouse=True)(_closes_its_connections)
+closed_after_a_module = pytest.fixture(scope="module", autouse=True)(_closes_its_connections)
 
 from core.engine.engine import Engine  # noqa: E402
 from tests.core.toy import write_toy_model  # noqa: E402

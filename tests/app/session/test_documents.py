@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from app.session.documents import Documents
-from app.store.library import Library
+from app.store.library import KeptDocuments, Library
 from core.events import Attachment
 
 
@@ -20,8 +22,14 @@ class Clock:
         return self.now
 
 
-def test_a_text_is_kept_once_under_its_first_name() -> None:
-    documents = Documents(Library(None).documents, Clock())
+@pytest.fixture
+def archive() -> Iterator[KeptDocuments]:
+    with closing(Library(None)) as library:
+        yield library.documents
+
+
+def test_a_text_is_kept_once_under_its_first_name(archive: KeptDocuments) -> None:
+    documents = Documents(archive, Clock())
     first = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
     documents.keep(Attachment("Fog.md", "low cloud"), "smollm")
     again = documents.keep(Attachment("Copy of tides.md", "high water", 4), "qwen")
@@ -32,8 +40,8 @@ def test_a_text_is_kept_once_under_its_first_name() -> None:
     ]
 
 
-def test_what_is_attached_is_used_last_and_brings_its_tokens() -> None:
-    documents = Documents(Library(None).documents, Clock())
+def test_what_is_attached_is_used_last_and_brings_its_tokens(archive: KeptDocuments) -> None:
+    documents = Documents(archive, Clock())
     tides = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
     documents.keep(Attachment("Fog.md", "low cloud", 2), "smollm")
     assert documents.attach(tides.id, "smollm") == Attachment("Tides.md", "high water", 3)
@@ -48,8 +56,8 @@ def test_what_is_attached_is_used_last_and_brings_its_tokens() -> None:
     assert documents.tokens_of("low cloud", "qwen") == 5
 
 
-def test_removing_can_be_taken_back_until_it_is_purged() -> None:
-    documents = Documents(archive := Library(None).documents, Clock())
+def test_removing_can_be_taken_back_until_it_is_purged(archive: KeptDocuments) -> None:
+    documents = Documents(archive, Clock())
     tides = documents.keep(Attachment("Tides.md", "high water"))
     documents.remove(tides.id)
     assert documents.listed() == ()
@@ -66,8 +74,8 @@ def test_removing_can_be_taken_back_until_it_is_purged() -> None:
         documents.text(tides.id)
 
 
-def test_what_was_removed_and_is_kept_again_is_there_under_its_new_name() -> None:
-    documents = Documents(Library(None).documents, Clock())
+def test_what_was_removed_and_is_kept_again_is_there_under_its_new_name(archive: KeptDocuments) -> None:
+    documents = Documents(archive, Clock())
     tides = documents.keep(Attachment("Tides.md", "high water"))
     documents.rename(tides.id, "  The \n tides ")
     documents.rename(tides.id, "   ")

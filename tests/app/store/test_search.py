@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -135,14 +136,14 @@ def test_an_index_of_the_other_kind_is_made_when_it_is_needed(tmp_path: Path) ->
 
 
 def test_an_archive_in_memory_finds_the_same(store: ChatStore) -> None:
-    archive = MemoryStore()
     deleted = CHATS[1].with_deleted(NOON)
     with store.transaction():
         store.write(deleted, CHATS[1])
-    for chat in (CHATS[0], deleted, *CHATS[2:]):
-        archive.save(chat)
-    for query in ("fog", "ferry master", "霧", "berths", "intervals", "zebra", ""):
-        assert [hit.chat_id for hit in archive.search(query)] == found(store, query)
+    with closing(MemoryStore()) as archive:
+        for chat in (CHATS[0], deleted, *CHATS[2:]):
+            archive.save(chat)
+        for query in ("fog", "ferry master", "霧", "berths", "intervals", "zebra", ""):
+            assert [hit.chat_id for hit in archive.search(query)] == found(store, query)
 
 
 def test_a_passage_from_the_middle_of_a_long_text() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 
 import pytest
@@ -22,15 +24,15 @@ def asked(chats: Chats, text: str) -> str:
     return chat.id
 
 
-def test_starts_with_an_empty_chat_that_is_not_listed() -> None:
-    chats = Chats(MemoryStore(), lambda: NOON)
+def test_starts_with_an_empty_chat_that_is_not_listed(archive: MemoryStore) -> None:
+    chats = Chats(archive, lambda: NOON)
     assert chats.open.turns == ()
     assert chats.open.created == NOON
     assert chats.listed() == ()
 
 
-def test_newest_first_and_switching_brings_a_chat_back() -> None:
-    chats = Chats(MemoryStore(), lambda: NOON)
+def test_newest_first_and_switching_brings_a_chat_back(archive: MemoryStore) -> None:
+    chats = Chats(archive, lambda: NOON)
     first = asked(chats, "One")
     chats.start()
     second = asked(chats, "Two")
@@ -40,8 +42,8 @@ def test_newest_first_and_switching_brings_a_chat_back() -> None:
     assert chats.open.id == first
 
 
-def test_an_unused_chat_is_used_again() -> None:
-    chats = Chats(MemoryStore(), lambda: NOON)
+def test_an_unused_chat_is_used_again(archive: MemoryStore) -> None:
+    chats = Chats(archive, lambda: NOON)
     first = chats.open.id
     assert chats.start().id == first
     asked(chats, "One")
@@ -50,8 +52,8 @@ def test_an_unused_chat_is_used_again() -> None:
     assert chats.start().id == unused
 
 
-def test_a_branch_begins_with_turns() -> None:
-    chats = Chats(MemoryStore(), lambda: NOON)
+def test_a_branch_begins_with_turns(archive: MemoryStore) -> None:
+    chats = Chats(archive, lambda: NOON)
     asked(chats, "One")
     asked(chats, "Two")
     branch = chats.branch(chats.open.turns[0].id)
@@ -60,28 +62,28 @@ def test_a_branch_begins_with_turns() -> None:
     assert len(chats.listed()) == 2
 
 
-def test_turn_ids_are_new() -> None:
-    chats = Chats(MemoryStore())
+def test_turn_ids_are_new(archive: MemoryStore) -> None:
+    chats = Chats(archive)
     ids = [chats.new_turn_id() for _ in range(50)]
     assert len(set(ids)) == 50
 
 
-def test_an_unknown_chat_is_refused() -> None:
+def test_an_unknown_chat_is_refused(archive: MemoryStore) -> None:
     with pytest.raises(KeyError):
-        Chats(MemoryStore()).select("nowhere")
+        Chats(archive).select("nowhere")
 
 
-def test_what_waits_to_be_sent_in_a_file_becomes_a_draft() -> None:
+def test_what_waits_to_be_sent_in_a_file_becomes_a_draft(archive: MemoryStore) -> None:
     """A file must not ask anything of the model."""
-    chats = Chats(MemoryStore(), lambda: NOON)
+    chats = Chats(archive, lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One")).with_draft(Message("user", "Three"))
     added, _ = chats.add(chat.with_queued([Message("user", "Two")]))
     assert (added.queued, added.draft.content) == ((), "Two\n\nThree")
     assert chats.queued() == ()
 
 
-def test_a_branch_takes_the_settings_along_and_leaves_drafts() -> None:
-    chats = Chats(MemoryStore(), lambda: NOON)
+def test_a_branch_takes_the_settings_along_and_leaves_drafts(archive: MemoryStore) -> None:
+    chats = Chats(archive, lambda: NOON)
     asked(chats, "One")
     chats.keep(chats.open.with_overrides((Override("sampling.temperature", 0.5),)))
     chats.keep(chats.open.with_draft(Message("user", "unsent")))
@@ -93,51 +95,47 @@ def test_a_branch_takes_the_settings_along_and_leaves_drafts() -> None:
         chats.branch("nowhere")
 
 
-def test_only_the_latest_conversations_are_held() -> None:
-    archive = Counting()
-    chats = Chats(archive, lambda: NOON)
+def test_only_the_latest_conversations_are_held(counting: Counting) -> None:
+    chats = Chats(counting, lambda: NOON)
     ids = []
     for number in range(12):
         chats.start()
         ids.append(asked(chats, f"Question {number}"))
         chats.keep(chats.open.finish(chats.open.turns[0].id, finished(tokens=1)))
-    archive.loaded.clear()
+    counting.loaded.clear()
     for chat_id in ids:
         assert chats.get(chat_id).turns
-    assert len(archive.loaded) >= 8
+    assert len(counting.loaded) >= 8
     # Looking at a chat, as an export does, lets the one before go as well.
     assert len(chats._held) <= 5
     assert chats.open.id == ids[-1]
 
 
-def test_an_answer_that_is_being_written_is_not_let_go() -> None:
-    archive = Counting()
-    chats = Chats(archive, lambda: NOON)
+def test_an_answer_that_is_being_written_is_not_let_go(counting: Counting) -> None:
+    chats = Chats(counting, lambda: NOON)
     running = asked(chats, "Long")
     for number in range(8):
         chats.start()
         asked(chats, f"Question {number}")
-    archive.loaded.clear()
+    counting.loaded.clear()
     assert not chats.get(running).turns[0].answer.over
-    assert archive.loaded == []
+    assert counting.loaded == []
 
 
-def test_a_chat_from_the_archive_is_settled() -> None:
-    archive = MemoryStore()
+def test_a_chat_from_the_archive_is_settled(archive: MemoryStore) -> None:
     archive.save(Conversation("c", NOON).ask("t", Message("user", "One")))
     chats = Chats(archive, lambda: NOON, open_id="c")
     assert chats.open.turns[0].answer.status == "cut_off"
 
 
-def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted() -> None:
-    archive = MemoryStore()
+def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted(archive: MemoryStore) -> None:
     archive.save(Conversation("c", NOON).ask("t", Message("user", "One")).with_deleted(NOON))
     for open_id in ("c", "nowhere", ""):
         assert Chats(archive, lambda: NOON, open_id).open.turns == ()
 
 
-def test_deleted_chats_are_not_listed_or_found_and_come_back() -> None:
-    chats = Chats(MemoryStore(), lambda: NOON)
+def test_deleted_chats_are_not_listed_or_found_and_come_back(archive: MemoryStore) -> None:
+    chats = Chats(archive, lambda: NOON)
     first = asked(chats, "One about fog")
     chats.start()
     chats.keep(chats.get(first).with_deleted(NOON))
@@ -151,8 +149,8 @@ def test_deleted_chats_are_not_listed_or_found_and_come_back() -> None:
         chats.get(first)
 
 
-def test_an_imported_chat_is_added_once_and_loses_nothing() -> None:
-    chats = Chats(MemoryStore(), lambda: NOON)
+def test_an_imported_chat_is_added_once_and_loses_nothing(archive: MemoryStore) -> None:
+    chats = Chats(archive, lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One"))
     longer = chat.ask("t2", Message("user", "Two"))
     assert chats.add(chat) == (chat, "added")
@@ -177,8 +175,7 @@ def test_an_imported_chat_is_added_once_and_loses_nothing() -> None:
     assert (what, other.turns[0].user.content) == ("added", "Eins")
 
 
-def test_a_blank_chat_is_not_kept() -> None:
-    archive = MemoryStore()
+def test_a_blank_chat_is_not_kept(archive: MemoryStore) -> None:
     chats = Chats(archive, lambda: NOON)
     assert list(archive.summaries()) == []
     chats.keep(chats.open.with_draft(Message("user", "half")))
@@ -195,3 +192,9 @@ class Counting(MemoryStore):
     def load(self, chat_id: str) -> Conversation:
         self.loaded.append(chat_id)
         return super().load(chat_id)
+
+
+@pytest.fixture
+def counting() -> Iterator[Counting]:
+    with closing(Counting()) as store:
+        yield store

@@ -32,8 +32,8 @@ def ask(chats: Chats, text: str) -> str:
     return chats.open.id
 
 
-def test_a_new_chat_starts_with_the_settings_of_its_project() -> None:
-    chats = chats_over(MemoryStore())
+def test_a_new_chat_starts_with_the_settings_of_its_project(archive: MemoryStore) -> None:
+    chats = chats_over(archive)
     outside = chats.open.id
     project = chats.projects.add("  Harbour\n master ")
     assert project.name == "Harbour master"
@@ -57,8 +57,10 @@ def test_a_new_chat_starts_with_the_settings_of_its_project() -> None:
 
 
 @pytest.mark.parametrize("with_chats", [False, True])
-def test_a_deleted_project_keeps_or_takes_its_chats_and_comes_back(with_chats: bool) -> None:
-    archive, clock = MemoryStore(), Clock()
+def test_a_deleted_project_keeps_or_takes_its_chats_and_comes_back(
+    archive: MemoryStore, with_chats: bool
+) -> None:
+    clock = Clock()
     chats = chats_over(archive, clock)
     other = ask(chats, "Outside")
     project = chats.projects.add("Harbour")
@@ -89,8 +91,8 @@ def test_a_deleted_project_keeps_or_takes_its_chats_and_comes_back(with_chats: b
     )
 
 
-def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none() -> None:
-    chats = chats_over(MemoryStore())
+def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none(archive: MemoryStore) -> None:
+    chats = chats_over(archive)
     moved = ask(chats, "One")
     project = chats.projects.add("Harbour")
     chats.keep(chats.get(moved).in_project(project.id))
@@ -107,8 +109,8 @@ def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none() -> None:
     assert chats.projects.listed()[0].preset == "Truths"
 
 
-def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside() -> None:
-    archive, tides = MemoryStore(), Attachment("Tides.md", "High water at noon.")
+def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside(archive: MemoryStore) -> None:
+    tides = Attachment("Tides.md", "High water at noon.")
     chats = chats_over(archive)
     chats.keep(chats.open.with_draft(Message("user", "Outside", (tides,))))
     project = chats.projects.add("Harbour")
@@ -122,8 +124,8 @@ def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside() -> None:
     assert len(archive.summaries()) == 1
 
 
-def test_projects_are_sorted_as_people_sort() -> None:
-    projects = chats_over(MemoryStore()).projects
+def test_projects_are_sorted_as_people_sort(archive: MemoryStore) -> None:
+    projects = chats_over(archive).projects
     names = ["apple", "Ärzte", "Chapter 9", "chapter 10", "Zoo"]
     for name in reversed(names):
         projects.add(name)
