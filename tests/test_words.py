@@ -82,9 +82,21 @@ NAMES = frozenset(
         "Turkish",
         "Arabic",
     }
-    | {"Claude", "Open", "LM", "Studio"}
+    | {"Claude", "Open", "LM", "Studio", "Mbit"}
     # windows, sections and values of settings, by their labels
-    | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
+    | {
+        "Race",
+        "Tables",
+        "Lab",
+        "Models",
+        "Settings",
+        "Document",
+        "Auto",
+        "Cacheback",
+        "Reset",
+        "Learning",
+        "Exactness",
+    }
 )
 # What shows a text as a menu item, a menu or a button, and which of its arguments that is.
 _SHOWN_AS_COMMAND = {"Command": 1, "Button": 1, "Menu": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
@@ -110,6 +122,7 @@ _ALSO_COMMANDS = frozenset(
     | {"CHOOSE_FOLDER", "CONNECT_TITLE", "COPY_PATH", "DELETED", "DIFFERENCE_TITLE", "ERASE"}
     | {"SHORTCUTS"}
     | {"MENU_COPY_CODE", "MENU_COPY_LINK", "MENU_OPEN_LINK", "MENU_QUOTE", "MENU_SELECT_ALL"}
+    | {"CANCEL_DOWNLOAD", "DOWNLOAD_OFFERED", "USE_STARTER"}
     | {"ADD_FILES", "NONE_DELETED", "NOTHING"}  # a button, and titles of empty lists
     | {"ADD_FILES_TITLE", "DELETE_CHATS", "KEEP_CHATS", "KEEP_EDITING", "NEW_PROJECT", "NO_PROJECT"}
     | {"EXPORT_TITLE", "IMPORT_TITLE", "LOAD_PREVIOUS", "LOAD_YES", "OPEN_TITLE", "TITLE"}

@@ -182,52 +182,16 @@ class QueueBar(_Bar):
         self.send_button.clicked.connect(lambda: self.intent.emit(SendQueued()))
         self.remove_button.clicked.connect(lambda: self.intent.emit(UnqueueLast()))
 
-    def show_messages(self, messages: Sequence[Message], held: bool = False) -> None:
+    def show_messages(self, messages: Sequence[Message], held: bool = False, model: str = "") -> None:
         """Show the queued `messages` in sending order.
 
-        `held`: the last answer failed, so the next message is sent only by the button.
+        `held`: the last answer failed, so the next message is sent only by the button. `model`: the model
+        they wait for; the button sends the next one to the loaded model.
         """
         texts = [_summary(message) for message in messages]
-        self.send_button.setVisible(held)
-        text = (strings.held(texts) if held else strings.queued(texts)) if texts else ""
-        self._show_text(text, announce=False)
-
-
-class OfferBar(QWidget):
-    """Offers the download of a larger model, under the composer. Hidden until `show_offer()`."""
-
-    answered = Signal(bool)  # True: download
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._label = TextLabel(theme, "", 12, 16, "text2", wrap=True)
-        self.download_button = Button(theme, strings.DOWNLOAD, "link", True)
-        self.later_button = Button(theme, strings.NOT_NOW, "link", True)
-        self.download_button.clicked.connect(lambda: self.answered.emit(True))
-        self.later_button.clicked.connect(lambda: self.answered.emit(False))
-        row = row_of(
-            (self._label, 1),
-            self.download_button,
-            self.later_button,
-            gap=4,
-            margins=(16, 6, 6, 0),
-            parent=self,
-        )
-        row.setAlignment(self._label, Qt.AlignmentFlag.AlignVCenter)
-        set_maximum_width(self, WIDTH_PX)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.hide()
-
-    @property
-    def text(self) -> str:
-        """The offer; empty while hidden."""
-        return self._label.text()
-
-    def show_offer(self, text: str) -> None:
-        """Show `text`; empty hides the bar."""
-        self._label.setText(text)
-        self.setAccessibleName(text)
-        self.setVisible(bool(text))
+        self.send_button.setVisible(held or bool(model))
+        text = strings.held(texts) if texts and held else strings.queued(texts) if texts else ""
+        self._show_text(strings.waiting(texts, model) if texts and model else text, announce=False)
 
 
 _UNDO_HEIGHT_PX = 40

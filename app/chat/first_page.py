@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from msgspec import Struct
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
@@ -12,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 from app.chat import strings
 from app.chat.intents import UseExample
 from app.chat.tokens import paint_class_name
-from app.controls.buttons import PaintedButton
+from app.controls.buttons import Button, PaintedButton
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.markdown.piece import Span
@@ -139,6 +140,8 @@ _TOP_PX = 98
 _LOW_TOP_PX = 24
 _MARK_PX = 52
 _CARD_GAP_PX = 12
+_LEAD_GAP_PX = 18
+_LEAD_BUTTON_PX = 28
 _CLASS_GAP_PX = 28
 _BAR_PX = 6
 _CLASSES: tuple[Origin, ...] = ("accepted", "bonus", "normal")
@@ -149,15 +152,30 @@ _EXAMPLES = (
 )
 
 
+class Lead(Struct, frozen=True):
+    """What the page leads with in place of the model's state. `fraction` of a download; None without a bar.
+
+    Empty labels hide the buttons.
+    """
+
+    title: str
+    text: str
+    fraction: float | None = None
+    lead_button: str = ""
+    other_button: str = ""
+
+
 class FirstPage(QScrollArea):
     """Starts in the loading state. Scrolls in a low window."""
 
     intent = Signal(object)  # intents.UseExample
+    focus_left = Signal()  # the focused button of the lead disappeared or got another meaning
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._page = _Page(theme)
+        self.lead_button, self.other_button = self._page.lead_button, self._page.other_button
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         OverlayScrollBar(theme, self)  # an overlay, so that texts do not move
@@ -201,6 +219,17 @@ class FirstPage(QScrollArea):
         self._page.loading = False
         self._page.refresh()
 
+    def show_lead(self, lead: Lead | None) -> None:
+        """Lead with `lead` instead of the model's state; None ends that."""
+        if lead != self._page.lead:
+            focused = next((e for e in (self.lead_button, self.other_button) if e.hasFocus()), None)
+            label = focused.text() if focused else ""
+            self._page.lead = lead
+            self._page.refresh()
+            self._arrange()
+            if focused is not None and focused.text() != label:
+                self.focus_left.emit()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
@@ -228,6 +257,9 @@ class _Page(QWidget):
         self.loading = True
         self.stage = ""
         self.fraction: float | None = None
+        self.lead: Lead | None = None
+        self.lead_button = Button(theme, "", "primary", parent=self)
+        self.other_button = Button(theme, "", parent=self)
         self._left = self._top = 0
         self._column = _COLUMN_PX
         self._cards_bottom = 0
@@ -237,20 +269,30 @@ class _Page(QWidget):
 
     @property
     def title(self) -> str:
+        if self.lead is not None:
+            return self.lead.title
         form = strings.GETTING_READY if self.loading else strings.READY
         name = self.model or strings.A_MODEL
         return form.format(model=name if self.loading else name[:1].upper() + name[1:])
 
     @property
     def subtitle(self) -> str:
+        if self.lead is not None:
+            return self.lead.text
         if self.loading:
             return self.stage
         return strings.RUNS_HERE_MAC if sys.platform == "darwin" else strings.RUNS_HERE
 
     def refresh(self) -> None:
-        """Update the accessible texts and repaint."""
+        """Update the accessible texts and the lead's buttons, and repaint."""
         self.setAccessibleName(self.title)
         self.setAccessibleDescription(self.subtitle)
+        lead = self.lead or Lead("", "")
+        for button, label in ((self.lead_button, lead.lead_button), (self.other_button, lead.other_button)):
+            button.setText(label)
+            button.setAccessibleName(label)
+            button.setAccessibleDescription(self.subtitle)
+            button.setVisible(bool(label))
         self.update()
 
     def arrange(self, width: int, height: int) -> int:
@@ -265,16 +307,40 @@ class _Page(QWidget):
         card_height = max(card.height_for(card_width) for card in self.cards)
         rows = len(self.cards) // across
         cards_height = rows * card_height + (rows - 1) * _CARD_GAP_PX
-        head = _MARK_PX + 10 + 32 + 4 + 22 + 28
+        head = _MARK_PX + 10 + 32 + 4 + round(self._says().height) + 28
+        rows_of_lead = self._rows_of_lead()
+        if rows_of_lead:
+            head += _LEAD_GAP_PX + len(rows_of_lead) * (_LEAD_BUTTON_PX + 8) - 8
         explained = 18 + 4 + round(self._how_written().height) + 12 + self._sample().height + 14 + 25
         total = head + cards_height + 36 + 22 + explained + self._words_height()
         self._top = max(_LOW_TOP_PX, min(_TOP_PX, (height - total) // 2))
+        top = self._top + head - 28
+        for row in reversed(rows_of_lead):
+            left, top = self._left, top - _LEAD_BUTTON_PX
+            for button, width in row:
+                place(button, left, top, width, _LEAD_BUTTON_PX)
+                left += width + 8
+            top -= 8
         for number, card in enumerate(self.cards):
             left = self._left + number % across * (card_width + _CARD_GAP_PX)
             top = self._top + head + number // across * (card_height + _CARD_GAP_PX)
             place(card, left, top, card_width, card_height)
         self._cards_bottom = self._top + head + cards_height
         return max(height, self._top + total + _LOW_TOP_PX)
+
+    def _rows_of_lead(self) -> list[list[tuple[Button, int]]]:
+        """The visible buttons of the lead with their widths; stacked where they do not fit in a row."""
+        shown = [
+            (each, min(self._column, int(design_size(each.sizeHint()).width())))
+            for each in (self.lead_button, self.other_button)
+            if not each.isHidden()
+        ]
+        if sum(width + 8 for _, width in shown) - 8 <= self._column:
+            return [shown] if shown else []
+        return [[each] for each in shown]
+
+    def _says(self) -> PieceLayout:
+        return PieceLayout(self.subtitle, answer_style(14.5, 22), self._column)
 
     def _how_written(self) -> PieceLayout:
         return PieceLayout(strings.HOW_WRITTEN_SAYS, note_style(), self._column)
@@ -303,11 +369,14 @@ class _Page(QWidget):
         left = Qt.AlignmentFlag.AlignLeft
         draw_text(painter, QRectF(x, y, self._column, 32), self.title, font, color("text"), left)
         y += 36
-        draw_text(painter, QRectF(x, y, self._column, 22), self.subtitle, ui_font(14.5), color("text2"), left)
-        if self.loading and self.fraction is not None:
-            bar = QRectF(x, y + 26, self._column, _BAR_PX)
+        says = self._says()
+        painter.setPen(color("text2"))
+        says.draw(painter, x, y, QRectF(x, y, self._column, says.height))
+        fraction = self.lead.fraction if self.lead is not None else self.fraction if self.loading else None
+        if fraction is not None:
+            bar = QRectF(x, y + says.height + 4, self._column, _BAR_PX)
             draw_box(painter, bar, _BAR_PX / 2, color("fill2"))
-            bar.setWidth(max(float(_BAR_PX), self._column * min(1.0, self.fraction)))
+            bar.setWidth(max(float(_BAR_PX), self._column * min(1.0, fraction)))
             draw_box(painter, bar, _BAR_PX / 2, color("accent_fill"))
         self._paint_classes(painter, x, self._cards_bottom + 36)
 

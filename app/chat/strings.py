@@ -20,19 +20,11 @@ CLOSE_BANNER = "Dismiss"
 CLOSE_NOTICE = "Dismiss"
 UNDO = "Undo"
 NEXT_TROUBLE = "Next"
-DOWNLOAD = "Download"
-NOT_NOW = "Not Now"
-_MACHINE = "Mac" if sys.platform == "darwin" else "computer"
 LOG_NAME = "Last lines of the worker’s log"
 
 
 def smaller_context(tokens: int) -> str:
     return f"Smaller context: {tokens:,} tokens"
-
-
-def offer(model: str, size_bytes: int) -> str:
-    size = f"{size_bytes / 2**30:.1f} GB"
-    return f"This starter is tiny. {model} ({size}) answers far better and fits this {_MACHINE}."
 
 
 def trouble_count(number: int, count: int) -> str:
@@ -293,6 +285,11 @@ REMOVE = "Remove"
 
 
 SEND_NOW = "Send Now"
+
+
+def waiting(texts: Sequence[str], model: str) -> str:
+    """Messages that are sent when `model` is loaded."""
+    return f"Waits for {model}: {texts[0]}{_more(texts)}"
 
 
 def queued(texts: Sequence[str]) -> str:

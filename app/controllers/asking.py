@@ -51,7 +51,8 @@ from core.settings.request import drawn, drawn_again
 
 
 class AskController(QObject):
-    """`link` returns the state of the worker; `handle` sends requests to it.
+    """`link` returns the state of the worker; `handle` sends requests to it. `awaited` returns the name of
+    the model that questions wait for; empty for none.
 
     While a sent message is edited in the composer, the draft is kept in the stored chat.
     """
@@ -67,6 +68,7 @@ class AskController(QObject):
         trouble: TroubleController,
         link: Callable[[], Link],
         handle: Callable[[Submit | Stop], None],
+        awaited: Callable[[], str],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -81,6 +83,7 @@ class AskController(QObject):
         self._trouble = trouble
         self._handle = handle
         self._link = link
+        self._awaited = awaited
         self._was_ready = False
         page.chat_shown.connect(self._on_chat_shown)
         answering.answer_finished.connect(lambda turn_id: self._send_next_soon())
@@ -166,6 +169,9 @@ class AskController(QObject):
             self.cancel_edit()
             self._ask_again(edited, message)
             return
+        if self._awaited():
+            self.queue(message)
+            return
         turn_id, chat = self._chats.new_turn_id(), self._chats.open
         asked = chat.ask(turn_id, message, self._chats.now()).with_draft(NOTHING_WRITTEN)
         self._ask(asked, Running(chat.id, turn_id))
@@ -198,6 +204,11 @@ class AskController(QObject):
             self._send_next_soon()
         self._show_queue()
         self._views.transcript.offer_continue(self.continuable)
+
+    def stop_waiting(self) -> None:
+        """The wait for a model ended: send what waited for it."""
+        self._show_queue()
+        self._send_next_soon()
 
     def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
         """Answer a question of the open chat again, as a new version: the last one if `turn_id` is empty.
@@ -363,7 +374,7 @@ class AskController(QObject):
 
     def _send_next(self) -> None:
         """Send the next queued message of the open chat, or else of another chat."""
-        if not self._ready:
+        if not self._ready or self._awaited():
             return
         for chat_id in self._chats.queued():
             chat = self._chats.get(chat_id)
@@ -380,7 +391,8 @@ class AskController(QObject):
 
     def _show_queue(self) -> None:
         chat = self._chats.open
-        self._views.queue_bar.show_messages(chat.queued, _failed(chat) and not self.answers_here)
+        held = _failed(chat) and not self.answers_here
+        self._views.queue_bar.show_messages(chat.queued, held, self._awaited())
         self._views.queue_bar.send_button.setEnabled(self._ready)
 
     def _stop_repeating(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.first_page import FirstPage
 from app.chat.tokens import Legend
@@ -40,7 +40,6 @@ class Views:
     notice_bar: NoticeBar
     queue_bar: QueueBar
     composer: Composer
-    offer_bar: OfferBar
     legend: Legend
     hint: TextLabel
     sidebar: Sidebar

@@ -91,6 +91,7 @@ class WindowController(QObject):
             self.trouble,
             lambda: self._link,
             self.handle,
+            lambda: self.models.awaited,
             self,
         )
         self._worker = WorkerController(views, meter)
@@ -105,7 +106,7 @@ class WindowController(QObject):
         )
         self.racing = RaceController(views, self.chats, self.handle, self)
         self.models = ModelsController(
-            views.inspector, self.home.preferences, self.handle, views.offer_bar, self
+            views.inspector, self.home.preferences, self.handle, views.first_page, views.notice_bar, self
         )
         self.sharing = WorkerSharing(
             self.handle, lambda: self._link, lambda: self._server_settings.learn, self
@@ -315,6 +316,7 @@ class WindowController(QObject):
         self.sharing.line_moved.connect(self._show_link)
         self.server.changed.connect(self._show_server)
         self._answering.answer_finished.connect(self._on_answer_finished)
+        self.models.wait_ended.connect(self.asking.stop_waiting)
         page.chat_shown.connect(self._on_chat_shown)
 
     def _on_answer_finished(self, turn_id: str) -> None:

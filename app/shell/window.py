@@ -15,7 +15,7 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QLayout, QMainWindow, QMenu, QStackedWidget, QWidget
 
-from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
@@ -246,7 +246,6 @@ class MainWindow(QMainWindow):
             notice_bar=NoticeBar(theme),
             queue_bar=QueueBar(theme),
             composer=Composer(theme),
-            offer_bar=OfferBar(theme),
             legend=Legend(theme),
             hint=hint,
             sidebar=Sidebar(theme),
@@ -265,7 +264,6 @@ class MainWindow(QMainWindow):
             _centred(views.queue_bar, 6),
             _centred(views.editing_bar, 6),
             _centred(views.composer, 10),
-            _centred(views.offer_bar, 0),
             views.legend,
             views.hint,
             parent=content,
@@ -371,6 +369,7 @@ class MainWindow(QMainWindow):
         for view in (views.composer, views.transcript):
             view.intent.connect(self._on_intent)
         self.columns.uncovered.connect(views.composer.edit.setFocus)
+        views.first_page.focus_left.connect(views.composer.edit.setFocus)
         views.header.model_button.clicked.connect(self._show_model_menu)
         views.header.inspector_button.clicked.connect(self.columns.show_inspector)
         views.header.sidebar_button.clicked.connect(lambda: self.columns.show_sidebar(True))
@@ -380,7 +379,6 @@ class MainWindow(QMainWindow):
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
-        self.controller.models.download_accepted.connect(lambda: self.windows.show("models"))
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)
@@ -457,7 +455,6 @@ def _ring(window: QWidget, views: Views) -> list[QWidget]:
         views.queue_bar,
         views.editing_bar,
         views.composer,
-        views.offer_bar,
         views.race,
         views.side,
     )

@@ -222,7 +222,8 @@ class ModelEntry(Struct, frozen=True):
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
     not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 if its files have none. `problem`,
     `hint`: why it cannot be loaded and what to do; else empty.
-    `listed_in`: the imported folder of several models in which it was found; else empty.
+    `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
+    suggested model is good at; empty for installed ones.
     """
 
     reference: str
@@ -244,6 +245,7 @@ class ModelEntry(Struct, frozen=True):
     problem: str = ""
     hint: str = ""
     listed_in: str = ""
+    good_at: str = ""
 
 
 def api_id(model: ModelInfo | ModelEntry) -> str:
@@ -342,7 +344,8 @@ class ModelList(Wire, frozen=True):
     """Answer to `list_models`; also sent after each change.
 
     `downloads`: running, paused or failed. `limit_bytes`: memory limit for models. `folder`: of downloads;
-    `free_bytes`: free on its disk. `suggested`: models to download, whose `reference` is the hub name.
+    `free_bytes`: free on its disk. `suggested`: models to download, the best first, whose `reference` is the
+    hub name.
     """
 
     request: str

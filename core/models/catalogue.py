@@ -13,18 +13,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import ModelError
-from core.events import ModelEntry
+from core.events import MemoryNeed, ModelEntry
 from core.models import places
-from core.models.config import Machine, is_supported, need_of
+from core.models.config import Machine, is_supported
 from core.models.folder import check, describe, disk_bytes
 from core.models.mtp_files import head_bytes
 from core.models.places import family_label
 from core.models.starter import NAME, STARTER, packed_file, starter_folder
-from core.system.paths import given_path, models_dir
+from core.system.paths import given_path, models_dir, resources_dir
 
 
 class Catalogue:
@@ -189,68 +190,67 @@ def _folder_of(file: Path) -> Path:
     )
 
 
-# ---- suggestions: one tokenizer family in many sizes, so that the smallest can draft for the others
-#
-# Shapes are from the models' configs. Sizes are computed from them (4 bits in groups of 64 take 4.5 bits per
-# parameter), so they are approximate. Does not use the network.
+# ---- suggested downloads
 
 
-_BITS_A_PARAMETER = 4.5
-_CONTEXT_TOKENS = 40_960
+SUGGESTED_FILE = "models/suggested.json"
+_GROUP_SIZE = 64
 
 
-class _Shape(Struct, frozen=True):
-    """One size of Qwen3. `parameters` in millions."""
+class Suggestion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A model to download, as a row of `resources/models/suggested.json`.
 
+    `memory_bytes`: peak of a process that reads and answers 8,000 tokens. `estimated`: how the fields that no
+    page gives were derived. `sources`: pages that give the others. `taken_on`: ISO date of the pages.
+    """
+
+    repository: str
     name: str
+    type: str
     parameters: int
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    inner: int
+    bits: int
+    context_tokens: int
+    size_bytes: int
+    memory_bytes: int
+    good_at: str
+    sources: tuple[str, ...]
+    taken_on: str
+    estimated: dict[str, str] = {}
 
 
-_QWEN3 = (
-    _Shape("0.6B", 596, 28, 1024, 16, 8, 3072),
-    _Shape("1.7B", 1_721, 28, 2048, 16, 8, 6144),
-    _Shape("4B", 4_022, 36, 2560, 32, 8, 9728),
-    _Shape("8B", 8_191, 36, 4096, 32, 8, 12288),
-    _Shape("14B", 14_768, 40, 5120, 40, 8, 17408),
-    _Shape("30B-A3B", 30_532, 48, 2048, 32, 4, 6144),
-    _Shape("32B", 32_762, 64, 5120, 64, 8, 25600),
-)
+class _Suggestions(Struct, frozen=True, forbid_unknown_fields=True):
+    note: str
+    models: tuple[Suggestion, ...]
+
+
+def suggestions() -> tuple[Suggestion, ...]:
+    """The models to suggest, the best first."""
+    return msgspec.json.decode((resources_dir() / SUGGESTED_FILE).read_bytes(), type=_Suggestions).models
 
 
 def suggested(machine: Machine) -> tuple[ModelEntry, ...]:
-    """Suggested models by size. `reference` is the hub name; the path is empty."""
-    return tuple(_entry(shape, machine) for shape in _QWEN3)
+    """The suggested models of types that mlx-lm loads, the best first. Does not use the network.
+
+    `reference` is the hub name; the path is empty.
+    """
+    return tuple(_entry(each, machine) for each in suggestions() if is_supported(each.type))
 
 
-def _entry(shape: _Shape, machine: Machine) -> ModelEntry:
-    config = {
-        "num_hidden_layers": shape.layers,
-        "hidden_size": shape.hidden,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": shape.kv_heads,
-        "head_dim": 128,
-        "intermediate_size": shape.inner,
-    }
-    parameters = shape.parameters * 1_000_000
-    size_bytes = int(parameters * _BITS_A_PARAMETER / 8)
+def _entry(model: Suggestion, machine: Machine) -> ModelEntry:
+    weights = 4 * model.parameters if machine.expands else model.size_bytes
     return ModelEntry(
-        f"mlx-community/Qwen3-{shape.name}-4bit",
-        f"Qwen3 {shape.name.replace('-', ' ')}",
+        model.repository,
+        model.name,
         "download",
         "",
-        "qwen3_moe" if "A3B" in shape.name else "qwen3",
-        family_name="Qwen3",
-        parameters=parameters,
-        disk_bytes=size_bytes,
-        bits=4,
-        group_size=64,
+        model.type,
+        family_name=model.name.split()[0],
+        parameters=model.parameters,
+        disk_bytes=model.size_bytes,
+        bits=model.bits,
+        group_size=_GROUP_SIZE,
         dtype="bfloat16",
-        context_tokens=_CONTEXT_TOKENS,
-        layers=shape.layers,
-        need=need_of(config, parameters, size_bytes, machine),
+        context_tokens=model.context_tokens,
+        need=MemoryNeed(weights=weights, working=model.memory_bytes - model.size_bytes),
+        good_at=model.good_at,
     )

@@ -8,11 +8,14 @@ unsupported model is refused before its weights are downloaded.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
 import os
 import shutil
+import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -86,7 +89,7 @@ class Download:
                 return self._run()
         except OSError as error:
             raise DownloadError(
-                f"Cannot write “{self._model}” to {self._folder}: {error}.",
+                f"Cannot write “{self._model}” to {self._folder}: {in_words(error)}.",
                 "Free some space or make the folder writable, then resume.",
             ) from error
 
@@ -470,7 +473,7 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
                 get_session().stream("GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True)
             )
         except Exception as error:  # the transport's own kinds, which change with the client's version
-            raise CutOff(_first_line(error)) from error
+            raise CutOff(in_words(error)) from error
         if response.status_code >= 500:
             raise CutOff(f"the hub answered with status {response.status_code}")
         with _converted_errors(remote.model):
@@ -482,7 +485,7 @@ def _pieces(response: Any) -> Iterator[bytes]:
     try:
         yield from response.iter_bytes()
     except Exception as error:  # as above
-        raise CutOff(_first_line(error)) from error
+        raise CutOff(in_words(error)) from error
 
 
 def _first_byte(response: Any) -> int:
@@ -542,11 +545,52 @@ def _converted_errors(what: str) -> Iterator[None]:
     except Exception as error:  # the transport's own kinds, which change with the client's version
         raise DownloadError(
             f"“{what}” could not be downloaded: the hub at {endpoint()} cannot be reached"
-            f" ({_first_line(error)}).",
+            f" ({in_words(error)}).",
             "Check the connection and try again.",
         ) from error
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")
+_OFFLINE = "there is no network connection"
+_LOST = "the connection was lost"
+# The first that matches, of the exceptions that led to this one.
+_KINDS: tuple[tuple[type[Exception], str], ...] = (
+    (socket.gaierror, f"{_OFFLINE}, or the hub's name is unknown"),
+    (ConnectionRefusedError, "the connection was refused"),
+    (ssl.SSLCertVerificationError, "its certificate is not valid"),
+    (ssl.SSLError, "no secure connection could be made"),
+    (TimeoutError, "there was no answer in time"),
+    (ConnectionError, _LOST),
+)
+_NUMBERS = {
+    errno.ENETUNREACH: _OFFLINE,
+    errno.ENETDOWN: _OFFLINE,
+    errno.EHOSTUNREACH: "the hub cannot be reached from this network",
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the disk is read-only",
+    errno.EACCES: "access is not allowed",
+    errno.EPERM: "access is not allowed",
+    errno.EIO: "the disk reported an error",
+}
+
+
+def in_words(error: BaseException) -> str:
+    """The reason of a failed transfer as a phrase, without names of exceptions or numbers of errors.
+
+    Looks at the exceptions that led to `error`, because the transport wraps the system's.
+    """
+    cause: BaseException | None = error
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, CutOff):
+            return str(cause)
+        for kind, words in _KINDS:
+            if isinstance(cause, kind):
+                return words
+        if isinstance(cause, OSError) and cause.errno is not None:
+            return _NUMBERS.get(cause.errno, "the system reported an error")
+        if "Timeout" in type(cause).__name__:
+            return "there was no answer in time"
+        cause = cause.__cause__ or cause.__context__
+    return _LOST

@@ -44,7 +44,7 @@ from core.events import (
 from core.models import download as hub
 from core.models.catalogue import Catalogue, suggested
 from core.models.config import Machine
-from core.models.download import Download, Meter, discard, partial_progress, unfinished
+from core.models.download import Download, Meter, discard, in_words, partial_progress, unfinished
 from core.models.places import find
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 from core.system.paths import data_dir, models_dir
@@ -273,7 +273,11 @@ class Downloads:
                     cwd=CHILD_FOLDER,
                 )
             except OSError as error:
-                self._say(DownloadProgress(model, "failed", problem=f"Cannot start the download: {error}."))
+                self._say(
+                    DownloadProgress(
+                        model, "failed", problem=f"Cannot start the download: {in_words(error)}."
+                    )
+                )
                 return
             child = self._children[model] = _Child(process)
             child.thread = threading.Thread(
@@ -370,7 +374,8 @@ class Downloads:
             return _progress(model, "paused")
         if child.last and child.last.state == "failed":
             return child.last
-        problem = f"The download's process ended with status {child.process.returncode}."
+        print(f"The download of {model} ended with status {child.process.returncode}.", file=sys.stderr)
+        problem = "The download ended unexpectedly."
         return _progress(model, "failed", problem, "Partial files are kept; resume to try again.")
 
 
@@ -398,11 +403,13 @@ def main(model: str) -> int:
         Download(model, heard).run()
     except Exception as error:  # boundary: every error is reported to the window
         failed = failure(error, command="download_model")
-        if not isinstance(error, DraftlightError):
+        problem = failed.message
+        if failed.kind == "internal":
             import traceback
 
             traceback.print_exc()
-        _say(_progress(model, "failed", failed.message, failed.hint))
+            problem = "The download failed because of an error in Draftlight."
+        _say(_progress(model, "failed", problem, failed.hint))
         return 1
     _say(DownloadProgress(model, "done", meter.total_bytes, meter.total_bytes))
     return 0

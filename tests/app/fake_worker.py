@@ -19,7 +19,7 @@ Each answer is `ECHO <number of messages>: ` and then numbered words; one that h
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
 FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
-FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB.
+FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB; FAKE_FREE_GB: free disk space.
 """
 
 from __future__ import annotations
@@ -231,12 +231,19 @@ def list_models(command: ListModels) -> None:
     starter = ModelEntry("starter", "Fake 1M", "starter", "fake", family="f" * 64)
     suggested = [
         ModelEntry(
-            f"hub/{name}", name, "download", "", parameters=size, disk_bytes=size, need=MemoryNeed(size)
+            f"hub/{name}",
+            name,
+            "download",
+            "",
+            parameters=size,
+            disk_bytes=size,
+            need=MemoryNeed(size),
+            good_at="questions",
         )
-        for name, size in (("Two 2B", 2 * GB), ("Three 3B", 3 * GB), ("Nine 9B", 9 * GB))
+        for name, size in (("Nine 9B", 9 * GB), ("Three 3B", 3 * GB), ("Two 2B", 2 * GB))
     ]
-    limit = int(os.environ["FAKE_SUGGESTED"]) * GB
-    send(ModelList(command.request, "", (starter,), tuple(_downloads), limit, 100 * GB, tuple(suggested)))
+    limit, free = int(os.environ["FAKE_SUGGESTED"]) * GB, int(os.environ.get("FAKE_FREE_GB", "100")) * GB
+    send(ModelList(command.request, "", (starter,), tuple(_downloads), limit, free, tuple(suggested)))
 
 
 def suggest_title(command: SuggestTitle) -> None:

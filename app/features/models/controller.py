@@ -16,8 +16,8 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.chat.bars import OfferBar
-from app.chat.strings import offer
+from app.chat.bars import NoticeBar
+from app.chat.first_page import FirstPage, Lead
 from app.features.models import state as models
 from app.features.models import strings
 from app.features.models.facts import FULL_PRECISION, fit_facts, names_of
@@ -56,32 +56,35 @@ class ModelsController(QObject):
 
     changed = Signal()  # the state, the draft model or the default changed
     imported = Signal(str)  # reference of a newly imported model
-    download_accepted = Signal()  # the download of the offered model began
+    wait_ended = Signal()  # `awaited` became empty
 
     def __init__(
         self,
         inspector: Inspector,
         preferences: PreferencesFile,
         take: Callable[[Intent], None],
-        offer_bar: OfferBar,
+        first_page: FirstPage,
+        notice_bar: NoticeBar,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._inspector = inspector
-        self._offer_bar = offer_bar
+        self._first_page, self._notice_bar = first_page, notice_bar
         self._preferences = preferences
         self._take = take
         self._numbers = count(1)
         self._alive = False
         self._watched = False
-        self._offered = ""  # reference of the model in the offer bar
+        self._offered: ModelEntry | None = None  # the suggestion on the first page
         self._fetched = ""  # the download to load when it is complete
+        self._awaited: ModelEntry | None = None  # the accepted suggestion, until it is loaded
         self._next = ""  # the model to load as soon as one can be loaded
         self._list_arrived = asyncio.Event()
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
         inspector.settings_changed.connect(lambda settings: self.changed.emit())
-        offer_bar.answered.connect(self._answer_offer)
+        first_page.lead_button.clicked.connect(lambda: self._answer_offer(True))
+        first_page.other_button.clicked.connect(self._decline)
 
     @property
     def shown(self) -> ModelsState:
@@ -97,6 +100,11 @@ class ModelsController(QObject):
     def alive(self) -> bool:
         """Whether there is a worker to send commands to."""
         return self._alive
+
+    @property
+    def awaited(self) -> str:
+        """Name of the accepted suggestion while it is downloaded and loaded; questions wait for it."""
+        return self._awaited.name if self._awaited else ""
 
     @property
     def draft(self) -> str:
@@ -131,6 +139,9 @@ class ModelsController(QObject):
         """Load a model, unless an answer or another load is in progress."""
         if self.can_load:
             self._next = ""
+            if self._awaited and self._awaited.reference != reference:
+                self._fetched = ""
+                self._forget_awaited()
             self._take(Load(reference))
 
     def load_next(self, reference: str) -> bool:
@@ -220,6 +231,8 @@ class ModelsController(QObject):
     def on_models_failed(self, effect: fx.ModelsFailed | fx.LoadFailed) -> None:
         """Handle a failed command or load."""
         self._set(models.fail(self.state, effect.failed))
+        if isinstance(effect, fx.LoadFailed):
+            self._forget_awaited()
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
         """Show the progress of a load."""
@@ -248,6 +261,11 @@ class ModelsController(QObject):
             )
         )
         self._load_next()
+        if not self._alive:
+            self._forget_awaited()
+        elif self._awaited and info is not None and info.reference == self._awaited.reference:
+            self._preferences.change(model=info.reference)
+            self._forget_awaited()
         loaded = state.info is None and info is not None
         if came if self._watched else loaded and not self._preferences.now.model_offered:
             self.refresh()
@@ -255,10 +273,21 @@ class ModelsController(QObject):
     # ---- inside
 
     def _follow_fetched(self, progress: DownloadProgress) -> None:
-        if progress.state in ("done", "cancelled", "failed"):
-            self._fetched = ""
+        if progress.state == "running":
+            return
+        self._fetched = ""
         if progress.state == "done":
             self.load_next(progress.model)
+        elif (awaited := self._forget_awaited()) and progress.state == "failed":
+            self._notice_bar.show_notice(strings.not_fetched(awaited.name, progress.problem))
+
+    def _forget_awaited(self) -> ModelEntry | None:
+        """End the wait for the accepted suggestion. Returns it; None if there was none."""
+        awaited, self._awaited = self._awaited, None
+        if awaited:
+            self._show_lead()
+            self.wait_ended.emit()
+        return awaited
 
     def _load_next(self) -> None:
         if self._next:
@@ -266,23 +295,54 @@ class ModelsController(QObject):
 
     def _set(self, state: ModelsState) -> None:
         self.state = state
-        self._show_offer()
+        self._show_lead()
         self.changed.emit()
 
-    def _show_offer(self) -> None:
-        entry = None
+    def _show_lead(self) -> None:
+        """Lead the first page with the suggestion, or with its download."""
+        self._offered = None
         if self.state.info is not None and not self._preferences.now.model_offered:
-            entry = models.model_to_offer(self.state)
-        self._offered = entry.reference if entry else ""
-        self._offer_bar.show_offer(offer(entry.name, entry.disk_bytes) if entry else "")
+            self._offered = models.model_to_offer(self.state)
+        lead = None
+        if self._awaited and not self.state.loading:
+            lead = self._lead_of_download(self._awaited)
+        elif self._offered:
+            lead = Lead(
+                strings.offer_title(self._offered.name),
+                strings.offer_text(self._offered.good_at, self._offered.disk_bytes),
+                None,
+                strings.DOWNLOAD_OFFERED,
+                strings.USE_STARTER,
+            )
+        self._first_page.show_lead(lead)
+
+    def _lead_of_download(self, entry: ModelEntry) -> Lead:
+        told = self.state.download(entry.reference)
+        fraction, progress = 0.0, ""
+        if told and told.total_bytes:
+            fraction = told.done_bytes / told.total_bytes
+            arrived = strings.arrived(told.done_bytes, told.total_bytes)
+            pace = strings.pace(told.bytes_per_s, told.seconds_left) if told.bytes_per_s else ""
+            progress = strings.joined((arrived, pace))
+        text = strings.fetching_text(progress)
+        return Lead(strings.fetching_title(entry.name), text, fraction, other_button=strings.CANCEL_DOWNLOAD)
 
     def _answer_offer(self, accepted: bool) -> None:
-        reference = self._offered
+        entry, self._offered = self._offered, None
+        if entry is None:
+            return
         self._preferences.change(model_offered=True)
-        self._show_offer()
         if accepted:
-            self.fetch(reference)
-            self.download_accepted.emit()
+            self._awaited = entry
+            self.fetch(entry.reference)
+        self._show_lead()
+
+    def _decline(self) -> None:
+        """Use the starter for now, or cancel the accepted download."""
+        if self._awaited:
+            self.cancel(self._awaited.reference)
+        else:
+            self._answer_offer(False)
 
     def _ask(self, make: Callable[[str], object]) -> None:
         if self._alive:

@@ -23,6 +23,7 @@ FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
 DEFAULT_CONTEXT_TOKENS = 32_768
 FULL_PRECISION = KvCache()
 _SUGGESTED_CONTEXT_TOKENS = 8192
+_SUGGESTED = 3
 # A draft model with more than this share of the model's parameters rarely pays.
 _SLOW_SHARE = 0.35
 
@@ -122,24 +123,20 @@ def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[Row
 
 
 def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
-    """Returns suggested downloads: the two largest that fit, and the smallest, a draft model.
+    """Returns the best suggested downloads that fit, the best first.
 
     Only names that contain `wanted`; models that are installed or downloading are left out.
     """
     word = wanted.strip().lower()
     taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
+    tokens = min(context_tokens, _SUGGESTED_CONTEXT_TOKENS)
     fitting = [
         entry
         for entry in state.suggested
         if entry.reference not in taken
-        and (
-            fit := fit_facts(
-                entry, min(context_tokens, _SUGGESTED_CONTEXT_TOKENS), state.limit_bytes, kv=state.kv
-            )
-        )
+        and (fit := fit_facts(entry, tokens, state.limit_bytes, kv=state.kv))
         and fit.fit != "too-large"
     ]
-    chosen = dict.fromkeys((*fitting[-2:], *fitting[:1]))
     colors = family_colors(state.models)
     known = {entry.family_name: colors[entry.family] for entry in state.models if entry.family}
     return tuple(
@@ -151,10 +148,13 @@ def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tu
                 _SUGGESTED_CONTEXT_TOKENS,
                 known.get(entry.family_name, FAMILY_COLORS[-1]),
             ),
+            detail=strings.joined(
+                (precision(entry), strings.size(entry.disk_bytes), strings.download_time(entry.disk_bytes))
+            ),
             standing="on-the-hub",
-            drafts=strings.NONE_YET,
+            drafts=strings.good_at(entry.good_at),
         )
-        for entry in chosen
+        for entry in fitting[:_SUGGESTED]
         if word in entry.name.lower() or word in entry.reference.lower()
     )
 

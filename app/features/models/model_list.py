@@ -132,7 +132,7 @@ class ModelRow(KeyedRow):
         self.button.setToolTip("" if can_load or on_the_hub else strings.WAIT_FOR_ANSWER)
         self.setAccessibleName(facts.name)
         self.setAccessibleDescription(facts.spoken)
-        self.setToolTip(facts.problem)
+        self.setToolTip(facts.problem or (facts.drafts if on_the_hub else ""))
         self.update()
 
     def _paint(self, painter: QPainter) -> None:

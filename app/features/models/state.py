@@ -23,8 +23,7 @@ from core.events.models import CatalogueEvent
 from core.settings.prefill import KvCache
 
 _OFFER_CONTEXT_TOKENS = 8192
-# The offered download should take minutes; the Models window has larger models.
-_OFFER_MOST_BYTES = 3 * 2**30
+_DISK_SHARE = 0.9
 
 
 class ModelsState(Struct, frozen=True):
@@ -103,18 +102,19 @@ def handle(state: ModelsState, event: CatalogueEvent) -> ModelsState:
 
 
 def model_to_offer(state: ModelsState) -> ModelEntry | None:
-    """Returns the best suggestion for this machine's memory; None unless the starter is the only model."""
+    """Returns the best suggestion that memory and disk have room for; None unless the starter is the only
+    model.
+    """
     if state.downloads or [entry.source for entry in state.models] != ["starter"]:
         return None
-    return max(
+    return next(
         (
             entry
             for entry in state.suggested
-            if entry.disk_bytes <= _OFFER_MOST_BYTES
+            if entry.disk_bytes <= _DISK_SHARE * state.free_bytes
             and fit_of(entry.need.total_at(_OFFER_CONTEXT_TOKENS), state.limit_bytes) == "fits"
         ),
-        key=lambda entry: entry.parameters,
-        default=None,
+        None,
     )
 
 

@@ -40,7 +40,6 @@ OTHER_APP = "in another app’s folder"
 UNUSABLE = "Cannot be used"
 UNKNOWN_FIT = "Known after the first load"
 NO_DRAFTS = "None installed"
-NONE_YET = "None yet"
 
 PAUSE = "Pause"
 RESUME = "Resume"
@@ -86,6 +85,52 @@ def subtitle(count: int, disk_bytes: int, free_bytes: int) -> str:
 
 def suggested_for(limit_bytes: int) -> str:
     return f"Suggested for {gigabytes(limit_bytes)} GB"
+
+
+def good_at(what: str) -> str:
+    return f"Good at {what}"
+
+
+# The rate that stated download times are for.
+RATE_MBIT_S = 100
+
+
+def download_time(size_bytes: int) -> str:
+    minutes = max(1, round(size_bytes * 8 / (RATE_MBIT_S * 1e6) / 60))
+    return f"about {minutes} min at {RATE_MBIT_S} Mbit/s"
+
+
+# The first page, while the starter is the only model.
+DOWNLOAD_OFFERED = "Download"
+USE_STARTER = "Use the Small Starter for Now"
+CANCEL_DOWNLOAD = "Cancel Download"
+
+
+def offer_title(name: str) -> str:
+    return f"Start with {name}"
+
+
+def offer_text(what: str, size_bytes: int) -> str:
+    return (
+        f"The best model for the memory of {MACHINE}: good at {what}. It is a download of {size(size_bytes)},"
+        f" {download_time(size_bytes)}. The small starter shows how everything works, but its answers are"
+        " often wrong."
+    )
+
+
+def fetching_title(name: str) -> str:
+    return f"Downloading {name}…"
+
+
+FIRST_QUESTION = "You can send your first question now. It is answered as soon as the model is loaded."
+
+
+def fetching_text(progress: str) -> str:
+    return f"{progress}. {FIRST_QUESTION}" if progress else FIRST_QUESTION
+
+
+def not_fetched(name: str, reason: str) -> str:
+    return f"{name} was not downloaded: {reason} It is in Models, where you can resume."
 
 
 def limit_note(limit_bytes: int) -> str:

@@ -27,10 +27,11 @@ NEXT = "And then?"
 async def first(window: MainWindow) -> int:
     hands, views, controller = Hands(window), window.views, window.controller
     await ready(hands)
-    await hands.until(lambda: views.offer_bar.isVisible(), "a larger model is offered")
-    hands.step(views.offer_bar.text)
-    await hands.click(views.offer_bar.later_button)
-    await hands.until(lambda: not views.offer_bar.isVisible(), "it is declined")
+    page = views.first_page
+    await hands.until(lambda: page.lead_button.isVisible(), "a larger model is offered")
+    hands.step(page.subtitle)
+    await hands.click(page.other_button)
+    await hands.until(lambda: not page.other_button.isVisible(), "it is declined")
     await example(hands, strings.EXAMPLE_LIST, check_list)
     await example(hands, strings.EXAMPLE_CODE, check_code)
     await document_card(hands)

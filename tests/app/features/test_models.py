@@ -165,11 +165,13 @@ def test_the_chosen_draft_model_takes_memory_too() -> None:
     assert [part.size_bytes / GIB for part in parts] == [8, 0.5, 1.0, 1]
 
 
-def test_the_largest_that_fit_are_suggested_and_one_to_draft() -> None:
-    offered = (SMALL, OTHER, MIDDLE, LARGE)
+def test_the_best_that_fit_are_suggested() -> None:
+    """`suggested` is in order of preference, not of size."""
+    offered = (LARGE, MIDDLE, OTHER, SMALL)
     found = suggestions(state(limit_gib=8, suggested=offered), 8192)
-    assert [each.name for each in found] == ["other", "middle", "small"]
+    assert [each.name for each in found] == ["middle", "other", "small"]
     assert {each.standing for each in found} == {"on-the-hub"}
+    assert "about 1 min at 100 Mbit/s" in found[-1].detail
     found = suggestions(state(limit_gib=8, suggested=offered), 8192, " MID")
     assert [each.name for each in found] == ["middle"]
     coming = (DownloadProgress("owner/middle", "running"),)

@@ -15,12 +15,12 @@ from mlx.utils import tree_flatten
 from core.errors import ModelError, ModelTooLargeError
 from core.events import ModelEntry, fit_of
 from core.models import places
-from core.models.catalogue import Catalogue, suggested
+from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.models.folder import family_of
 from core.models.loader import load
 from core.models.memory import machine
-from core.models.places import family_label, is_hub_name, readable
+from core.models.places import family_label, readable
 from core.models.starter import ensure_starter
 from core.settings.prefill import KvCache
 from tests.core.toy import toy_config, toy_model, write_toy_model
@@ -381,15 +381,3 @@ def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(tmp_path: Pat
     engine.load(str(toy_folder))
     assert engine.is_loaded
     engine.unload()
-
-
-def test_what_is_suggested_has_the_sizes_of_its_kind() -> None:
-    found = suggested(Machine(limit_bytes=27 << 30, expands=False))
-    assert [entry.name for entry in found][:3] == ["Qwen3 0.6B", "Qwen3 1.7B", "Qwen3 4B"]
-    sizes = [entry.disk_bytes / 2**30 for entry in found]
-    assert sizes == sorted(sizes)
-    assert all(is_hub_name(entry.reference) for entry in found)
-    by_name = {entry.name: entry for entry in found}
-    # 2 · 8 heads · 128 dimensions · 2 bytes in each of 40 layers.
-    assert by_name["Qwen3 14B"].need.cache_at(1000) == 1000 * 2 * 8 * 128 * 2 * 40
-    assert by_name["Qwen3 14B"].need.weights == by_name["Qwen3 14B"].disk_bytes

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import shutil
+import socket
+import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from core.errors import DownloadError, ModelError
 from core.models import download as download_module
-from core.models.download import Download, discard, partial_progress, staging_folder, unfinished
+from core.models.download import Download, discard, in_words, partial_progress, staging_folder, unfinished
 from core.models.loader import load
 from core.models.places import download_folder
 from tests.hub import Hub, serving
@@ -203,8 +210,58 @@ def test_a_hub_that_is_down(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DownloadError, match="status 503"):
         quick(attempts=1).run()
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(DownloadError, match="cannot be reached"):
+    with pytest.raises(DownloadError, match=r"cannot be reached \(the connection was refused\)"):
         quick(attempts=1).run()
+
+
+def transport_errors() -> list[Exception]:
+    """One of each exception that the transport or the system can raise while a file is fetched."""
+    found: list[Exception] = [
+        socket.gaierror(-2, "Name or service not known"),
+        ssl.SSLCertVerificationError(1, "certificate verify failed"),
+        ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"),
+        RuntimeError("Cannot send a request, as the client has been closed."),
+    ]
+    found += [OSError(number, os.strerror(number)) for number in sorted(errno.errorcode)]
+    kinds = [each for each in vars(httpx2).values() if isinstance(each, type) and issubclass(each, Exception)]
+    for kind in kinds:
+        with suppress(TypeError):  # those that need a response never come from the transport
+            found.append(kind("[Errno -2] Name or service not known"))
+    assert len(found) > 150
+    return found
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_reason_of_a_failure_is_in_words(wrapped: bool) -> None:
+    for error in transport_errors():
+        shown = error
+        if wrapped:
+            shown = httpx2.ConnectError("All connection attempts failed")
+            shown.__cause__ = error
+        text = in_words(shown)
+        assert re.fullmatch(r"[a-z][\w ,'/()-]+", text), (error, text)
+        assert not re.search(r"Errno|[A-Z]\w+(Error|Exception|Timeout|Failure)|_ssl|\d{3}", text), (
+            error,
+            text,
+        )
+        assert type(error).__name__ not in text
+
+
+def test_the_usual_reasons_are_told_apart() -> None:
+    said = [
+        in_words(error)
+        for error in (
+            socket.gaierror(-3, "Temporary failure in name resolution"),
+            ConnectionRefusedError(111, "Connection refused"),
+            httpx2.ReadTimeout("timed out"),
+            ConnectionResetError(104, "Connection reset by peer"),
+            OSError(errno.ENOSPC, "No space left on device"),
+            ssl.SSLCertVerificationError(1, "certificate verify failed"),
+        )
+    ]
+    assert len(set(said)) == len(said)
+    assert "network connection" in said[0]
+    assert "disk is full" in said[4]
 
 
 def test_other_forms_of_weights_are_named(hub: Hub) -> None:
