@@ -4,6 +4,9 @@ The holder of the lock file is the first instance. The lock names its process, s
 taken over, and so is a socket left by a crash, which only the lock holder creates. The second instance sends
 one line of JSON and waits for one line that acknowledges it and names the folder from which the first was
 started.
+
+The socket is in a folder that only this user can enter, and both sides check the user of the other, so that
+another user on this machine can neither receive the files' paths nor send any.
 """
 
 from __future__ import annotations
@@ -11,6 +14,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import socket
+import stat
+import struct
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +28,8 @@ from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from core.errors import RequestError
+from core.system.paths import shown
+from core.system.private import FOLDER_MODE, make_folder, tighten
 
 NOT_HEARD = "Draftlight is already running, but it does not answer."
 
@@ -34,14 +43,17 @@ _HEARD = b"heard"
 _PROGRAM = Path(__file__).resolve().parents[2]
 _PATIENCE_MS = 3_000
 _MOST_BYTES = 1_000_000
+# <sys/un.h> of macOS; Python has no names for them.
+_SOL_LOCAL = 0
+_LOCAL_PEERCRED = 1
 
 Asked = Callable[[list[Path]], object]
 
 
 class Asks(Struct, frozen=True):
-    """The message of a second start: come to the front, and open these files."""
+    """The message of a second start: come to the front, and open these files, named as by the file system."""
 
-    files: tuple[str, ...] = ()
+    files: tuple[bytes, ...] = ()
 
 
 class Instance(QObject):
@@ -65,38 +77,38 @@ class Instance(QObject):
         If no lock can be created because the folder is read-only, every instance is the first.
         """
         with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
         if not self._lock.tryLock(0) and self._lock.error() == QLockFile.LockError.LockFailedError:
             return False
-        QLocalServer.removeServer(self.address)
-        self._server.listen(self.address)
+        tighten(self._folder / _LOCK)
+        with contextlib.suppress(RequestError):  # reported to the second instance, which needs the socket
+            QLocalServer.removeServer(self.address)
+            self._server.listen(self.address)
         return True
 
     @property
     def address(self) -> str:
         """Path of the first instance's socket: short, because socket paths are limited, and the same for a
-        user.
+        user. Raises `RequestError` as `socket_folder`.
         """
-        # Qt's default is the shared temporary folder; a folder of the user avoids conflicts.
-        place = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-        name = hashlib.sha256(str(self._folder.resolve()).encode()).hexdigest()[:16]
-        return str(Path(place) / f"draftlight-{name}")
+        name = hashlib.sha256(os.fsencode(self._folder.resolve())).hexdigest()[:16]
+        return str(socket_folder() / name)
 
     def hand_over(self, files: Sequence[Path]) -> str:
         """Bring the first instance to the front with `files`; returns the folder of its program.
 
-        Empty for an earlier version. Raises `RequestError` if it does not answer.
+        Raises `RequestError` if it does not answer, or not as this user.
         """
-        socket = QLocalSocket()
-        socket.connectToServer(self.address)
+        connection = QLocalSocket()
+        connection.connectToServer(self.address)
         heard = b""
-        if socket.waitForConnected(_PATIENCE_MS):
-            asks = Asks(tuple(str(path.resolve()) for path in files))
-            socket.write(msgspec.json.encode(asks) + b"\n")
-            socket.waitForBytesWritten(_PATIENCE_MS)
-            if socket.waitForReadyRead(_PATIENCE_MS):
-                heard = bytes(socket.readLine().data())
-        socket.abort()
+        if connection.waitForConnected(_PATIENCE_MS) and is_own(connection):
+            asks = Asks(tuple(os.fsencode(path.resolve()) for path in files))
+            connection.write(msgspec.json.encode(asks) + b"\n")
+            connection.waitForBytesWritten(_PATIENCE_MS)
+            if connection.waitForReadyRead(_PATIENCE_MS):
+                heard = bytes(connection.readLine().data())
+        connection.abort()
         if not heard.startswith(_HEARD):
             raise RequestError(NOT_HEARD, not_heard_hint(str(self._folder / _LOCK)))
         return os.fsdecode(heard.removeprefix(_HEARD).strip())
@@ -113,8 +125,12 @@ class Instance(QObject):
         self._lock.unlock()
 
     def _take(self) -> None:
-        while (socket := self._server.nextPendingConnection()) is not None:
-            talk = _Talk(socket, self)
+        while (connection := self._server.nextPendingConnection()) is not None:
+            if not is_own(connection):
+                connection.abort()
+                connection.deleteLater()
+                continue
+            talk = _Talk(connection, self)
             self._talks.add(talk)
             talk.asked.connect(self._tell)
             talk.ended.connect(self._forget)
@@ -122,7 +138,7 @@ class Instance(QObject):
 
     def _tell(self, asks: Asks) -> None:
         if self._asked:
-            self._asked([Path(name) for name in asks.files])
+            self._asked([Path(os.fsdecode(name)) for name in asks.files])
 
     def _forget(self, talk: _Talk) -> None:
         self._talks.discard(talk)
@@ -135,12 +151,12 @@ class _Talk(QObject):
     asked = Signal(object)  # Asks
     ended = Signal(object)  # self
 
-    def __init__(self, socket: QLocalSocket, parent: QObject) -> None:
+    def __init__(self, connection: QLocalSocket, parent: QObject) -> None:
         super().__init__(parent)
-        self._socket = socket
-        socket.setParent(self)
-        socket.readyRead.connect(self.read)
-        socket.disconnected.connect(self._disconnected)
+        self._socket = connection
+        connection.setParent(self)
+        connection.readyRead.connect(self.read)
+        connection.disconnected.connect(self._disconnected)
 
     def read(self) -> None:
         """Read the available data."""
@@ -162,3 +178,44 @@ class _Talk(QObject):
 
     def _disconnected(self) -> None:
         self.ended.emit(self)
+
+
+# ---- other users
+
+
+def socket_folder() -> Path:
+    """The folder of this user's sockets, created if missing. Raises `RequestError` if it is not theirs."""
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"draftlight-{os.geteuid()}"
+    try:
+        with contextlib.suppress(FileExistsError):  # not `make_folder`, which would create the parents
+            folder.mkdir(FOLDER_MODE)
+        tighten(folder)
+        found = folder.lstat()
+    except OSError as error:
+        raise RequestError(
+            f"{shown(str(folder))} cannot be created: {error.strerror}.",
+            "Set XDG_RUNTIME_DIR or TMPDIR to a folder that you can write to.",
+        ) from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise RequestError(
+            f"{shown(str(folder))} belongs to another user, or is not a folder.",
+            "Set XDG_RUNTIME_DIR to a folder that only you can write to.",
+        )
+    return folder
+
+
+def is_own(connection: QLocalSocket) -> bool:
+    """Whether the process at the other end runs as this user or as root."""
+    with socket.socket(fileno=os.dup(int(connection.socketDescriptor()))) as peer:
+        try:
+            if sys.platform == "darwin":  # struct xucred: version, uid, …
+                uid = struct.unpack_from("=II", peer.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76))[1]
+            else:  # struct ucred: pid, uid, gid
+                uid = struct.unpack("=iII", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+        except OSError:
+            return False
+    return uid in _trusted()
+
+
+def _trusted() -> set[int]:
+    return {os.geteuid(), 0}

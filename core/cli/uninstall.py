@@ -23,6 +23,7 @@ from core.cli.arguments import confirmed
 from core.errors import RequestError
 from core.system.files import TEMPORARY
 from core.system.paths import cache_dir, config_dir, data_dir
+from core.system.private import FILE_MODE
 
 # File name patterns in each folder with their content. A test runs the code that writes them.
 _DATA = {
@@ -121,7 +122,7 @@ def _nothing_running() -> Iterator[None]:
         yield
         return
     try:
-        lock = FileLock(data_dir() / "chats.lock")
+        lock = FileLock(data_dir() / "chats.lock", mode=FILE_MODE)
         lock.acquire(blocking=False)
     except Timeout:
         raise RequestError("Draftlight is running.", "Quit it, and run this command again.") from None

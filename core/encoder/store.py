@@ -28,6 +28,7 @@ from core.events import (
 )
 from core.system.files import CacheFolder, write_atomic
 from core.system.paths import cache_dir
+from core.system.private import make_folder
 
 if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
     from core.encoder.encoder import Encoder, TextVectors
@@ -101,7 +102,7 @@ class VectorStore(CacheFolder):
         content = save(arrays, notes)
         if len(content) > self._limit_bytes:
             return
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder)
         write_atomic(self._path(text, passages), content)
         self.fit(self._limit_bytes)
 

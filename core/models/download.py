@@ -35,6 +35,7 @@ from core.models.places import download_folder, folder_name, hub_name, is_hub_na
 from core.models.runtime import hush_hub
 from core.system.files import write_atomic
 from core.system.paths import models_dir, shown
+from core.system.private import FILE_MODE, make_folder, opener
 
 _STAGING = ".downloads"
 _NOTE = "draftlight-download.json"
@@ -122,7 +123,7 @@ class Download:
 
     def _begin(self) -> RemoteModel:
         remote = look_up(self._model)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         write_atomic(self._folder / _NOTE, msgspec.json.format(msgspec.json.encode(remote)))
         return remote
 
@@ -172,7 +173,7 @@ class Download:
     def _stream_all(self, remote: RemoteModel, file: RemoteFile, part: Path) -> str:
         """Downloads the missing part of `part`. Returns the hash of the file, empty if none is published."""
         failures, wait_s = 0, 1.0
-        with part.open("ab", buffering=0) as out:
+        with open(part, "ab", buffering=0, opener=opener) as out:
             have = out.tell()
             others, total = _arrived(self._folder, remote) - have, remote.total_bytes
             if have > file.size_bytes:
@@ -250,8 +251,8 @@ def discard(model: str) -> None:
 @contextmanager
 def _locked(model: str) -> Iterator[None]:
     place = models_dir() / _STAGING
-    place.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(place / f".{folder_name(model)}.lock", timeout=0)
+    make_folder(place)
+    lock = FileLock(place / f".{folder_name(model)}.lock", timeout=0, mode=FILE_MODE)
     try:
         lock.acquire()
     except Timeout:

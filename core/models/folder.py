@@ -33,6 +33,7 @@ from core.models.config import (
 from core.models.places import display_name
 from core.system.files import write_atomic
 from core.system.paths import cache_dir
+from core.system.private import make_folder
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 # Tensors of parts that a language model does not load.
@@ -341,7 +342,7 @@ def family_of(folder: Path) -> str:
         if note.is_file():
             return note.read_text(encoding="ascii")
         found = fingerprint(_vocabulary(path, settings))
-        note.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(note.parent)
         write_atomic(note, found.encode("ascii"), durable=False)
     except Exception:  # unreadable files; the tokenizer library raises plain Exception
         return ""

@@ -36,6 +36,7 @@ from core.errors import ModelError
 from core.models.loader import expand_for_cpu
 from core.models.mtp_files import TRAINED_PREFIX, VOCABULARY, HeadTensor, TrainedHead, head_tensors
 from core.models.parts import SplitModel
+from core.system.private import make_file
 
 Weights = dict[str, mx.array]
 
@@ -175,7 +176,7 @@ def save_head(head: MtpHead, path: Path, trained: TrainedHead) -> None:
     temporary = path.with_name(f".{path.name}.new.safetensors")
     try:
         metadata = {TRAINED_PREFIX: msgspec.json.encode(trained).decode()}
-        mx.save_safetensors(str(temporary), tensors, metadata=metadata)
+        mx.save_safetensors(str(make_file(temporary)), tensors, metadata=metadata)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from typing import Any
 from core.errors import ModelError
 from core.system.files import write_atomic
 from core.system.paths import given_path, models_dir
+from core.system.private import make_folder
 
 _IMPORTED = "imported.json"
 _SNAPSHOT_PREFIX = "models--"
@@ -163,7 +164,7 @@ def _folders(place: Path) -> list[Path]:
 def _write(folders: tuple[Path, ...]) -> None:
     path = models_dir() / _IMPORTED
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_atomic(path, json.dumps([str(folder) for folder in folders], indent=1).encode())
     except OSError as error:
         raise ModelError(

@@ -27,6 +27,7 @@ from msgspec import Struct
 from core.errors import ModelError
 from core.models.mtp_files import TRAINED_FILE
 from core.system.paths import models_dir
+from core.system.private import FILE_MODE, make_folder, tighten
 
 STARTER = "starter"
 NAME = "SmolLM2 135M"
@@ -63,8 +64,8 @@ def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
     """
     folder = starter_folder()
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.parent / f".{_FOLDER}.lock"):
+        make_folder(folder.parent)
+        with FileLock(folder.parent / f".{_FOLDER}.lock", mode=FILE_MODE):
             progress("Checking the starter model", None)
             if not folder.exists() or damage(folder):
                 _convert_into(folder, progress)
@@ -114,10 +115,10 @@ def _convert_into(folder: Path, progress: Progress) -> None:
         for path in temporary.iterdir():
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
-        os.chmod(temporary, 0o755)
         if (folder / TRAINED_FILE).is_file():
             # Trained for hours on these weights, which a conversion does not change.
             shutil.copy2(folder / TRAINED_FILE, temporary)
+        tighten(temporary)
         if folder.exists():
             shutil.rmtree(folder)
         os.rename(temporary, folder)

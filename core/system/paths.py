@@ -1,6 +1,7 @@
 """Draftlight's folders. `DRAFTLIGHT_HOME` replaces all of them, for tests and portable use.
 
-The functions create nothing; writers create the folder first.
+The functions create nothing; writers create the folder first. They raise `RequestError` for a folder whose
+name is not UTF-8, which MLX and Qt cannot open.
 """
 
 from __future__ import annotations
@@ -89,4 +90,12 @@ def _home() -> Path | None:
 
 def _expanded(folder: str) -> Path:
     """`folder` as an absolute path with `~` expanded; `~unknown` is left unchanged."""
-    return Path(os.path.expanduser(folder)).absolute()
+    path = Path(os.path.expanduser(folder)).absolute()
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RequestError(
+            f"Draftlight cannot keep its files in “{shown(str(path))}”: the name is not UTF-8.",
+            "Set DRAFTLIGHT_HOME to a folder with another name.",
+        ) from None
+    return path

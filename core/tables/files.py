@@ -44,6 +44,7 @@ from core.errors import TableError
 from core.events import TableDay, TableFigures, TableTeacher
 from core.system.files import TEMPORARY, temporary_prefix, write_atomic
 from core.system.paths import shown
+from core.system.private import FILE_MODE, make_folder
 
 # ---- container: a header and arrays as one checked file
 
@@ -358,8 +359,8 @@ class TableFolder:
         if name in self._locks:
             return ""
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = FileLock(self.path / f"{name}.lock", mode=0o600, thread_local=False)
+            make_folder(self.path)
+            lock = FileLock(self.path / f"{name}.lock", mode=FILE_MODE, thread_local=False)
             lock.acquire(blocking=False)
         except Timeout:
             return "another Draftlight is using these tables and saves them"

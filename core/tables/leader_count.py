@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from core.drafting.cacheback import FrozenTable
 from core.errors import TableError
 from core.system.files import write_atomic
+from core.system.private import FILE_MODE, make_folder, opener
 
 # About 150 MB while a run is sorted.
 ROWS = 2_000_000
@@ -218,7 +219,7 @@ class _Run:
 
     def write(self, rows: Rows, counts: Counts) -> None:
         for path, values in ((self._rows, rows), (self._counts, counts.astype(np.uint32))):
-            with path.open("wb") as file:
+            with open(path, "wb", opener=opener) as file:
                 values.tofile(file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -256,10 +257,10 @@ class CountRuns:
         self._row = row
         self._basis = basis
         self._runs: list[_Run] = []
-        self._lock = FileLock(folder / "lock", timeout=0)
+        self._lock = FileLock(folder / "lock", timeout=0, mode=FILE_MODE)
 
     def __enter__(self) -> CountRuns:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         try:
             self._lock.acquire()
         except Timeout:

@@ -44,6 +44,7 @@ from core.events import Change, LearnedTable, ModelInfo
 from core.settings.drafting import Auto, Cacheback
 from core.system.files import write_atomic
 from core.system.paths import resources_dir, tables_dir
+from core.system.private import make_folder
 from core.tables.files import Arrays, Fingerprint, InvalidFileError, decode, encode, read_file
 
 # ---- file formats
@@ -93,7 +94,7 @@ class LearnedKind(Generic[T]):
         """Writes the file atomically. Raises `TableError`."""
         content = encode(self.header(family, family_name, learned_from), arrays)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             write_atomic(path, content)
         except OSError as error:
             raise TableError(

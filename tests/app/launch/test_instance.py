@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from PySide6.QtNetwork import QLocalServer, QLocalSocket
+from PySide6.QtNetwork import QLocalSocket
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.launch.instance import Instance
+from app.launch.instance import Instance, is_own
 from core.errors import RequestError
 
 WINDOW = """
@@ -72,27 +75,6 @@ def test_the_second_is_heard_by_the_first(qtbot: QtBot, tmp_path: Path) -> None:
     again = Instance(tmp_path)
     assert again.claim()
     again.release()
-
-
-def test_an_instance_of_an_earlier_version_is_understood(qtbot: QtBot, tmp_path: Path) -> None:
-    """It answers without the folder of its program."""
-    script = (
-        "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication;"
-        "from app.launch.instance import Instance; app = QCoreApplication([]);"
-        "print(repr(Instance(Path(sys.argv[1])).hand_over([])))"
-    )
-    server = QLocalServer()
-    assert server.listen(Instance(tmp_path).address)
-    second = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
-    qtbot.waitUntil(server.hasPendingConnections, timeout=10_000)
-    socket = server.nextPendingConnection()
-    qtbot.waitUntil(socket.canReadLine, timeout=10_000)
-    socket.write(b"heard\n")
-    socket.flush()
-    assert second.communicate(timeout=10)[0] == "''\n"
-    server.close()
 
 
 def test_who_is_not_heard_says_so(qapp: QApplication, tmp_path: Path) -> None:
@@ -177,3 +159,67 @@ def test_where_no_folder_can_be_made_every_instance_is_the_first(qapp: QApplicat
     instance = Instance(Path("/proc/nowhere/data"))
     assert instance.claim()
     instance.release()
+
+
+def test_the_socket_is_in_a_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = os.umask(0)
+    try:
+        address = Path(Instance(tmp_path / "data").address)
+    finally:
+        os.umask(before)
+    assert address.parent.parent == tmp_path
+    assert stat.S_IMODE(address.parent.stat().st_mode) == 0o700
+    address.parent.chmod(0o777)
+    assert stat.S_IMODE(Path(Instance(tmp_path / "data").address).parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("squatted", ["folder", "link", "file"])
+def test_another_users_folder_receives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplication, squatted: str
+) -> None:
+    """The predictable name exists before the first start, and belongs to somebody else."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    place, owner = tmp_path / f"draftlight-{os.geteuid()}", os.geteuid()
+    if squatted == "folder":
+        place.mkdir(0o700)
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+        place.rename(place.with_name(f"draftlight-{owner + 1}"))
+    elif squatted == "link":
+        (tmp_path / "elsewhere").mkdir(0o700)
+        place.symlink_to(tmp_path / "elsewhere")
+    else:
+        place.touch(0o600)
+    first = Instance(tmp_path / "data")
+    assert first.claim()  # works without a socket
+    with pytest.raises(RequestError, match="belongs to another user"):
+        Instance(tmp_path / "data").hand_over([tmp_path / "letter.txt"])
+    assert not any(path.is_socket() for path in tmp_path.rglob("*"))
+    first.release()
+
+
+def test_a_connection_of_another_user_is_refused(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, heard = Instance(tmp_path), list[list[Path]]()
+    assert first.claim()
+    first.hear(heard.append)
+    address, owner = first.address, os.geteuid()
+    stranger = QLocalSocket()
+    stranger.connectToServer(address)
+    assert stranger.waitForConnected(1_000)
+    monkeypatch.setattr("app.launch.instance._trusted", lambda: {owner + 1})
+    assert not is_own(stranger)
+    stranger.write(b'{"files": []}\n')
+    stranger.flush()
+    qtbot.waitUntil(lambda: stranger.state() == QLocalSocket.LocalSocketState.UnconnectedState)
+    assert heard == []
+    first.release()
+    with socket.socket(socket.AF_UNIX) as server:  # in place of the first instance's
+        server.bind(address)
+        server.listen()
+        with pytest.raises(RequestError, match="does not answer"):
+            Instance(tmp_path).hand_over([tmp_path / "letter.txt"])
+        with server.accept()[0] as connection:
+            assert connection.recv(100) == b""
