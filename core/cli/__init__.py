@@ -9,10 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+# Processes that other processes of Draftlight start.
+_CHILDREN = ("--worker", "--download", "--read", "--read-chats", "--follower", "--template")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point. `argv` defaults to `sys.argv[1:]`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] and arguments[0] in _CHILDREN:
+        from core.system.terminal import escape_stderr
+
+        escape_stderr()
     if arguments == ["--worker"]:
         from core.worker.main import main as worker
 

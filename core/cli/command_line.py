@@ -29,6 +29,7 @@ from core.cli import (
 from core.cli.arguments import Parser, UsageError, add_command, add_settings_command, read_config
 from core.errors import DraftlightError, RequestError, SettingError
 from core.system.private import tighten_home
+from core.system.terminal import VisibleText
 
 _PIPE_CLOSED = 141  # 128 + SIGPIPE, as shells report it
 
@@ -160,8 +161,9 @@ class _Stderr(io.FileIO):
 def guarded_output() -> Iterator[None]:
     """Make failed writes to the process's own stdout raise `OutputGoneError` or `OutputError` (disk full).
 
-    Neither is an OSError, which a command could attribute to one of its files. Characters that the output's
-    encoding does not have are written as escapes. Replaced streams (of a test) are left alone.
+    Neither is an OSError, which a command could attribute to one of its files. Control characters, and
+    those that the output's encoding does not have, are written as escapes. Replaced streams (of a test) are
+    left alone.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     try:
@@ -185,6 +187,4 @@ def _guarded(stream: TextIO | None, own: TextIO | None, kind: type[io.FileIO]) -
     raw = kind(stream.fileno(), "wb", closefd=False)
     at_once = kind is _Stderr or raw.isatty()
     buffered = io.BufferedWriter(raw)
-    return io.TextIOWrapper(
-        buffered, encoding=stream.encoding, errors="backslashreplace", line_buffering=at_once
-    )
+    return VisibleText(buffered, encoding=stream.encoding, errors="backslashreplace", line_buffering=at_once)

@@ -27,7 +27,7 @@ from core.events import (
 from core.events.wire import well_formed_record
 from core.settings import Settings, read
 from core.system.paths import tables_dir
-from core.system.terminal import ProgressLine
+from core.system.terminal import ProgressLine, write_raw
 
 _STDIN = Path("-")
 
@@ -105,8 +105,10 @@ def run(options: argparse.Namespace) -> int:
                 if options.json:
                     json_lines.write_event(event)
                 elif isinstance(event, Token):
-                    sys.stdout.write(event.text)
-                    sys.stdout.flush()
+                    if sys.stdout.isatty():
+                        print(event.text, end="", flush=True)
+                    else:  # a file gets the answer as it is
+                        write_raw(sys.stdout, event.text)
                 elif isinstance(event, Finished):
                     print(flush=True)
                     print(summary(event.stats, event.effective), file=sys.stderr)

@@ -78,6 +78,7 @@ from core.kv.mlx_lm_caches import (
 from core.kv.positions import Columns, Positioned
 from core.machine.compare import agree, random_ids
 from core.models.config import model_class
+from core.models.json_files import read_object
 from core.models.memory import is_exhausted
 from core.models.parts import rotations
 from core.system.files import JsonStore
@@ -145,7 +146,7 @@ def _scales_by_length(value: Any) -> bool:
 
 def _config(info: ModelInfo) -> Any:
     try:
-        return json.loads((Path(info.path) / "config.json").read_bytes()) if info.path else {}
+        return read_object(Path(info.path) / "config.json") if info.path else {}
     except (OSError, ValueError):
         return {}
 

@@ -7,7 +7,7 @@ be a folder of several models. Files that Draftlight did not write are never cha
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,6 +22,7 @@ from core.events import MemoryNeed, ModelEntry
 from core.models import places
 from core.models.config import Machine, is_supported
 from core.models.folder import check, describe, disk_bytes
+from core.models.json_files import read_object
 from core.models.mtp_files import head_bytes
 from core.models.places import family_label
 from core.models.starter import NAME, STARTER, packed_file, starter_folder
@@ -161,16 +162,15 @@ def _by_hand() -> list[Path]:
     return [
         each
         for each in (sorted(place.iterdir()) if place.is_dir() else ())
-        if (each / "config.json").is_file() and not each.name.startswith(".")
+        if os.path.lexists(each / "config.json") and not each.name.startswith(".")
     ]
 
 
 def _is_ours(snapshot: Path) -> bool:
     """Whether MLX supports the model; folders of other programs hold others, too."""
-    entry = snapshot / "config.json"
     try:
-        return is_supported(str(json.loads(entry.read_text(encoding="utf-8"))["model_type"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return is_supported(str(read_object(snapshot / "config.json").get("model_type")))
+    except (OSError, ValueError):
         return False
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
-import json
 import os
 import shutil
 import socket
@@ -31,6 +30,7 @@ from core.errors import DownloadError, ModelError
 from core.events import DownloadProgress, HubModel
 from core.models.config import is_supported
 from core.models.folder import check, gigabytes
+from core.models.json_files import read_object
 from core.models.places import download_folder, folder_name, hub_name, is_hub_name
 from core.models.runtime import hush_hub
 from core.system.files import write_atomic
@@ -140,9 +140,8 @@ class Download:
     def _check_type(self) -> None:
         """Checks the model type before the large files; `check` follows at the end."""
         try:
-            config = json.loads((self._folder / "config.json").read_text(encoding="utf-8"))
-            kind = str(config["model_type"])
-        except (ValueError, KeyError, TypeError) as error:
+            kind = str(read_object(self._folder / "config.json")["model_type"])
+        except (ValueError, KeyError) as error:
             raise ModelError(
                 f"The config.json of “{self._model}” has no model_type.", "Choose another model."
             ) from error

@@ -8,21 +8,26 @@ with the file or figure that is wrong; `describe()` never raises and puts the sa
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
+import re
+import stat
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from core.errors import ModelError, ModelTooLargeError
 from core.events import MemoryNeed, ModelEntry, ModelSource
 from core.models.config import (
     CONTEXT_NAMES,
+    NAMES,
+    WINDOW_NAMES,
     Machine,
     context_tokens,
     is_supported,
@@ -30,12 +35,17 @@ from core.models.config import (
     need_of,
     text_config,
 )
+from core.models.json_files import MOST_BYTES, MOST_LARGE_BYTES, read_bytes, read_object
 from core.models.places import display_name
 from core.system.files import write_atomic
-from core.system.paths import cache_dir
+from core.system.paths import cache_dir, shown
 from core.system.private import make_folder
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+# Files that MLX and transformers read, by their endings; they would wait for ever for a named pipe.
+_READ_ENDINGS = (".json", ".txt", ".jinja", ".model", ".tiktoken", ".safetensors")
+_MOST_TOKENIZER_BYTES = 100_000_000
+_MOST_ENTRIES = 10_000
 # Tensors of parts that a language model does not load.
 _OTHER_PARTS = ("vision_tower.", "visual.", "model.visual.", "audio_tower.", "multi_modal_projector.")
 # File types of other runtimes, with advice.
@@ -51,7 +61,24 @@ _LEAST_CONTEXT_TOKENS = 2048
 _MOST_CONTEXT_TOKENS = 1 << 30
 _MLX_VERSION = "Choose a version for MLX, with config.json and model*.safetensors."
 
-_LONGEST_HEADER_BYTES = 100_000_000  # limit of the format
+# Real headers have at most some megabytes; the format allows 100.
+_LONGEST_HEADER_BYTES = 32_000_000
+# Limits of config.json's figures from which lists are built, by names. Real models have at most a quarter.
+_MOST_BY_NAME = (
+    (re.compile(r"^(num|n)_.*(layer|block)|(layers|blocks|_types?|_pattern|_idxs)$"), 2_048),
+    (re.compile(r"^(num|n)_.*expert|experts$|expand$"), 4_096),
+    (re.compile(r"^(num|n)_.*(head|group)|(heads|head_dim|groups)$"), 16_384),
+    (re.compile("|".join(sorted((*CONTEXT_NAMES, *WINDOW_NAMES)))), 1 << 53),
+    (re.compile("|".join(sorted(NAMES))), 1 << 22),
+)
+_MOST_GROUP = 65_536
+_MOST_NEED_BYTES = 1 << 62
+_TYPE = re.compile(r"[\w.-]{1,100}")
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "U16": 16, "I16": 16, "F16": 16,
+    "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64, "C64": 64,
+}  # fmt: skip
+NO_CODE = "Draftlight never runs code of a model. Choose a version of the model that needs none."
 _COPY_AGAIN = "Download the model again, or copy it again from where it came."
 
 
@@ -104,28 +131,119 @@ class Checked(Struct, frozen=True):
 
     def _group_of(self, stem: str) -> int:
         own = self.quantisation.get(stem)
-        return int((own if isinstance(own, dict) else self.quantisation).get("group_size", 64))
+        return _quantised(own if isinstance(own, dict) else self.quantisation, "group_size") or 64
 
 
 def check(folder: Path) -> Checked:
     """Raises `ModelError` with the first thing that is wrong, and what to do about it."""
+    try:
+        return _check(folder)
+    except OSError as error:
+        named = shown(str(error.filename or folder))
+        raise ModelError(f"{named} cannot be read: {error.strerror}.", "Make it readable.") from error
+
+
+def _check(folder: Path) -> Checked:
     config = _config(folder)
+    _check_files(folder)
     files = _weight_files(folder)
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ModelError(
             f"{folder} holds no tokenizer ({', '.join(TOKENIZER_FILES[:3])}).",
             "Download the model again, tokenizer files included.",
         )
-    if not is_supported(str(config["model_type"])):
+    if (code := config.get("model_file")) is not None:
+        raise ModelError(
+            f"The model in {folder} wants to run its own Python file {shown(str(code))}"
+            " (model_file in config.json).",
+            NO_CODE,
+        )
+    if not is_supported(config["model_type"]):
         raise ModelError(
             f"The model in {folder} is of the type “{config['model_type']}”, which MLX cannot load.",
             "Choose a language model of another type, or update Draftlight.",
         )
+    _check_figures(folder, config)
     _check_context(folder, config)
     tied = bool(text_config(config).get("tie_word_embeddings"))
     dropped = (*_OTHER_PARTS, "lm_head.") if tied else _OTHER_PARTS
     tensors = (tensor for file in files for tensor in read_header(file))
     return Checked(folder, config, tuple(each for each in tensors if not each.name.startswith(dropped)))
+
+
+def wanted_code(folder: Path) -> str:
+    """The Python class that the folder's `auto_map` names, with its file; empty if there is none."""
+    found: list[str] = []
+    for name in ("tokenizer_config.json", "config.json"):
+        try:
+            named = read_object(folder / name, MOST_LARGE_BYTES).get("auto_map")
+        except (OSError, ValueError):
+            continue
+        named = named if isinstance(named, dict) else {"": named}
+        classes = named.get("AutoTokenizer", named.get("AutoConfig", named.get("")))
+        for each in classes if isinstance(classes, list) else [classes]:
+            if isinstance(each, str) and each:
+                module = each.rpartition("--")[2].rpartition(".")[0]
+                found.append(f"{shown(each)} of {shown(module)}.py, named by auto_map in {name}")
+    return next(iter(found), "")
+
+
+def _check_files(folder: Path) -> None:
+    """Raises `ModelError` for a file that libraries could not read to its end."""
+    with os.scandir(folder) as entries:
+        found = list(islice(entries, _MOST_ENTRIES + 1))
+    if len(found) > _MOST_ENTRIES:
+        raise ModelError(
+            f"{folder} has more than {_MOST_ENTRIES:,} files.", "Choose a folder with one model."
+        )
+    for entry in found:
+        if entry.name.endswith(_READ_ENDINGS):
+            _check_file(entry)
+
+
+def _check_file(entry: os.DirEntry[str]) -> None:
+    try:
+        found = entry.stat()
+    except FileNotFoundError:  # a link to nothing
+        return
+    if stat.S_ISDIR(found.st_mode):
+        return
+    if not stat.S_ISREG(found.st_mode):
+        raise ModelError(f"{shown(entry.path)} is not a regular file.", _COPY_AGAIN)
+    if not entry.name.endswith(".safetensors") and found.st_size > _MOST_TOKENIZER_BYTES:
+        most = f"such files have at most {_MOST_TOKENIZER_BYTES / 1e6:,.0f} MB"
+        raise ModelError(f"{shown(entry.path)} has {found.st_size / 1e6:,.0f} MB; {most}.", _COPY_AGAIN)
+    if not os.access(entry.path, os.R_OK):
+        raise ModelError(f"{shown(entry.path)} cannot be read: no permission.", "Make it readable.")
+
+
+def _check_figures(folder: Path, config: dict[str, Any]) -> None:
+    """Raises `ModelError` for a figure from which a library would build more than any machine has."""
+    for key, value in _figures(config):
+        # The context is checked below, in its own words.
+        most = next((most for names, most in _MOST_BY_NAME if names.search(key)), None)
+        if most is not None and key not in CONTEXT_NAMES and not abs(value) <= most:
+            given = f"{shown(key)} as {shown(f'{value:,}')}"
+            raise ModelError(
+                f"{folder / 'config.json'} gives {given}; the limit is {most:,}.",
+                "Correct the figure, or download the model again.",
+            )
+
+
+def _figures(config: dict[str, Any]) -> Iterator[tuple[str, int | float]]:
+    """All numbers of `config` with their keys; of lists and texts the lengths, too."""
+    waiting: list[tuple[str, Any]] = list(config.items())
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            yield key, len(value)
+            waiting += ((key, each) for each in value if not isinstance(each, str))
+        elif isinstance(value, str):
+            yield key, len(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield key, value
 
 
 def _check_context(folder: Path, config: dict[str, Any]) -> None:
@@ -134,7 +252,7 @@ def _check_context(folder: Path, config: dict[str, Any]) -> None:
     for name, value in named[:1]:
         if not 1 <= value <= _MOST_CONTEXT_TOKENS:
             raise ModelError(
-                f"{folder / 'config.json'} gives {name} as {value:,}; a context has from 1 to"
+                f"{folder / 'config.json'} gives {name} as {shown(f'{value:,}')}; a context has from 1 to"
                 f" {_MOST_CONTEXT_TOKENS:,} tokens.",
                 "Correct the figure, or download the model again.",
             )
@@ -142,7 +260,7 @@ def _check_context(folder: Path, config: dict[str, Any]) -> None:
 
 def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:
     """Raises `ModelTooLargeError` if not even a short context would fit."""
-    need = need_of(checked.config, checked.parameters, checked.stored_bytes, machine)
+    need = _need(checked, machine)
     least = least_context(checked.config)
     if need.total_at(least) > machine.limit_bytes:
         raise ModelTooLargeError(
@@ -154,6 +272,16 @@ def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:
     return need
 
 
+def _need(checked: Checked, machine: Machine) -> MemoryNeed:
+    need = need_of(checked.config, checked.parameters, checked.stored_bytes, machine)
+    if max(msgspec.structs.astuple(need)) > _MOST_NEED_BYTES:
+        raise ModelError(
+            f"{checked.folder / 'config.json'} describes a model that is too large for any machine.",
+            "Correct its figures, or download the model again.",
+        )
+    return need
+
+
 def least_context(config: dict[str, Any]) -> int:
     """The context, in tokens, that must fit for the model to be loaded."""
     return min(_LEAST_CONTEXT_TOKENS, context_tokens(config))
@@ -161,27 +289,41 @@ def least_context(config: dict[str, Any]) -> int:
 
 def describe(folder: Path, reference: str, source: ModelSource, machine: Machine) -> ModelEntry:
     """The catalogue's entry for the folder. Never raises."""
+    try:
+        os.fspath(folder).encode()
+    except UnicodeEncodeError:
+        path = shown(str(folder))
+        problem = f"The name of {path} is not UTF-8."
+        return ModelEntry(path, shown(folder.name), source, path, problem=problem, hint="Rename the folder.")
     entry = ModelEntry(
         reference, display_name(folder, {}), source, str(folder), disk_bytes=disk_bytes(folder)
     )
     try:
-        checked = check(folder)
+        return _described(entry, check(folder), machine)
     except ModelError as error:
         return replace(entry, problem=error.message, hint=error.hint)
-    config = checked.config
+    except Exception as error:  # a config may hold anything anywhere
+        why = f"{type(error).__name__}: {shown(str(error))}"
+        return replace(
+            entry, problem=f"{shown(str(folder))} cannot be understood ({why}).", hint="Choose another model."
+        )
+
+
+def _described(entry: ModelEntry, checked: Checked, machine: Machine) -> ModelEntry:
+    folder, config = checked.folder, checked.config
     text = text_config(config)
     entry = replace(
         entry,
         name=display_name(folder, config),
-        architecture=str(config["model_type"]),
+        architecture=config["model_type"],
         family=family_of(folder),
         parameters=checked.parameters,
-        bits=int(checked.quantisation.get("bits", 0)),
-        group_size=int(checked.quantisation.get("group_size", 0)),
+        bits=_quantised(checked.quantisation, "bits"),
+        group_size=_quantised(checked.quantisation, "group_size"),
         dtype=checked.dtype,
         context_tokens=context_tokens(config),
         layers=len(layer_kinds(text)),
-        need=need_of(config, checked.parameters, checked.stored_bytes, machine),
+        need=_need(checked, machine),
     )
     try:
         check_fits(checked, machine)
@@ -190,12 +332,27 @@ def describe(folder: Path, reference: str, source: ModelSource, machine: Machine
     return entry
 
 
+def _quantised(quantisation: dict[str, Any], name: str) -> int:
+    """`group_size` or `bits` of a description; 0 if it is missing or impossible."""
+    value = quantisation.get(name)
+    return value if isinstance(value, int) and 0 < value <= _MOST_GROUP else 0
+
+
 def disk_bytes(folder: Path) -> int:
-    """Size of all files in the folder; links count with their targets."""
-    try:
-        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    except OSError:
-        return 0
+    """Size of the files in the folder, at most the first 10,000; links to files count with their targets."""
+    total, waiting = 0, [str(folder)]
+    for _ in range(_MOST_ENTRIES):
+        if not waiting:
+            break
+        path = waiting.pop()
+        try:
+            if os.path.isdir(path) and (path == str(folder) or not os.path.islink(path)):
+                waiting += (entry.path for entry in os.scandir(path))
+            elif os.path.isfile(path):
+                total += os.stat(path).st_size
+        except OSError:
+            continue
+    return total
 
 
 def gigabytes(size_bytes: int) -> str:
@@ -210,25 +367,28 @@ def _config(folder: Path) -> dict[str, Any]:
             f"There is no folder {folder} any more.", "Connect the disk it is on, or remove it from the list."
         )
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = read_object(path)
     except FileNotFoundError:
         _refuse_foreign(folder)
         raise ModelError(f"{path} is missing.", "Choose a folder that holds a whole MLX model.") from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.", "Download the model again.") from error
-    if not isinstance(config, dict) or "model_type" not in config:
+        raise ModelError(f"{path} cannot be read: {_why(error)}.", "Download the model again.") from error
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or not _TYPE.fullmatch(kind):
         raise ModelError(f"{path} names no model_type.", "Choose a folder that holds a whole MLX model.")
     return config
 
 
 def _weight_files(folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
-    if index.is_file():
+    if os.path.lexists(index):
         try:
-            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ModelError(f"{index} cannot be read: {error}.", "Download the model again.") from error
-        missing = sorted(str(name) for name in names if not (folder / str(name)).is_file())
+            names = msgspec.convert(read_object(index, MOST_LARGE_BYTES), _Index).weight_map.values()
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"{index} cannot be read: {_why(error)}.", "Download the model again."
+            ) from error
+        missing = sorted(shown(name) for name in set(names) if not os.path.isfile(os.path.join(folder, name)))
         if missing:
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
             raise ModelError(f"{folder} lacks {', '.join(missing[:3])}{more}.", "Download the model again.")
@@ -239,6 +399,15 @@ def _weight_files(folder: Path) -> list[Path]:
             f"{folder} holds no weights (model*.safetensors).", "Download the model again, weights included."
         )
     return files
+
+
+class _Index(Struct):
+    weight_map: dict[str, str]
+
+
+def _why(error: Exception) -> str:
+    """The reason of a failed reading, without the path."""
+    return (isinstance(error, OSError) and error.strerror) or shown(str(error))
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -254,35 +423,51 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
     count from the end of the JSON. Raises `ModelError` if the file has another format or is truncated.
     """
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            start = file.read(8)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise ModelError(f"{path} is not a regular file.", _COPY_AGAIN)
+            size, start = found.st_size, file.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
             if not 2 <= length <= _LONGEST_HEADER_BYTES:
                 raise ModelError(f"{path} is not a safetensors file.", _COPY_AGAIN)
             text = file.read(length)
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error}.", _COPY_AGAIN) from error
+        raise ModelError(f"{path} cannot be read: {error.strerror}.", _COPY_AGAIN) from error
     if len(text) < length:
         raise ModelError(f"{path} is cut off in its header ({size:,} bytes).", _COPY_AGAIN)
     try:
-        header = json.loads(text)
-        header.pop("__metadata__", None)
-        tensors = tuple(
-            Tensor(
-                name,
-                str(entry["dtype"]),
-                tuple(int(each) for each in entry["shape"]),
-                int(entry["data_offsets"][1]) - int(entry["data_offsets"][0]),
-            )
-            for name, entry in header.items()
-        )
-        end = max((int(entry["data_offsets"][1]) for entry in header.values()), default=0)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ModelError(f"{path} has a header that cannot be read ({error}).", _COPY_AGAIN) from error
+        entries = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        entries.pop("__metadata__", None)
+        header = {name: msgspec.json.decode(entry, type=_HeaderEntry) for name, entry in entries.items()}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelError(
+            f"{path} has a header that cannot be read ({shown(str(error))}).", _COPY_AGAIN
+        ) from error
+    tensors = tuple(
+        Tensor(name, entry.dtype, entry.shape, entry.data_offsets[1] - entry.data_offsets[0])
+        for name, entry in header.items()
+    )
+    end = max((entry.data_offsets[1] for entry in header.values()), default=0)
     if size < 8 + length + end:
         raise ModelError(f"{path} is cut off: it has {size:,} of {8 + length + end:,} bytes.", _COPY_AGAIN)
+    for tensor in tensors:
+        bits = _BITS.get(tensor.dtype)
+        if tensor.size_bytes < 0 or (bits and math.prod(tensor.shape) * bits != 8 * tensor.size_bytes):
+            raise ModelError(
+                f"{path} gives {shown(tensor.name)} a shape that {tensor.size_bytes:,} bytes do not have.",
+                _COPY_AGAIN,
+            )
     return tensors
+
+
+_Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+
+
+class _HeaderEntry(Struct):
+    dtype: Annotated[str, Meta(max_length=20)]
+    shape: Annotated[tuple[_Count, ...], Meta(max_length=16)]
+    data_offsets: tuple[_Count, _Count]
 
 
 # ---- identity: whether a folder still holds the same weights
@@ -300,17 +485,17 @@ def identity_of(folder: Path) -> str:
     """
     digest = hashlib.sha256()
     try:
-        digest.update((folder / "config.json").read_bytes())
+        digest.update(read_bytes(folder / "config.json", MOST_BYTES))
         for path in _weight_files(folder):
             with path.open("rb") as file:
-                stat = os.fstat(file.fileno())
-                digest.update(f"\0{path.name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+                found = os.fstat(file.fileno())
+                digest.update(f"\0{path.name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
                 length = struct.unpack("<Q", file.read(8))[0]
                 digest.update(file.read(min(length, _LONGEST_HEADER_BYTES)))
                 for index in range(_SAMPLES):
-                    file.seek(max(0, stat.st_size - _SAMPLE_BYTES) * index // (_SAMPLES - 1))
+                    file.seek(max(0, found.st_size - _SAMPLE_BYTES) * index // (_SAMPLES - 1))
                     digest.update(file.read(_SAMPLE_BYTES))
-    except (OSError, struct.error, ModelError):
+    except (OSError, ValueError, struct.error, ModelError):
         return ""
     return digest.hexdigest()
 
@@ -344,18 +529,44 @@ def family_of(folder: Path) -> str:
         found = fingerprint(_vocabulary(path, settings))
         make_folder(note.parent)
         write_atomic(note, found.encode("ascii"), durable=False)
-    except Exception:  # unreadable files; the tokenizer library raises plain Exception
+    except (OSError, ValueError, RecursionError):  # unreadable files
         return ""
     return found
 
 
-def _vocabulary(path: Path, settings: Path) -> dict[str, int]:
-    """The vocabulary of the loaded tokenizer, including tokens that only the settings add."""
-    from tokenizers import Tokenizer
+class _AddedToken(Struct):
+    id: int
+    content: str
 
-    vocabulary: dict[str, int] = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
+
+class _VocabularyModel(Struct):
+    vocab: dict[str, int] | list[tuple[str, float]]
+
+
+class _TokenizerFile(Struct):
+    model: _VocabularyModel
+    added_tokens: list[_AddedToken] = []
+
+
+class _AddedContent(Struct):
+    content: str
+
+
+class _TokenizerSettings(Struct):
+    added_tokens_decoder: dict[int, _AddedContent] = {}
+
+
+def _vocabulary(path: Path, settings: Path) -> dict[str, int]:
+    """The vocabulary of the loaded tokenizer, including tokens that only the settings add.
+
+    Read without the tokenizer library, which compiles the file's patterns.
+    """
+    file = msgspec.json.decode(read_bytes(path, _MOST_TOKENIZER_BYTES), type=_TokenizerFile)
+    given = file.model.vocab
+    pieces = given if isinstance(given, dict) else {token: index for index, (token, _) in enumerate(given)}
+    vocabulary = pieces | {each.content: each.id for each in file.added_tokens if each.content not in pieces}
     if settings.exists():
-        added = json.loads(settings.read_text(encoding="utf-8")).get("added_tokens_decoder", {})
-        for index, token in added.items():
-            vocabulary.setdefault(str(token["content"]), int(index))
+        added = msgspec.json.decode(read_bytes(settings, MOST_LARGE_BYTES), type=_TokenizerSettings)
+        for index, token in added.added_tokens_decoder.items():
+            vocabulary.setdefault(token.content, index)
     return vocabulary

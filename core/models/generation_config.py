@@ -32,6 +32,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 
 from core.events import ModelDefault
+from core.models.json_files import read_object
 from core.settings import FROM_MODEL
 from core.settings.declaration import Setting, find
 
@@ -73,13 +74,11 @@ def sampling_defaults(folder: Path) -> tuple[tuple[ModelDefault, ...], str]:
     """
     path = folder / FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_object(path)
     except FileNotFoundError:
         return (), ""
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         return (), f"{FILE} cannot be read ({error}); Draftlight’s own sampling is used."
-    if not isinstance(content, dict):
-        return (), f"{FILE} holds no settings; Draftlight’s own sampling is used."
     found: list[ModelDefault] = []
     wrong: list[str] = []
     for key, given in _defaults(content).items():
@@ -193,10 +192,9 @@ def _is_accepted(value: Any) -> bool:
 def _object(path: Path) -> dict[str, Any]:
     """The JSON object in `path`; empty if there is none. `sampling_defaults` reports a damaged file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return read_object(path)
+    except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _values(given: Any) -> list[Any]:

@@ -11,8 +11,10 @@ checkpoint's format is kept.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,8 @@ from core.errors import ModelError, ModelNotHereError, RequestError
 from core.events import MachineUse, MemoryNeed, ModelInfo
 from core.kv.mlx_lm_caches import Cache, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking
-from core.models.config import context_tokens
-from core.models.folder import check, check_fits, fingerprint, least_context
+from core.models.config import context_tokens, is_number
+from core.models.folder import NO_CODE, check, check_fits, fingerprint, least_context, wanted_code
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.memory import machine
 from core.models.places import base_name, display_name, find, is_hub_name
@@ -200,8 +202,8 @@ def describe_part(
 
 def _unread(folder: Path) -> nn.Module:
     try:
-        with readable(folder) as path:
-            model, _ = load_model(path, lazy=True)
+        with readable(folder) as path, _no_input():
+            model, _ = load_model(path, lazy=True, trust_remote_code=False)
     except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
         raise ModelError(
             f"The model in {folder} cannot be loaded: {_first_line(error)}.",
@@ -320,8 +322,8 @@ def load_family(reference: str, progress: Progress = lambda stage, fraction: Non
 
 def _tokenizer(folder: Path) -> TokenizerWrapper:
     try:
-        with readable(folder) as path:
-            tokenizer = load_tokenizer(path)
+        with readable(folder) as path, _no_input():
+            tokenizer = load_tokenizer(path, {"trust_remote_code": False})
         tokenizer.name_or_path = tokenizer.name_or_path.replace(str(path), str(folder))
         repair_decoder(tokenizer)
         return tokenizer
@@ -331,10 +333,25 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
             "Choose a language model of another type.",
         ) from error
     except Exception as error:  # transformers raises many error types
+        if "trust_remote_code" in str(error) and (code := wanted_code(folder)):
+            raise ModelError(
+                f"The tokenizer in {folder} wants to run Python code: {code}.", NO_CODE
+            ) from error
         raise ModelError(
             f"The tokenizer in {folder} cannot be read: {_first_line(error)}.",
             "Download the model again, tokenizer files included.",
         ) from error
+
+
+@contextmanager
+def _no_input() -> Iterator[None]:
+    """Within the block, libraries that ask on stdin get no answer."""
+    before = sys.stdin
+    with open(os.devnull) as sys.stdin:
+        try:
+            yield
+        finally:
+            sys.stdin = before
 
 
 def _family_name(tokenizer: TokenizerWrapper, folder: Path) -> str:
@@ -381,7 +398,8 @@ def _describe(
     parameters = tree_flatten(model.parameters())
     floats = [value.dtype for _, value in parameters if mx.issubdtype(value.dtype, mx.floating)]
     quantisation = config.get("quantization") or config.get("quantization_config") or {}
-    stored = f"{quantisation['bits']}-bit" if "bits" in quantisation else ""
+    bits = quantisation.get("bits") if isinstance(quantisation, dict) else None
+    stored = f"{bits}-bit" if is_number(bits) else ""
     why_not = why_no_rollback(make_prompt_cache(model))
     defaults, problem = sampling_defaults(folder)
     return ModelInfo(

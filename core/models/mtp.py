@@ -19,7 +19,6 @@ first of them with the same tensors. Worker's main thread.
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -33,6 +32,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.models.base import create_attention_mask
 
 from core.errors import ModelError
+from core.models.json_files import read_object
 from core.models.loader import expand_for_cpu
 from core.models.mtp_files import TRAINED_PREFIX, VOCABULARY, HeadTensor, TrainedHead, head_tensors
 from core.models.parts import SplitModel
@@ -101,7 +101,7 @@ NO_HEAD = "its files contain no MTP head"
 def load_head(model: Any, folder: Path) -> MtpHead | str:
     """The MTP head of `model` from the files in `folder`, evaluated; or why there is none."""
     try:
-        config = json.loads((folder / "config.json").read_bytes())
+        config = read_object(folder / "config.json")
         tensors = head_tensors(folder, config)
         if not tensors:
             return NO_HEAD

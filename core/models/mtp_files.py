@@ -17,7 +17,6 @@ ascending) has the ids that it predicts, and the metadata `draftlight_head` a `T
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from msgspec import Struct
 
 from core.errors import ModelError
 from core.models.config import text_config
+from core.models.json_files import read_object
 
 
 class _Names(Struct, frozen=True):
@@ -112,7 +112,8 @@ def head_tensors(folder: Path, config: dict[str, Any]) -> tuple[HeadTensor, ...]
 def _tensors(files: Sequence[Path], names: _Names, config: dict[str, Any]) -> tuple[HeadTensor, ...]:
     from core.models.folder import read_header
 
-    layers = int(text_config(config).get("num_hidden_layers") or 0)
+    given = text_config(config).get("num_hidden_layers")
+    layers = int(given) if isinstance(given, int) else 0
     found: dict[str, HeadTensor] = {}
     for file in files:
         for tensor in read_header(file):
@@ -128,7 +129,7 @@ def _tensors(files: Sequence[Path], names: _Names, config: dict[str, Any]) -> tu
 def head_bytes(folder: Path) -> int:
     """Bytes of the tensors of the head in `folder`; 0 without a head or with damaged files."""
     try:
-        config = json.loads((folder / "config.json").read_bytes())
+        config = read_object(folder / "config.json")
         return sum(tensor.size_bytes for tensor in head_tensors(folder, config))
     except (ModelError, OSError, ValueError):
         return 0

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ModelError
+from core.models.json_files import read_object
 from core.system.files import write_atomic
-from core.system.paths import given_path, models_dir
+from core.system.paths import given_path, models_dir, shown
 from core.system.private import make_folder
 
 _IMPORTED = "imported.json"
@@ -62,7 +63,7 @@ def lm_studio() -> Iterator[tuple[str, Path]]:
         chosen = Path((home / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip())
     found = [chosen / "models", home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        settings = json.loads((chosen / "settings.json").read_text(encoding="utf-8"))
+        settings = read_object(chosen / "settings.json")
         found.insert(0, Path(settings["downloadsFolder"]).expanduser())
     for place in {os.path.realpath(each): each for each in found if each.is_absolute()}.values():
         for folder in models_in(place):
@@ -84,7 +85,7 @@ def imported() -> tuple[Path, ...]:
     """The imported folders, which may no longer exist."""
     try:
         listed = json.loads((models_dir() / _IMPORTED).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ()
     return tuple(Path(each) for each in listed if isinstance(each, str)) if isinstance(listed, list) else ()
 
@@ -119,10 +120,8 @@ def find(reference: str) -> Path | None:
 
 
 def _is_model(folder: Path) -> bool:
-    try:
-        return (folder / "config.json").is_file()
-    except OSError:  # no permission
-        return False
+    """Whether the folder has a config, readable or not."""
+    return os.path.lexists(folder / "config.json")
 
 
 def _snapshot(folder: Path) -> Path | None:
@@ -209,8 +208,8 @@ def base_name(folder: Path) -> str:
 
 def display_name(folder: Path, config: dict[str, Any]) -> str:
     """`Qwen3-14B-4bit` → “Qwen3 14B”; `draftlight_name` in the config has precedence."""
-    if config.get("draftlight_name"):
-        return str(config["draftlight_name"])
+    if isinstance(name := config.get("draftlight_name"), str) and name:
+        return shown(name)
     return readable(base_name(folder))
 
 

@@ -44,7 +44,9 @@ def replacing(
     temporary = target.with_name(f"{temporary_prefix(target)}{uuid4().hex[:8]}{TEMPORARY}")
     moved = False
     try:
-        with open(temporary, "wb", opener=opener if private else None) as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        opened = opener(str(temporary), flags) if private else os.open(temporary, flags, 0o666)
+        with os.fdopen(opened, "wb") as file:
             yield file
             file.flush()
             if durable:

@@ -13,6 +13,7 @@ from pathlib import Path
 import platformdirs
 
 from core.errors import RequestError
+from core.system.terminal import visible
 
 _APP = "Draftlight"
 _SHOWN_CHARACTERS = 200
@@ -53,7 +54,7 @@ def resources_dir() -> Path:
 def shown(text: str) -> str:
     """`text` for use in a message: shortened, with unprintable characters escaped."""
     text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    return text.encode("utf-8", "replace").decode().replace("\0", "\\0")
+    return visible(text.encode("utf-8", "replace").decode())
 
 
 def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:

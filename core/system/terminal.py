@@ -1,4 +1,7 @@
-"""The terminal: Ctrl-C for work that can be aborted at any time, and a progress line on stderr.
+"""The terminal: text without control characters, Ctrl-C for work that can be aborted at any time, progress.
+
+Names of folders and models, titles, errors and answers come from others. An escape sequence in them could
+change what the terminal shows, so control characters are written as `\\u001b`, which is also valid in JSON.
 
 Python raises KeyboardInterrupt in the main thread. It can be lost there, in a destructor ("Exception ignored
 in") or in a library's bare `except:`, and it does not interrupt calls such as getaddrinfo. A thread therefore
@@ -7,7 +10,9 @@ reads the signal numbers from a pipe (`signal.set_wakeup_fd`).
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import shutil
 import signal
 import sys
@@ -16,8 +21,39 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import TextIO
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 STOPPED = 130  # 128 and SIGINT's number, as shells count
+
+
+def visible(text: str) -> str:
+    """`text` with control characters escaped; tabs and line feeds stay."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class VisibleText(io.TextIOWrapper):
+    """A text stream that escapes control characters; `write_raw` is for Draftlight's own sequences."""
+
+    def write(self, text: str, /) -> int:
+        super().write(visible(text))
+        return len(text)
+
+    def write_raw(self, text: str) -> None:
+        super().write(text)
+
+
+def write_raw(stream: TextIO, text: str) -> None:
+    """Writes `text`, with its control characters, also to a `VisibleText`."""
+    getattr(stream, "write_raw", stream.write)(text)
+    stream.flush()
+
+
+def escape_stderr() -> None:
+    """Escapes what this child process and its libraries write to stderr from Python, such as tracebacks."""
+    own = sys.__stderr__
+    if own is not None and sys.stderr is own:
+        sys.stderr = VisibleText(own.buffer, own.encoding, errors="backslashreplace", line_buffering=True)
 
 
 @contextmanager
@@ -88,7 +124,7 @@ class ProgressLine:
             self._shown_s = self._clock()
             self._is_there = True
             width = shutil.get_terminal_size().columns - 1
-            print(f"\r\x1b[K{words[:width]}", end="", file=sys.stderr, flush=True)
+            write_raw(sys.stderr, f"\r\x1b[K{visible(words[:width])}")
 
     def print(self, words: str) -> None:
         """Prints a permanent line on stderr, unless quiet."""
@@ -100,7 +136,7 @@ class ProgressLine:
         """Removes the line."""
         if self._is_there:
             self._is_there = False
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            write_raw(sys.stderr, "\r\x1b[K")
 
     def __enter__(self) -> ProgressLine:
         return self

@@ -59,7 +59,7 @@ def test_what_is_not_allowed_is_moved_and_what_was_given_is_known(tmp_path: Path
     [
         ("{", "cannot be read"),
         ("[" * 100_000, "cannot be read"),
-        ("[]", "holds no settings"),
+        ("[]", "holds no object"),
         (
             '{"temperature": "hot", "top_p": true, "top_k": 1e400, "min_p": NaN}',
             "temperature, top_p, min_p, top_k",
