@@ -173,17 +173,6 @@ class AnswerPlan(Struct, frozen=True):
     head: HeadProposer | None = None
 
 
-def within_context(
-    settings: Settings, prompt_tokens: int, context_tokens: int
-) -> tuple[Settings, tuple[Change, ...]]:
-    """`settings` with `max_tokens` limited to the free context, and the change."""
-    room, wanted = context_tokens - prompt_tokens, settings.sampling.max_tokens
-    if wanted <= room:
-        return settings, ()
-    change = Change("sampling.max_tokens", str(wanted), str(room), "the context is full after that")
-    return assign(settings, "sampling.max_tokens", room), (change,)
-
-
 class Generation:
     """One answer to `request` as decided by `plan`. The prompt fits the context.
 
@@ -236,10 +225,6 @@ class Generation:
         """All events, Finished last."""
         cancelled = yield from self._plan_reading()
         self._prompt = self._reading.ids
-        plan, context_tokens = self._plan, self._context_tokens
-        held_tokens = min(len(self._prompt), self._reading.most_tokens)
-        settings, changes = within_context(plan.settings, held_tokens, context_tokens)
-        self._plan = replace(plan, settings=settings, changes=(*plan.changes, *changes))
         try:
             cancelled = cancelled or (yield from self._read_prompt())
             self._shorten()
@@ -267,7 +252,7 @@ class Generation:
 
     def _context_used_tokens(self) -> int:
         """Tokens in the context; skipped ones do not count."""
-        return len(self._prompt) + len(self._shown) - self._sequence.skipped
+        return self._sequence.held_tokens(len(self._prompt)) + len(self._shown)
 
     def _sources(self) -> tuple[Passage, ...]:
         """Sources of the answer; empty for one of a few tokens, which any passage could contain."""
@@ -345,12 +330,16 @@ class Generation:
         return False
 
     def _shorten(self) -> None:
-        """Limit the answer to what the memory holds; a change says so."""
-        plan, held = self._plan, self._sequence.columns.count
-        wanted = plan.settings.sampling.max_tokens
-        fits = self._guard.answer_tokens(held, wanted)
+        """Limit the answer to the context and the memory that the prompt, now read, leaves.
+
+        A change says so.
+        """
+        plan, wanted = self._plan, self._plan.settings.sampling.max_tokens
+        room = self._context_tokens - self._sequence.held_tokens(len(self._prompt))
+        fits = self._guard.answer_tokens(self._sequence.columns.count, min(wanted, room))
         if fits < wanted:
-            change = Change("sampling.max_tokens", str(wanted), str(fits), "more does not fit the memory")
+            reason = "more does not fit the memory" if fits < room else "the context is full after that"
+            change = Change("sampling.max_tokens", str(wanted), str(fits), reason)
             settings = assign(plan.settings, "sampling.max_tokens", fits)
             self._plan = replace(plan, settings=settings, changes=(*plan.changes, change))
 

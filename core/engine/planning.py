@@ -16,7 +16,7 @@ from core.drafting.draft_model import Proposer
 from core.drafting.ngram_mod import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
-from core.engine.generation import AnswerPlan, within_context
+from core.engine.generation import AnswerPlan
 from core.engine.model_session import ModelProposer, ModelSession
 from core.errors import DraftlightError, DraftModelError, EmptyPromptError, ModelError, PromptTooLongError
 from core.events import Change, Generate, Message, ToolCall
@@ -67,9 +67,8 @@ class Planning:
             settings, refused = drafted_without_model(settings)
             changes += refused
         unsaved = () if request.isolated else self._memory.changes(settings)
-        settings, shortened = within_context(settings, held_tokens, context_tokens)
-        changes += [*shortened, *_retired(settings)]
-        reach_tokens = held_tokens + settings.sampling.max_tokens
+        changes += _retired(settings)
+        reach_tokens = min(context_tokens, held_tokens + settings.sampling.max_tokens)
         kv, why_full = self._session.quantisation(settings.kv)
         if why_full:
             changes.append(Change("kv.bits", settings.kv.bits, "off", why_full))
@@ -135,7 +134,7 @@ class Planning:
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
         """Clear `sequence` if reusing it might give other logits than a cold start; adds a change."""
-        reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
+        reach_tokens = min(plan.context_tokens, plan.held_tokens + plan.settings.sampling.max_tokens)
         shared = sequence.shared(text.ids)
         why_not = self._session.why_not_split(plan.kv, reach_tokens) if shared else ""
         if not why_not:

@@ -106,6 +106,13 @@ class CachedSequence:
     def skipped(self) -> int:
         return len(self.tokens) - self.columns.count
 
+    def held_tokens(self, prompt_tokens: int) -> int:
+        """How many tokens of a prompt that begins with `tokens` the cache holds once the rest is read.
+
+        Skipped tokens have no columns, so they take no room in the context.
+        """
+        return prompt_tokens - self.skipped
+
     @property
     def is_mirrored(self) -> bool:
         """Whether other machines hold copies; they need the ids of a forward pass before it begins."""

@@ -89,9 +89,9 @@ class ReadingInputs(Struct, frozen=True):
     `draft()`: a draft model of the family; raises `DraftModelError` if there is none.
     `dense_s(tokens, context_tokens)`: predicted seconds of reading `tokens` after `context_tokens` others,
     None if unknown; `timed(tokens, context_tokens, seconds)` receives the measured time of each chunk.
-    `clock`: seconds. `room_tokens`: how much longer quotations may make the prompt.
-    `most_tokens`: how many tokens of the prompt the cache may hold where the prompt exceeds the limit
-    `limit_tokens`; None where all of it fits. `embedder`: None without a sentence encoder. `states`: receives
+    `clock`: seconds. `context_tokens`: the limit of the context, half of whose free part quotations may take.
+    `most_tokens`: how many tokens of the prompt the cache may hold where the prompt exceeds the context; None
+    where all of it fits. `embedder`: None without a sentence encoder. `states`: receives
     the hidden states of the tokens that are read; None if no drafter uses them.
     `fitting_chunk(held, columns, wanted)`: the chunk, at most `wanted` tokens, with which the memory suffices
     to grow the cache from `held` to `columns`; raises `NotEnoughMemoryError`.
@@ -101,9 +101,8 @@ class ReadingInputs(Struct, frozen=True):
     dense_s: Callable[[int, int], float | None] = lambda tokens, context_tokens: None
     timed: Callable[[int, int, float], None] = lambda tokens, context_tokens, seconds: None
     clock: Callable[[], float] = time.perf_counter
-    room_tokens: int = 1 << 30
+    context_tokens: int = 1 << 30
     most_tokens: int | None = None
-    limit_tokens: int = 0
     embedder: Embedder | None = None
     states: StateReceiver | None = None
     fitting_chunk: Callable[[int, int, int], int] = lambda held, columns, wanted: wanted
@@ -162,10 +161,9 @@ class Reading:
         return self._text.ids
 
     @property
-    def most_tokens(self) -> int:
-        """The largest number of the prompt's tokens that the cache holds."""
-        most = self._inputs.most_tokens
-        return len(self._text.ids) if most is None else most
+    def _held_tokens(self) -> int:
+        """How many of the prompt's tokens the cache holds if nothing more is skipped."""
+        return self._sequence.held_tokens(len(self._text.ids))
 
     @property
     def layout(self) -> Layout:
@@ -245,7 +243,7 @@ class Reading:
         Then the cache is cleared, and passages are chosen for this question from the whole prompt.
         """
         most = self._inputs.most_tokens
-        if most is None or self._sequence.columns.count + len(self._text.ids) - self._from <= most:
+        if most is None or self._held_tokens <= most:
             return False
         if self._from:
             self._sequence.clear()
@@ -293,10 +291,9 @@ class Reading:
         gaps = self._sequence.columns.gaps()
         if not len(question) or layout.goes_on:  # a continuation needs no quotation
             return still_skipped
-        room_tokens = self._inputs.room_tokens
+        room_tokens = (self._inputs.context_tokens - self._held_tokens) // 2
         if (most := self._inputs.most_tokens) is not None:
-            held_tokens = self._sequence.columns.count + len(self._text.ids) - self._from
-            room_tokens = min(room_tokens, most - held_tokens)
+            room_tokens = min(room_tokens, most - self._held_tokens)
         passages = layout.passages(int(gaps[0]), int(gaps[-1]) + 1, settings)
         scorer = _DEFAULT_SCORER if settings.scorer in ("auto", "draft-model") else settings.scorer
         scored = yield from self._score(scorer, passages)
@@ -380,12 +377,11 @@ class Reading:
                     raise
                 reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
                 self._fall_back(reason, refused(self._settings, reason))
-        columns = len(self._text.ids) - self._sequence.skipped
         steps = read_prompt(
             self._loaded.model,
             self._sequence,
             self._text.ids,
-            chunk_tokens=self._fit_chunk(columns),
+            chunk_tokens=self._fit_chunk(self._held_tokens),
             snapshots=self.snapshot_lengths(self._sequence),
             clock=self._inputs.clock,
             states=self._inputs.states,
@@ -431,14 +427,14 @@ class Reading:
         """The setting, or less where the context cannot hold that and the passages that are always read."""
         settings, most = self._settings, self._inputs.most_tokens
         new_tokens, lengths = passages.end - self._from, passages.lengths
-        if most is None or self._sequence.columns.count + new_tokens <= most:
+        if most is None or self._held_tokens <= most:
             return settings.keep_pct
         # The last chosen passage may exceed the share by all but one of its tokens.
         always = int(lengths[must_keep(always_read, passages, window_tokens)].sum())
         held = self._sequence.columns.count + always + int(lengths.max())
         fits = 100 * (_FILLS * most - held) / new_tokens
         if fits <= 0:
-            raise PromptTooLongError(len(self._text.ids), self._inputs.limit_tokens)
+            raise PromptTooLongError(len(self._text.ids), self._inputs.context_tokens - 1)
         if fits < settings.keep_pct:
             others = tuple(c for c in self.outcome.changes if c.setting != "prefill.keep_pct")
             asked = "100" if len(others) < len(self.outcome.changes) else f"{settings.keep_pct:g}"
