@@ -20,7 +20,7 @@ from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import AnswerEntry
 from app.chat.intents import Intent, SaveAnswer, SelectAnswer
 from app.chat.reading_card import ReadingCard
-from app.chat.reading_map import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
+from app.chat.reading_map import dense_estimate, is_worth_showing
 from app.chat.sources import Source, sources_of
 from app.chat.tokens import TokenFacts, facts_of
 from app.controls.buttons import Button
@@ -330,10 +330,10 @@ class AnswerView(QWidget):
         self.body.can_edit = self.is_editable
         self.footer.show_version(self._entry.version_index, self._entry.versions)
         is_sparse = finished is not None and finished.effective.reading == "sparse"
-        if finished and is_sparse and self._entry.has_figures and prompt_fits(finished.stats):
-            stats = finished.stats
-            dense_s = dense_time_s(self._entry.reading, stats)
-            self.footer.offer_everything(dense_estimate(stats.prompt_tokens, dense_s))
+        if finished and is_sparse and self._entry.has_figures:
+            stats, reading = finished.stats, self._entry.reading
+            estimate = dense_estimate(stats.prompt_tokens, reading.dense_s if reading else None)
+            self.footer.offer_everything(stats.prompt_tokens, stats.context_tokens, estimate)
         self.footer.show()
         self.footer.strip.set_thoughts(self.body.thoughts)
         self._reveal()

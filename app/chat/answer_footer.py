@@ -129,6 +129,8 @@ class AnswerFooter(QWidget):
         self._copies_only = False
         self._editable = False
         self._finished = False
+        self._prompt_tokens = 0  # of a sparse prefill
+        self._limit_tokens = self._limit_then_tokens = 0  # 0: unknown
         self._notes: list[TextLabel] = []
         self.strip = TokenStrip(theme, point, self)
         self.stats = StatsLabel(theme, self)
@@ -201,14 +203,28 @@ class AnswerFooter(QWidget):
     def show_version(self, index: int, count: int) -> None:
         self.versions.show_version(index, count)
 
-    def offer_everything(self, estimate: str) -> None:
-        """Offer Read Everything after a sparse prefill; `estimate` gives its tokens and time."""
-        if self._copies_only:
-            return
+    def offer_everything(self, prompt_tokens: int, context_tokens: int, estimate: str) -> None:
+        """Offer Read Everything after a sparse prefill, if the context holds a prompt of that length.
+
+        `context_tokens` was the context's limit then; that of the loaded model takes precedence.
+        `estimate` gives the tokens and time.
+        """
+        self._prompt_tokens, self._limit_then_tokens = prompt_tokens, context_tokens
         self._estimate.setText(estimate)
         self.everything_button.setAccessibleDescription(estimate)
-        self.everything_button.show()
-        self._estimate.show()
+        self._show_everything()
+
+    def set_context_limit(self, tokens: int) -> None:
+        """Set what the next answer's context holds; 0 if that is unknown."""
+        self._limit_tokens = tokens
+        self._show_everything()
+
+    def _show_everything(self) -> None:
+        limit_tokens = self._limit_tokens or self._limit_then_tokens
+        fits = not limit_tokens or self._prompt_tokens < limit_tokens
+        offered = self._prompt_tokens > 0 and fits and not self._copies_only
+        self.everything_button.setVisible(offered)
+        self._estimate.setVisible(offered)
 
     def offer_continue(self, possible: bool) -> None:
         """Show or hide Continue."""

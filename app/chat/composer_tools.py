@@ -1,7 +1,7 @@
 """Parts of the composer: the notice of a message that is too long, context gauge, Send, and thinking switch.
 
 Token counts are of the plain texts. The chat template adds a few, so the worker may refuse a message that
-seems to fit. Skipped passages count as well, because they keep their positions in the context.
+seems to fit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, row_of, set_fixed_size, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
-from core.settings.prefill import DOCUMENT_TAIL_TOKENS, Prefill
 
 # A shortened document leaves an eighth of the context, and at least 256 tokens, for the template, the answer
 # and later turns.
@@ -98,16 +97,6 @@ def remedies(written: MessageSize, refused_by_tokens: int = 0) -> tuple[Remedy, 
 def spare_tokens(limit_tokens: int) -> int:
     """The tokens left free when a document is shortened to fit."""
     return max(_LEAST_SPARE_TOKENS, limit_tokens // _SPARE_PART)
-
-
-def will_skip(new_tokens: int, dense_s: float | None, prefill: Prefill) -> int:
-    """Estimates how many of the new tokens a sparse prefill will skip.
-
-    `dense_s` is the predicted time of a dense prefill, None if unknown. The estimate ignores that a question
-    may need the whole text or match nothing, and passages that are kept for their position.
-    """
-    skips = prefill.mode == "on" or (prefill.mode == "auto" and not prefill.is_quick(new_tokens, dense_s))
-    return max(0, round(new_tokens * (1 - prefill.keep_pct / 100)) - DOCUMENT_TAIL_TOKENS) if skips else 0
 
 
 def beginning(text: str, tokens: int, kept_tokens: int) -> str:
@@ -198,17 +187,13 @@ _RADIUS_PX, _STROKE_PX = 5.2, 2.0
 
 
 class ContextPill(QWidget):
-    """The used part of the model's context, as a ring and in figures. Hidden until the limit is known.
-
-    Skipped tokens keep their positions in the context but are not in memory; their part of the ring is paler.
-    """
+    """The used part of the model's context, as a ring and in figures. Hidden until the limit is known."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.used_tokens = 0
         self.limit_tokens = 0  # 0: unknown
-        self.skipped_tokens = 0
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
 
@@ -217,12 +202,11 @@ class ContextPill(QWidget):
         """Whether the ring shows a warning."""
         return self.used_tokens > WARN_FRACTION * self.limit_tokens > 0
 
-    def show_context(self, used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> None:
-        """Show the figures. `limit_tokens` is 0 if unknown; `skipped_tokens` are part of the used ones."""
+    def show_context(self, used_tokens: int, limit_tokens: int) -> None:
+        """Show the figures. `limit_tokens` is 0 if unknown."""
         self.used_tokens, self.limit_tokens = used_tokens, limit_tokens
-        self.skipped_tokens = skipped_tokens
         self.setVisible(limit_tokens > 0)
-        spoken = strings.context_spoken(used_tokens, limit_tokens, skipped_tokens)
+        spoken = strings.context_spoken(used_tokens, limit_tokens)
         self.setAccessibleName(spoken)
         self.setToolTip(spoken)
         self.updateGeometry()
@@ -244,11 +228,6 @@ class ContextPill(QWidget):
         painter.setPen(QPen(color, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
         # Qt measures in sixteenths of a degree, anticlockwise from three o'clock.
         painter.drawArc(ring, 90 * 16, -round(fraction * 360 * 16))
-        if self.skipped_tokens and not self.near_limit:
-            held = fraction * (1 - min(1.0, self.skipped_tokens / self.used_tokens))
-            pale = self._theme.color("accent_mid")
-            painter.setPen(QPen(pale, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
-            painter.drawArc(ring, round((90 - held * 360) * 16), -round((fraction - held) * 360 * 16))
         painter.setFont(ui_font(11.5, tabular=True))
         painter.setPen(self._theme.color("text2"))
         words = QRectF(_LEFT_PX + _RING_PX + _GAP_PX, 0, width_of(self), _HEIGHT_PX)

@@ -21,7 +21,6 @@ from app.chat.reading_map import (
     ReadingFacts,
     cell_color,
     dense_estimate,
-    dense_time_s,
     draw_map,
     facts_of,
     read_so_far,
@@ -358,4 +357,4 @@ class ReadingCard(QWidget):
         if self._reading and not self._reading.all_fits:
             return strings.MORE_THAN_FITS
         tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
-        return dense_estimate(tokens, dense_time_s(self._reading))
+        return dense_estimate(tokens, self._reading.dense_s if self._reading else None)

@@ -18,7 +18,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath
 from app.chat import strings
 from app.controls.shapes import blend
 from app.theme.theme import Theme
-from core.events import Passage, PrefillProgress, ReadingMap, Stats
+from core.events import Passage, PrefillProgress, ReadingMap
 from core.settings.declaration import find
 
 # More do not fit on a strip.
@@ -69,12 +69,6 @@ def chosen_passages(passages: Sequence[Passage]) -> int:
 
 def skipped_tokens(passages: Sequence[Passage]) -> int:
     return sum(passage.end - passage.start for passage in passages if not passage.kept)
-
-
-def skipped_positions(reading: ReadingMap) -> int:
-    """Skipped tokens that have positions in the context; 0 if the kept tokens are contiguous."""
-    contiguous = reading.held_tokens not in (0, reading.prompt_tokens)
-    return 0 if contiguous else skipped_tokens(reading.passages)
 
 
 def passages_of(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
@@ -321,9 +315,6 @@ def draw_map(
 # A shorter prefill shows no card.
 _SHOWN_FROM_TOKENS = 256
 _SHOWN_FROM_S = 2.0
-# The time of a dense prefill is not estimated from fewer tokens, or from a smaller fraction of the prompt.
-_COMPARABLE_TOKENS = 256
-_COMPARABLE_FRACTION = 0.05
 # A longer estimate is wrong and not shown.
 _MAX_S = 1e9
 
@@ -380,16 +371,6 @@ def duration(seconds: float) -> str:
     return strings.DURATION_H.format(hours=whole // 3600, minutes=whole % 3600 // 60)
 
 
-def skipped_in_answer(stats: Stats) -> int:
-    """Skipped tokens that have positions in an answer's context; 0 if the kept ones are contiguous."""
-    return stats.skipped_tokens if stats.context_used_tokens >= stats.prompt_tokens else 0
-
-
-def prompt_fits(stats: Stats) -> bool:
-    """Whether an answer's whole prompt fits into the context."""
-    return not stats.context_tokens or stats.prompt_tokens < stats.context_tokens
-
-
 def reading_rate(progress: PrefillProgress) -> float | None:
     """Tokens per second, from the remaining tokens and time; None while unknown."""
     unread = progress.total_tokens - progress.reused_tokens - read_so_far(progress)
@@ -406,46 +387,30 @@ def dense_estimate(tokens: int, dense_s: float | None) -> str:
     return strings.EVERYTHING_IN.format(tokens=tokens, time=duration(dense_s))
 
 
-def dense_time_s(reading: ReadingMap | None, stats: Stats | None = None) -> float | None:
-    """The time of a dense prefill in seconds: the worker's prediction, or an estimate from `stats`.
-
-    None if neither is available. Stats of a few tokens are ignored, because a forward has a minimum time.
-    """
-    if reading is not None and reading.dense_s is not None:
-        return reading.dense_s
-    if stats is None or stats.read_tokens < max(
-        _COMPARABLE_TOKENS, _COMPARABLE_FRACTION * stats.prompt_tokens
-    ):
-        return None
-    seconds = stats.prefill_s - stats.score_s
-    return stats.prompt_tokens * seconds / stats.read_tokens if seconds > 0 else None
-
-
 def facts_of(
     progress: PrefillProgress, reading: ReadingMap | None, scored_s: float | None, rate: float | None
 ) -> ReadingFacts:
     """The card's content. `scored_s` is the time of scoring, `rate` the current tokens per second."""
     left = time_left(progress.seconds_left)
     if progress.phase == "scoring":
-        total, scored = max(1, progress.total_tokens), progress.scored_tokens
-        note = strings.SCORING_NOTE.format(done=scored, total=progress.total_tokens)
+        note = strings.SCORING_NOTE.format(done=progress.scored_tokens, total=progress.total_tokens)
         phases = (
             ReadingPhase(strings.SCORING, note, "active"),
             ReadingPhase(strings.CHOSEN, "", "ahead"),
             ReadingPhase(strings.READING_PHASE, "", "ahead"),
         )
         title = strings.SCORING_TITLE.format(total=progress.total_tokens)
-        return ReadingFacts(title, left, strings.SCORING_DONE, min(1.0, scored / total), phases)
+        return ReadingFacts(title, left, strings.SCORING_DONE, progress.fraction, phases)
     unread = max(1, to_read(progress))
     done = read_so_far(progress)
     if reading is None or not progress.kept_tokens:
         # Without kept tokens the prefill is dense, even if there is a map.
         words = strings.READING_DONE.format(done=done, unread=unread)
-        return ReadingFacts(_title(progress), left, words, done / unread)
+        return ReadingFacts(_title(progress), left, words, progress.fraction)
     words = strings.READING_KEPT.format(done=done, kept=unread)
     some = strings.READING_ON if reads_on(reading) else strings.READING_SOME_OF
     title = some.format(read=reading.read_tokens, total=reading.prompt_tokens)
-    return ReadingFacts(title, left, words, done / unread, _phases(reading, scored_s, rate))
+    return ReadingFacts(title, left, words, progress.fraction, _phases(reading, scored_s, rate))
 
 
 def reads_on(reading: ReadingMap) -> bool:

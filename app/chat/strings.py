@@ -272,12 +272,11 @@ def way_remove(name: str, tokens: int) -> str:
 
 
 def context_pill(used_tokens: int, limit_tokens: int) -> str:
-    return f"{used_tokens:,} of {limit_tokens:,}"
+    return f"{used_tokens:,} of {limit_tokens:,} tokens"
 
 
-def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> str:
-    text = f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
-    return f"{text}, {skipped_tokens:,} of them skipped" if skipped_tokens else text
+def context_spoken(used_tokens: int, limit_tokens: int) -> str:
+    return f"Context: this chat and the message use {used_tokens:,} of {limit_tokens:,} tokens"
 
 
 CANCEL = "Cancel"

@@ -116,6 +116,7 @@ class Transcript(QScrollArea):
         self._read_only = read_only
         self._mode: TintMode = "always"
         self._regenerable = True
+        self._limit_tokens = 0
         self._continuable = ""  # id of the turn whose answer can be continued
         self._entries: list[Entry] = []
         self._answers: dict[str, AnswerEntry] = {}
@@ -304,6 +305,12 @@ class Transcript(QScrollArea):
             item.footer.set_regenerable(possible)
             item.body.can_continue = possible
 
+    def set_context_limit(self, tokens: int) -> None:
+        """Set what the next answer's context holds; longer prompts are not offered to be read whole."""
+        self._limit_tokens = tokens
+        for item in self._pool.answers:
+            item.footer.set_context_limit(tokens)
+
     def offer_continue(self, turn_id: str) -> None:
         """Offer Continue under the answer of `turn_id` only; under none if empty."""
         if turn_id == self._continuable:
@@ -421,6 +428,7 @@ class Transcript(QScrollArea):
                 item.offer_copy_only()
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
+            item.footer.set_context_limit(self._limit_tokens)
             item.body.can_continue = self._regenerable
             item.footer.offer_continue(entry.turn_id == self._continuable)
             item.set_newest(entry is self._newest_over())

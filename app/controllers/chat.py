@@ -78,14 +78,15 @@ class ChatController(QObject):
         views.sidebar.export_requested.connect(self.transfer.export)
         views.sidebar.import_requested.connect(self.importing.choose)
         views.composer.import_requested.connect(self.importing.import_from)
-        views.inspector.settings_changed.connect(lambda settings: self._meter.set_reading(settings.prefill))
+        views.inspector.settings_changed.connect(self._meter.set_settings)
         meter.estimated.connect(views.inspector.show_estimate)
+        meter.limit_changed.connect(views.transcript.set_context_limit)
         self.saving.chats_changed.connect(self.show)
 
     def show(self) -> None:
         self.settings.show()  # before the page, which needs the drafter
         self._page.show()
-        self._meter.set_reading(self._views.inspector.settings.prefill)
+        self._meter.set_settings(self._views.inspector.settings)
 
     def start(self, project_id: str = "") -> None:
         """Open an empty chat, in a project if its id is given."""

@@ -1,7 +1,8 @@
-"""ContextMeter: shows in the composer how many tokens of the context the draft would use.
+"""ContextMeter: shows in the composer how many tokens of the context the chat would use with the draft.
 
-The used context is that of the chat's last answer plus the draft. The worker counts texts while it is idle,
-0.3 s after the last change. A refusal by the worker is shown until the draft changes.
+The used context is that of the last answer plus what will be read of the draft. The worker counts texts
+while it is idle, 0.3 s after the last change; until then they are estimated. A refusal by the worker is shown
+until the draft changes.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.chat.attachment_chip import estimated_tokens
 from app.chat.composer import Composer
-from app.chat.composer_tools import MessageSize, will_skip
+from app.chat.composer_tools import MessageSize
 from app.session.turn.intents import Count
-from core.events import ModelInfo
-from core.settings.prefill import Prefill
+from core.events import ModelInfo, ReadingPace
+from core.prefill.forecast import forecast
+from core.settings import Settings
 
 _AFTER_MS = 300
 
@@ -36,7 +39,8 @@ class TokenMemory(Protocol):
 class ContextMeter(QObject):
     """`ask` gets count requests; results are passed to `take_count()`."""
 
-    estimated = Signal(int, int, object)  # new tokens, estimated skipped tokens, dense prefill in s or None
+    estimated = Signal(object)  # ReadingForecast of the draft
+    limit_changed = Signal(int)  # tokens that the next answer's context holds
 
     def __init__(
         self, composer: Composer, ask: Callable[[tuple[Count, ...]], None], parent: QObject | None = None
@@ -47,10 +51,9 @@ class ContextMeter(QObject):
         self._counts = TokenCounts()
         self._idle = False
         self._used_tokens = 0
-        self._skipped_tokens = 0
         self._uncounted = ""
-        self._prefill = Prefill()
-        self._token_s: float | None = None  # predicted seconds per token of a dense prefill
+        self._settings = Settings()
+        self._pace: ReadingPace | None = None
         self._model_tokens = 0
         self._refused_by_tokens = 0
         self._memory: TokenMemory | None = None
@@ -65,8 +68,9 @@ class ContextMeter(QObject):
         """Discard all counts for another tokenizer and limit."""
         self._counts.forget()
         self._family = info.family
-        self._token_s = None
+        self._pace = None
         self._model_tokens = info.context_tokens
+        self.limit_changed.emit(self.limit_tokens)
         self._show()
 
     @property
@@ -80,7 +84,7 @@ class ContextMeter(QObject):
     @property
     def limit_tokens(self) -> int:
         """The context limit of the next answer: the model's, or a lower setting."""
-        return self._prefill.context_of(self._model_tokens)
+        return self._settings.prefill.context_of(self._model_tokens)
 
     def set_idle(self, idle: bool) -> None:
         if idle and not self._idle:
@@ -109,27 +113,28 @@ class ContextMeter(QObject):
         self._refused_by_tokens = over_tokens
         self._show()
 
-    def show_used(self, used_tokens: int, skipped_tokens: int = 0, uncounted: str = "") -> None:
+    def show_used(self, used_tokens: int, uncounted: str = "") -> None:
         """Show the context of the open chat, without the draft.
 
-        `skipped_tokens` of the used ones were not read. `uncounted` is text that the next request will
-        contain but no answer has counted, such as an imported chat's.
+        `uncounted` is text that the next request will contain but no answer has counted, such as an imported
+        chat's.
         """
         if uncounted != self._uncounted:
             self._uncounted = uncounted
             self._timer.start()
-        self._used_tokens, self._skipped_tokens = used_tokens, skipped_tokens
+        self._used_tokens = used_tokens
         self._show()
 
-    def set_reading(self, prefill: Prefill) -> None:
-        if prefill != self._prefill:
-            self._prefill = prefill
+    def set_settings(self, settings: Settings) -> None:
+        """The settings of the next answer."""
+        if settings != self._settings:
+            self._settings = settings
+            self.limit_changed.emit(self.limit_tokens)
             self._show()
 
-    def take_count(self, request: str, tokens: int | None, dense_s: float | None = None) -> None:
-        """Handle a count; None if it failed. `dense_s` is the predicted time of a dense prefill."""
-        if tokens and dense_s is not None:
-            self._token_s = dense_s / tokens
+    def take_count(self, request: str, tokens: int | None, pace: ReadingPace | None = None) -> None:
+        """Handle a count; None if it failed."""
+        self._pace = pace or self._pace
         text = self._counts.asked(request)
         if self._counts.answer(request, tokens):
             if self._memory and tokens:
@@ -160,17 +165,25 @@ class ContextMeter(QObject):
             self._show()
 
     def _show(self) -> None:
-        uncounted, typed, *attached = (self._counts.of(text) for text in self._texts())
+        texts, prefill, limit_tokens = self._texts(), self._settings.prefill, self.limit_tokens
+        uncounted, typed, *attached = (self._counts.of(text) for text in texts)
         # With sparse prefill beyond the context, only passages that fit are read, so there is no limit.
-        fits_always = self._prefill.reads_beyond and not self._refused_by_tokens
-        limit_tokens = 0 if fits_always else self.limit_tokens
+        fits_always = prefill.reads_beyond and not self._refused_by_tokens
         used_tokens = self._used_tokens + (uncounted or 0)
-        written = MessageSize(used_tokens, typed, tuple(attached), limit_tokens)
-        dense_s = None if self._token_s is None else self._token_s * written.new_tokens
-        will = will_skip(written.new_tokens, dense_s, self._prefill)
-        skipped = self._skipped_tokens + will
-        self.estimated.emit(written.new_tokens, will, dense_s)
-        self._composer.pill.show_context(used_tokens + written.new_tokens, self.limit_tokens, skipped)
+        written = MessageSize(used_tokens, typed, tuple(attached), 0 if fits_always else limit_tokens)
+        counts = zip(texts[1:], (typed, *attached), strict=True)
+        new_tokens = sum(estimated_tokens(text) if count is None else count for text, count in counts)
+        will = forecast(
+            new_tokens,
+            used_tokens,
+            limit_tokens,
+            prefill,
+            max_tokens=self._settings.sampling.max_tokens,
+            pace=self._pace,
+        )
+        self.estimated.emit(will)
+        used_then = used_tokens + (will.read_tokens if will.reads_some else new_tokens)
+        self._composer.pill.show_context(used_then, limit_tokens)
         self._composer.show_fit(written, self._refused_by_tokens)
 
     def _texts(self) -> list[str]:

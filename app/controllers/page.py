@@ -15,9 +15,8 @@ from typing import Protocol
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat import reading_map
 from app.chat import strings as chat_strings
-from app.chat.reading_map import passages_of, skipped_in_answer
+from app.chat.reading_map import passages_of
 from app.controllers import strings
 from app.controllers.context_meter import ContextMeter
 from app.controllers.views import Views
@@ -120,7 +119,7 @@ class ChatPage(QObject):
         used_tokens = chat.context_used_tokens
         if without:
             used_tokens = last.stats.context_used_tokens if last else 0
-        self._meter.show_used(used_tokens, skipped_in_answer(last.stats) if last else 0, _uncounted(turns))
+        self._meter.show_used(used_tokens, _uncounted(turns))
 
     def show_transcript(self) -> None:
         self._views.transcript.show_turns(self._chats.open.turns, self._drafter)
@@ -311,11 +310,9 @@ class AnswerController(QObject):
         self._views.strip.show_prefill(progress)
         self._views.transcript.show_progress(self._running.turn_id, progress)
         reading = self._chats.open.turn(self._running.turn_id).answer.reading
-        # Skipped tokens keep their positions in the context, unless the kept ones are contiguous.
         if reading:
-            held_tokens = reading.held_tokens or reading.prompt_tokens
-            self._meter.show_used(held_tokens, reading_map.skipped_positions(reading))
-        else:
+            self._meter.show_used(reading.held_tokens or reading.prompt_tokens)
+        elif progress.phase == "reading":
             self._meter.show_used(progress.total_tokens)
         self.prefill_progressed.emit(progress)
 
@@ -345,8 +342,7 @@ class AnswerController(QObject):
         assert self._running
         self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
         if self._is_shown():
-            reading = self._chats.open.turn(self._running.turn_id).answer.reading
-            self._meter.show_used(used_tokens, reading_map.skipped_positions(reading) if reading else 0)
+            self._meter.show_used(used_tokens)
 
     # ---- its end
 
@@ -377,7 +373,7 @@ class AnswerController(QObject):
         self._chats.keep(chat)
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
-            self._meter.show_used(whole.stats.context_used_tokens, skipped_in_answer(whole.stats))
+            self._meter.show_used(whole.stats.context_used_tokens)
             self._views.transcript.finish_answer(ended.turn_id, whole, note)
             self._views.strip.show_stats(whole.stats)
             self._views.legend.show_sources(chat.turn(ended.turn_id).answer.tokens)

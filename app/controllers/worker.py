@@ -53,7 +53,7 @@ class WorkerController:
         self._views.inspector.set_model(None)
 
     def on_counted(self, effect: fx.Counted) -> None:
-        self._meter.take_count(effect.request, effect.tokens, effect.dense_s)
+        self._meter.take_count(effect.request, effect.tokens, effect.pace)
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         self._memory = (heartbeat.memory_bytes, heartbeat.memory_limit_bytes)

@@ -152,8 +152,13 @@ class FirstTokenInstrument(Instrument):
         """Shows the seconds to the first token; at most 0 means that there was none."""
         self._show(Figure(seconds(ttft_s), strings.SECONDS) if ttft_s > 0 else Figure())
 
-    def show_reading(self, done_tokens: int, total_tokens: int) -> None:
-        share = done_tokens / total_tokens if total_tokens > 0 else 0.0
+    def show_scoring(self, share: float) -> None:
+        """Shows that the passages to read are being chosen, `share` of the whole prefill."""
+        figure = Figure(percent_so_far(share), strings.CHOOSING)
+        self._show(figure, share, ink="accent")
+
+    def show_reading(self, share: float, done_tokens: int, total_tokens: int) -> None:
+        """Shows the part of the prefill that is done, and how many tokens were read."""
         words = strings.READ_SO_FAR.format(done=count(done_tokens), total=count(total_tokens))
         self._show(Figure(percent_so_far(share), strings.READ), share, words, "accent")
 

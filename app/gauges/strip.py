@@ -99,13 +99,15 @@ class InstrumentStrip(QWidget):
         """The prompt is being read: its progress stands where the first token's time will."""
         self._live = True
         now_s = time.monotonic() if now_s is None else now_s
-        done_tokens, total_tokens = progress.scored_tokens, progress.total_tokens
-        if progress.phase == "reading":
+        if progress.phase == "scoring":
+            self.first_token.show_scoring(progress.fraction)
+        else:
             # As the reading card counts: what was read for an earlier question is not read now.
             done_tokens = max(0, progress.done_tokens - progress.reused_tokens)
-            total_tokens = progress.kept_tokens or total_tokens - progress.reused_tokens
-        self.speed.show_speed(self._reading_speed.add(done_tokens, progress.time_s), now_s, reading=True)
-        self.first_token.show_reading(done_tokens, total_tokens)
+            total_tokens = progress.kept_tokens or progress.total_tokens - progress.reused_tokens
+            speed = self._reading_speed.add(done_tokens, progress.time_s)
+            self.speed.show_speed(speed, now_s, reading=True)
+            self.first_token.show_reading(progress.fraction, done_tokens, total_tokens)
         self.acceptance.reset()
         self._arrange()
 

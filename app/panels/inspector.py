@@ -36,6 +36,7 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
 from core.events import ModelDefault, ModelInfo
+from core.prefill.forecast import ReadingForecast
 from core.settings import FROM_MODEL, Setting, Settings, assign_all, read, unused
 
 WIDTH_PX = 304
@@ -175,12 +176,9 @@ class Inspector(QWidget):
         section.set_open(True)
         return section
 
-    def show_estimate(self, new_tokens: int, skipped_tokens: int, dense_s: float | None) -> None:
-        """Show how much of the message will be read: `new_tokens`, less `skipped_tokens`.
-
-        `dense_s`: predicted seconds of a dense prefill; None if unknown. 0 tokens hide the line.
-        """
-        words = strings.reads(new_tokens, skipped_tokens, dense_s) if new_tokens else ""
+    def show_estimate(self, will: ReadingForecast) -> None:
+        """Show how much of the message will be read; nothing for an empty or refused one."""
+        words = strings.reads(will) if will.reads_some else ""
         self.estimate.setText(words)
         self.estimate.setVisible(bool(words))
 

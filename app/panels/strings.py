@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.chat.reading_map import duration
+from core.prefill.forecast import ReadingForecast
 
 NEW_CHAT = "New chat"
 
@@ -174,16 +175,15 @@ ON = "on"
 OFF = "off"
 
 
-def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:
-    """How much of the message will be read."""
-    read_tokens = new_tokens - skipped_tokens
-    if not skipped_tokens:
-        after = f", about {duration(dense_s)}" if dense_s else ""
-        return f"Reads all {new_tokens:,} tokens of the message{after}"
-    words = f"Reads about {read_tokens:,} of {new_tokens:,} tokens"
-    if not dense_s:
-        return words
-    return f"{words}, about {duration(dense_s * read_tokens / new_tokens)} instead of {duration(dense_s)}"
+def reads(will: ReadingForecast) -> str:
+    """How much of the message will be read, and how long that takes."""
+    takes = f", about {duration(will.read_s)}" if will.read_s else ""
+    if will.read_tokens == will.new_tokens:
+        return f"Reads all {will.new_tokens:,} tokens of the message{takes}"
+    words = f"Reads about {will.read_tokens:,} of {will.new_tokens:,} tokens"
+    if not will.all_fits:
+        return f"{words}, as many as fit the context{takes}"
+    return f"{words}{takes} instead of {duration(will.dense_s)}" if takes and will.dense_s else words
 
 
 def update_preset(name: str) -> str:

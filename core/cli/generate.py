@@ -124,9 +124,8 @@ def _loading(stage: str, fraction: float | None) -> str:
 
 def _reading(event: PrefillProgress) -> str:
     left = f", {event.seconds_left:.0f} s left" if event.seconds_left is not None else ""
-    if event.phase == "scoring":
-        return f"Choosing what to read: {event.scored_tokens:,} of {event.total_tokens:,} tokens{left}"
-    return f"Reading: {event.done_tokens:,} of {event.total_tokens:,} tokens{left}"
+    work = "Choosing what to read" if event.phase == "scoring" else f"Reading {event.total_tokens:,} tokens"
+    return f"{work}: {event.fraction:.0%}{left}"
 
 
 def model_notes(info: ModelInfo, settings: Settings) -> list[str]:

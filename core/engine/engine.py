@@ -47,6 +47,7 @@ from core.events import (
     Message,
     ModelInfo,
     ModelReleased,
+    ReadingPace,
     Rehearsing,
     SavedChatsListed,
     TableDone,
@@ -346,9 +347,10 @@ class Engine:
         except PromptTooLongError as error:
             return error.tokens
 
-    def dense_s(self, tokens: int) -> float | None:
-        """Estimated seconds of a dense prefill of `tokens`; None if not measured, or without a model."""
-        return self._resident.profile.dense_s(tokens) if self._resident else None
+    @property
+    def pace(self) -> ReadingPace | None:
+        """The pace of prefill; None if not measured, or without a model."""
+        return self._resident.profile.pace if self._resident else None
 
     def exactness_profile(self, *, complete: bool = False) -> Profile:
         """How the model's logits depend on the block width on this machine.

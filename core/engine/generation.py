@@ -289,7 +289,12 @@ class Generation:
     def _read_prompt(self) -> Generator[Event, None, bool]:
         """Prefill of the model and of a draft model for drafting. Returns whether cancelled."""
         proposer = self._plan.proposer
+        if proposer is not None and not proposer.loaded.has_rows(self._prompt):
+            proposer = None
         total, also = 0, len(self._prompt) - 1 if proposer else 0
+        progress = self._reading.progress
+        if proposer is not None:
+            progress.expect_draft(also, proposer.pace.seconds)
         with closing(self._reading.events()) as reading:
             for event in reading:
                 self._prefill_s = self._now()
@@ -301,7 +306,7 @@ class Generation:
                 if self._cancelled():
                     return True
                 self._threads.look()
-        if proposer is None or not proposer.loaded.has_rows(self._prompt):
+        if proposer is None:
             return False
         proposer.sequence.reuse(self._prompt)
         chunk_tokens = self._reading.chunk_tokens
@@ -312,17 +317,19 @@ class Generation:
             self._prompt,
             chunk_tokens=chunk_tokens,
             snapshots=self._reading.snapshot_lengths(sequence),
-            clock=self._clock,
         )
+        before: int | None = None
         for step in steps:
-            self._prefill_s = self._now()
+            then_s, self._prefill_s = self._prefill_s, self._now()
+            if before is not None:
+                chunk = step.done_tokens - before, before, self._prefill_s - then_s
+                proposer.pace = proposer.pace.read(*chunk)
+            before, left_s = step.done_tokens, progress.read_by_draft(step.done_tokens)
             yield PrefillProgress(
-                self._request,
-                total + step.done_tokens,
-                total + also,
-                self._reading.outcome.reused_tokens,
-                step.seconds_left,
+                *(self._request, total + step.done_tokens, total + also),
+                *(self._reading.outcome.reused_tokens, left_s),
                 time_s=self._prefill_s,
+                fraction=progress.fraction,
             )
             if self._cancelled():
                 return True

@@ -22,7 +22,7 @@ from core.errors import DraftModelError
 from core.events import DraftSource, ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
-from core.machine.profile import MachineProfile
+from core.machine.profile import MachineProfile, Pace
 from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel, load
 from core.models.mtp import NO_HEAD, load_head
@@ -48,6 +48,7 @@ class ModelProposer:
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
         self.sequence = CachedSequence(loaded.new_cache)
+        self.pace = Pace("")  # of reading prompts
 
     def propose(self, context: Sequence[int], count: int) -> Proposal:
         """Up to `count` greedy ids after `context`; one evaluation for all.

@@ -26,6 +26,7 @@ from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.exactness import exactness, strictest
 from core.models.loader import LoadedModel
 from core.models.mtp import NO_HEAD
+from core.prefill.forecast import most_held_tokens
 from core.prefill.reading import PromptText
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign
@@ -62,7 +63,7 @@ class Planning:
                 is_limited = context_tokens < info.context_tokens
                 raise PromptTooLongError(held_tokens, context_tokens - 1, is_limited)
             # The passages that are read leave room for an answer.
-            held_tokens = context_tokens - min(settings.sampling.max_tokens, context_tokens // 4)
+            held_tokens = most_held_tokens(context_tokens, settings.sampling.max_tokens)
             most_tokens = held_tokens
             settings, refused = drafted_without_model(settings)
             changes += refused

@@ -125,15 +125,29 @@ class CountTokens(Wire, frozen=True):
     prompt: Generate | None = None
 
 
+class ReadingPace(Wire, frozen=True):
+    """How fast the model reads on this machine, fitted to timed chunks.
+
+    `token_s`: seconds a token; `attention_s`: seconds more for each token before it in the context.
+    """
+
+    token_s: float
+    attention_s: float
+
+    def seconds(self, tokens: int, context_tokens: int = 0) -> float:
+        """Predicted seconds for reading `tokens` after `context_tokens` others."""
+        return tokens * (self.token_s + self.attention_s * (context_tokens + tokens / 2))
+
+
 class TokenCount(Wire, frozen=True):
     """Answer to `count_tokens`; an estimate for a text much longer than the model's context.
 
-    `dense_s`: predicted time of a dense prefill on this machine; None if unknown.
+    `pace`: None until enough chunks were timed.
     """
 
     request: str
     tokens: int
-    dense_s: float | None = None
+    pace: ReadingPace | None = None
 
 
 RequestCommand = Generate | Cancel | CountTokens
@@ -392,7 +406,9 @@ class PrefillProgress(Wire, frozen=True):
 
     A sparse prefill begins with the phase `scoring`: `scored_tokens` of `total_tokens` new ones are scored,
     none is read. In the phase `reading`, `total_tokens` is the cache's final size and `kept_tokens` the
-    selected part of it, 0 if dense. `seconds_left`: to the end of the phase. `time_s`: since the start.
+    selected part of it, 0 if dense. `seconds_left`: to the end of the prefill; None while it is
+    unknown how much will be read, or how fast. `fraction`: of the whole prefill, 0 to 1; it never falls.
+    `time_s`: since the start.
     """
 
     request: str
@@ -404,6 +420,7 @@ class PrefillProgress(Wire, frozen=True):
     scored_tokens: int = 0
     kept_tokens: int = 0
     time_s: float = 0.0
+    fraction: float = 0.0
 
 
 class ReadingMap(Wire, frozen=True):
@@ -411,7 +428,8 @@ class ReadingMap(Wire, frozen=True):
 
     - `passages`: cover the new tokens of the prompt in order and without gaps, and, if this turn reads on,
       those that earlier turns skipped. `read_tokens`: those that will be read.
-    - `scorer`: a value of `prefill.scorer`. `dense_s`: predicted time of a dense prefill, None if unknown.
+    - `scorer`: a value of `prefill.scorer`. `dense_s`: predicted time of a dense prefill, None if unknown
+      or if the context cannot hold it.
     - `held_tokens`: context used by the prompt, without skipped tokens if positions are closed up.
       `all_fits`: whether the entire prompt fits the context.
     """

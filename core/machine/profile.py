@@ -16,7 +16,7 @@ from typing import Generic, TypeVar, cast
 import mlx.core as mx
 from msgspec import Struct
 
-from core.events import ModelInfo
+from core.events import ModelInfo, ReadingPace
 from core.kv.mlx_lm_caches import Cache, LanguageModel
 from core.machine.compare import ExactWidths, random_ids
 from core.machine.exactness import machine_key
@@ -78,7 +78,7 @@ class Chunk(Struct, frozen=True, array_like=True):
 
     @property
     def parts(self) -> tuple[float, float]:
-        return _parts(self.tokens, self.context_tokens)
+        return float(self.tokens), self.tokens * (self.context_tokens + self.tokens / 2)
 
 
 class Pace(Struct, frozen=True):
@@ -95,9 +95,13 @@ class Pace(Struct, frozen=True):
 
     def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
         """Predicted seconds for `tokens` after `context_tokens`; None until enough chunks were timed."""
+        fitted = self.fitted()
+        return fitted.seconds(tokens, context_tokens) if fitted else None
+
+    def fitted(self) -> ReadingPace | None:
+        """The pace that fits the chunks; None until enough were timed."""
         if sum(chunk.tokens for chunk in self.chunks) < _ENOUGH_TOKENS:
             return None
-        x, y = _parts(tokens, context_tokens)
         ages = reversed(range(len(self.chunks)))
         weights = [_FORGET**age for age in ages]
         factors, spread = list(weights), 1e-3 * min(chunk.seconds for chunk in self.chunks)
@@ -107,7 +111,7 @@ class Pace(Struct, frozen=True):
             a, b = _fitted(self.chunks, factors)
             missed = [abs(c.seconds - a * c.parts[0] - b * c.parts[1]) for c in self.chunks]
             factors = [weight / max(each, spread) for weight, each in zip(weights, missed, strict=True)]
-        return a * x + b * y
+        return ReadingPace(a, b)
 
 
 def _fitted(chunks: Sequence[Chunk], weights: Sequence[float]) -> tuple[float, float]:
@@ -133,10 +137,6 @@ def _fitted(chunks: Sequence[Chunk], weights: Sequence[float]) -> tuple[float, f
         if a < 0:
             return 0.0, yt / yy
     return xt / xx, 0.0
-
-
-def _parts(tokens: int, context_tokens: int) -> tuple[float, float]:
-    return float(tokens), tokens * (context_tokens + tokens / 2)
 
 
 def measure_pace(
@@ -337,6 +337,11 @@ class MachineProfile:
             self._pace = found
             PACES.save(found)
         return bool(found.chunks)
+
+    @property
+    def pace(self) -> ReadingPace | None:
+        """The pace of prefill; None before it was measured."""
+        return self._held_pace().fitted()
 
     def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
         """Predicted seconds for reading `tokens` after `context_tokens`; None before it was measured."""

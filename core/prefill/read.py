@@ -8,7 +8,6 @@ architecture supports it. Worker's main thread.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -24,11 +23,10 @@ Positions = np.ndarray[Any, Any]
 
 
 class ReadProgress(Struct, frozen=True):
-    """`done_tokens` of `total_tokens` are in the cache; `seconds_left` None before the first chunk."""
+    """`done_tokens` of `total_tokens` are in the cache."""
 
     done_tokens: int
     total_tokens: int
-    seconds_left: float | None
 
 
 def read_prompt(
@@ -38,7 +36,6 @@ def read_prompt(
     *,
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
-    clock: Callable[[], float] = time.perf_counter,
     states: StateReceiver | None = None,
 ) -> Iterator[ReadProgress]:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
@@ -49,16 +46,16 @@ def read_prompt(
     """
     if states is not None:
         states.begin(sequence, prompt)
-    estimate = _Estimate(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
+    total_tokens = len(prompt) - 1 - sequence.skipped
     if len(sequence.tokens) in snapshots:
         sequence.snapshot(snapshots)
-    yield estimate.progress(sequence.columns.count)
+    yield ReadProgress(sequence.columns.count, total_tokens)
     while len(sequence.tokens) < len(prompt) - 1:
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
         end = min(at + _fitting(sequence, chunk_tokens), *ends)
         _read_chunk(model, sequence, prompt, np.arange(at, end, dtype=np.int32), snapshots, states)
-        yield estimate.progress(sequence.columns.count)
+        yield ReadProgress(sequence.columns.count, total_tokens)
 
 
 def read_kept(
@@ -69,7 +66,6 @@ def read_kept(
     *,
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
-    clock: Callable[[], float] = time.perf_counter,
     states: StateReceiver | None = None,
 ) -> Iterator[ReadProgress]:
     """Like `read_prompt`, but reads only the positions `kept`; the sequence knows the others as skipped.
@@ -79,13 +75,13 @@ def read_kept(
     """
     if states is not None:
         states.begin(sequence, prompt)
-    estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
-    yield estimate.progress(sequence.columns.count)
+    total_tokens = sequence.columns.count + len(kept)
+    yield ReadProgress(sequence.columns.count, total_tokens)
     # One of the chunks ends where the cache is quantised.
     parts = np.split(kept, [_fitting(sequence, len(kept))])
     for chunk in (chunk for part in parts if len(part) for chunk in _chunks(part, chunk_tokens, snapshots)):
         _read_chunk(model, sequence, prompt, chunk, snapshots, states)
-        yield estimate.progress(sequence.columns.count)
+        yield ReadProgress(sequence.columns.count, total_tokens)
 
 
 def read_rest(
@@ -146,19 +142,3 @@ def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> lis
             chunks[-2:] = [np.concatenate(chunks[-2:])]
         found += chunks
     return found
-
-
-class _Estimate:
-    """Progress, and the time left at the mean pace."""
-
-    def __init__(self, total_tokens: int, started_at: int, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._total = total_tokens
-        self._started_at = started_at
-        self._started_s = clock()
-
-    def progress(self, done: int) -> ReadProgress:
-        if done == self._started_at:
-            return ReadProgress(done, self._total, None)
-        rate = (done - self._started_at) / (self._clock() - self._started_s)
-        return ReadProgress(done, self._total, (self._total - done) / rate)

@@ -23,12 +23,13 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat
 from core.encoder.store import Embedder
 from core.errors import NotEnoughMemoryError, PromptTooLongError
-from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap
+from core.events import Change, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import largest_window
 from core.models import memory
 from core.models.loader import LoadedModel
 from core.models.parts import StateReceiver
+from core.prefill.forecast import PrefillClock, most_read_tokens
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
     ASKS_FOR_ALL,
@@ -53,8 +54,6 @@ from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
 from core.settings.prefill import Prefill
 
 _DEFAULT_SCORER = "fusion"
-# The share of the context that a text longer than it may fill; later turns need the remainder.
-_FILLS = 0.75
 # A snapshot ends a chunk, and an additional chunk costs about as much as reading this many tokens.
 _SNAPSHOT_EVERY = 16
 
@@ -153,6 +152,7 @@ class Reading:
         self._words: Words | None = None
         self._quoted: Positions = np.empty(0, np.int32)
         self.outcome = Outcome()
+        self.progress = PrefillClock(inputs.dense_s)
         self.chunk_tokens = settings.chunk_tokens  # less once `events` finds too little memory
 
     @property
@@ -334,7 +334,7 @@ class Reading:
         clock = self._inputs.clock
         started, before_s = clock(), self.outcome.score_s
         total = passages.end - int(passages.firsts[0])
-        yield self._progress(ReadProgress(0, total, None), "scoring")
+        yield self._scoring_progress(total)
         inputs = ScorerInputs(
             *(self._loaded, self.ids, self.layout, passages, lambda: self.words, self._settings),
             *(self._draft, self._inputs.embedder, self._about_all),
@@ -344,11 +344,10 @@ class Reading:
             while True:
                 done = next(scoring)
                 passed = clock() - started
-                left = passed / done * (total - done) if done else None
                 self.outcome = replace(
                     self.outcome, scored_tokens=min(done, total), score_s=before_s + passed
                 )
-                yield self._progress(ReadProgress(0, total, left), "scoring")
+                yield self._scoring_progress(total)
         except StopIteration as end:
             scored: Scored = end.value
         finally:
@@ -360,6 +359,9 @@ class Reading:
         return scored
 
     def _dense_s(self) -> float | None:
+        """Predicted seconds of reading all new tokens; None if unknown or if the context cannot hold them."""
+        if self._inputs.most_tokens is not None:
+            return None
         return self._inputs.dense_s(len(self._text.ids) - self._from, self._sequence.columns.count)
 
     # ---- reading
@@ -383,7 +385,6 @@ class Reading:
             self._text.ids,
             chunk_tokens=self._fit_chunk(self._held_tokens),
             snapshots=self.snapshot_lengths(self._sequence),
-            clock=self._inputs.clock,
             states=self._inputs.states,
         )
         yield from self._followed(steps)
@@ -432,7 +433,7 @@ class Reading:
         # The last chosen passage may exceed the share by all but one of its tokens.
         always = int(lengths[must_keep(always_read, passages, window_tokens)].sum())
         held = self._sequence.columns.count + always + int(lengths.max())
-        fits = 100 * (_FILLS * most - held) / new_tokens
+        fits = 100 * (most_read_tokens(most) - held) / new_tokens
         if fits <= 0:
             raise PromptTooLongError(len(self._text.ids), self._inputs.context_tokens - 1)
         if fits < settings.keep_pct:
@@ -460,7 +461,6 @@ class Reading:
             kept,
             chunk_tokens=self._fit_chunk(self._sequence.columns.count + len(kept)),
             snapshots=[*(min(length, end - 2) for length in lengths), end],
-            clock=self._inputs.clock,
             states=self._inputs.states,
         )
         yield from self._followed(steps)
@@ -484,25 +484,25 @@ class Reading:
                 self._inputs.timed(step.done_tokens - before, before, clock() - started)
             read = step.done_tokens - self.outcome.reused_tokens
             self.outcome = replace(self.outcome, read_tokens=read)
+            outcome = self.outcome
             # The pace includes this reading's chunks, and that later chunks attend to more.
-            left_tokens = step.total_tokens - step.done_tokens
-            expected_s = self._inputs.dense_s(left_tokens, step.done_tokens)
-            if left_tokens and expected_s is not None:
-                step = replace(step, seconds_left=expected_s)
-            yield self._progress(step, "reading")
+            left_s = self.progress.read(step.done_tokens, step.total_tokens, outcome.reused_tokens)
+            yield PrefillProgress(
+                *(self._request, step.done_tokens, step.total_tokens, outcome.reused_tokens, left_s),
+                scored_tokens=outcome.scored_tokens,
+                kept_tokens=outcome.kept_tokens if outcome.sparse else 0,
+                fraction=self.progress.fraction,
+            )
             before, started = step.done_tokens, clock()
 
-    def _progress(self, step: ReadProgress, phase: PrefillPhase) -> PrefillProgress:
+    def _scoring_progress(self, total_tokens: int) -> PrefillProgress:
         outcome = self.outcome
+        self.progress.scored(outcome.scored_tokens, total_tokens)
         return PrefillProgress(
-            self._request,
-            step.done_tokens,
-            step.total_tokens,
-            outcome.reused_tokens,
-            step.seconds_left,
-            phase,
-            outcome.scored_tokens,
-            outcome.kept_tokens if outcome.sparse else 0,
+            *(self._request, 0, total_tokens, outcome.reused_tokens),
+            phase="scoring",
+            scored_tokens=outcome.scored_tokens,
+            fraction=self.progress.fraction,
         )
 
     def _take_back(self) -> None:

@@ -186,9 +186,8 @@ def commented(happening: AnswerUpdate | None) -> bytes:
     match happening:
         case Waiting(position):
             return comment(f"waiting {position}" if position else "loading model")
-        case PrefillProgress() as reading:
-            done = reading.scored_tokens if reading.phase == "scoring" else reading.done_tokens
-            return comment(f"keepalive {done}/{reading.total_tokens}")
+        case PrefillProgress(fraction=fraction):
+            return comment(f"keepalive {fraction:.0%}")
         case None:
             return comment("waiting")
         case _:

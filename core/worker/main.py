@@ -255,7 +255,7 @@ class _Worker:
                 case CountTokens(_, text, prompt):
                     engine = self._engine
                     tokens = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
-                    self._channel.send(TokenCount(request, tokens, self._engine.dense_s(tokens)))
+                    self._channel.send(TokenCount(request, tokens, engine.pace))
                 case ListTables():
                     self._list_tables(request)
                 case SaveTables():

@@ -65,6 +65,7 @@ from core.events import (
     Passage,
     PrefillProgress,
     ReadingMap,
+    ReadingPace,
     Shutdown,
     SimilarFound,
     SimilarPassage,
@@ -77,6 +78,7 @@ from core.events import (
     decode_command,
     encode,
 )
+from core.prefill.forecast import PrefillClock
 
 INFO = ModelInfo(
     "Fake 1M", "fake", "f" * 64, "Fake", "fake", "float32", "", 10**6, 4 * 10**6, 8192, 256, 2, True
@@ -153,7 +155,7 @@ def answer(command: Generate) -> None:
             sys.stdout.buffer.flush()
     chunks = number(question, "read")
     for chunk in range(max(chunks, 0)):
-        send(PrefillProgress(request, 512 * chunk, 512 * chunks, 0, 1.0))
+        send(PrefillProgress(request, 512 * chunk, 512 * chunks, 0, 1.0, fraction=chunk / chunks))
         if request in _cancelled:
             send(Finished(request, "cancelled", Stats(), effective_of(command)))
             return
@@ -162,7 +164,7 @@ def answer(command: Generate) -> None:
     if reading and not skim(reading, 0.1 if "slowly" in question else 0.0):
         send(Finished(request, "cancelled", Stats(), effective_of(command)))
         return
-    send(PrefillProgress(request, 10, 10, 0))
+    send(PrefillProgress(request, 10, 10, 0, fraction=1.0))
     total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
     over = number(question, "over")
     position = step = 0
@@ -302,17 +304,21 @@ def map_of(command: Generate) -> ReadingMap | None:
 def skim(reading: ReadingMap, pause_s: float) -> bool:
     """Score, choose, read. False if it was cancelled."""
     request, total, kept = reading.request, reading.prompt_tokens, reading.read_tokens
+    progress = PrefillClock(ReadingPace(1 / 300, 0.0).seconds)
     for part in range(10):
         scored = total * part // 10
-        send(PrefillProgress(request, 0, total, 0, 1.0 - part / 10, "scoring", scored_tokens=scored))
+        progress.scored(scored, total)
+        scoring = PrefillProgress(request, 0, total, 0, phase="scoring", scored_tokens=scored)
+        send(replace(scoring, fraction=progress.fraction))
         time.sleep(pause_s)
         if request in _cancelled:
             return False
     send(reading)
     for part in range(10):
         done = kept * part // 10
-        left_s = (kept - done) / 300
-        send(PrefillProgress(request, done, kept, 0, left_s, "reading", total, kept))
+        left_s = progress.read(done, kept, 0)
+        sent = PrefillProgress(request, done, kept, 0, left_s, "reading", total, kept)
+        send(replace(sent, fraction=progress.fraction))
         time.sleep(pause_s)
         if request in _cancelled:
             return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import Command, Event, Failed, ModelInfo
+from core.events import Command, Event, Failed, ModelInfo, ReadingPace
 from core.events.codec import WorkerExited
 
 
@@ -86,12 +86,12 @@ class ServedCutOff(Struct, frozen=True):
 class Counted(Struct, frozen=True):
     """The result of a count; `tokens` is None if the worker could not count.
 
-    `dense_s`: the predicted time of a dense prefill of all of them; None if unknown.
+    `pace`: how fast the model reads; None if unknown.
     """
 
     request: str
     tokens: int | None
-    dense_s: float | None = None
+    pace: ReadingPace | None = None
 
 
 class TablesFailed(Struct, frozen=True):

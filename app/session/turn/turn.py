@@ -217,7 +217,7 @@ def _failed(link: Link, given: Failed) -> Transition:
 
 
 def _token_count(link: Link, given: TokenCount) -> Transition:
-    return Transition(link, (Counted(given.request, given.tokens, given.dense_s),))
+    return Transition(link, (Counted(given.request, given.tokens, given.pace),))
 
 
 def _texts_embedded(link: Link, given: TextsEmbedded) -> Transition:

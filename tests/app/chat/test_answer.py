@@ -22,7 +22,7 @@ def test_reading_shows_a_card_until_the_first_token(transcript: Transcript) -> N
     assert answer is not None
     transcript.show_progress("t", PrefillProgress("r", 10, 90, 0))
     assert answer.card is None
-    transcript.show_progress("t", PrefillProgress("r", 1024, 5120, 0, 8.0))
+    transcript.show_progress("t", PrefillProgress("r", 1024, 5120, 0, 8.0, fraction=0.2))
     assert answer.card is not None
     assert answer.card.accessibleName() == "Reading 5,120 tokens"
     assert colour("accent_fill") in colours(picture(answer.card))
@@ -79,6 +79,12 @@ def test_reading_everything_is_offered_only_where_everything_fits(transcript: Tr
         sparse = replace(whole, effective=replace(whole.effective, reading="sparse"))
         transcript.finish_answer(f"{number}", sparse)
         assert answer.footer.everything_button.isHidden() == (not offered)
+        # Another model or limit is what the next answer has.
+        transcript.set_context_limit(4096)
+        assert answer.footer.everything_button.isHidden() == (prompt_tokens >= 4096)
+        transcript.set_context_limit(131_072)
+        assert not answer.footer.everything_button.isHidden()
+        transcript.set_context_limit(0)
 
 
 def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:

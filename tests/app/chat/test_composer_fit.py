@@ -6,11 +6,10 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.chat.attachment_chip import AttachmentChip, estimated_tokens, size_words
-from app.chat.composer_tools import MessageSize, Remedy, beginning, remedies, will_skip
+from app.chat.composer_tools import MessageSize, Remedy, beginning, remedies
 from app.controls.shapes import in_own_direction
 from app.theme.theme import Theme
 from core.events import Attachment
-from core.settings.prefill import Prefill
 from tests.app.painted import noted_words
 
 
@@ -51,17 +50,6 @@ def test_a_beginning_ends_with_a_whole_line_or_word() -> None:
     assert beginning(lines, 300, 150) == ("one two three\n" * 50).rstrip()
     assert beginning("word " * 100, 100, 33).endswith("word")
     assert len(beginning("x" * 1000, 1000, 100)) == 100
-
-
-def test_what_will_be_skipped() -> None:
-    assert will_skip(10_000, None, Prefill(keep_pct=20.0)) == 8_000 - 128
-    assert will_skip(2_047, None, Prefill()) == 0
-    assert will_skip(5_000, 8.1, Prefill(keep_pct=20.0)) == 4_000 - 128
-    assert will_skip(50_000, 7.9, Prefill()) == 0
-    assert will_skip(2_047, 60.0, Prefill()) == 0
-    assert will_skip(1_000, None, Prefill(mode="on", keep_pct=30.0)) == 700 - 128
-    assert will_skip(1_000, 0.1, Prefill(mode="on", keep_pct=90.0)) == 0
-    assert will_skip(50_000, 90.0, Prefill(mode="off")) == 0
 
 
 @pytest.mark.parametrize(

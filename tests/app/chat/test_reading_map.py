@@ -15,7 +15,6 @@ from app.chat.reading_map import (
     chosen_passages,
     covered,
     dense_estimate,
-    dense_time_s,
     duration,
     facts_of,
     heading_level,
@@ -30,12 +29,11 @@ from app.chat.reading_map import (
     read_so_far,
     reading_rate,
     sections,
-    skipped_positions,
     skipped_tokens,
     stretches,
     time_left,
 )
-from core.events import Passage, PrefillProgress, ReadingMap, Stats
+from core.events import Passage, PrefillProgress, ReadingMap
 
 
 def passages(kept: str, start: int = 0, source: int = 0) -> tuple[Passage, ...]:
@@ -93,13 +91,6 @@ def test_what_was_read_earlier_is_neither_read_nor_waiting_now() -> None:
     assert (kept_passages(found.passages), chosen_passages(found.passages)) == (4, 2)
     assert playhead(found, 10) == pytest.approx(0.8)
     assert skipped_tokens(found.passages) == 10
-
-
-def test_only_true_positions_keep_places_for_what_is_skipped() -> None:
-    found = map_of("KSSK")
-    assert skipped_positions(found) == 20  # of a chat that an earlier version stored
-    assert skipped_positions(replace(found, held_tokens=40)) == 20
-    assert skipped_positions(replace(found, held_tokens=20)) == 0
 
 
 def test_what_was_remembered_is_not_on_the_map() -> None:
@@ -189,7 +180,7 @@ def test_a_few_tokens_that_take_long_do() -> None:
 
 
 def test_dense_reading() -> None:
-    facts = facts_of(PrefillProgress("r", 7005, 28020, 0, 112), None, None, None)
+    facts = facts_of(PrefillProgress("r", 7005, 28020, 0, 112, fraction=0.25), None, None, None)
     assert facts.title == "Reading 28,020 tokens"
     assert facts.left == "About 1 min 52 s left"
     assert facts.done == "7,005 of 28,020 tokens read"
@@ -215,9 +206,12 @@ def test_durations(seconds: float, words: str) -> None:
 
 
 def test_scoring() -> None:
-    facts = facts_of(PrefillProgress("r", 0, 4000, 0, 2.0, "scoring", 1000), None, None, None)
+    facts = facts_of(
+        PrefillProgress("r", 0, 4000, 0, None, "scoring", 1000, fraction=0.025), None, None, None
+    )
     assert facts.title == "Scoring 4,000 tokens"
-    assert facts.fraction == 0.25
+    assert facts.left == ""
+    assert facts.fraction == 0.025
     assert [(phase.title, phase.state) for phase in facts.phases] == [
         ("Scoring", "active"),
         ("Chosen", "ahead"),
@@ -227,11 +221,11 @@ def test_scoring() -> None:
 
 
 def test_sparse_reading() -> None:
-    progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
+    progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800, fraction=0.3)
     facts = facts_of(progress, MAP, 4.6, reading_rate(progress))
     assert facts.title == "Reading 800 of 4,000 tokens"
     assert facts.done == "200 of 800 kept tokens read"
-    assert facts.fraction == 0.25
+    assert facts.fraction == 0.3
     assert [phase.note for phase in facts.phases] == [
         "100 passages by draft model, 4.6 s",
         "25 passages, 25% of the text",
@@ -250,7 +244,7 @@ def test_reading_on_counts_what_is_read_now() -> None:
     assert facts.phases[1].note == strings.CHOSEN_NOTE.format(passages=25, percent=25)
 
 
-def test_title_and_bar_count_the_same() -> None:
+def test_title_and_figures_count_the_same() -> None:
     """The prompt's last token is in the map, and not yet in the cache when all others are."""
     reading = ReadingMap("r", "draft-model", 4000, 646, PASSAGES)
     for reused in (0, 100):
@@ -258,19 +252,11 @@ def test_title_and_bar_count_the_same() -> None:
         facts = facts_of(progress, reading, 4.6, None)
         assert facts.title == "Reading 646 of 4,000 tokens"
         assert facts.done == "323 of 646 kept tokens read"
-        assert facts.fraction == 0.5
 
 
 def test_the_time_of_reading_everything() -> None:
     assert dense_estimate(28_020, 112.08) == "All 28,020 tokens, about 1 min 52 s"
     assert dense_estimate(28_020, None) == "All 28,020 tokens"
-    stats = Stats(prompt_tokens=4000, read_tokens=800, prefill_s=6.0, score_s=2.0)
-    assert dense_time_s(None, stats) == 20.0
-    assert dense_time_s(None, Stats()) is None
-    assert dense_time_s(None) is None
-    # What the worker expected is said before, meanwhile and after, whatever was read.
-    expected = ReadingMap("r", "lexical", 4000, 800, PASSAGES, 51.0)
-    assert dense_time_s(expected) == dense_time_s(expected, stats) == 51.0
 
 
 def test_there_is_no_rate_before_there_is_a_time() -> None:
@@ -292,10 +278,3 @@ def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
     notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
     assert notes[0] == f"{len(passages_of(reading, 0))} passages by draft model"
     assert notes[1].startswith(f"{kept_passages(passages_of(reading, 0))} passages, ")
-
-
-def test_an_answer_that_read_a_handful_of_tokens_predicts_nothing() -> None:
-    """It said 2 h 43 min: a forward of one token, multiplied by all the others."""
-    for read_tokens in (1, 27, 255):
-        assert dense_time_s(None, Stats(prompt_tokens=3544, read_tokens=read_tokens, prefill_s=2.76)) is None
-    assert dense_time_s(None, Stats(prompt_tokens=56_779, read_tokens=301, prefill_s=9.0)) is None

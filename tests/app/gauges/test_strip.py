@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QAccessible, QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
@@ -120,6 +121,17 @@ def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> No
     strip.show_gauges(_gauges(), now_s=20.0)
     assert _said(strip.speed) == "58.4 tok/s"
     assert _said(strip.first_token) == "0.41 s"
+
+
+def test_scoring_is_not_shown_as_reading(strip: InstrumentStrip) -> None:
+    """Passages whose vectors are cached are scored at once; that is no speed of reading."""
+    scoring = PrefillProgress("r", 0, 5120, 0, None, "scoring", 5000, time_s=0.1, fraction=0.098)
+    strip.show_prefill(scoring, now_s=1.0)
+    strip.show_prefill(replace(scoring, scored_tokens=5100, time_s=0.2), now_s=1.1)
+    assert _said(strip.first_token) == "9% choosing"
+    assert _said(strip.speed) == strings.NO_FIGURE
+    strip.show_prefill(PrefillProgress("r", 0, 640, 0, 9.0, "reading", 5120, 640, fraction=0.1), now_s=1.2)
+    assert strip.first_token._figure.text == "10% read"
 
 
 def test_reset_leaves_only_the_memory(strip: InstrumentStrip) -> None:
@@ -252,7 +264,7 @@ def test_nothing_changes_its_name_or_place_while_figures_change(strip: Instrumen
 
 
 def test_of_all_that_is_to_be_read_99_percent_are_not_all(strip: InstrumentStrip) -> None:
-    strip.show_prefill(PrefillProgress("r", 9_999, 10_000, 0), now_s=0.0)
+    strip.show_prefill(PrefillProgress("r", 9_999, 10_000, 0, fraction=0.9999), now_s=0.0)
     assert strip.first_token._figure.text == "99% read"
 
 
