@@ -63,7 +63,7 @@ SCREENS = (
     "panels",
     "models",
     "settings",
-    "shortcuts",
+    "help",
     "deleted",
     "about",
     "library",

@@ -173,6 +173,12 @@ class Composer(QWidget):
         """Show a text in the preview above the frame."""
         self._preview.show_text(Attachment(title, text), note)
 
+    def close_preview(self) -> bool:
+        """Close the preview of an attachment. Returns whether it was open."""
+        was_open = self._preview.is_open
+        self._preview.close()
+        return was_open
+
     def attach_menu(self) -> QMenu:
         """The menu of the attach button. The caller deletes it."""
         menu = QMenu(self)
@@ -251,9 +257,7 @@ class Composer(QWidget):
 
     def escape(self) -> None:
         """Close the preview, or else pass Escape on."""
-        if self._preview.is_open:
-            self._preview.close()
-        else:
+        if not self.close_preview():
             self.intent.emit(Escape())
 
     def edit_last(self) -> None:

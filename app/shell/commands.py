@@ -1,7 +1,7 @@
 """Commands: the table of everything that can be done by menu or key, and what each command does.
 
 `MENUS` declares each command once: identifier, title, action, keys, when it is enabled. Menus, keyboard
-shortcuts and the sheet of shortcuts are made from it (`app/shell/menu_bar.py`).
+shortcuts and the help's page of shortcuts are made from it (`app/shell/menu_bar.py`).
 
 Keys are written as Qt does: `Ctrl` is ⌘ on a Mac and Ctrl elsewhere, `Meta` is a Mac's ⌃.
 """
@@ -19,9 +19,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.first_page import handbook
 from app.chat.intents import Branch
 from app.controllers.views import Views
+from app.features.help import SHORTCUTS_PAGE, HelpWindow
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import documents
 from app.session.turn.link_state import Link, Phase
@@ -30,7 +30,6 @@ from app.shell.controller import WindowController
 from app.shell.windows import SideWindows
 
 _STATE = Qt.WindowState
-_HELP_TITLE = "Draftlight Help"
 
 
 class MenuFacts(Struct, frozen=True):
@@ -147,7 +146,12 @@ class Commands(QObject):
         self.facts_changed.emit()
 
     def close_front(self) -> None:
-        if not self.windows.close_active():
+        """Close what covers the chat or is in front of it; the chat window if nothing does."""
+        if self.windows.close_active() or self.views.composer.close_preview():
+            return
+        if self.controller.racing.open:
+            self.controller.racing.close()
+        else:
             self.window.close()
 
     # ---- inside
@@ -247,8 +251,12 @@ class Commands(QObject):
         """Export the open chat as "pdf", "html", "markdown" or "json"."""
         self.controller.chat.transfer.export(self.controller.chats.open.id, kind)
 
-    def show_help(self) -> None:
-        self.views.composer.show_text(_HELP_TITLE, "", handbook().text)
+    def show_help(self, page: str = "") -> None:
+        """Show the help window, at `page` if it is given."""
+        window = self.windows.show("help")
+        assert isinstance(window, HelpWindow)
+        if page:
+            window.show_page(page)
 
     def last_turn(self) -> str:
         """Id of the last turn of the open chat, which has one."""
@@ -565,8 +573,14 @@ _WINDOW = (
 
 _HELP = (
     (
-        Command("help", _HELP_TITLE, Commands.show_help, ("F1",)),
-        Command("shortcuts", "Keyboard Shortcuts", _show("shortcuts"), ("Ctrl+/",), reach="app"),
+        Command("help", "Draftlight Help", lambda c: c.show_help(), ("F1",), reach="app"),
+        Command(
+            "shortcuts",
+            "Keyboard Shortcuts",
+            lambda c: c.show_help(SHORTCUTS_PAGE),
+            ("Ctrl+/",),
+            reach="app",
+        ),
     ),
     (Command("about", "About Draftlight", None, role="about", reach="app"),),
 )

@@ -1,29 +1,17 @@
-"""The table of commands as Qt's actions, as a menu bar and as a sheet of keyboard shortcuts."""
+"""The table of commands as Qt's actions, as a menu bar and as tables of keyboard shortcuts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QAction, QKeySequence, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QMenu, QMenuBar, QWidget
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QAction, QKeySequence, QPaintEvent
+from PySide6.QtWidgets import QMenu, QMenuBar
 
-from app.controls.scroll_bar import ScrollPage
-from app.controls.text_label import TextLabel
-from app.features.side_window import SideWindow
 from app.shell.commands import MENUS, Command, Commands, MenuFacts, Role, all_commands
-from app.theme.measures import (
-    add_gap,
-    column_of,
-    lay_beside,
-    row_of,
-    set_minimum_width,
-    set_spacings,
-)
 from app.theme.theme import Theme
-from app.theme.zoom import height_of, painter_on, px, width_of
+from app.theme.zoom import height_of, painter_on, width_of
 
-SHORTCUTS = "Keyboard Shortcuts"
 WRITING = "Writing"
 # What the fields do by themselves and no menu shows.
 WRITING_KEYS = (
@@ -136,55 +124,3 @@ class MenuBar(QMenuBar):
 def _native(keys: str) -> str:
     """`keys` as this system writes them."""
     return QKeySequence(keys).toString(_NATIVE)
-
-
-_SIZE = QSize(760, 820)
-_KEYS_PX = 120
-_PAD_PX = 24
-_GROUP_GAP_PX = 24
-
-# A heading, and pairs of a command and its keys.
-Sheet = Sequence[tuple[str, Sequence[tuple[str, str]]]]
-
-
-class ShortcutsWindow(SideWindow):
-    """`sheet` has headings with rows of a command and its keys."""
-
-    def __init__(self, theme: Theme, sheet: Sheet, parent: QWidget | None = None) -> None:
-        super().__init__(theme, SHORTCUTS, _SIZE, parent=parent)
-        self.sheet = tuple(sheet)
-        page = QWidget()
-        self._sides = (column_of(), column_of())
-        # Balances the columns to within one group.
-        lengths = [0, 0]
-        for heading, rows in self.sheet:
-            place = lengths.index(min(lengths))
-            lengths[place] += len(rows) + 2
-            self._sides[place].addLayout(self._group(heading, rows))
-            add_gap(self._sides[place], _GROUP_GAP_PX)
-        for side in self._sides:
-            side.addStretch(1)
-        margins = (_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
-        sides = ((side, 1) for side in self._sides)
-        self._columns = row_of(*sides, gap=2 * _PAD_PX, margins=margins, parent=page)
-        column_of(ScrollPage(theme, page), parent=self)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lays the sheet out in two columns if they fit."""
-        super().resizeEvent(event)
-        widest = max(side.sizeHint().width() for side in self._sides)
-        beside = 2 * (widest + px(2 * _PAD_PX)) <= self.width()
-        lay_beside(self._columns, beside)
-
-    def _group(self, heading: str, rows: Sequence[tuple[str, str]]) -> QGridLayout:
-        grid = QGridLayout()
-        set_spacings(grid, 12, 6)
-        grid.setAlignment(Qt.AlignmentFlag.AlignTop)
-        grid.setColumnStretch(0, 1)
-        grid.addWidget(TextLabel(self._theme, heading, 12, 16, "text", weight=600), 0, 0, 1, 2)
-        for number, (title, keys) in enumerate(rows, start=1):
-            grid.addWidget(TextLabel(self._theme, title, 13, 18, "text"), number, 0)
-            written = TextLabel(self._theme, keys, 13, 18, "text2", tabular=True)
-            set_minimum_width(written, _KEYS_PX)
-            grid.addWidget(written, number, 1)
-        return grid

@@ -25,6 +25,7 @@ from app.chat.transcript import Transcript, takes_tab
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.controls.text_label import TextLabel
+from app.features.help import HelpWindow, help_pages
 from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
 from app.features.models.controller import fill_model_menu
@@ -41,7 +42,7 @@ from app.session.turn.intents import Close
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands, is_typing
 from app.shell.controller import WindowController
-from app.shell.menu_bar import Actions, MenuBar, ShortcutsWindow
+from app.shell.menu_bar import Actions, MenuBar
 from app.shell.windows import SideWindows, free_places, seen
 from app.store.library import Home
 from app.store.preferences import WindowPlace
@@ -129,7 +130,7 @@ class MainWindow(QMainWindow):
             ("models", self._make_models),
             ("server", self._make_server),
             ("settings", self._make_settings),
-            ("shortcuts", self._make_shortcuts),
+            ("help", self._make_help),
             ("tables", self._make_tables),
         ):
             self.windows.add(name, make)
@@ -310,8 +311,8 @@ class MainWindow(QMainWindow):
 
         return DeletedWindow(self._theme, self.controller.chat.listing, self.controller.chats)
 
-    def _make_shortcuts(self) -> QWidget:
-        return ShortcutsWindow(self._theme, self.menu_actions.sheet())
+    def _make_help(self) -> QWidget:
+        return HelpWindow(self._theme, help_pages(self.menu_actions.sheet()))
 
     def _show_model_menu(self) -> None:
         """Open the menu below its button. If the models are unknown, request them first."""

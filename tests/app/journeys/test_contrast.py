@@ -20,7 +20,7 @@ from tests.app import contrast
 from tests.app.stage import outside_of_tasks, play, ready, sheet, until
 
 TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
-SIDE_WINDOWS = ("settings", "tables", "models", "lab", "shortcuts", "deleted", "library")
+SIDE_WINDOWS = ("settings", "tables", "models", "lab", "help", "deleted", "library")
 _STATES: tuple[Callable[[QWidget, bool], None], ...] = (
     lambda window, on: None,
     contrast.pointed_at,

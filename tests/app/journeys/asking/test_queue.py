@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QApplication
 from app.launch.scenario import ask
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.turn.link_state import Phase
-from app.shell.menu_bar import ShortcutsWindow
 from app.shell.window import MainWindow
 from app.store.chat_store import ChatStore
 from tests.app.stage import click, last, play, press, ready, until
@@ -175,18 +174,6 @@ async def test_an_answer_that_loops_is_stopped_with_a_note(window: MainWindow) -
     ask(window, "write 900 over 7")
     await ready(window)
     assert last(window).status == "finished"
-
-
-async def test_all_keys_on_one_sheet(window: MainWindow) -> None:
-    window.menu_actions["shortcuts"].trigger()
-    found = window.windows.find("shortcuts")
-    assert isinstance(found, ShortcutsWindow)
-    rows = {title: keys for _, group in found.sheet for title, keys in group}
-    assert rows["New Chat"] == "Ctrl+N"
-    assert rows["Race"] == "Ctrl+Shift+R"
-    assert rows["Keyboard Shortcuts"] == "Ctrl+/"
-    await press(found, Qt.Key.Key_Escape)
-    assert found.isHidden()
 
 
 async def test_the_field_says_that_what_is_sent_now_waits(window: MainWindow) -> None:

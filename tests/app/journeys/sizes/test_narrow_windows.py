@@ -9,7 +9,6 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
-from app.controls.text_label import TextLabel
 from app.features.lab.window import LabWindow
 from app.features.models.model_list import ModelRow
 from app.features.models.window import ModelsWindow
@@ -125,15 +124,6 @@ async def test_in_a_narrow_list_the_least_needed_columns_go_first(window: MainWi
     await asyncio.sleep(0.05)
     assert models.detail.x() > models.list.x()
     assert models.detail.width() == 582
-
-
-@pytest.mark.parametrize(("size", "zoom_pct"), [((760, 780), 100), *SIZES])
-async def test_the_sheet_of_keys(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
-    keys = await narrow(window, "shortcuts", size, zoom_pct)
-    assert illegible(keys) == []
-    labels = keys.findChildren(TextLabel)
-    assert len(labels) > 60
-    assert all(within(label, keys) for label in labels)
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)

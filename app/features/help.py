@@ -1,0 +1,240 @@
+"""HelpWindow: the pages of `resources/help`, with a list of them and a search.
+
+The pages are Markdown for people. In their text, bold names a menu item, a button or a setting as the window
+has it, which a test checks; `Menu > Item` in bold names both. The line `{shortcuts}` stands for the tables of
+keyboard shortcuts, made from the command table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtGui import (
+    QDesktopServices,
+    QFont,
+    QPalette,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextLength,
+    QTextTable,
+)
+from PySide6.QtWidgets import QFrame, QListWidget, QTextBrowser, QTextEdit
+
+from app.controls.scroll_bar import ScrollBar
+from app.controls.text_fields import SearchField
+from app.features.side_window import SideWindow
+from app.theme.measures import column_of, row_of, set_fixed_width, set_font
+from app.theme.theme import Theme
+from app.theme.zoom import px
+from core.system.paths import resources_dir
+
+TITLE = "Draftlight Help"
+SEARCH = "Search help"
+CLEAR_SEARCH = "Clear search"
+PAGES_NAME = "Pages"
+NOTHING_FOUND = "No page contains these words."
+_ORDER = (
+    "ask",
+    "attach",
+    "colours",
+    "speed",
+    "models",
+    "projects",
+    "privacy",
+    "server",
+    "trouble",
+    "shortcuts",
+)
+SHORTCUTS_PAGE = "shortcuts"
+_SHORTCUTS_MARK = "{shortcuts}"
+_SIZE, _LEAST = QSize(860, 640), QSize(560, 360)
+_LIST_PX, _SEARCH_PX = 190, 220
+_TEXT_PX = 13.5
+_MARGIN_PX, _GAP_PX = 28, 8
+_LINE_PCT = 130.0
+_COLUMNS_PCT = (65, 35)
+_PROPORTIONAL = 1  # QTextBlockFormat.LineHeightTypes.ProportionalHeight, which PySide wants as a number
+
+# Headings with rows of a command and its keys.
+Sheet = Sequence[tuple[str, Sequence[tuple[str, str]]]]
+
+
+class HelpPage(Struct, frozen=True):
+    """A page: its file's name without the ending, its first heading, and its Markdown."""
+
+    name: str
+    title: str
+    markdown: str
+
+
+def help_pages(shortcuts: Sheet, folder: Path | None = None) -> tuple[HelpPage, ...]:
+    """The pages in order, with `shortcuts` in their place. `folder`: None for the shipped one."""
+    folder = folder or resources_dir() / "help"
+    pages = []
+    for name in _ORDER:
+        text = (folder / f"{name}.md").read_text("utf-8")
+        title = text.partition("\n")[0].removeprefix("# ")
+        pages.append(HelpPage(name, title, text.replace(_SHORTCUTS_MARK, _tables(shortcuts))))
+    return tuple(pages)
+
+
+def _tables(shortcuts: Sheet) -> str:
+    parts = []
+    for heading, rows in shortcuts:
+        lines = [f"| {title} | {_escaped(keys)} |" for title, keys in rows]
+        parts.append("\n".join((f"## {heading}", "", "| Command | Keys |", "|---|---|", *lines)))
+    return "\n\n".join(parts)
+
+
+def _escaped(keys: str) -> str:
+    return re.sub(r"([\\`*_|<>#+-])", r"\\\1", keys)
+
+
+class HelpWindow(SideWindow):
+    """Links between pages open them; other links open in the browser."""
+
+    def __init__(self, theme: Theme, pages: Sequence[HelpPage]) -> None:
+        super().__init__(theme, TITLE, _SIZE, _LEAST)
+        self.pages = tuple(pages)
+        self.search = SearchField(theme, SEARCH, CLEAR_SEARCH)
+        set_fixed_width(self.search, _SEARCH_PX)
+        self.list = QListWidget()
+        self.list.setAccessibleName(PAGES_NAME)
+        self.list.setFrameShape(QFrame.Shape.NoFrame)
+        self.list.addItems([page.title for page in self.pages])
+        set_fixed_width(self.list, _LIST_PX)
+        set_font(self.list, 13)
+        self.text = QTextBrowser()
+        self.text.setFrameShape(QFrame.Shape.NoFrame)
+        self.text.setOpenLinks(False)
+        self.text.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        set_font(self.text, _TEXT_PX)
+        column_of(self.make_header((self.search,)), (row_of(self.list, (self.text, 1)), 1), parent=self)
+        self.list.currentRowChanged.connect(self._show_row)
+        self.text.anchorClicked.connect(self._follow)
+        self.search.textChanged.connect(lambda text: self._find())
+        self.search.results_wanted.connect(self._next_match)
+        theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._recolor)
+        self._recolor()
+        self.list.setCurrentRow(0)
+
+    @property
+    def page(self) -> HelpPage:
+        """The page that is shown."""
+        return self.pages[max(0, self.list.currentRow())]
+
+    def show_page(self, name: str) -> None:
+        """Show the page of this name and clear the search."""
+        self.search.clear()
+        self.list.setCurrentRow([page.name for page in self.pages].index(name))
+
+    # ---- inside
+
+    def _find(self) -> None:
+        """List the pages that contain all words of the search, and show the first of them."""
+        words = self.search.text().lower().split()
+        found = [all(word in page.markdown.lower() for word in words) for page in self.pages]
+        for row, is_found in enumerate(found):
+            self.list.item(row).setHidden(not is_found)
+        self.titles.say("" if any(found) else NOTHING_FOUND)
+        if any(found) and not found[self.list.currentRow()]:
+            self.list.setCurrentRow(found.index(True))
+        self._mark_matches()
+
+    def _next_match(self) -> None:
+        """Scroll to the next occurrence of the searched text, from the top again after the last one."""
+        if (text := self.search.text().strip()) and not self.text.find(text):
+            self.text.moveCursor(QTextCursor.MoveOperation.Start)
+            self.text.find(text)
+
+    def _mark_matches(self) -> None:
+        marks = []
+        document, look = self.text.document(), QTextCharFormat()
+        look.setBackground(self._theme.color("accent_tint"))
+        for word in self.search.text().split():
+            found = document.find(word)
+            while not found.isNull():
+                mark = QTextEdit.ExtraSelection()
+                mark.cursor, mark.format = found, look
+                marks.append(mark)
+                found = document.find(word, found)
+        self.text.setExtraSelections(marks)
+
+    def _show_row(self, row: int) -> None:
+        if row >= 0:
+            self._show_current()
+
+    def _show_current(self) -> None:
+        document = self.text.document()
+        self.text.setMarkdown(self.page.markdown)
+        document.setDocumentMargin(px(_MARGIN_PX))
+        document.setMetaInformation(QTextDocument.MetaInformation.DocumentTitle, self.page.title)
+        self.text.setAccessibleName(self.page.title)
+        self._refine()
+        self._mark_matches()
+
+    def _refine(self) -> None:
+        """Set line heights, gaps and the weight of bold text, which Markdown leaves to Qt."""
+        document = self.text.document()
+        block = document.begin()
+        while block.isValid():
+            cursor = QTextCursor(block)
+            shape = block.blockFormat()
+            heading = shape.headingLevel()
+            shape.setLineHeight(_LINE_PCT, _PROPORTIONAL)
+            shape.setTopMargin(px(16 if heading > 1 else 0))
+            shape.setBottomMargin(0 if cursor.currentTable() else px(_GAP_PX))
+            cursor.setBlockFormat(shape)
+            runs = block.begin()
+            while not runs.atEnd():
+                run, look = runs.fragment(), QTextCharFormat()
+                if run.charFormat().fontWeight() > QFont.Weight.DemiBold:
+                    look.setFontWeight(QFont.Weight.DemiBold)
+                if run.charFormat().isAnchor():
+                    look.setForeground(self._theme.color("accent"))
+                cursor.setPosition(run.position())
+                cursor.setPosition(run.position() + run.length(), QTextCursor.MoveMode.KeepAnchor)
+                cursor.mergeCharFormat(look)
+                runs += 1
+            block = block.next()
+        for frame in document.rootFrame().childFrames():
+            if isinstance(frame, QTextTable):
+                table = frame.format()
+                table.setBorderBrush(self._theme.color("hair"))
+                table.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
+                table.setCellPadding(px(4))
+                widths = [QTextLength(QTextLength.Type.PercentageLength, share) for share in _COLUMNS_PCT]
+                table.setColumnWidthConstraints(widths)
+                frame.setFormat(table)
+
+    def _follow(self, url: QUrl) -> None:
+        name = url.fileName().removesuffix(".md")
+        if url.isRelative() and name in [page.name for page in self.pages]:
+            self.show_page(name)
+        else:
+            QDesktopServices.openUrl(url)
+
+    def _recolor(self) -> None:
+        color, role = self._theme.color, QPalette.ColorRole
+        for widget, ground in ((self.list, "sidebar"), (self.text, "window")):
+            palette = widget.palette()
+            palette.setColor(role.Base, color(ground))
+            palette.setColor(role.Text, color("text"))
+            palette.setColor(role.Link, color("accent"))
+            palette.setColor(role.Highlight, color("sel"))
+            palette.setColor(role.HighlightedText, color("text"))
+            widget.setPalette(palette)
+        chosen = f"background: {color('sel').name()}; color: {color('text').name()}"
+        self.list.setStyleSheet(
+            f"QListWidget {{ background: {color('sidebar').name()}; padding-top: {px(8)}px }}"
+            f" QListWidget::item {{ padding: {px(6)}px {px(16)}px }}"
+            f" QListWidget::item:selected {{ {chosen} }}"
+        )
+        self._show_current()

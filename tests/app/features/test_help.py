@@ -1,0 +1,143 @@
+"""The help: what it names exists in the window, its links lead somewhere, it is short, and it is found."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
+from pytestqt.qtbot import QtBot
+
+from app.features.help import NOTHING_FOUND, HelpPage, HelpWindow, help_pages
+from app.shell.commands import MENUS, all_commands
+from app.shell.window import MainWindow
+from app.theme.theme import Theme
+from core.settings import Settings, declared
+from core.settings.window import WindowSettings
+from tests.test_words import commands
+
+KEYS = (("File", (("New Chat", "Ctrl+N"), ("Zoom Out", "Ctrl+-"))),)
+PAGES = help_pages(KEYS)
+
+
+def names_in_window() -> set[str]:
+    """Menus, menu items, buttons, settings and their values, without `…` and `&`."""
+    found = {menu.title for menu in MENUS} | set(commands().values())
+    for command in all_commands():
+        found |= {command.title, command.title_on}
+    for root in (Settings, WindowSettings):
+        for setting in declared(root):
+            found |= {setting.title, *setting.labels.values()}
+    return {name.replace("&", "").rstrip("…") for name in found if name}
+
+
+def unknown_names(markdown: str) -> list[str]:
+    """Names in bold that nothing in the window has."""
+    menus = {
+        menu.title.replace("&", ""): {
+            each.title.rstrip("…") for group in menu.groups for each in group if each.act or each.role
+        }
+        for menu in MENUS
+    }
+    known, wrong = names_in_window(), []
+    for name in re.findall(r"\*\*(.+?)\*\*", markdown, re.DOTALL):
+        menu, arrow, item = (part.strip().rstrip("…") for part in name.partition(">"))
+        if (arrow and item not in menus.get(menu, ())) or (not arrow and menu not in known):
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_names_exists(page: HelpPage) -> None:
+    assert unknown_names(page.markdown) == []
+    if page.name != "shortcuts":
+        assert page.markdown.count("**") >= 2
+    assert len(page.markdown.split()) < 260
+    assert page.markdown.startswith(f"# {page.title}\n")
+    names = {each.name for each in PAGES}
+    for link in re.findall(r"\]\(([^)]+)\)", page.markdown):
+        assert link.removesuffix(".md") in names
+
+
+def test_a_name_that_is_gone_is_seen() -> None:
+    wrong = (
+        "Press **Go On**, **Edit > Models** or **Window > Nothing**, then **Models** or **Window > Models**."
+    )
+    assert unknown_names(wrong) == ["Go On", "Edit > Models", "Window > Nothing"]
+
+
+def test_no_word_of_developers_is_used() -> None:
+    for page in PAGES:
+        found = re.search(
+            r"\b(token ids?|logits?|KV|prefill|speculat\w+|SpecPrefill|n-gram)\b", page.markdown
+        )
+        assert found is None, (page.name, found)
+
+
+async def test_the_page_of_shortcuts_has_every_key(window: MainWindow) -> None:
+    window.menu_actions["shortcuts"].trigger()
+    beside = window.windows.find("help")
+    assert isinstance(beside, HelpWindow)
+    assert beside.page.name == "shortcuts"
+    text = beside.text.toPlainText()
+    for command in all_commands():
+        if command.keys and command.act is not None:
+            assert command.title.rstrip("…") in text
+    assert "Ctrl+Shift+R" in text
+    assert "Ctrl+-" in text
+    window.menu_actions["help"].trigger()
+    assert window.windows.find("help") is beside
+
+
+@pytest.fixture
+def helping(qtbot: QtBot, theme: Theme) -> HelpWindow:
+    widget = HelpWindow(theme, PAGES)
+    qtbot.addWidget(widget)
+    with qtbot.waitExposed(widget):
+        widget.show()
+    return widget
+
+
+def shown(window: HelpWindow) -> list[str]:
+    rows = range(window.list.count())
+    return [window.pages[row].name for row in rows if not window.list.item(row).isHidden()]
+
+
+def test_pages_are_rendered(helping: HelpWindow) -> None:
+    for page in helping.pages:
+        helping.show_page(page.name)
+        text = helping.text.toPlainText()
+        assert text.startswith(page.title)
+        assert not re.search(r"\*\*|^#|\]\(|\{shortcuts\}|\|---", text, re.MULTILINE)
+
+
+def test_search_finds_pages_and_marks_the_words(helping: HelpWindow) -> None:
+    helping.search.setText("spreadsheets")
+    assert shown(helping) == ["attach"]
+    assert helping.page.name == "attach"
+    assert len(helping.text.extraSelections()) == 1
+    helping.search.results_wanted.emit()
+    assert helping.text.textCursor().selectedText() == "spreadsheets"
+    helping.search.setText("larger MODEL")
+    assert {"trouble"} <= set(shown(helping)) < {page.name for page in PAGES}
+    helping.search.setText("zebra")
+    assert shown(helping) == []
+    assert helping.titles.says == NOTHING_FOUND
+    helping.search.setText("")
+    assert shown(helping) == [page.name for page in PAGES]
+    assert helping.titles.says == ""
+    assert helping.text.extraSelections() == []
+
+
+def test_links_open_pages_and_only_others_the_browser(
+    helping: HelpWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    helping.search.setText("trouble")
+    helping.text.anchorClicked.emit(QUrl("models.md"))
+    assert helping.page.name == "models"
+    assert opened == []
+    helping.text.anchorClicked.emit(QUrl("https://example.org/models.md"))
+    assert opened == ["https://example.org/models.md"]
