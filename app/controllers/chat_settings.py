@@ -21,7 +21,7 @@ from app.session.chats.presets import Preset, apply, chosen_keys, differences
 from app.session.turn import effects as fx
 from app.store.preferences import PreferencesFile
 from core.errors import RequestError
-from core.settings import Settings, assign
+from core.settings import Settings
 
 
 class ChatPresets(QObject):
@@ -173,11 +173,6 @@ class ChatSettings(QObject):
     def reset_defaults(self) -> None:
         """Reset the person's defaults. Overrides of chats are kept."""
         self._keep_defaults(self._base, frozenset())
-        self.show()
-
-    def set_default(self, key: str, value: object) -> None:
-        """Sets the default of the setting `key` for all chats without an override of it."""
-        self._set_defaults(assign(self.defaults, key, value), self._chosen_defaults)
         self.show()
 
     def _keep(self, settings: Settings) -> None:

@@ -95,7 +95,7 @@ class WindowController(QObject):
             self,
         )
         self._worker = WorkerController(views, meter)
-        self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
+        self.tables = TablesController(self.handle, self)
         self.library = LibraryController(
             views,
             Documents(self.home.library.documents, erased=self.embedding.erase),
@@ -306,13 +306,11 @@ class WindowController(QObject):
 
     def _wire(self, page: ChatPage) -> None:
         views = self._views
-        views.composer.draft_changed.connect(self.tables.note_typing)
         views.composer.attach_failed.connect(lambda error: self.trouble.show_request_error(error, "attach"))
         views.banner.remedy_requested.connect(self.remedy)
         views.inspector.settings_changed.connect(lambda settings: self._show_link())
         views.composer.think.turned.connect(self._think_first)
         self.chat.saving.chats_changed.connect(self.library.refresh)
-        self.chat.settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
         self.sharing.line_moved.connect(self._show_link)
         self.server.changed.connect(self._show_server)
         self._answering.answer_finished.connect(self._on_answer_finished)

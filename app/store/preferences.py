@@ -47,7 +47,7 @@ class WindowPlace(Struct, frozen=True):
 class Preferences(Struct, frozen=True):
     """`defaults` are the settings that differ from Draftlight's own; chats start with them.
 
-    `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
+    `settings` are the app's own, for all chats.
     `model` is loaded at the start, empty for the starter model.
     `presets` are the person's own.
     `gauges_pinned`: all gauges are shown, also between answers.
@@ -58,7 +58,6 @@ class Preferences(Struct, frozen=True):
     open_chat: str = ""
     defaults: tuple[Override, ...] = ()
     settings: WindowSettings = WindowSettings()
-    rehearse: tuple[str, ...] = ()
     window: WindowPlace | None = None
     model: str = ""
     presets: tuple[Preset, ...] = ()

@@ -1,12 +1,7 @@
-"""TablesController: the state of the tables, their window, and the worker's commands about them.
-
-Active even without a window: a model that rehearses while idle is configured when it loads, and a rehearsal
-pauses when the person types.
-"""
+"""TablesController: the state of the tables, their window, and the worker's commands about them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -15,7 +10,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
-from app.controllers.chat_settings import ChatSettings
 from app.controls.buttons import Kind
 from app.controls.sheets import first_folder, open_file, save_file
 from app.features.side_window import on_click
@@ -25,28 +19,21 @@ from app.features.tables.state import Tables
 from app.session.status import recognised
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, IdleCommand
-from app.session.turn.link_state import Link, Phase
-from app.store.preferences import PreferencesFile
+from app.session.turn.link_state import Link
 from core.events import (
     ExportTable,
     ImportTable,
     ListTables,
     LoadTables,
-    Rehearse,
     ResetTable,
     SaveTables,
     TableAction,
     TableInfo,
-    Typing,
 )
-from core.events.idle import RehearsalEvent
 from core.events.tables import TableEvent
 
 if TYPE_CHECKING:  # imported with the window
     from app.features.tables.window import TablesWindow
-
-# Well below the worker's own delay after the last one.
-_TYPING_EVERY_S = 2.0
 
 
 class TablesController(QObject):
@@ -54,25 +41,17 @@ class TablesController(QObject):
 
     def __init__(
         self,
-        settings: ChatSettings,
-        preferences: PreferencesFile,
         take: Callable[[AskTables], None],
         parent: QObject | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(parent)
-        self._settings = settings
-        self._preferences = preferences
         self._take = take
-        self._clock = clock
         self._tables = Tables()
-        self._phase = Phase.STARTING
         self._connected = False
         self._works = False
         self._window: TablesWindow | None = None
         self._numbers = count(1)
         self._listing = False
-        self._typed_at = -_TYPING_EVERY_S
 
     @property
     def tables(self) -> Tables:
@@ -90,19 +69,16 @@ class TablesController(QObject):
             (window.reset, self._ask_reset),
             (window.export, self._export),
             (window.import_, self._import),
-            (window.learning.folder, self._show_folder),
+            (window.folder, self._show_folder),
         )
         window.told.closed.connect(self._dismiss)
-        window.learning.default_changed.connect(self._settings.set_default)
-        window.learning.rehearsal.switch.toggled.connect(self._rehearse)
-        self.show_defaults()
         self._show()
         return window
 
     # ---- events
 
-    def on_event(self, event: TableEvent | RehearsalEvent) -> None:
-        """Handles an event about tables or the rehearsal."""
+    def on_event(self, event: TableEvent) -> None:
+        """Handles an event about tables."""
         self._tables = known.handle(self._tables, event)
         self._listing = self._listing and not self._tables.listed
         self._show()
@@ -118,29 +94,13 @@ class TablesController(QObject):
     def follow(self, link: Link) -> None:
         """Updates the window after a change of the worker, its model or its turn."""
         info = link.info if link.connected else None
-        self._phase, self._connected, self._works = link.phase, link.connected, link.works
+        self._connected, self._works = link.connected, link.works
         if not link.connected:
             self._tables, self._listing = known.without_worker(self._tables), False
         elif info != self._tables.model:
             self._tables = known.with_model(self._tables, info)
-            if info is not None and info.name in self._preferences.now.rehearse:
-                self._take(AskTables(Rehearse(self._request(), True)))
         self._show()
         self._refresh()
-
-    def show_defaults(self) -> None:
-        """Shows the defaults for all chats."""
-        if self._window is not None:
-            self._window.learning.show_defaults(self._preferences.defaults)
-
-    def note_typing(self) -> None:
-        """Pauses a rehearsal while the person types."""
-        rehearsal, now = self._tables.rehearsal, self._clock()
-        if rehearsal is None or rehearsal.state not in ("running", "waiting"):
-            return
-        if self._phase is Phase.READY and now - self._typed_at >= _TYPING_EVERY_S:
-            self._typed_at = now
-            self._take(AskTables(Typing()))
 
     # ---- commands
 
@@ -199,14 +159,6 @@ class TablesController(QObject):
 
         open_file(self._window, strings.IMPORT_TITLE, load, kinds=strings.FILE_FILTER)
 
-    def _rehearse(self, wanted: bool) -> None:
-        model = self._tables.model
-        if model is None:
-            return
-        others = tuple(name for name in self._preferences.now.rehearse if name != model.name)
-        self._preferences.change(rehearse=(*others, model.name) if wanted else others)
-        self._take(AskTables(Rehearse(self._request(), wanted)))
-
     def _show_folder(self) -> None:
         folder = Path(self._tables.folder)
         shown = bool(self._tables.folder) and folder.is_dir()
@@ -240,8 +192,6 @@ class TablesController(QObject):
         if window is None:
             return
         window.show_tables(tables, alive=self._connected)
-        model = tables.model.name if tables.model else ""
-        window.learning.rehearsal.show_model(model, wanted=model in self._preferences.now.rehearse)
         if tables.doing:
             busy = self._works
             window.tell(strings.working(tables.doing, waits=busy))

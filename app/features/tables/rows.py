@@ -107,7 +107,7 @@ def kind_of(table: LearnedTable) -> str:
     """Returns the origin of a table learned beforehand."""
     if table.shipped:
         return strings.SHIPPED
-    return strings.REHEARSED if table.drafter == "auto" else strings.BUILT
+    return strings.BUILT
 
 
 def _taught(info: TableInfo, several: bool, now: datetime) -> TableRow:
@@ -131,8 +131,8 @@ def _taught(info: TableInfo, several: bool, now: datetime) -> TableRow:
         saved=time_label(datetime.fromtimestamp(info.updated_s), now)
         if info.updated_s
         else strings.NOT_SAVED,
-        learned_from=", ".join(teacher.model for teacher in info.learned_from),
-        tip=f"{info.family_name}\n{info.family}\n{strings.windows_of(info.n)}",
+        learned_from=strings.CHATS,
+        tip=f"{info.family_name}\n{info.family}\n{strings.windows_of(info.n)}\n{state_line(info, now)}",
     )
 
 

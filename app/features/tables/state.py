@@ -1,4 +1,4 @@
-"""The window's view of the tables and the rehearsal, as a record with a method for each event. Pure.
+"""The window's view of the tables, as a record with a method for each event. Pure.
 
 A list replaces everything. A status replaces the tables of its family, requested or not. One command at a
 time runs (`doing`); its result is `told`, and it makes the list outdated (`stale`).
@@ -13,14 +13,12 @@ from core.events import (
     Failed,
     LearnedTable,
     ModelInfo,
-    Rehearsing,
     TableAction,
     TableDone,
     TableInfo,
     TableList,
     TableStatus,
 )
-from core.events.idle import RehearsalEvent
 from core.events.tables import TableEvent
 
 
@@ -43,7 +41,6 @@ class Tables(Struct, frozen=True):
     doing: TableAction | None = None
     told: Told | None = None
     model: ModelInfo | None = None
-    rehearsal: Rehearsing | None = None
 
     def table(self, family: str, n: int, slots: int) -> TableInfo | None:
         """Returns the table of this shape."""
@@ -62,7 +59,7 @@ class Tables(Struct, frozen=True):
         return sum(info.size_bytes for info in self.tables) + sum(one.size_bytes for one in self.learned)
 
 
-def handle(state: Tables, event: TableEvent | RehearsalEvent) -> Tables:
+def handle(state: Tables, event: TableEvent) -> Tables:
     """Returns the state after `event`."""
     match event:
         case TableList():
@@ -79,9 +76,6 @@ def handle(state: Tables, event: TableEvent | RehearsalEvent) -> Tables:
             return replace(state, tables=_merged(state.tables, event), stale=state.stale or bool(event.notes))
         case TableDone():
             return replace(state, doing=None, told=Told(done=event), stale=True)
-        case Rehearsing():
-            made = event.contexts != (state.rehearsal.contexts if state.rehearsal else 0)
-            return replace(state, rehearsal=event, stale=state.stale or made)
 
 
 def fail(state: Tables, event: Failed) -> Tables:
@@ -108,15 +102,13 @@ def out_of_date(state: Tables) -> Tables:
 
 def with_model(state: Tables, model: ModelInfo | None) -> Tables:
     """Returns the state with another model loaded, or none."""
-    return replace(state, model=model, rehearsal=None, stale=True)
+    return replace(state, model=model, stale=True)
 
 
 def without_worker(state: Tables) -> Tables:
     """Clears the state that depends on the worker, after its exit."""
     on_disk = tuple(replace(info, loaded=False, unsaved=0) for info in state.tables if info.size_bytes)
-    return replace(
-        state, tables=on_disk, listed=False, stale=True, doing=None, model=None, rehearsal=None, told=None
-    )
+    return replace(state, tables=on_disk, listed=False, stale=True, doing=None, model=None, told=None)
 
 
 def _merged(tables: tuple[TableInfo, ...], status: TableStatus) -> tuple[TableInfo, ...]:

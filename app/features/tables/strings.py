@@ -21,60 +21,28 @@ HITS = "Hits"
 ACCEPTED = "Accepted"
 ON_DISK_COLUMN = "On disk"
 SAVED = "Saved"
+CHATS = "Your chats"
 LEARNED_FROM = "Learned from"
 
 LOADED = "Loaded"
 ON_DISK = "On disk"
 SHIPPED = "Shipped, read only"
-REHEARSED = "Rehearsed here"
 BUILT = "Built here"
 NOT_SAVED = "Not yet"
 HALF_FULL = "more than half full"
 
 # ---- one table
 
-ENTRIES = "Entries"
-ACCEPTED_DAILY = "Drafts accepted, daily"
-TODAY = "today"
-BY_SHARE = "Learned from, by share of entries"
-NO_DAYS = "Nothing yet"
-FINGERPRINT = "Fingerprint"
-FILE = "File"
-USED_BY = "Used by"
-SIZE = "Size"
 NONE_YET = "No tables yet"
 NONE_YET_HINT = "They grow while you chat."
-OTHERS = "Others"
 READ_ONLY_TABLE = "Chats do not change this table."
-DRAFTERS = {"auto": "Auto", "cacheback": "Cacheback"}
 
-# ---- learning and saving
-
-LEARNING = "Learning and saving"
-LEARN = "Learn from chats"
-LEARN_HELP = "What every chat does unless its own settings, under Learning, say otherwise."
 PRIVACY = (
     "A table files single tokens under a hash of the tokens before them. It holds no text and no names"
     " of chats, but someone with the file and the beginning of a text of yours can reconstruct what follows."
     " It stays on this computer; Reset erases it."
 )
 SHOW_FOLDER = "Show Folder"
-
-# ---- rehearsal
-
-REHEARSAL = "Rehearse while idle"
-REHEARSAL_HELP = (
-    "While idle, the model answers Draftlight’s own prompts, so that Auto learns its habits. It pauses when"
-    " you type. Uses power."
-)
-NO_MODEL = "No model is loaded."
-REHEARSAL_OFF = "Off"
-REHEARSAL_NEXT = "Begins in the next idle moment"
-REHEARSAL_QUIET = "Paused: you are typing"
-REHEARSAL_ANSWER = "Paused: a question is being answered"
-REHEARSAL_RUNNING = "Rehearsing"
-REHEARSAL_DONE = "All prompts are answered"
-REHEARSAL_PROGRESS = "Progress of the rehearsal"
 
 # ---- questions
 
@@ -99,6 +67,7 @@ AFTER_ANSWER = "It comes after the running answer."
 WORKER_GONE = "The worker is not running, so nothing can be changed now."
 ONE_AT_A_TIME = "Something else is being done."
 NOTHING_CHOSEN = "Choose a table first."
+NO_MODEL = "No model is loaded."
 OTHER_FAMILY = "Only tables of the loaded model are in memory."
 NOTHING_SAVED = "Nothing was saved yet."
 CLOSE_NOTICE = "Dismiss"
@@ -150,21 +119,8 @@ def on(day: str) -> str:
     return f"on {day}"
 
 
-def days_ago(days: int) -> str:
-    """Empty for today."""
-    if not days:
-        return ""
-    if days < 14:
-        return f"{days} day{'s' * (days != 1)} ago"
-    return f"{days // 7} weeks ago"
-
-
-def tables(count: int) -> str:
-    return f"{count} table{'s' * (count != 1)}"
-
-
-def on_disk(size: str) -> str:
-    return f"{size} on disk"
+def tables(count: int, size: str) -> str:
+    return f"{count} table{'s' * (count != 1)}, {size} on disk"
 
 
 def read_only(family: str, why: str) -> str:
@@ -225,15 +181,3 @@ def done(action: TableAction, family: str, count: int, path: str) -> str:
             return f"Exported {entries(count)} of {family} to {path}."
         case "import":
             return f"Imported {entries(count)} of {family}."
-
-
-def rehearsed(state: str, answered: int, prompts: int, tokens: int) -> str:
-    return f"{state} · {answered:,} of {prompts:,} prompts · {tokens:,} tokens"
-
-
-def rehearsal_failed(why: str) -> str:
-    return f"Stopped: {why}"
-
-
-def rehearse_model(model: str) -> str:
-    return f"Rehearse {model} while idle"

@@ -12,9 +12,10 @@ from core.events import (
     Generate,
     Message,
     StandStill,
+    Typing,
     UnloadIdle,
 )
-from core.events.idle import EmbeddingCommand, RehearsalCommand, SavedChatsCommand, TitleCommand
+from core.events.idle import EmbeddingCommand, SavedChatsCommand, TitleCommand
 from core.events.models import CatalogueCommand
 from core.events.tables import TableCommand
 from core.settings import Settings
@@ -76,13 +77,7 @@ class Load(Struct, frozen=True):
 
 
 IdleCommand = (
-    TableCommand
-    | RehearsalCommand
-    | TitleCommand
-    | EmbeddingCommand
-    | SavedChatsCommand
-    | StandStill
-    | UnloadIdle
+    TableCommand | TitleCommand | EmbeddingCommand | SavedChatsCommand | StandStill | Typing | UnloadIdle
 )
 
 

@@ -475,8 +475,8 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }
-# Only a model that runs over several machines has these, and the window loads none over several.
-UNUSED = {"machines_checked", "machine_figures", "cluster_ended"}
+# Of models over several machines and of rehearsals, which the window does not have.
+UNUSED = {"machines_checked", "machine_figures", "cluster_ended", "rehearsing"}
 # Events that do not concern the turn, and all effects.
 OUT_OF_BAND = tuple(
     kind for kind in get_args(Event) if kind not in _OF_THE_TURN and kind.__struct_config__.tag not in UNUSED

@@ -1,16 +1,14 @@
-"""Tables: their rows, what can be done with them, their history, and the state after each event."""
+"""Tables: their rows, what can be done with them, and the state after each event."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 
 import pytest
 from msgspec.structs import replace
 
-from app.controls.plot import above
 from app.features.tables import state as known
 from app.features.tables import strings
-from app.features.tables.detail import MOST, Point, accepted_line, entries_line, shares
 from app.features.tables.rows import abilities_of, ago, rows_of, size_text, state_line
 from app.features.tables.state import Tables
 from app.session.status import recognised
@@ -18,14 +16,11 @@ from core.events import (
     Failed,
     LearnedTable,
     ModelInfo,
-    Rehearsing,
-    TableDay,
     TableDone,
     TableFigures,
     TableInfo,
     TableList,
     TableStatus,
-    TableTeacher,
 )
 
 NOW = datetime(2026, 11, 21, 14, 30)
@@ -51,14 +46,12 @@ LOADED = TableInfo(
     "Qwen3-4B",
     16,
     TableFigures(412_306, 4_194_304, 500_000, 10, 90_000, 48_912, 1000, 640),
-    (TableTeacher("Qwen3 14B", 71), TableTeacher("Qwen3 4B", 29)),
-    (TableDay("2026-10-24", 90_000, 100, 40), TableDay("2026-11-20", 412_306, 900, 600)),
-    NOW.timestamp() - 3_000_000,
-    NOW.timestamp() - 120,
-    2_400_000,
-    True,
-    True,
-    1_204,
+    created_s=NOW.timestamp() - 3_000_000,
+    updated_s=NOW.timestamp() - 120,
+    size_bytes=2_400_000,
+    has_previous=True,
+    loaded=True,
+    unsaved=1_204,
 )
 ON_DISK = TableInfo(
     LLAMA,
@@ -107,7 +100,8 @@ def test_a_table_that_chats_teach() -> None:
     assert (row.entries, row.of_entries) == ("412,306", " of 4.19 M · 9.8%")
     assert row.share == pytest.approx(412_306 / 4_194_304)
     assert (row.hits, row.accepted, row.size, row.saved) == ("48,912", "64%", "2.4 MB", "14:28")
-    assert row.learned_from == "Qwen3 14B, Qwen3 4B"
+    assert row.learned_from == "Your chats"
+    assert "1,204 entries since" in row.tip
     assert LOADED.family in row.tip
     assert "more than half full" not in row.spoken
     assert "412,306 of 4.19 M" in row.spoken
@@ -137,7 +131,7 @@ def test_several_of_one_family_are_told_apart() -> None:
 def test_one_learned_beforehand_has_no_bounds_and_no_hits() -> None:
     built = replace(SHIPPED, shipped=False)
     rows = rows_of([LOADED], [SHIPPED, built, replace(built, drafter="cacheback")], NOW)
-    assert [row.subtitle for row in rows[1:]] == ["Shipped, read only", "Rehearsed here", "Built here"]
+    assert [row.subtitle for row in rows[1:]] == ["Shipped, read only", "Built here", "Built here"]
     shipped = rows[1]
     assert (shipped.entries, shipped.share, shipped.hits, shipped.saved) == (
         "151,234 contexts",
@@ -219,60 +213,7 @@ def test_one_thing_at_a_time_and_nothing_without_a_worker() -> None:
     assert set(able(KNOWN, LOADED, alive=False).values()) == {strings.WORKER_GONE}
 
 
-TODAY = date(2026, 11, 21)
-DAYS = (
-    TableDay("2026-10-24", 100, 0, 0),
-    TableDay("2026-11-10", 41_000, 200, 100),
-    TableDay("2026-11-20", 45_000, 10, 7),
-)
-
-
-def test_entries_over_the_days() -> None:
-    line = entries_line(DAYS, TODAY)
-    assert line.points == (Point(0, 100), Point(17, 41_000), Point(27, 45_000))
-    assert (line.labels, line.top) == (("0", "25k", "50k"), 50_000)
-    assert (line.span_days, line.first, line.now) == (28, "4 weeks ago", "45,000")
-    assert [line.place(point) for point in line.points] == [0.0, 17 / 28, 27 / 28]
-
-
-def test_acceptance_leaves_out_days_without_a_test() -> None:
-    line = accepted_line(DAYS, TODAY)
-    assert line.points == (Point(0, 0.5), Point(10, 0.7))
-    assert line.labels == ("0%", "40%", "80%")
-    assert (line.first, line.now) == ("11 days ago", "70%")
-
-
-def test_a_first_day_stands_at_the_end() -> None:
-    line = entries_line((TableDay("2026-11-21", 7, 0, 0),), TODAY)
-    assert line.place(line.points[0]) == 1.0
-    assert line.first == ""
-
-
-def test_nothing_and_nonsense() -> None:
-    days = (TableDay("2026-13-99", 5, 1, 1), TableDay("2027-01-01", 5, 1, 1))
-    for line in (entries_line((), TODAY), entries_line(days, TODAY), accepted_line(days, TODAY)):
-        assert line.points == ()
-        assert line.now == ""
-        assert line.top > 0
-
-
-@pytest.mark.parametrize(("value", "top"), [(0.5, 0.6), (3, 4), (4, 5), (7, 8), (412_306, 500_000), (10, 12)])
-def test_the_scale_ends_on_a_round_figure(value: float, top: float) -> None:
-    assert above(value) == pytest.approx(top)
-
-
-def test_shares_of_the_teachers() -> None:
-    assert shares(()) == ()
-    assert shares([TableTeacher("a", 0)]) == ()
-    assert shares([TableTeacher("a", 1), TableTeacher("b", 3)]) == (("b", 0.75), ("a", 0.25))
-    many = shares([TableTeacher(name, 1) for name in "abcdef"])
-    assert [name for name, _ in many] == ["a", "b", "Others"]
-    assert len(many) == MOST
-    assert sum(share for _, share in many) == pytest.approx(1.0)
-
-
 LISTED = known.handle(Tables(), TableList("t1", "/tables", (LOADED, ON_DISK), ("x.refused-1",), (SHIPPED,)))
-REHEARSING = Rehearsing("Qwen3 4B", "running", answered=3, prompts=9, tokens=70)
 
 
 def test_a_list_replaces_all() -> None:
@@ -313,15 +254,9 @@ def test_a_list_that_fails_ends_no_command() -> None:
     assert known.fail(known.begin(LISTED, "save"), failed).doing == "save"
 
 
-def test_a_rehearsal_and_its_table() -> None:
-    after = known.handle(LISTED, REHEARSING)
-    assert (after.rehearsal, after.stale) == (REHEARSING, False)
-    assert known.handle(after, replace(REHEARSING, contexts=500)).stale, "there is a table to list"
-
-
 def test_another_model_and_no_worker() -> None:
-    with_model = known.with_model(known.handle(LISTED, REHEARSING), MODEL)
-    assert (with_model.model, with_model.rehearsal, with_model.stale) == (MODEL, None, True)
+    with_model = known.with_model(LISTED, MODEL)
+    assert (with_model.model, with_model.stale) == (MODEL, True)
     gone = known.without_worker(known.begin(with_model, "save"))
     assert (gone.model, gone.doing, gone.listed) == (None, None, False)
     assert [info.loaded for info in gone.tables] == [False, False]

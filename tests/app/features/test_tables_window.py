@@ -5,17 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAccessible, QColor
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import ROW_PX
 from app.features.tables import strings
 from app.features.tables.state import Tables
-from app.features.tables.window import SIZE, TablesWindow, state_text
+from app.features.tables.window import SIZE, TablesWindow
 from app.theme.theme import Theme
-from core.events import Rehearsing
-from core.settings import Settings
 from tests.app.features.test_tables import LOADED, MODEL, ON_DISK, SHIPPED
 
 KNOWN = Tables("/tables", (LOADED, ON_DISK), (SHIPPED,), listed=True, stale=False, model=MODEL)
@@ -33,7 +31,6 @@ def theme() -> Theme:
 def window(qtbot: QtBot, theme: Theme) -> TablesWindow:
     tables = TablesWindow(theme)
     qtbot.addWidget(tables)
-    tables.learning.show_defaults(Settings())
     with qtbot.waitExposed(tables):
         tables.show()
     return tables
@@ -46,9 +43,8 @@ def pixel(window: TablesWindow, x: int, y: int, row: int = 0) -> QColor:
 def test_it_says_so_while_there_is_nothing(window: TablesWindow) -> None:
     assert window.size() == SIZE
     assert window.selected is None
-    assert window.detail.title.text() == ""
     window.show_tables(Tables(listed=True), alive=True)
-    assert window.detail.title.text() == strings.NONE_YET
+    assert window.list.view.empty == (strings.NONE_YET, strings.NONE_YET_HINT)
     assert window.import_.isEnabled()
     assert not window.export.isEnabled()
 
@@ -67,7 +63,6 @@ def test_the_tick_stands_at_half_and_the_bar_at_what_is_used(window: TablesWindo
 def test_rows_are_chosen_by_key_and_by_mouse(window: TablesWindow) -> None:
     window.show_tables(KNOWN, alive=True)
     assert window.selected == LOADED
-    assert window.detail.title.text() == "Qwen3"
     view = window.list.view
     QTest.keyClick(view, Qt.Key.Key_Down)
     assert window.selected == ON_DISK
@@ -75,7 +70,6 @@ def test_rows_are_chosen_by_key_and_by_mouse(window: TablesWindow) -> None:
     at = QPoint(60, 2 * ROW_PX + 10)
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert window.selected == SHIPPED
-    assert window.detail.facts[strings.FINGERPRINT].text() == SHIPPED.family
     assert not window.reset.isEnabled()
 
 
@@ -97,8 +91,6 @@ def test_a_row_is_read_out_whole(window: TablesWindow) -> None:
     index = window.list.view.model().index(0, 0)
     spoken = index.data(Qt.ItemDataRole.AccessibleTextRole)
     assert spoken.startswith("Qwen3, Loaded · abababab, 412,306 of 4.19 M · 9.8%, Hits 48,912, Accepted 64%")
-    face = QAccessible.queryAccessibleInterface(window.detail.entries)
-    assert face.text(QAccessible.Text.Description) == "412,306"
 
 
 def test_notices_come_and_go(window: TablesWindow) -> None:
@@ -132,22 +124,6 @@ def _is_open(question: object) -> bool:
     from shiboken6 import isValid
 
     return isValid(question) and question.isVisible()  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("rehearsal", "words"),
-    [
-        (Rehearsing("m", "running"), strings.REHEARSAL_RUNNING),
-        (Rehearsing("m", "waiting"), strings.REHEARSAL_NEXT),
-        (Rehearsing("m", "waiting", "quiet"), strings.REHEARSAL_QUIET),
-        (Rehearsing("m", "waiting", "answer"), strings.REHEARSAL_ANSWER),
-        (Rehearsing("m", "done"), strings.REHEARSAL_DONE),
-        (Rehearsing("m", "failed", trouble="No room."), "Stopped: No room."),
-        (Rehearsing("m", "off"), strings.REHEARSAL_OFF),
-    ],
-)
-def test_a_rehearsal_in_words(rehearsal: Rehearsing, words: str) -> None:
-    assert state_text(rehearsal) == words
 
 
 def test_it_follows_the_theme(qtbot: QtBot, window: TablesWindow, theme: Theme) -> None:

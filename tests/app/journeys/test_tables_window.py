@@ -118,9 +118,9 @@ def test_what_is_taught_is_listed_saved_taken_along_and_reset(on: Play, tmp_path
         assert asdict(saved.header.figures) == asdict(taught(tables).figures)
         await until(lambda: tables.list.rows[0].size != "–")
         assert taught(tables).size_bytes == file.stat().st_size
-        assert "saved just now" in tables.detail.state.text()
+        assert "saved just now" in tables.list.rows[0].tip
         await teach(window)
-        await until(lambda: "since" in tables.detail.state.text(), what="what is not saved is not said")
+        await until(lambda: "since" in tables.list.rows[0].tip, what="what is not saved is not said")
 
         await click(tables.export)
         await choose_in_sheet(tables, out)
@@ -211,59 +211,6 @@ def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) 
     on(scene)
 
 
-def test_rehearsal_runs_stops_for_typing_and_goes_on_after_a_restart(on: Play) -> None:
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        box = tables.learning.rehearsal
-        assert box.model.text() == "toy"
-        assert not box.switch.isChecked()
-        assert not box.state.isVisible()
-        await click(box.switch)
-        await until(lambda: "Rehearsing" in box.state.text(), 30, "it never began")
-        await until(lambda: "Rehearsing · " in box.state.text(), 30)
-        assert "of 1,450 prompts" in box.state.text()
-        assert window.controller.home.preferences.now.rehearse == ("toy",)
-        window.activateWindow()
-        QTest.keyClicks(window.views.composer.edit, "H")
-        await until(lambda: strings.REHEARSAL_QUIET in box.state.text(), 3, "typing did not stop it")
-        stood = window.controller.tables.tables.rehearsal
-        assert stood
-        window.controller.restart()
-        await until(lambda: window.controller.link.phase is Phase.STARTING)
-        await ready(window, 120)
-        await until(lambda: "Rehearsing · " in box.state.text(), 30, "the preference is forgotten")
-        again = window.controller.tables.tables.rehearsal
-        assert again
-        assert again.answered >= stood.answered
-        assert box.switch.isChecked()
-        await click(box.switch)
-        await until(lambda: not box.state.isVisible())
-        assert window.controller.home.preferences.now.rehearse == ()
-
-    on(scene)
-
-
-def test_learning_is_switched_off_for_all_chats_but_those_that_say_otherwise(on: Play) -> None:
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        switch = tables.learning.controls["tables.learn"].editor
-        await click(switch)
-        assert not window.controller.home.preferences.defaults.tables.learn
-        assert not window.views.inspector.settings.tables.learn
-        await teach(window)
-        await click(tables.save)
-        await told(tables, "was saved already")
-        assert not [info for info in tables._tables.tables if info.figures.used]
-        inspector = window.views.inspector
-        inspector.field("tables.learn").control.edited.emit(True)
-        assert inspector.settings.tables.learn
-        assert not window.controller.home.preferences.defaults.tables.learn
-        await teach(window)
-        await until(lambda: bool([info for info in tables._tables.tables if info.figures.used]))
-
-    on(scene)
-
-
 def test_a_dead_worker_and_a_new_one(on: Play) -> None:
     async def scene(window: MainWindow) -> None:
         tables = await open_tables(window)
@@ -273,7 +220,6 @@ def test_a_dead_worker_and_a_new_one(on: Play) -> None:
         await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert not tables.import_.isEnabled()
         assert tables.import_.toolTip() == strings.WORKER_GONE
-        assert tables.learning.rehearsal.model.text() == strings.NO_MODEL
         window.controller.restart()
         await ready(window, 120)
         await until(lambda: tables.import_.isEnabled() and len(tables.list.rows) == 2)
@@ -291,7 +237,7 @@ def test_the_folder_a_bad_file_and_the_name_of_every_control(
 
     async def scene(window: MainWindow) -> None:
         tables = await open_tables(window)
-        await click(tables.learning.folder)
+        await click(tables.folder)
         assert opened == [str(tables_dir())]
         await click(tables.import_)
         await choose_in_sheet(tables, bad)
@@ -311,8 +257,7 @@ def test_the_folder_a_bad_file_and_the_name_of_every_control(
             reached.append(widget)
             assert widget.accessibleName(), widget
             QTest.keyClick(widget, Qt.Key.Key_Tab)
-        assert {tables.list.view, tables.import_, tables.learning.folder} <= set(reached)
-        assert tables.learning.rehearsal.switch in reached
+        assert {tables.list.view, tables.import_, tables.folder} <= set(reached)
         tables.close()
         assert not tables.isVisible()
         await press(window, Qt.Key.Key_T, KEYS)

@@ -37,7 +37,6 @@ def test_preferences_of_0_1_0_hold(tmp_path: Path) -> None:
     preferences = PreferencesFile(folder)
     assert preferences.problem == ""
     assert preferences.now.open_chat == "attached"
-    assert preferences.now.rehearse == ("starter",)
     assert preferences.now.window is not None
     assert preferences.now.window.width == 1300
     assert preferences.defaults.sampling.temperature == 0.3

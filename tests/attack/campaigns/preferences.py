@@ -106,8 +106,6 @@ def _damage_preferences(path: Path, dice: random.Random) -> None:
     whole = Preferences(
         open_chat="c1",
         defaults=(Override("sampling.temperature", 0.7), Override("ngram_simple.k", 5)),
-        looked_for_update_s=1.7e9,
-        rehearse=("starter", "other"),
         window=WindowPlace(10, 20, 1300, 800),
         model="starter",
     )

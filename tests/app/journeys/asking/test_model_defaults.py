@@ -113,8 +113,6 @@ def test_a_default_for_all_chats_and_a_presets_value_go_before_the_models(
         kept = controller.home.preferences.now.defaults
         assert kept == (Override(TEMPERATURE, 0.0),)  # and not the model's top-p
         assert note(window, TEMPERATURE) == "Your default. Model default: 0.6."
-        controller.chat.settings.set_default("tables.learn", False)
-        assert Override(TEMPERATURE, 0.0) in controller.home.preferences.now.defaults
 
     async def again(window: MainWindow) -> None:
         await ready(window, 60)
