@@ -39,7 +39,6 @@ from app.launch.scenario import (
     run_scenario,
 )
 from app.richtext.find_bar import Finder
-from app.session.lab import LabStage
 from app.session.turn.link_state import Phase
 from app.shell.columns import INSPECTOR_BESIDE_FROM_PX
 from app.shell.window import MainWindow
@@ -87,12 +86,9 @@ _ASKED = (
     ("litellm/1.80.0", "Write the JSON object of one berth: its number, depth and whether it is free.", 64),
 )
 _ASKED_LAST = ("Continue/1.3.2", "Write down everything that a harbour pilot does on one day.", 2000)
-# A sweep that shows every chart and is soon over. The end of a text is always read: of a shorter one
-# half would be all of it.
+# A sweep that is soon over.
 _SWEPT_DRAFTERS = ("auto", "ngram-simple")
-_SWEPT_KINDS = ("passage", "code")
 _SWEEP_TOKENS = 32
-_SWEEP_PROMPT_TOKENS = 1536
 
 
 def run_screens(
@@ -262,22 +258,16 @@ class _Screens:
 
     async def _lab(self) -> None:
         """A small sweep, measured now on this machine."""
-        window = self._window.windows.show("lab")
-        room = self._window.lab
-        assert room.window
-        choices = room.window.choices
-        for drafter, box in choices.drafters.items():
+        window, lab = self._window.windows.show("lab"), self._window.lab
+        assert lab.window
+        for drafter, box in lab.window.boxes.items():
             box.setChecked(drafter in _SWEPT_DRAFTERS)
-        for kind, box in choices.kinds.items():
-            box.setChecked(kind in _SWEPT_KINDS)
-        choices.repeats.set_value(1)
-        choices.most_tokens.set_value(_SWEEP_TOKENS)
-        choices.keep_share.setChecked(True)
-        choices.keep_tokens.set_value(_SWEEP_PROMPT_TOKENS)
-        choices.run_button.click()
-        await self._until(lambda: room.lab.stage is LabStage.IDLE, "the sweep is over")
-        if room.lab.trouble:
-            raise ScenarioFailed(f"The sweep ended: {room.lab.trouble}")
+        lab.window.repeats.set_value(1)
+        lab.window.most_tokens.set_value(_SWEEP_TOKENS)
+        lab.window.run_button.click()
+        await self._until(lambda: not lab.sweep.running, "the sweep is over")
+        if lab.sweep.trouble:
+            raise ScenarioFailed(f"The sweep ended: {lab.sweep.trouble}")
         await self._grab("lab", window)
         window.close()
 

@@ -26,7 +26,7 @@ from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.controls.text_label import TextLabel
 from app.features.help import HelpWindow, help_pages
-from app.features.lab.controller import LabController
+from app.features.lab import LabController
 from app.features.models import strings as models_strings
 from app.features.models.controller import fill_model_menu
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
@@ -116,7 +116,6 @@ class MainWindow(QMainWindow):
         self.lab = LabController(
             theme,
             lambda: self.views.inspector.settings,
-            self.controller.models,
             self.controller.stand_still,
             lab_folder,
             self,

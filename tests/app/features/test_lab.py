@@ -1,56 +1,63 @@
-"""The Lab: its child process, whose every output is heard, and its words."""
+"""The Lab: the rows of its table, and its command line."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from app.features.lab.controller import SweepProcess
-from app.features.lab.strings import duration, head, plan, progress
-from app.session.lab import Given, Gone, ResultLost
+from app.controls.plot import above
+from app.features.lab import KINDS, Plan, Sweep, rows_of
+from core.events.sweep import SweepCell, SweepPair
 
-LONG_LINES = """
-import sys
-for stream in (sys.stdout, sys.stderr):
-    stream.write("x" * (17 * 1024 * 1024) + "\\n")
-    stream.flush()
-sys.exit(3)
-"""
+SAME = SweepPair(2.0, 20.0, 10.0)
+OTHER = SweepPair(1.5, 15.0, 10.0, difference=2)
+UNKNOWN = SweepPair(0.0, 0.0, 0.0)
 
 
-def test_a_line_that_is_too_long_is_told_and_the_end_is_heard() -> None:
-    heard: list[Given] = []
-
-    async def live() -> None:
-        process = SweepProcess(heard.append)
-        process.start([sys.executable, "-c", LONG_LINES])
-        async with asyncio.timeout(30):
-            while not any(isinstance(given, Gone) for given in heard):
-                await asyncio.sleep(0.01)
-        await process.close()
-
-    asyncio.run(live())
-    lost, gone = heard
-    assert isinstance(lost, ResultLost)
-    assert "not shown" in lost.reason
-    assert isinstance(gone, Gone)
-    assert "status 3" in gone.reason
-    assert len(gone.reason) < 500
+def cell(kind: str, drafter: str, *pairs: SweepPair, acceptance: float = 0.5) -> SweepCell:
+    return SweepCell(kind, 0, drafter, 5, 6, acceptance, 2.0, (), pairs)
 
 
-@pytest.mark.parametrize(
-    ("length_s", "words"),
-    [(0.4, "0 s"), (89.4, "89 s"), (90, "1 min 30 s"), (3599, "59 min 59 s"), (7500, "2 h 5 min")],
+CELLS = (
+    cell("code", "auto", SAME, SAME),
+    cell("code", "ngram-simple", SAME, OTHER, OTHER),
+    cell("code", "auto", OTHER, acceptance=0.8),
+    cell("passage", "auto", UNKNOWN),
 )
-def test_a_time_is_not_broken_between_figure_and_unit(length_s: float, words: str) -> None:
-    said = duration(length_s)
-    assert said == words.replace(" ", "\u00a0")
-    assert said in plan(8, 2, length_s)
-    assert said in progress(1, 8, length_s)
+SWEEP = Sweep(
+    "SmolLM2 135M",
+    took_s=90.0,
+    cells=tuple(
+        cell(kind, drafter, SAME, OTHER)
+        for kind in KINDS
+        for drafter in ("auto", "ngram-simple", "ngram-mod")
+    ),
+)
 
 
-def test_a_sweep_under_way_has_not_failed_to_end() -> None:
-    assert head("starter", 3, 5.0, False, 0.0, runs=True).endswith(", running")
-    assert head("starter", 3, 5.0, False, 0.0).endswith(", not ended")
+def test_a_row_is_all_answers_of_a_drafter_on_a_class() -> None:
+    auto, simple = rows_of(CELLS)
+    assert (auto.title, auto.drafter) == ("Code", "Auto")
+    assert (auto.ratio, auto.speed, auto.spread, auto.equal) == (2.0, "2.00×", "1.50 to 2.00", "2 of 3")
+    assert (auto.accepted, auto.per_step, auto.tokens_per_s) == ("65%", "2.0", "20.0")
+    assert (simple.speed, simple.equal) == ("1.50×", "1 of 3")
+    assert rows_of(()) == []
+
+
+def test_the_command_has_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy").mkdir()
+    words = Plan("toy", Path("own"), ("auto", "mtp"), 3, 128, "exact", "toy").command(Path("out"))
+    pairs = dict(pairwise(words))
+    assert pairs["--out"] == str(tmp_path / "out")
+    assert pairs["--model"] == pairs["--draft-model"] == str(tmp_path / "toy")
+    assert pairs["--prompts"] == str(tmp_path / "own")
+    assert (pairs["--drafters"], pairs["--exactness"], pairs["--pairs"]) == ("auto,mtp", "exact", "3")
+    assert "--draft-model" not in Plan("starter", tmp_path, ("auto",), 1, 8, "fast").command(tmp_path)
+
+
+@pytest.mark.parametrize(("value", "top"), [(0.5, 0.6), (3, 4), (4, 5), (7, 8), (412_306, 500_000), (10, 12)])
+def test_the_scale_ends_on_a_round_figure(value: float, top: float) -> None:
+    assert above(value) == pytest.approx(top)

@@ -71,8 +71,8 @@ from app.fields.setting_field import SettingField
 from core.settings import declared
 
 LATER = (
-    "app.features.about", "app.chat.attach_html", "app.chat.attach_pdf", "app.features.lab.window",
-    "app.features.models.window", "app.features.settings.window", "app.features.tables.window",
+    "app.features.about", "app.chat.attach_html", "app.chat.attach_pdf", "app.features.models.window",
+    "app.features.settings.window", "app.features.tables.window",
     "importlib.metadata",
 )
 
@@ -187,7 +187,6 @@ def test_what_nobody_opened_is_not_imported_before_the_window_is_there() -> None
     before, fields, after = done.stdout.splitlines()
     assert before == "[]", done.stderr
     assert fields == "True", "the rest of the inspector is made when the window is there"
-    assert "app.features.lab.window" in after
     assert "app.features.tables.window" in after
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.features.lab.controller import sweep_command
-from app.session.lab import SweepPlan
+from app.features.lab import Plan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
 from core.events.codec import WorkerExited
@@ -88,10 +87,10 @@ def test_a_worker_runs_nothing_of_the_current_folder(
 def test_no_other_command_of_a_child_does(trap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trap)
     monkeypatch.setenv("PYTHONPATH", os.pathsep)
-    plan = SweepPlan("nothing-here", ("auto",), (), ("code",), 1, 8)
+    plan = Plan("nothing-here", trap / "prompts.jsonl", ("auto",), 1, 8, "fast")
     download = child_command("--download", "../no name")
     listening, held = os.pipe()  # both end when their parent is gone
-    for command in (sweep_command(plan, trap / "out"), download):
+    for command in (plan.command(trap / "out"), download):
         done = subprocess.run(
             command,
             env=child_environment(),

@@ -1,0 +1,508 @@
+"""The Lab: measures drafters on this machine with `draftlight bench sweep` in a process of its own.
+
+LabController runs the process and collects its results; LabWindow shows them in one table and one plot. The
+process is stopped (SIGSTOP) while the chat is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean, median
+
+from msgspec import Struct
+from PySide6.QtCore import QObject, QRectF, QSize, Qt
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat.reading_map import duration
+from app.controls.buttons import Button
+from app.controls.choices import CheckBox
+from app.controls.numbers import Spin
+from app.controls.plot import Plot, above
+from app.controls.record_table import Column, RecordTable
+from app.controls.shapes import draw_box, draw_text
+from app.controls.sheets import show_in_folder
+from app.controls.text_label import TextLabel
+from app.features.side_window import Hairline, SideWindow, on_click
+from app.gauges.figures import percent, speed
+from app.session.turn.link_state import Link, Phase
+from app.theme.fonts import ui_font
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
+from app.theme.theme import Theme
+from app.theme.zoom import height_of, painter_on, width_of
+from core.errors import ProtocolError
+from core.events import Failed
+from core.events.sweep import (
+    SweepCell,
+    SweepEnded,
+    SweepEvent,
+    SweepPair,
+    SweepProgress,
+    SweepStarted,
+    decode_sweep_event,
+)
+from core.settings import Settings
+from core.settings.declaration import find
+from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
+from core.system.paths import resources_dir
+
+TITLE = "Lab"
+SUBTITLE = "Speed of the drafters on this machine, against plain decoding"
+RUN = "Run"
+STOP = "Stop"
+SHOW_FOLDER = "Show Folder"
+DRAFTERS = "Drafters"
+EACH_PROMPT = "Runs of each prompt"
+AT_MOST = "Most tokens"
+PLOT = "Speed against plain decoding"
+RESULTS = "Results"
+PROMPTS = "Prompts"
+DRAFTER = "Drafter"
+SPEED = "Speed"
+RANGE = "Range"
+TOKENS_PER_S = "tok/s"
+ACCEPTED = "Accepted"
+PER_STEP = "Per step"
+EQUAL = "Same text"
+EMPTY = "Not measured yet"
+EMPTY_HINT = "Figures are best on a machine that does nothing else."
+STARTING = "Loading the model a second time"
+PAUSED = "Paused while the chat is answered"
+STOPPING = "Stopping"
+KINDS = {"passage": "Passage", "code": "Code", "json_rag": "JSON"}
+
+
+def progress(done: int, total: int, seconds_left: float | None) -> str:
+    left = f", {duration(seconds_left)} left" if seconds_left else ""
+    return f"{done:,} of {total:,} answers{left}"
+
+
+def measured(model: str, took_s: float) -> str:
+    return f"{model}, measured in {duration(took_s)}"
+
+
+def ended_with(status: int, last: str) -> str:
+    return f"The measurement ended with status {status}. {last}".strip()
+
+
+_FIRST_DRAFTERS = ("auto", "ngram-simple", "ngram-mod")
+_IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
+_LINE_LIMIT_BYTES = 16 * 1024 * 1024
+_LOG_LINES, _LOG_BYTES = 20, 65_536
+_END_TIMEOUT_S = 5.0
+
+
+class Plan(Struct, frozen=True):
+    """What is measured: the prompts of a file with the classes of `KINDS`."""
+
+    model: str
+    prompts: Path
+    drafters: tuple[str, ...]
+    repeats: int
+    max_tokens: int
+    exactness: str
+    draft_model: str = ""
+
+    def command(self, out: Path) -> list[str]:
+        """The command line, with absolute paths because the process runs in its own folder."""
+        words = ["bench", "sweep", "--json", "--out", str(out.absolute())]
+        words += ["--model", absolute_reference(self.model)]
+        words += ["--prompts", str(self.prompts.absolute()), "--classes", ",".join(KINDS)]
+        words += ["--drafters", ",".join(self.drafters), "--exactness", self.exactness]
+        words += ["--pairs", str(self.repeats), "--max-tokens", str(self.max_tokens)]
+        if self.draft_model:
+            words += ["--draft-model", absolute_reference(self.draft_model)]
+        return child_command(*words)
+
+
+class Sweep(Struct):
+    """A measurement and its results so far. `trouble` is the reason of its failure, as a sentence."""
+
+    model: str = ""
+    running: bool = False
+    stopping: bool = False
+    done: int = 0
+    total: int = 0
+    seconds_left: float | None = None
+    took_s: float = 0.0
+    trouble: str = ""
+    cells: tuple[SweepCell, ...] = ()
+
+
+class LabRow(Struct, frozen=True):
+    """One drafter on one class of prompts. `ratio` is the median speed against plain decoding."""
+
+    id: str
+    title: str
+    drafter: str
+    ratio: float
+    speed: str
+    spread: str
+    tokens_per_s: str
+    accepted: str
+    per_step: str
+    equal: str
+
+    @property
+    def tip(self) -> str:
+        """The text of the tooltip."""
+        return f"{self.title}, {self.drafter}"
+
+    @property
+    def spoken(self) -> str:
+        """The text for assistive technology."""
+        return f"{self.drafter} on {self.title}: {self.speed}, {self.spread}, {self.equal} {EQUAL}"
+
+
+def rows_of(cells: Sequence[SweepCell]) -> list[LabRow]:
+    """Returns a row for each class and drafter that was measured, in the order of the results."""
+    labels = find("drafting.drafter").labels
+    keys = dict.fromkeys((cell.kind, cell.drafter) for cell in cells)
+    found = []
+    for kind, drafter in keys:
+        own = [cell for cell in cells if (cell.kind, cell.drafter) == (kind, drafter)]
+        pairs: list[SweepPair] = [pair for cell in own for pair in cell.pairs]
+        ratios = [pair.ratio for pair in pairs if pair.ratio]
+        if not ratios:
+            continue
+        found.append(
+            LabRow(
+                f"{kind}/{drafter}",
+                KINDS.get(kind, kind),
+                labels.get(drafter, drafter),
+                median(ratios),
+                f"{median(ratios):.2f}×",
+                f"{min(ratios):.2f} to {max(ratios):.2f}",
+                speed(median(pair.tokens_per_s for pair in pairs)),
+                percent(mean(cell.acceptance for cell in own)),
+                f"{mean(cell.mean_per_step for cell in own):.1f}",
+                f"{sum(pair.equal for pair in pairs)} of {len(pairs)}",
+            )
+        )
+    return found
+
+
+class LabController(QObject):
+    """`settings` returns the open chat's settings, whose exactness and draft model are used. `hold_chat`
+    tells the chat's worker to suspend its idle work.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        settings: Callable[[], Settings],
+        hold_chat: Callable[[bool], None],
+        folder: Path | None = None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._settings = settings
+        self._hold_chat = hold_chat
+        self._model = "starter"
+        self._connected = self._chat_busy = False
+        self._folder = folder
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._life: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self.prompts = resources_dir() / "bench" / "three-class.jsonl"
+        self.sweep = Sweep()
+        self.window: LabWindow | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id; None without one."""
+        return self._process.pid if self._process else None
+
+    def make_window(self) -> QWidget:
+        """Makes the window. Once."""
+        window = self.window = LabWindow(self._theme)
+        window.destroyed.connect(self._forget_window)
+        on_click(
+            (window.run_button, self.run),
+            (window.stop_button, self.stop),
+            (window.folder_button, self._show_folder),
+        )
+        self._show()
+        return window
+
+    def follow(self, link: Link) -> None:
+        """Follows the chat's worker and its model; pauses while it answers or loads."""
+        self._model, self._connected = link.model, link.connected
+        busy = link.works or link.phase not in _IDLE
+        if busy == self._chat_busy:
+            return
+        self._chat_busy = busy
+        if self.sweep.running:
+            self._pause_or_go_on()
+            self._show()
+
+    def run(self) -> None:
+        """Starts measuring what is selected."""
+        if self.window is None or self.sweep.running or not self.window.drafters:
+            return
+        settings = self._settings()
+        plan = Plan(
+            self._model,
+            self.prompts,
+            self.window.drafters,
+            int(self.window.repeats.value),
+            int(self.window.most_tokens.value),
+            settings.decoding.exactness,
+            settings.draft_model.model,
+        )
+        self.sweep = Sweep(plan.model, running=True)
+        if self._folder is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="draftlight-lab-")
+            self._folder = Path(self._scratch.name)
+        out = self._folder / time.strftime("%Y-%m-%d %H-%M-%S")
+        self._life = asyncio.ensure_future(self._live(plan.command(out)))
+        self._show()
+
+    def stop(self) -> None:
+        """Ends the process; the results so far stay."""
+        if self.sweep.running:
+            self.sweep.stopping = True
+            self._show()
+            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGCONT)
+
+    async def close(self) -> None:
+        """Ends the process and waits for it. Safe to call twice."""
+        self.stop()
+        if self._life is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._life), _END_TIMEOUT_S)
+            self._signal(signal.SIGKILL)
+            await self._life
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    # ---- inside
+
+    async def _live(self, command: Sequence[str]) -> None:
+        log: deque[str] = deque(maxlen=_LOG_LINES)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_LINE_LIMIT_BYTES,
+                env=child_environment(PYTHONUNBUFFERED="1"),
+                cwd=CHILD_FOLDER,
+            )
+        except OSError as error:
+            self._finish(f"The measurement could not be started: {error}.")
+            return
+        self._process = process
+        if self.sweep.stopping:  # during its start
+            self._signal(signal.SIGKILL)
+        self._pause_or_go_on()
+        assert process.stdout
+        assert process.stderr
+        reading = asyncio.ensure_future(_drain(process.stderr, log))
+        try:
+            async for line in process.stdout:
+                self._take(decode_sweep_event(line))
+        except (ProtocolError, ValueError) as error:  # no event, or a line above the limit
+            self.sweep.trouble = str(error)
+            self._signal(signal.SIGKILL)
+        status = await process.wait()
+        await reading
+        self._process = None
+        whole = self.sweep.took_s or self.sweep.stopping or self.sweep.trouble
+        self._finish("" if whole else ended_with(status, log[-1] if log else ""))
+
+    def _take(self, event: SweepEvent) -> None:
+        sweep = self.sweep
+        match event:
+            case SweepStarted():
+                sweep.model, sweep.total = event.model, event.answers + event.readings
+            case SweepProgress(done, total, _, seconds_left):
+                sweep.done, sweep.total, sweep.seconds_left = done, total, seconds_left
+            case SweepCell():
+                sweep.cells = (*sweep.cells, event)
+            case SweepEnded():
+                sweep.took_s = event.took_s
+            case Failed():
+                sweep.trouble = f"{event.message} {event.hint}".strip()
+        self._show()
+
+    def _finish(self, trouble: str) -> None:
+        self.sweep.running = self.sweep.stopping = False
+        self.sweep.trouble = self.sweep.trouble or trouble
+        if self._connected:
+            self._hold_chat(False)
+        self._show()
+
+    def _pause_or_go_on(self) -> None:
+        if not self._chat_busy and self._connected:
+            self._hold_chat(True)  # each time: the worker may have changed
+        self._signal(signal.SIGSTOP if self._chat_busy else signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    def _show(self) -> None:
+        if self.window is not None:
+            self.window.show_sweep(self.sweep, paused=self._chat_busy)
+
+    def _show_folder(self) -> None:
+        if self._folder is not None:
+            show_in_folder(self._folder)
+
+    def _forget_window(self) -> None:
+        self.window = None
+
+
+async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
+    while chunk := await stream.read(_LOG_BYTES):
+        log.extend(text for line in chunk.decode("utf-8", "replace").splitlines() if (text := line.strip()))
+
+
+_SIZE, _MINIMUM = QSize(1000, 720), QSize(640, 480)
+_PADDING_PX = 26
+_PLOT_PX = 220
+_BOXES_A_ROW = 4
+COLUMNS = (
+    Column("title", PROMPTS, 120, before_px=14),
+    Column("drafter", DRAFTER, 160, grows=True),
+    Column("speed", SPEED, 84, right=True),
+    Column("spread", RANGE, 128, right=True, ink="text2"),
+    Column("tokens_per_s", TOKENS_PER_S, 84, right=True),
+    Column("accepted", ACCEPTED, 92, right=True),
+    Column("per_step", PER_STEP, 84, right=True),
+    Column("equal", EQUAL, 104, right=True, after_px=14),
+)
+
+
+class LabWindow(SideWindow):
+    """`show_sweep` after each change. `drafters` are the selected ones."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, TITLE, _SIZE, _MINIMUM)
+        labels = find("drafting.drafter").labels
+        self.boxes = {name: CheckBox(theme, label) for name, label in labels.items() if name != "off"}
+        for name in _FIRST_DRAFTERS:
+            self.boxes[name].setChecked(True)
+        self.repeats = Spin(theme, 1, 9, 1)
+        self.repeats.setAccessibleName(EACH_PROMPT)
+        self.repeats.set_value(3)
+        self.most_tokens = Spin(theme, 8, 1024, 32)
+        self.most_tokens.setAccessibleName(AT_MOST)
+        self.most_tokens.set_value(128)
+        self.run_button = Button(theme, RUN, "primary", small=True)
+        self.stop_button = Button(theme, STOP, small=True, icon_name="stop")
+        self.folder_button = Button(theme, SHOW_FOLDER, "link", small=True)
+        self.status = TextLabel(theme, "", 12, 16, tabular=True, wrap=True)
+        self.plot = SpeedPlot(theme)
+        self.list = RecordTable[LabRow](theme, RESULTS, COLUMNS)
+        self.list.set_empty(EMPTY, EMPTY_HINT)
+        for box in self.boxes.values():
+            box.toggled.connect(self._enable)
+        numbers = row_of(
+            *(TextLabel(theme, EACH_PROMPT, 12, 16), self.repeats, 16),
+            *(TextLabel(theme, AT_MOST, 12, 16), self.most_tokens, STRETCH),
+            gap=8,
+        )
+        boxes = list(self.boxes.values())
+        choices = column_of(
+            *(
+                row_of(*boxes[at : at + _BOXES_A_ROW], STRETCH, gap=14)
+                for at in range(0, len(boxes), _BOXES_A_ROW)
+            ),
+            numbers,
+            row_of((self.status, 1), self.folder_button, gap=8),
+            gap=8,
+            margins=(_PADDING_PX, 12, _PADDING_PX, 12),
+        )
+        plot = column_of(self.plot, margins=(_PADDING_PX, 12, _PADDING_PX, 12))
+        header = self.make_header((self.run_button, self.stop_button), subtitle=SUBTITLE)
+        column_of(header, choices, Hairline(theme), plot, (self.list, 1), parent=self)
+
+    @property
+    def drafters(self) -> tuple[str, ...]:
+        return tuple(name for name, box in self.boxes.items() if box.isChecked())
+
+    def show_sweep(self, sweep: Sweep, *, paused: bool) -> None:
+        """Shows the progress and the results. `paused`: it waits while the chat is answered."""
+        rows = rows_of(sweep.cells)
+        self.list.show_rows(rows)
+        self.plot.show_rows(rows)
+        self.run_button.setVisible(not sweep.running)
+        self.stop_button.setVisible(sweep.running)
+        self.stop_button.setEnabled(not sweep.stopping)
+        for control in (*self.boxes.values(), self.repeats, self.most_tokens):
+            control.setEnabled(not sweep.running)
+        self.folder_button.setVisible(bool(rows))
+        if not sweep.running:
+            text = sweep.trouble or (measured(sweep.model, sweep.took_s) if sweep.took_s else EMPTY_HINT)
+        elif sweep.stopping or paused or not sweep.total:
+            text = STOPPING if sweep.stopping else PAUSED if paused else STARTING
+        else:
+            text = progress(sweep.done, sweep.total, sweep.seconds_left)
+        self.status.setText(text)
+        self.status.set_color("danger" if sweep.trouble and not sweep.running else "text2")
+        self._enable()
+
+    def _enable(self) -> None:
+        self.run_button.setEnabled(bool(self.drafters))
+
+
+_AXIS_PX, _HEAD_PX, _FOOT_PX, _BAR_PX = 40, 26, 38, 22
+_INKS = ("series_blue", "series_purple", "series_sky", "series_grey", "text2", "text")
+
+
+class SpeedPlot(QWidget):
+    """Bars of the median speeds, grouped by prompts. The table has the figures for assistive technology."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._rows: Sequence[LabRow] = ()
+        self.setAccessibleName(PLOT)
+        set_fixed_height(self, _PLOT_PX)
+
+    def show_rows(self, rows: Sequence[LabRow]) -> None:
+        self._rows = rows
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, color = painter_on(self), self._theme.color
+        title = QRectF(0, 0, width_of(self), 18)
+        left = Qt.AlignmentFlag.AlignLeft
+        draw_text(painter, title, PLOT, ui_font(13, 600), color("text"), left)
+        height = height_of(self) - _HEAD_PX - _FOOT_PX
+        plot = Plot(painter, self._theme, QRectF(_AXIS_PX, _HEAD_PX, width_of(self) - _AXIS_PX, height))
+        top = above(max((row.ratio for row in self._rows), default=1.0))
+        plot.scale(("0", f"{top / 2:g}×", f"{top:g}×"))
+        kinds = list(dict.fromkeys(row.title for row in self._rows))
+        drafters = list(dict.fromkeys(row.drafter for row in self._rows))
+        for row in self._rows:
+            group, place = kinds.index(row.title), drafters.index(row.drafter)
+            middle = plot.at((group + 0.5) / len(kinds), 0).x()
+            x = middle + (place - len(drafters) / 2) * (_BAR_PX + 4)
+            bar = QRectF(x, plot.at(0, row.ratio / top).y(), _BAR_PX, height * row.ratio / top)
+            draw_box(painter, bar, 2, color(_INKS[place % len(_INKS)]))
+        for group, kind in enumerate(kinds):
+            plot.under(plot.at((group + 0.5) / len(kinds), 0).x(), plot.box.bottom() + 4, kind)
+        for place, drafter in enumerate(drafters):
+            x = _AXIS_PX + place * 130
+            y = height_of(self) - 14
+            draw_box(painter, QRectF(x, y + 3, 9, 9), 2, color(_INKS[place % len(_INKS)]))
+            draw_text(painter, QRectF(x + 14, y, 114, 14), drafter, ui_font(11), color("text2"), left)
+        if self._rows:
+            plain_y = plot.at(0, 1 / top).y()
+            painter.fillRect(QRectF(plot.box.left(), plain_y, plot.box.width(), 1), color("text3"))

@@ -1,1 +1,0 @@
-"""The Lab: sweeps over drafters, prompts and keep shares, and their charts."""
