@@ -199,10 +199,6 @@ class RecordTable(QWidget, Generic[_Row]):
         return self._chosen
 
     @property
-    def selected_row(self) -> _Row | None:
-        return next((row for row in self.rows if row.id == self._chosen), None)
-
-    @property
     def rows(self) -> tuple[_Row, ...]:
         return self.model.rows
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QPlainTextEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFrame, QPlainTextEdit, QWidget
 
 from app.controls.buttons import Kind
 from app.controls.scroll_bar import ScrollBar
-from app.controls.shapes import draw_box
 from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.theme.measures import (
@@ -167,33 +166,6 @@ class PanelBeside(QWidget):
         painter.fillRect(area_of(self), self._theme.color("panel"))
         edge = QRectF(0, 0, 1, height_of(self)) if self._beside else QRectF(0, 0, width_of(self), 1)
         painter.fillRect(edge, self._theme.color("hair"))
-
-
-class ProgressBar(QLabel):
-    """A bar `height_px` high, filled with the color `ink`. A QLabel for assistive technology."""
-
-    def __init__(self, theme: Theme, ink: str, height_px: int, name: str = "") -> None:
-        super().__init__()
-        self._theme = theme
-        self._ink = ink
-        self._share = 0.0
-        set_fixed_height(self, height_px)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(name)
-
-    def show_share(self, share: float, words: str = "") -> None:
-        """Shows the progress, 0 to 1; `words` describe it."""
-        self._share = min(1.0, share)
-        self.setAccessibleDescription(words)
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter, box = painter_on(self), area_of(self)
-        radius = box.height() / 2
-        draw_box(painter, box, radius, self._theme.color("fill2"))
-        if self._share > 0:
-            box.setWidth(max(box.height(), box.width() * self._share))
-            draw_box(painter, box, radius, self._theme.color(self._ink))
 
 
 class TextView(QPlainTextEdit):

@@ -24,7 +24,7 @@ from app.controllers.worker import TroubleController, WorkerController
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.race.race import RaceController
-from app.features.server.server import Key, RequestKeeping, ServerController, ServerState, WorkerSharing
+from app.features.server.server import Key, ServerController, ServerState, WorkerSharing
 from app.features.tables.controller import TablesController
 from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.chats.chats import Chats
@@ -110,9 +110,6 @@ class WindowController(QObject):
         )
         self.sharing = WorkerSharing(
             self.handle, lambda: self._link, lambda: self._server_settings.learn, self
-        )
-        self.keeping = RequestKeeping(
-            self.sharing.requests, self.home.requests, lambda: self._server_settings.keep_requests, self
         )
         self.server = ServerController(
             self.sharing, Key(self.home.folder), self._served_base, self.models.installed, self

@@ -219,7 +219,7 @@ class MainWindow(QMainWindow):
                 _report(error)
         try:
             if not controller.home.close():
-                _LOG.error("Some chats or requests could not be saved before the window closed.")
+                _LOG.error("Some chats could not be saved before the window closed.")
         except Exception as error:
             _report(error)
         self._closed.set()
@@ -277,17 +277,16 @@ class MainWindow(QMainWindow):
         return self.app_settings.make_window(self.controller.chat.settings, self.controller.saved_chats)
 
     def _make_server(self) -> QWidget:
-        from app.features.server.controller import ServerPage, SettingsBox
+        from app.features.server.controller import ServerPage
         from app.features.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
         controller = self.controller
-        page = ServerPage(window, controller.sharing, controller.keeping, controller.server)
+        page = ServerPage(window, controller.sharing, controller.server)
         controller.link_changed.connect(page.follow)
         window.transcript.set_tint_mode(self.app_settings.now.look.tint)
         self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
-        self.app_settings.connect_form(window.settings_page.form)
-        SettingsBox(controller.server, window.settings_page.box)
+        self.app_settings.connect_form(window.panel.form)
         return window
 
     def _make_models(self) -> QWidget:
@@ -386,7 +385,6 @@ class MainWindow(QMainWindow):
 
     def _on_settings(self, settings: WindowSettings) -> None:
         self.controller.server.apply(settings.server)
-        self.controller.keeping.changed.emit()  # whether requests are kept
         self.controller.unload_when_idle()
 
     def _on_intent(self, intent: Intent) -> None:

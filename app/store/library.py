@@ -34,7 +34,6 @@ from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, Do
 from app.store.faults import StoreError, is_damage, saving_trouble
 from app.store.preferences import PreferencesFile
 from app.store.recovery import UNREADABLE, BackupKeeper, Backups, ChatCount, Salvage, Unsaved, copy_beside
-from app.store.requests import KeptRequests
 from app.store.rows import ProjectGone, ProjectJob
 from app.store.writer import Writer
 
@@ -533,7 +532,7 @@ def _remove(path: Path) -> None:
 
 
 class Home:
-    """The chats, documents, server requests and preferences of one window.
+    """The chats, documents and preferences of one window.
 
     Without a `folder` everything lasts for this run only: smoke tests and screenshots leave no files.
     """
@@ -541,9 +540,8 @@ class Home:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.library = Library(folder)
-        self.requests = KeptRequests(folder)
         self.preferences = PreferencesFile(folder)
 
     def close(self) -> bool:
         """Saves what waits. False if something could not be saved."""
-        return all([self.requests.close(), self.library.close(), self.preferences.flush()])
+        return all([self.library.close(), self.preferences.flush()])

@@ -84,18 +84,3 @@ def in_file(path: str, message: str) -> str:
 
 
 # ---- requests of the local server
-
-NEWER_REQUESTS = "The kept requests were written by a newer Draftlight."
-REQUESTS_NOT_KEPT = "Requests cannot be kept or read now."
-REQUESTS_DAMAGED = "The file of kept requests was damaged."
-
-
-def newer_requests_hint(found: int, known: int) -> str:
-    return (
-        f"Their format is version {found}, this Draftlight knows up to {known}. Update Draftlight to see"
-        " them. Until then no others are kept."
-    )
-
-
-def damaged_requests(kept: int, lost: int, file: str) -> str:
-    return f"{kept:,} could be read, {lost:,} could not. The damaged file is kept as {file}."

@@ -199,19 +199,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             "Tables remember short runs of words from clients’ requests, as they do from chats.",
         ),
     ] = False
-    keep_requests: Annotated[
-        bool,
-        switch(
-            on="On: requests and answers stay on this disk for 30 days.",
-            off="Off: requests are deleted when Draftlight quits.",
-        ),
-        about(
-            "Keep requests",
-            "Requests and their answers are kept in a file on this disk for 30 days, at most the newest"
-            " 1,000 requests and 500 MB. They can be read and deleted in the server’s window. Off keeps no"
-            " new ones; existing ones remain until they expire or are deleted.",
-        ),
-    ] = False
     strict: Annotated[
         bool,
         about(

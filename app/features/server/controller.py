@@ -1,6 +1,7 @@
 """ServerPage: fills the local server's window with its requests, and follows the opened one.
 
-Updates the list a few times a second at most, and tokens thirty times, as in a chat.
+Requests are listed until Draftlight quits. The list is updated a few times a second at most, and tokens
+thirty times, as in a chat.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
 
 from app.features.server import strings
-from app.features.server.rows import facts_of, rows_of
-from app.features.server.server import RequestKeeping, ServerController, ServerState, WorkerSharing
-from app.features.server.window import ServerBox, ServerWindow
+from app.features.server.rows import rows_of
+from app.features.server.server import ServerController, ServerState, WorkerSharing
+from app.features.server.window import ServerWindow
 from app.features.side_window import on_click
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
 from app.session.turn.link_state import Link
-from app.store.requests import KeptRequest
 from core.errors import RequestError
 from core.events import (
     Event,
@@ -31,7 +31,7 @@ from core.events import (
     api_id,
 )
 from core.serve.apps import Connection
-from core.serve.requests import ServedRequest
+from core.serve.requests import ServedRequest, ServedRequests
 
 _ROWS_EVERY_MS = 200
 # Maximum length of a question in a bubble.
@@ -41,22 +41,13 @@ _SHOWN_CHARACTERS = 20_000
 class ServerPage(QObject):
     """Lives as long as its window."""
 
-    def __init__(
-        self,
-        window: ServerWindow,
-        sharing: WorkerSharing,
-        keeping: RequestKeeping,
-        server: ServerController,
-    ) -> None:
+    def __init__(self, window: ServerWindow, sharing: WorkerSharing, server: ServerController) -> None:
         super().__init__(window)
         self._window = window
         self._sharing = sharing
         self._requests = sharing.requests
-        self._keeping = keeping
         self._server = server
         self._opened = ""
-        # The opened request if it has ended, so that it is not read again.
-        self._over_one: KeptRequest | None = None
         self._over = True
         self._coalescer = Coalescer(time.monotonic)
         self._soon = QTimer(self, singleShot=True, interval=_ROWS_EVERY_MS)
@@ -66,15 +57,18 @@ class ServerPage(QObject):
         stop_listening = self._requests.listen(self)
         window.destroyed.connect(lambda: stop_listening())
         window.list.row_selected.connect(self._open)
-        window.shown.connect(keeping.refresh)
-        window.delete_requested.connect(keeping.delete)
-        on_click((window.delete_all, self._delete_all), (window.connect_app, self._connect))
-        keeping.changed.connect(self._show_kept)
-        keeping.loaded.connect(self._show_loaded)
+        panel = window.panel
+        on_click(
+            (window.clear, self._clear), (panel.copy_key, self._copy_key), (panel.new_key, self._renew_key)
+        )
         server.changed.connect(self._show_server)
         sharing.line_moved.connect(self._show_server)
         self._show_server()
-        keeping.refresh()
+        self._show_rows()
+
+    def follow(self, link: Link) -> None:
+        """Update the model's name after a load."""
+        self._show_server()
 
     # ---- as `RequestListener`
 
@@ -100,96 +94,68 @@ class ServerPage(QObject):
             case Finished():
                 self._finish(self._requests.of(request), event)
 
-    # ---- inside
-
-    def follow(self, link: Link) -> None:
-        """Update the model's name after a load."""
-        self._show_server()
+    # ---- the server
 
     def _show_server(self, *_: object) -> None:
-        waiting = self._sharing.waiting
-        state = self._server.state
+        waiting, state, server = self._sharing.waiting, self._server.state, self._server
         # The address has its own button, and a narrow window has little space for this text.
         words = strings.SERVING if state.address else state_words(state)
         if waiting:
             words = f"{words} {strings.in_line(waiting)}"
-        if self._keeping.problem:
-            words = f"{words} {self._keeping.problem}"
-        elif self._keeping.is_wanted:
-            words = f"{words} {strings.KEEPING}"
         model = self._sharing.gate.model
         self._window.show_server(words, state.address, api_id(model) if model else "")
+        self._window.panel.show_state(state_words(state), bad=state.problem is not None)
+        to = None
+        if model is not None and server.settings is not None and state.address:
+            address = state.address.removesuffix("/v1")
+            to = Connection(address, server.served_key, api_id(model), model.context_tokens)
+        strict = server.settings is not None and server.settings.strict
+        self._window.panel.connect_box.show_connection(to, strict=strict)
+
+    def _copy_key(self) -> None:
+        try:
+            QGuiApplication.clipboard().setText(self._server.key.get())
+        except RequestError as error:
+            self._window.panel.say_of_key(str(error))
+            return
+        self._window.panel.say_of_key(strings.COPIED_KEY)
+
+    def _renew_key(self) -> None:
+        try:
+            self._server.renew_key()
+        except RequestError as error:
+            self._window.panel.say_of_key(str(error))
+            return
+        self._window.panel.say_of_key(strings.NEW_KEY_MADE)
+
+    # ---- requests
 
     def _show_rows(self) -> None:
         self._soon.stop()
-        self._window.show_rows(rows_of(self._keeping.records, datetime.now().date()))
-        self._show_facts()
+        self._window.show_rows(rows_of(self._requests.all, datetime.now().date()))
 
-    def _show_kept(self) -> None:
-        self._show_server()
+    def _clear(self) -> None:
+        self._requests.clear()
         self._show_rows()
-
-    def _delete_all(self) -> None:
-        """Confirm the deletion of all stored requests."""
-        count = self._keeping.kept_count
-        if not count:
-            self._keeping.delete_all()
-            return
-        question = self._window.ask(strings.DELETE_ALL_QUESTION, strings.delete_all_detail(count))
-        question.chosen.connect(lambda _: self._keeping.delete_all())
-
-    def _connect(self) -> None:
-        model, server = self._sharing.gate.model, self._server
-        if model is None or server.settings is None or not server.state.address:
-            return
-        address = server.state.address.removesuffix("/v1")
-        to = Connection(address, server.served_key, api_id(model), model.context_tokens)
-        self._window.show_connect(to, server.settings.strict)
 
     def _open(self, request: str) -> None:
         self._flush_soon.stop()
         self._coalescer.drain()
-        self._opened, self._over_one = request, None
-        one = self._now()
+        self._opened = request
+        record, asked = self._requests.of(request), self._requests.asked(request)
         transcript = self._window.transcript
         # Vectors have no answer that the transcript could show.
-        self._over = one is None or one.record.is_over or one.record.embeds
-        refused = one is not None and one.asked is None and bool(one.record.problem)
-        gone = strings.EMBEDDED if one is not None and one.record.embeds else strings.NOT_KEPT
-        gone = strings.refused(one.record.problem) if one is not None and refused else gone
-        loading = self._keeping.is_loading(request)
-        self._window.show_kept(one is None or one.asked is not None or loading, gone)
-        if one is None or one.asked is None:
+        self._over = record is None or record.is_over or record.embeds
+        if record is None or asked is None:
             transcript.clear()
-        else:
-            transcript.show_turns((_turn(one),), one.asked.settings.drafting.drafter)
-            progress = next(
-                (each for each in reversed(one.events) if isinstance(each, PrefillProgress)), None
-            )
-            if progress is not None and not self._over and not one.record.tokens:
-                transcript.show_progress(request, progress)
-        self._show_facts()
-
-    def _show_loaded(self, request: str) -> None:
-        """Show the opened request after its content was read."""
-        if request == self._opened:
-            self._open(request)
-
-    def _now(self) -> KeptRequest | None:
-        """Returns the opened request."""
-        if self._over_one is None and self._opened:
-            one = self._keeping.of(self._opened)
-            if one is None or not one.record.is_over or self._keeping.is_loading(self._opened):
-                return one
-            self._over_one = one
-        return self._over_one
-
-    def _show_facts(self) -> None:
-        one = self._now()
-        if one is None:
+            self._window.show_answer(record is None, _why_gone(record) if record else "")
             return
-        effective = one.finished.effective if one.finished is not None else None
-        self._window.facts.show_facts(facts_of(one.record, one.asked, effective))
+        self._window.show_answer(True)
+        transcript.show_turns((_turn(record, self._requests),), asked.settings.drafting.drafter)
+        events = reversed(self._requests.events(request))
+        progress = next((each for each in events if isinstance(each, PrefillProgress)), None)
+        if progress is not None and not self._over and not record.tokens:
+            transcript.show_progress(request, progress)
 
     def _plan_flush(self) -> None:
         due_in_s = self._coalescer.due_in_s()
@@ -213,10 +179,18 @@ class ServerPage(QObject):
         self._window.transcript.finish_answer(self._opened, finished, _note(record, finished))
 
 
-def _turn(one: KeptRequest) -> Turn:
-    """Returns the turn of a request whose content is stored."""
-    record, asked, events, finished = one.record, one.asked, one.events, one.finished
+def _why_gone(record: ServedRequest) -> str:
+    """Why a request has no answer to show."""
+    if record.embeds:
+        return strings.EMBEDDED
+    return strings.refused(record.problem) if record.problem else strings.NOT_KEPT
+
+
+def _turn(record: ServedRequest, requests: ServedRequests) -> Turn:
+    """Returns the turn of a request whose content is in memory."""
+    asked, events = requests.asked(record.id), requests.events(record.id)
     assert asked is not None
+    finished = next((each for each in reversed(events) if isinstance(each, Finished)), None)
     tokens = tuple(each for each in events if isinstance(each, Token))
     reading = next((each for each in reversed(events) if isinstance(each, ReadingMap)), None)
     if record.is_over:
@@ -237,37 +211,6 @@ def _note(record: ServedRequest, finished: Finished | None) -> str:
         return record.problem
     ended_early = record.state == "cancelled" or (finished is not None and finished.reason == "cancelled")
     return strings.CANCELLED_NOTE if ended_early else ""
-
-
-class SettingsBox(QObject):
-    """Lives as long as its box."""
-
-    def __init__(self, server: ServerController, box: ServerBox) -> None:
-        super().__init__(box)
-        self._server = server
-        self._box = box
-        server.changed.connect(self._show)
-        on_click((box.copy_key, self._copy), (box.new_key, self._renew))
-        self._show(server.state)
-
-    def _show(self, state: ServerState) -> None:
-        self._box.show_state(state_words(state), bad=state.problem is not None)
-
-    def _copy(self) -> None:
-        try:
-            QGuiApplication.clipboard().setText(self._server.key.get())
-        except RequestError as error:
-            self._box.say_of_key(str(error))
-            return
-        self._box.say_of_key(strings.COPIED_KEY)
-
-    def _renew(self) -> None:
-        try:
-            self._server.renew_key()
-        except RequestError as error:
-            self._box.say_of_key(str(error))
-            return
-        self._box.say_of_key(strings.NEW_KEY_MADE)
 
 
 def state_words(state: ServerState) -> str:

@@ -6,30 +6,18 @@ TITLE = "Local Server"
 LIST = "Requests"
 ADDRESS = "Address"
 MODEL_NAME = "Model name"
-SETTINGS = "Settings"
-REQUESTS = "Requests"
 COPY_KEY = "Copy Key"
 NEW_KEY = "New Key"
 KEY_NOTE = "The key is kept in a file that only you can read."
-DELETE = "Delete"
-DELETE_HELP = "Delete the selected request and its answer, also from the disk."
-DELETE_ALL = "Delete All"
-DELETE_ALL_HELP = "Delete all finished requests and their answers, also from the disk."
-DELETE_ALL_QUESTION = "Delete all requests?"
-CANCEL = "Cancel"
-KEEPING = "Requests are kept for 30 days."
 SERVING = "Serving."
+CLEAR = "Clear"
+CLEAR_HELP = "Remove finished requests from the list."
+CONNECT = "Connect an App"
 
-CONNECT = "Connect an App…"
-CONNECT_HELP = "Copy a ready configuration for an app that is to use this server."
-CONNECT_TITLE = "Connect an App"
 APP = "App"
 CONFIGURATION = "Configuration"
 COPY = "Copy"
-DONE = "Done"
-OTHER_NAMES_REFUSED = (
-    "“Strict” is on in Settings: requests with any other model name (claude-…, gpt-…) are refused."
-)
+OTHER_NAMES_REFUSED = "“Strict” is on: requests with any other model name (claude-…, gpt-…) are refused."
 
 CLIENT = "Client"
 STATE = "State"
@@ -50,35 +38,10 @@ STATES = {
 }
 NEXT = "Next"
 CANCELLED_NOTE = "Cancelled: the client disconnected or cancelled the request."
-NOTHING_ON = "No request yet. “Connect an App…” has ready configurations for editors and agents."
-NOTHING_OFF = "The server is off. Click Settings to turn it on. Requests appear here."
+NOTHING_ON = "No Request Yet"
+NOTHING_OFF = "The Server Is Off"
 EMBEDDED = "This request is for vectors of its texts. They are not kept."
-NOT_KEPT = "The request and its answer are no longer stored: newer requests replaced them."
-
-REQUEST = "Request"
-EFFECTIVE = "Effective Settings"
-ASKED_FOR = "Requested Settings"
-MODEL = "Model"
-ENDPOINT = "Endpoint"
-STREAMS = "Streams"
-WAITED = "Waited"
-PROMPT = "Prompt"
-MESSAGES = "Messages"
-TOTAL = "Took"
-TOOLS = "Tools"
-GRAMMAR = "Format"
-PREDICTION = "Prediction"
-STOPS = "Stop sequences"
-DRAFTER = "Drafter"
-READING = "Reading"
-EXACTNESS = "Exactness"
-GATE = "Drafting"
-YES, NO = "Yes", "No"
-FORMATS = {
-    "json_object": "JSON",
-    "json_schema": "JSON by a schema",
-    "tool_calls": "Text, and calls by their schemas",
-}
+NOT_KEPT = "The answer is no longer in memory: newer requests replaced it."
 
 
 def model_named(name: str) -> str:
@@ -92,7 +55,7 @@ def paste_into(place: str) -> str:
 def other_names_answered(model: str) -> str:
     return (
         f"Requests with any other model name (claude-…, gpt-…) are answered by {model} too."
-        " “Strict” in Settings refuses them."
+        " “Strict” refuses them."
     )
 
 
@@ -104,21 +67,8 @@ def waiting(position: int) -> str:
     return f"Waiting, {position} before" if position else NEXT
 
 
-def tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count:,} tokens"
-
-
-def characters(count: int) -> str:
-    return "1 character" if count == 1 else f"{count:,} characters"
-
-
 def read_of(cached: int, prompt: int) -> str:
     return f"{cached:,} of {prompt:,}"
-
-
-def delete_all_detail(kept: int) -> str:
-    what = "1 request is" if kept == 1 else f"{kept:,} requests are"
-    return f"{what} erased from this disk, answers included. Nothing brings them back."
 
 
 def in_line(waiting_now: int) -> str:
@@ -132,7 +82,7 @@ def seconds(value: str) -> str:
 CHANGED = "Another model is being loaded in Draftlight."
 CHANGED_HINT = "Ask again in a moment."
 BROKEN = "The local server stopped unexpectedly."
-BROKEN_HINT = "Turn it off and on again in the window “Local Server”, under Settings."
+BROKEN_HINT = "Turn it off and on again in the window “Local Server”."
 COPIED_KEY = "The key was copied."
 
 

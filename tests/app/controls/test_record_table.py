@@ -53,7 +53,7 @@ def test_a_selected_row_stays_and_a_removed_ones_neighbour_follows(table: Record
     table.show_rows([THREE[0], THREE[2]])
     assert table.selected == "c"
     table.show_rows([])
-    assert (table.selected, table.selected_row) == ("", None)
+    assert table.selected == ""
     assert told == ["b", "c", ""]
 
 
