@@ -12,7 +12,7 @@ KEY_NOTE = "The key is kept in a file that only you can read."
 SERVING = "Serving."
 CLEAR = "Clear"
 CLEAR_HELP = "Remove finished requests from the list."
-CONNECT = "Connect an App"
+CONNECT = "Connect an app"
 
 APP = "App"
 CONFIGURATION = "Configuration"
@@ -38,8 +38,8 @@ STATES = {
 }
 NEXT = "Next"
 CANCELLED_NOTE = "Cancelled: the client disconnected or cancelled the request."
-NOTHING_ON = "No Request Yet"
-NOTHING_OFF = "The Server Is Off"
+NOTHING_ON = "No request yet"
+NOTHING_OFF = "The server is off"
 EMBEDDED = "This request is for vectors of its texts. They are not kept."
 NOT_KEPT = "The answer is no longer in memory: newer requests replaced it."
 
