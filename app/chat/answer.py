@@ -306,14 +306,14 @@ class AnswerView(QWidget):
         """Show the figures of a finished answer, or that it was cut off (None), and `note`."""
         self._drop_card()
         self._finished = True
-        self.body.finish()  # completes the thoughts
+        self.body.finish(finished.repeats_from if finished else None)  # completes the thoughts
         alone = self.body.figures
         notes = [note] if note else []
         if not self._entry.has_figures:
             parts = stats_line.edited_parts()
         elif finished:
             self._drafter = finished.effective.drafter
-            parts = stats_line.finished_parts(finished, by_you=not note, alone=alone)
+            parts = stats_line.finished_parts(finished, alone=alone)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
             if finished.effective.unmatched:
                 notes.insert(0, strings.UNMATCHED)

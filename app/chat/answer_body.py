@@ -38,7 +38,10 @@ _FONT_PX = 13
 
 
 class ThoughtHead(PaintedButton):
-    """The button that folds the thought at source offset `start`, with its figures. Checked: unfolded."""
+    """The button that folds a thought, with its figures, or a repetition, at source offset `start`.
+
+    Checked: unfolded.
+    """
 
     def __init__(self, theme: Theme, start: int, parent: QWidget) -> None:
         super().__init__(theme, 5, parent)
@@ -58,13 +61,16 @@ class ThoughtHead(PaintedButton):
         if figures.tokens > 1 and figures.percent is not None:
             share = strings.ACCEPTED_SHARE.format(accepted=figures.accepted, percent=figures.percent)
             parts.append(share)
-        text = SEPARATOR.join(parts)
+        self.show_text(SEPARATOR.join(parts), strings.THOUGHT_SAYS, over=over)
+
+    def show_text(self, text: str, description: str, *, over: bool) -> None:
+        """Show `text`; `over`: what it folds is complete."""
         if text == self.text() and over == self._over:
             return
         self._over = over
         self.setText(text)
         self.setAccessibleName(text)
-        self.setAccessibleDescription(strings.THOUGHT_SAYS)
+        self.setAccessibleDescription(description)
         self._fit()
         self.update()
 
@@ -175,11 +181,11 @@ class AnswerBody(TextCanvas):
         """Append tokens. Only open pieces are laid out and painted again."""
         self._apply(self._text.append(tokens))
 
-    def finish(self) -> None:
-        """No more tokens will be appended."""
+    def finish(self, repeats_from: int | None = None) -> None:
+        """No more tokens will be appended. What repeats from that offset of the source on is folded."""
         self._writing = False
         if not self._text.finished:
-            self._apply(self._text.finish())
+            self._apply(self._text.finish(repeats_from))
         self.setAccessibleDescription(self._text.answer_source)
 
     def cite(self, sources: Sequence[Source]) -> None:
@@ -405,7 +411,10 @@ class AnswerBody(TextCanvas):
                 head.toggled.connect(lambda unfold, start=start: self.unfold(start, unfold))
                 self._heads.append(head)
                 known[start] = head
-            known[start].show_figures(*self._text.thought_figures(start))
+            if start == self._text.repeats_from:
+                known[start].show_text(strings.REPEATED, strings.REPEATED_SAYS, over=True)
+            else:
+                known[start].show_figures(*self._text.thought_figures(start))
             known[start].move(MARGIN_PX, round(box.top))
             known[start].show()
 

@@ -241,6 +241,7 @@ class AnswerText:
         self.closed: list[Piece] = []
         self.open: tuple[Piece, ...] = ()
         self.finished = False
+        self.repeats_from: int | None = None  # where the folded repetition begins
         self.thoughts: list[Thought] = []
         self._answer = AnswerSplitter((self._format or AnswerFormat()).without_calls())
         self._seen = 0  # end of the source in `_answer`
@@ -364,12 +365,40 @@ class AnswerText:
         self.table.extend(tokens)
         return self._change(self._feed(whole=False))
 
-    def finish(self) -> TextChange:
-        """Close all pieces; no more tokens will be appended."""
+    def finish(self, repeats_from: int | None = None) -> TextChange:
+        """Close all pieces; no more tokens will be appended. What repeats from an offset on can be folded."""
         self.finished = True
         made = self._feed(whole=True)
         made += self._pieces(self._splitter.finish())
-        return self._change(made, over=True)
+        change = self._change(made, over=True)
+        if repeats_from is None or not self._fold(repeats_from):
+            return change
+        return TextChange(tuple(self.closed), (), again=True)
+
+    def _fold(self, start: int) -> bool:
+        """Make the source from `start` on foldable like a thought. A paragraph is divided there; another
+        piece, or one inside a thought, stays whole.
+        """
+        source = self.table.text
+        first = next(
+            (at for at, piece in enumerate(self.closed) if piece.source_end > start), len(self.closed)
+        )
+        pieces = self.closed[first:]
+        if any(piece.thought >= 0 for piece in pieces):
+            return False
+        if pieces and pieces[0].source_start < start:
+            divided, *pieces = pieces
+            kept: tuple[Piece, ...] = (divided,)
+            if divided.kind == "text" and not (divided.depth or divided.quotes):
+                kept = parse_block(source, divided.source_start, start)
+                pieces = [*parse_block(source, start, divided.source_end), *pieces]
+            self.closed[first : first + 1] = kept
+            first += len(kept)
+        if not pieces:
+            return False
+        self.repeats_from = start
+        self.closed[first:] = [_head(start), *(replace(piece, thought=start) for piece in pieces)]
+        return True
 
     # ---- inside
 

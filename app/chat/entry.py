@@ -97,7 +97,7 @@ class AnswerEntry:
             with self.parsing():
                 self.text.append(self.unparsed[:_TOKENS_A_STEP])
         elif self.over and not self.text.finished:
-            self.text.finish()
+            self.text.finish(self.finished.repeats_from if self.finished else None)
         return self.is_parsed
 
     @contextmanager

@@ -41,13 +41,8 @@ class StatsPart(Struct, frozen=True):
     minor: bool = False
 
 
-def finished_parts(
-    finished: Finished, *, by_you: bool = True, alone: PartFigures | None = None
-) -> tuple[StatsPart, ...]:
-    """The figures of a finished answer. `by_you`: a stopped answer was stopped by the person.
-
-    `alone` are the figures of the answer without its thoughts, None without thoughts.
-    """
+def finished_parts(finished: Finished, *, alone: PartFigures | None = None) -> tuple[StatsPart, ...]:
+    """The figures of a finished answer; `alone` are those without its thoughts, None without thoughts."""
     stats = finished.stats
     parts = [
         StatsPart(_speed(stats.tokens_per_s), "strong", _drawn(finished.effective)),
@@ -62,7 +57,9 @@ def finished_parts(
     ]
     parts.append(StatsPart(_read(stats), detail=_why_read(finished.effective)))
     if finished.reason == "cancelled":
-        parts.append(StatsPart(strings.STOPPED_BY_YOU if by_you else strings.STOPPED))
+        parts.append(StatsPart(strings.STOPPED_BY_YOU))
+    elif finished.reason == "repetition":
+        parts.append(StatsPart(strings.STOPPED_REPEATING))
     elif finished.reason == "length":
         parts.append(StatsPart(strings.STOPPED_AT_LIMIT))
     return tuple(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer
@@ -87,7 +88,6 @@ class AskController(QObject):
         self._was_ready = False
         page.chat_shown.connect(self._on_chat_shown)
         answering.answer_finished.connect(lambda turn_id: self._send_next_soon())
-        answering.repeating.connect(self._stop_repeating)
         chat.listing.stop_requested.connect(self.stop)
         for view in (views.transcript, views.composer, views.editing_bar, views.queue_bar, views.first_page):
             view.intent.connect(self.on_intent)
@@ -395,11 +395,6 @@ class AskController(QObject):
         self._views.queue_bar.show_messages(chat.queued, held, self._awaited())
         self._views.queue_bar.send_button.setEnabled(self._ready)
 
-    def _stop_repeating(self) -> None:
-        if self._preferences.now.settings.writing.stop_repeating and self._link().busy:
-            self._answering.note(strings.REPEATING_NOTE)
-            self.stop()
-
     @property
     def _ready(self) -> bool:
         return self._link().phase is Phase.READY
@@ -412,17 +407,21 @@ class AskController(QObject):
         self._chats.keep(chat)
         self._answering.start(running)
         self._trouble.end(Until.ASKED)
+        submit = partial(
+            Submit,
+            settings=settings,
+            chat=chat.id,
+            stop_repeating=self._preferences.now.settings.writing.stop_repeating,
+        )
         if running.after:
             answer = chat.turn(running.turn_id).answer
             ids = tuple(token.id for token in answer.tokens)
             texts = tuple(token.text for token in answer.tokens) if answer.is_edited else ()
             asked = chat.messages_before(running.turn_id)
             turn_id = self._chats.new_turn_id()
-            self._handle(
-                Submit(turn_id, asked, settings, continuation=ids, chat=chat.id, continuation_texts=texts)
-            )
+            self._handle(submit(turn_id, asked, continuation=ids, continuation_texts=texts))
         else:
-            self._handle(Submit(running.turn_id, chat.messages_for_request(), settings, chat=chat.id))
+            self._handle(submit(running.turn_id, chat.messages_for_request()))
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
         """Answer an earlier question again, or `message` in its place."""

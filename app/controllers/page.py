@@ -24,7 +24,7 @@ from app.controllers.worker import TroubleController
 from app.panels import strings as panels_strings
 from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE, Chats
-from app.session.chats.coalescer import Coalescer, Repetition
+from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Conversation, Turn, documents
 from app.session.turn import effects as fx
 from core.errors import RequestError
@@ -200,7 +200,6 @@ class AnswerController(QObject):
 
     answer_finished = Signal(str)  # turn id, however it ended
     prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
-    repeating = Signal()  # once per answer that repeats itself
     map_changed = Signal()  # the reading map of the visible answer
 
     def __init__(
@@ -219,8 +218,6 @@ class AnswerController(QObject):
         self._page = page
         self._meter = meter
         self._running: Running | None = None
-        self._repetition: Repetition | None = None
-        self._note = ""
         self._uncited: dict[str, tuple[Running, int]] = {}  # ended answers and where the last part began
         self._instead: Callable[[], None] | None = None
         self._coalescer = Coalescer(time.monotonic)
@@ -241,11 +238,6 @@ class AnswerController(QObject):
     def start(self, running: Running) -> None:
         """The next request is `running`; its turn is stored already."""
         self._running = running
-        self._repetition = Repetition()
-        self._note = ""
-
-    def note(self, text: str) -> None:
-        self._note = text
 
     def stop_then(self, instead: Callable[[], None]) -> None:
         """Call `instead` once the answer that is being stopped has ended."""
@@ -284,9 +276,6 @@ class AnswerController(QObject):
             self.map_changed.emit()
 
     def write(self, token: Token) -> None:
-        if self._repetition is not None and self._repetition.add(token.id):
-            self._repetition = None
-            self.repeating.emit()
         self._coalescer.add(self._placed(token))
         self._flush_soon()
 
@@ -364,17 +353,16 @@ class AnswerController(QObject):
         if is_empty and instead is None and self._undo(ended, chat, shown):
             self.answer_finished.emit(ended.turn_id)
             return
-        note = self._note if finished.reason == "cancelled" else ""
         if chat.attachments:
             self._uncited[finished.request] = ended, chat.turn(ended.turn_id).answer.begun_characters
             for old in list(self._uncited)[:-_UNCITED]:
                 del self._uncited[old]
-        chat = chat.finish(ended.turn_id, finished, note)
+        chat = chat.finish(ended.turn_id, finished)
         self._chats.keep(chat)
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
             self._meter.show_used(whole.stats.context_used_tokens)
-            self._views.transcript.finish_answer(ended.turn_id, whole, note)
+            self._views.transcript.finish_answer(ended.turn_id, whole)
             self._views.strip.show_stats(whole.stats)
             self._views.legend.show_sources(chat.turn(ended.turn_id).answer.tokens)
             self._page.show_readings()

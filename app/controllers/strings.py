@@ -23,7 +23,6 @@ def worker_detail(state: str, used_bytes: int, limit_bytes: int) -> str:
 
 
 ASK_NEXT = "Ask a follow-up…"
-REPEATING_NOTE = "Stopped because the answer repeated itself."
 STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 
 EXPORT_TITLE = "Export"

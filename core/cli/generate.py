@@ -14,13 +14,11 @@ from core.cli.cluster import add_cluster, load_over
 from core.errors import RequestError
 from core.events import (
     Attachment,
-    Effective,
     Finished,
     Generate,
     Message,
     ModelInfo,
     PrefillProgress,
-    Stats,
     TableStatus,
     Token,
 )
@@ -97,7 +95,8 @@ def run(options: argparse.Namespace) -> int:
             line.clear()
             for note in model_notes(info, settings):
                 print(note, file=sys.stderr)
-            for event in engine.generate(Generate(json_lines.REQUEST, messages, settings)):
+            request = Generate(json_lines.REQUEST, messages, settings, stop_repeating=True)
+            for event in engine.generate(request):
                 if isinstance(event, PrefillProgress):
                     line.say(_reading(event))
                 elif isinstance(event, Token | Finished):
@@ -111,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
                         write_raw(sys.stdout, event.text)
                 elif isinstance(event, Finished):
                     print(flush=True)
-                    print(summary(event.stats, event.effective), file=sys.stderr)
+                    print(summary(event), file=sys.stderr)
         finally:
             line.clear()
             engine.close()
@@ -139,8 +138,9 @@ def model_notes(info: ModelInfo, settings: Settings) -> list[str]:
     return [*notes, info.defaults_problem] if info.defaults_problem else notes
 
 
-def summary(stats: Stats, effective: Effective) -> str:
+def summary(finished: Finished) -> str:
     """One line of figures, and one line for each requested setting that was not used."""
+    stats, effective = finished.stats, finished.effective
     # An answer of a single step has no decode time.
     parts = [
         f"{stats.tokens_per_s:.1f} tok/s" if stats.tokens_per_s else "no speed: it took one step",

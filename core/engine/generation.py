@@ -18,6 +18,7 @@ from core.answer_format import AnswerFormat
 from core.decoding.loop import PLAIN, DecodeLoop, DecodingOptions, Exactness, Step, Tally
 from core.decoding.mtp import HeadProposer
 from core.decoding.planner import Planner
+from core.decoding.repetition import Repetition
 from core.decoding.sampling import Sampler
 from core.decoding.text import StopTexts, TokenTexts
 from core.drafting.draft import Drafter
@@ -216,6 +217,7 @@ class Generation:
         self._format = text.format or AnswerFormat()
         self._embedder = inputs.embedder
         self._stop_texts = StopTexts(request.stops)
+        self._repetition = _repetition(request) if request.stop_repeating else None
         self._first_read = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
         # Taken before the drafter reads the prompt, which adds it to the table.
@@ -248,6 +250,7 @@ class Generation:
             self._effective(),
             self._sources(),
             self._stop_texts.stopped_by,
+            repeats_from=self._repetition.begins if self._repetition and reason == "repetition" else None,
         )
 
     def _context_used_tokens(self) -> int:
@@ -392,6 +395,7 @@ class Generation:
         texts, stop_texts = TokenTexts(loaded.tokenizer, before), self._stop_texts
         waiting: list[Token] = []
         reason: FinishReason = "length"
+        repeats = False
         gauge_due_s = 0.0
         before_s = self._now()
         broken: BrokenLogitsError | GrammarError | None = None
@@ -410,8 +414,18 @@ class Generation:
                     if token not in loaded.eos:
                         self._shown.append(token)
                         for text in texts.add(token):
-                            yield from stop_texts.add(replace(waiting.pop(0), text=text))
-                if stop_texts.stopped_by or step.tokens[-1] in loaded.eos:
+                            shown = replace(waiting.pop(0), text=text)
+                            yield from stop_texts.add(shown)
+                            repeats = repeats or self._repeats(shown)
+                        if repeats:  # drafted tokens after it are not shown, as without drafts
+                            break
+                if stop_texts.stopped_by:
+                    reason = "stop"
+                    break
+                if repeats:
+                    reason = "repetition"
+                    break
+                if step.tokens[-1] in loaded.eos:
                     reason = "stop"
                     break
                 if self._cancelled():
@@ -433,6 +447,9 @@ class Generation:
             raise broken
         yield self._gauges()
         return reason
+
+    def _repeats(self, token: Token) -> bool:
+        return self._repetition is not None and self._repetition.add(token.id, token.text)
 
     def _token(self, step: Step, index: int, now_s: float, texts: TokenTexts) -> Token:
         drafted = index < step.accepted
@@ -557,3 +574,9 @@ class Generation:
 
     def _now(self) -> float:
         return self._clock() - self._requested_s
+
+
+def _repetition(request: Generate) -> Repetition:
+    """The detector for the answer to `request`; a continued answer may repeat itself for longer."""
+    question = next((each.content for each in reversed(request.messages) if each.role == "user"), "")
+    return Repetition(question, patient=bool(request.continuation))

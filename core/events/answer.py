@@ -90,6 +90,7 @@ class Generate(Wire, frozen=True):
     - `stops`: the answer ends before the first occurrence of one of these texts.
     - `prediction`: the probable answer; affects only the speed.
     - `logit_bias`: added to the logits of token ids.
+    - `stop_repeating`: the answer ends when it repeats itself (`core.decoding.repetition`).
     - `chat`: the chat's id, under which its cache may be saved on disk (`prefill.save`). Empty: it is not,
       and the answer has no citations.
     - `top_logprobs`: number of most probable tokens reported with each token's logprob; None reports none.
@@ -109,6 +110,7 @@ class Generate(Wire, frozen=True):
     top_logprobs: int | None = None
     chat: str = ""
     continuation_texts: tuple[str, ...] = field(default=(), name="begun_texts")
+    stop_repeating: bool = False
 
 
 class Cancel(Wire, frozen=True):
@@ -161,7 +163,7 @@ Origin = Literal["accepted", "bonus", "normal"]
 # What a drafted token came from: the text so far, earlier rankings of the model, a table of the tokenizer
 # family, the model's MTP head, a draft model, a predicted answer, a grammar.
 DraftSource = Literal["", "n-gram", "ranking", "table", "head", "draft model", "prediction", "grammar"]
-FinishReason = Literal["stop", "length", "cancelled"]
+FinishReason = Literal["stop", "length", "cancelled", "repetition"]
 
 
 class PositionStat(Struct, frozen=True):
@@ -350,7 +352,8 @@ class Finished(Wire, frozen=True):
 
     `sources`: passages of attachments that support it, best first. `stopped_by`: the text of the request's
     `stops` that ended it; empty otherwise. `citations`: its sentences with a support, in order; empty until
-    `answer_cited` has come.
+    `answer_cited` has come. `repeats_from`: the offset in its text at which the first repetition begins, if
+    `reason` is `repetition`.
     """
 
     request: str
@@ -360,6 +363,7 @@ class Finished(Wire, frozen=True):
     sources: tuple[Passage, ...] = ()
     stopped_by: str = ""
     citations: tuple[Citation, ...] = ()
+    repeats_from: int | None = None
 
 
 class AnswerCited(Wire, frozen=True):

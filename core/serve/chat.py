@@ -452,8 +452,8 @@ def _called(adapter: Adapter, path: str, call: Any) -> Any:
 
 
 DONE = b"data: [DONE]\n\n"
-# A cancelled answer is cut off, like one that reached its limit.
-REASONS = {"stop": "stop", "length": "length", "cancelled": "length"}
+# Answers that were ended early are cut off, like those that reached their limit.
+REASONS = {"stop": "stop", "length": "length", "cancelled": "length", "repetition": "length"}
 
 
 class ChatWriter(Writer):

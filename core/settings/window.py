@@ -61,7 +61,8 @@ class Writing(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         about(
             "Stop answers that loop",
-            "Stops an answer that repeats the same words endlessly, with a note. It can be continued.",
+            "Stops an answer that says the same thing three times in a row, and folds what repeats. It can be"
+            " continued. Code, tables, lists and verse may repeat themselves longer.",
         ),
     ] = True
     titles: Annotated[

@@ -11,7 +11,7 @@ What happens is written in the last question, as words:
     die N        end by SIGKILL after N tokens
     refuse       fail the request before the first token
     break N      fail the request after N tokens
-    over N       the ids of the tokens begin again after N of them
+    over N       the tokens begin again after N of them, and the answer ends like one that repeats itself
     mute N       stop, heart and all, after N tokens
     garble       send a line that is no event first
 
@@ -35,6 +35,7 @@ import time
 
 from msgspec.structs import replace
 
+from core.decoding.repetition import Repetition
 from core.events import (
     Cancel,
     CountTokens,
@@ -170,16 +171,21 @@ def answer(command: Generate) -> None:
     position = step = 0
     reason: FinishReason = "length"
     counts = {"accepted": 0, "bonus": 0, "normal": 0}
+    repetition = Repetition(question, patient=bool(command.continuation))
     while position < max(total, die, fail, mute, 1):
+        if reason == "repetition":
+            break
         step += 1
         if request in _cancelled:
             reason, step = "cancelled", step - 1
             break
         for index, origin in enumerate(ORIGINS if step > 1 else ("normal",)):
             word = len(command.continuation) + position
-            text = f" w{word}" if word else f"ECHO {len(command.messages)}:"
             token = word % over if over > 0 else word
+            text = f" w{token}" if word else f"ECHO {len(command.messages)}:"
             send(Token(request, token, text, origin, step, position, index + 1, 3, 0.1 * step))
+            if command.stop_repeating and repetition.add(token, text):
+                reason = "repetition"
             counts[origin] += 1
             position += 1
             if position == die:
@@ -226,7 +232,8 @@ def answer(command: Generate) -> None:
         kept = [each for each in reading.passages if each.kept and each.source >= 0]
         skipped = next(each for each in reading.passages if not each.kept and each.source >= 0)
         cited = (kept[-1], kept[-1], skipped, kept[1])
-    send(Finished(request, reason, stats, effective, sources=cited))
+    repeats_from = repetition.begins if reason == "repetition" else None
+    send(Finished(request, reason, stats, effective, sources=cited, repeats_from=repeats_from))
 
 
 def list_models(command: ListModels) -> None:

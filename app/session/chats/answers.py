@@ -33,7 +33,7 @@ def can_go_on(finished: Finished, model: str) -> bool:
     """
     stats = finished.stats
     return (
-        finished.reason in ("cancelled", "length")
+        finished.reason != "stop"
         and finished.effective.model == model
         and stats.tokens > 0
         and not 0 < stats.context_tokens <= stats.context_used_tokens
@@ -126,6 +126,7 @@ def joined(first: Finished, then: Finished, begun: int) -> Finished:
         tuple(dict.fromkeys((*first.sources, *then.sources))),
         then.stopped_by,
         (*first.citations, *(replace(each, end=begun + each.end) for each in then.citations)),
+        None if then.repeats_from is None else begun + then.repeats_from,
     )
 
 
@@ -323,7 +324,15 @@ def end_of_edited(
     """Returns the end of an answer whose tokens are now `tokens`, with these citations."""
     counted = end_of(tokens, finished.effective.model, finished.effective.settings).stats
     stats = replace(finished.stats, **{name: getattr(counted, name) for name in _OF_TOKENS})
-    return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="", citations=citations)
+    return replace(
+        finished,
+        reason="cancelled",
+        stats=stats,
+        sources=(),
+        stopped_by="",
+        citations=citations,
+        repeats_from=None,
+    )
 
 
 # The beginning of a sentence.

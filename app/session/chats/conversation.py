@@ -303,16 +303,14 @@ class Conversation(Struct, frozen=True):
         answer = self.turn(turn_id).answer
         return self.with_answer(turn_id, replace(answer, tokens=(*answer.tokens, *tokens), status="writing"))
 
-    def finish(self, turn_id: str, finished: Finished, note: str = "") -> Conversation:
-        """Returns the chat with an answer that the worker ended: at its end, at its length, or stopped
-        (`note` says why).
-        """
+    def finish(self, turn_id: str, finished: Finished) -> Conversation:
+        """Returns the chat with an answer that the worker ended."""
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
             finished = joined(answer.finished, finished, answer.begun_characters)
         finished = _with_known_match(self.turn(turn_id), finished)
-        answer = replace(answer, status=status, finished=finished, asked_of=None, note=note)
+        answer = replace(answer, status=status, finished=finished, asked_of=None, note="")
         if finished.effective.reading == "dense":
             # The sparse prefill was abandoned for a dense one.
             answer = replace(answer, reading=None)

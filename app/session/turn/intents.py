@@ -23,7 +23,7 @@ from core.settings import Settings
 
 class Submit(Struct, frozen=True):
     """Answer `messages`. `request` is a new id and names the turn, unless an answer is being continued with
-    it. `isolated`, `continuation`, `chat` and `continuation_texts` as in `Generate`.
+    it. `isolated`, `continuation`, `chat`, `continuation_texts` and `stop_repeating` as in `Generate`.
     """
 
     request: str
@@ -33,6 +33,7 @@ class Submit(Struct, frozen=True):
     continuation: tuple[int, ...] = ()
     chat: str = ""
     continuation_texts: tuple[str, ...] = ()
+    stop_repeating: bool = False
 
 
 class Stop(Struct, frozen=True):

@@ -261,6 +261,7 @@ def _submit(link: Link, given: Submit) -> Transition:
         given.continuation,
         chat=given.chat,
         continuation_texts=given.continuation_texts,
+        stop_repeating=given.stop_repeating,
     )
     begun = AnswerBegun(given.request)
     if link.served or link.ahead:

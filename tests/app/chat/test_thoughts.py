@@ -256,3 +256,33 @@ def test_an_unfolded_thought_stays_so_when_its_widget_is_made_anew(transcript: T
     height = body.height()
     body.lay_out_again()
     assert body.height_for(720) == pytest.approx(height, abs=2)
+
+
+LOOP = "The lamp is lit every night. "
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "kept", "folded"),
+    [
+        (LOOP * 3, len(LOOP), [LOOP.strip()], [(LOOP * 2).strip()]),
+        (f"One.\n\n{LOOP}\n\n{LOOP}\n\n{LOOP}", 37, ["One.", LOOP.strip()], [LOOP.strip(), LOOP.strip()]),
+        # Only a paragraph is divided.
+        ("- a b\n- a b\n\nEnd.", 4, ["a b"], ["a b", "End."]),
+        ("```\na\na\na\n```", 8, ["a\na\na"], []),
+        ("<think>\nSo so so.\n</think>\n\nYes.", 12, [], []),
+    ],
+)
+def test_what_repeats_is_folded_and_stays_part_of_the_source(
+    source: str, at: int, kept: list[str], folded: list[str]
+) -> None:
+    text = AnswerText()
+    text.append(letters(source))
+    text.finish(at)
+    pieces = [piece for piece in text.pieces if piece.kind != "thought"]
+    if text.thoughts:  # a thought is foldable already
+        assert text.repeats_from is None
+        return
+    assert [piece.text.strip() for piece in pieces if piece.thought >= 0] == folded
+    assert [piece.text.strip() for piece in pieces if piece.thought < 0] == kept
+    assert text.repeats_from == (at if folded else None)
+    assert text.answer_source == source

@@ -15,7 +15,7 @@ import pytest
 from core.cli import json_lines, main
 from core.cli.generate import summary
 from core.cli.json_lines import Line
-from core.events import Effective, Stats
+from core.events import Effective, Finished, Stats
 from core.settings import Settings
 from core.system.terminal import ProgressLine
 from tests.core.documents.made import pdf_of
@@ -110,7 +110,9 @@ def test_every_line_is_of_the_schema_in_the_docs(
 
 
 def test_an_answer_of_one_step_has_no_speed() -> None:
-    words = summary(Stats(tokens=1, steps=1), Effective("m", "float32", "off", Settings()))
+    words = summary(
+        Finished("", "stop", Stats(tokens=1, steps=1), Effective("m", "float32", "off", Settings()))
+    )
     assert "0.0 tok/s" not in words
 
 

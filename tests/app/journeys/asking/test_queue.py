@@ -158,18 +158,26 @@ def test_closing_ends_though_a_part_of_it_fails(qapp: QApplication, monkeypatch:
     play(qapp, scene, errors=["it cannot be left"])
 
 
-async def test_an_answer_that_loops_is_stopped_with_a_note(window: MainWindow) -> None:
+async def test_an_answer_that_loops_is_stopped_folded_and_can_be_continued(window: MainWindow) -> None:
     await ready(window)
     ask(window, "write 100000 slowly over 7")
     await ready(window)
     answer = last(window)
-    assert answer.status == "stopped"
-    assert answer.note == "Stopped because the answer repeated itself."
-    assert 240 <= len(answer.tokens) < 2_000
+    assert 21 <= len(answer.tokens) < 60
     shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
     assert shown
-    assert "stopped by you" not in shown.footer.stats.text
+    assert "the answer repeated itself" in shown.footer.stats.text
+    head, *hidden = [box for box in shown.body.boxes if box.piece.thought >= 0]
+    assert head.piece.kind == "thought"
+    assert all(box.hidden for box in hidden)
+    first = shown.body.boxes[0]
+    assert first.piece.text.split()[-7:] == [f"w{number}" for number in (1, 2, 3, 4, 5, 6, 0)]
+    assert "".join(box.piece.text for box in hidden).split()[0] == "w1"
     assert shown.footer.continue_button.isVisible()
+    shown.footer.continue_button.click()
+    await until(lambda: len(last(window).tokens) > len(answer.tokens))
+    await ready(window)
+    assert len(last(window).tokens) >= len(answer.tokens) + 240  # a person asked for more
     window.app_settings.set("writing.stop_repeating", False)
     ask(window, "write 900 over 7")
     await ready(window)
