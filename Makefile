@@ -13,7 +13,7 @@ CLIENTS := $(OUT)/clients
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup libraries run test test-sweeps test-slow test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup libraries run test test-sweeps test-slow test-quiet test-tools test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh goldens
 
@@ -38,14 +38,21 @@ run: setup ## Open Draftlight
 TESTS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider \
   -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
-test: libraries ## Run all tests except the sweeps (5 minutes)
-	@$(TESTS)
+test: libraries ## Run all tests except the optional ones (6 to 9 minutes; TESTED=folders for some of them)
+	@$(TESTS) $(TESTED)
 
 test-sweeps: libraries ## Run the sweeps: all architectures and drafters, campaigns, the starter model (10 minutes)
 	@$(TESTS) -m "sweep and not slow"
 
 test-slow: libraries ## Run the longest sweeps
 	@$(TESTS) -m slow
+
+test-quiet: libraries ## Run the tests that measure time, one after the other (10 minutes; keep the machine idle)
+	@$(BIN)/python -m pytest -q -p no:cacheprovider -m quiet tests
+	@$(BIN)/python -m pytest -q -p no:cacheprovider -m "not sweep and not slow" tests/app/journeys
+
+test-tools: libraries ## Run the tests of tests/zoo, tests/tuning and tests/readers
+	@$(TESTS) tests/zoo tests/tuning tests/readers
 
 e2e: libraries ## Run the end-to-end tests on a virtual display; saves screenshots (needs Xvfb and xdotool; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e

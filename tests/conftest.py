@@ -11,15 +11,19 @@ import sqlite3
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from itertools import combinations, compress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 from hypothesis import HealthCheck, settings
+
+from tests.thinned import OPTIONAL, asked
 
 # How long an example takes to make or to test says more about the machine than about the code.
 settings.register_profile("draftlight", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -77,9 +81,46 @@ def pytest_collection(session: pytest.Session) -> None:
     if not _process or [Path(each).absolute() for each in session.config.args] != [tests]:
         return
     number, count = int(_process.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    for path in sorted(tests.rglob("test_*.py"))[number::count]:
+    tools = [tests.parent / folder for folder in session.config.getini("norecursedirs") if "/" in folder]
+    paths = (path for path in tests.rglob("test_*.py") if not any(map(path.is_relative_to, tools)))
+    for path in sorted(paths)[number::count]:
         with suppress(Exception, pytest.skip.Exception):  # reported when it is collected
             import_module(".".join(path.relative_to(tests.parent).with_suffix("").parts))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find which sets of optional marks a test can have that `-m` selects."""
+    selects = Expression.compile(config.option.markexpr or "True").evaluate
+    for marks in (set(each) for size in range(1, 4) for each in combinations(OPTIONAL, size)):
+        if selects(lambda name, /, *, marks=marks, **_: name in marks):
+            asked.append(marks)
+
+
+def pytest_pycollect_makeitem(name: str, obj: object) -> list[pytest.Item] | None:
+    """Make no items of optional tests and parameters that `-m` would deselect again."""
+    marks: list[pytest.Mark] = getattr(obj, "pytestmark", []) if name.startswith("test") else []
+    if _is_left_out(marks):
+        return []
+    for number, mark in enumerate(marks):
+        if mark.name != "parametrize":
+            continue
+        names, given, *others = mark.args
+        values = list(given)
+        wanted = [not _is_left_out(getattr(value, "marks", ())) for value in values]
+        if not all(wanted) or not isinstance(given, Sequence):  # an iterator is used up now
+            options = dict(mark.kwargs)
+            if isinstance(options.get("ids"), list | tuple):
+                options["ids"] = list(compress(options["ids"], wanted))
+            values = list(compress(values, wanted))
+            marks[number] = pytest.mark.parametrize(names, values, *others, **options).mark
+            if not values:
+                return []
+    return None
+
+
+def _is_left_out(marks: Collection[pytest.Mark]) -> bool:
+    names = OPTIONAL.intersection(mark.name for mark in marks)
+    return bool(names) and not any(names <= each for each in asked)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

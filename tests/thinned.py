@@ -1,4 +1,4 @@
-"""Thinned: what of a long list `make test` tries; all the rest of it is tried by `make test-sweeps`."""
+"""Optional tests: what `make test` leaves out of long lists, and which marks a run asks for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+
+# Marks of tests that run only when `-m` asks for them; no items are made of the others (tests/conftest.py).
+OPTIONAL = frozenset(("sweep", "slow", "quiet", "e2e", "clients", "agents", "cluster"))
+# The sets of optional marks that `-m` selects; filled before tests are collected.
+asked: list[set[str]] = []
 
 
 def thinned(values: Iterable[Any], keep: Collection[Any]) -> list[Any]:

@@ -28,10 +28,11 @@ from app.session.turn.link_state import Phase
 from app.shell.window import START_SIZE, MainWindow
 from app.store.library import Home
 from app.theme.theme import Theme
+from tests.thinned import asked
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
 # No event handler may use more CPU time of the UI thread. The goal is 50 ms, which building the settings
-# panel misses on a slow machine; the limit has room for a busy one.
+# panel misses on a slow machine. Measured by `make test-quiet` only: work beside the tests lengthens it.
 BLOCK_MS = 150.0
 Scene = Callable[[MainWindow], Awaitable[None]]
 
@@ -50,7 +51,8 @@ def play(
     """Open the window, play `scene`, close it, and look for what is left.
 
     Chats are kept in `folder`; without one they are forgotten. `errors` are the messages of the exceptions
-    that the loop has to report. `scene` may block the UI thread for `block_ms` of CPU time at most.
+    that the loop has to report. `scene` may block the UI thread for `block_ms` of CPU time at most, which is
+    measured if tests that need an idle machine were asked for.
     """
     found: list[str] = []
     loop = QEventLoop(application)
@@ -66,15 +68,16 @@ def play(
             window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
         window.show()
         window.start()
-        watchdog = Watchdog(block_ms)
+        watchdog = Watchdog(block_ms) if {"quiet"} in asked else None
         try:
             await scene(window)
         finally:
-            watchdog.stop()
+            if watchdog:
+                watchdog.stop()
             pid = window.worker.pid
             await window.shut_down()
             window.deleteLater()
-        assert not watchdog.verdict, watchdog.verdict
+        assert not (watchdog and watchdog.verdict), watchdog and watchdog.verdict
         assert pid is None or gone(pid)
         await asyncio.sleep(0.02)
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -194,7 +197,7 @@ def not_counted() -> Iterator[None]:
         watchdog.skip(time.thread_time() - began_s)
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 10.0, what: str = "") -> None:
+async def until(condition: Callable[[], bool], timeout_s: float = 60.0, what: str = "") -> None:
     """Wait for `condition`, letting the window live."""
     end_s = time.monotonic() + timeout_s
     while not condition():
@@ -202,7 +205,7 @@ async def until(condition: Callable[[], bool], timeout_s: float = 10.0, what: st
         await asyncio.sleep(0.01)
 
 
-async def ready(window: MainWindow, timeout_s: float = 10.0) -> None:
+async def ready(window: MainWindow, timeout_s: float = 60.0) -> None:
     """Wait until a question can be asked."""
     await until(lambda: window.controller.link.phase is Phase.READY, timeout_s, "never ready")
 

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QApplication
 from app.shell.window import MainWindow
 from tests.app.stage import BLOCK_MS, play, ready
 
+pytestmark = pytest.mark.quiet
+
 
 def _compute(ms: float) -> None:
     until_s = time.thread_time() + ms / 1000

@@ -25,7 +25,7 @@ def banner(qtbot: QtBot) -> Banner:
 def test_the_button_requests_the_remedy(qtbot: QtBot, banner: Banner, remedy: Remedy, label: str) -> None:
     banner.show_trouble(Trouble("No model.", "", remedy))
     assert banner.remedy_button.text() == banner.remedy_button.accessibleName() == label
-    with qtbot.waitSignal(banner.remedy_requested, timeout=500) as requested:
+    with qtbot.waitSignal(banner.remedy_requested, timeout=20_000) as requested:
         qtbot.keyClick(banner.remedy_button, Qt.Key.Key_Space)
     assert requested.args == [remedy]
     assert banner.isVisible()

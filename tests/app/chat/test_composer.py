@@ -161,7 +161,7 @@ def test_a_document_alone_can_be_sent_and_removed(qtbot: QtBot, composer: Compos
     composer.attach(Attachment("a.txt", "A"))
     composer.attach(Attachment("b.txt", "B"))
     (first, _) = composer.chips.chips
-    with qtbot.waitSignal(composer.draft_changed, timeout=500):
+    with qtbot.waitSignal(composer.draft_changed, timeout=20_000):
         qtbot.mouseClick(first.remove_button, Qt.MouseButton.LeftButton)
     assert [attachment.name for attachment in composer.attachments] == ["b.txt"]
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
@@ -184,7 +184,7 @@ def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -
     row = composer.chips
     for index in range(9):
         composer.attach(Attachment(f"document number {index}.txt", "x"))
-    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 40, timeout=1000)
+    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 40, timeout=20_000)
     shown = [chip for chip in row.chips if not chip.isHidden()]
     assert {chip.y() for chip in shown} == {0}
     assert row.fold_button.text() == f"{9 - len(shown)} More"
@@ -193,7 +193,7 @@ def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -
     row.fold_button.click()
     assert not any(chip.isHidden() for chip in row.chips)
     assert row.fold_button.text() == "Show Fewer"
-    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 80, timeout=1000)
+    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 80, timeout=20_000)
     tops = {chip.y() for chip in composer.chips.chips}
     assert len(tops) == 3
     assert all(chip.geometry().right() <= composer.chips.width() for chip in composer.chips.chips)
@@ -364,7 +364,7 @@ def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: 
     qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == []  # not without the document
-    qtbot.waitUntil(lambda: len(composer.attachments) == 1, timeout=2000)
+    qtbot.waitUntil(lambda: len(composer.attachments) == 1, timeout=20_000)
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == [Message("user", "What is it?", (Attachment(NAME, DOCUMENT),))]
 
@@ -406,7 +406,7 @@ def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == []
     assert composer.send_button.accessibleDescription() == "“handbook.pdf” is still being read."
-    qtbot.waitUntil(lambda: bool(composer.attachments), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(composer.attachments), timeout=20_000)
     assert composer.attachments == (Attachment("handbook.pdf", "North quay\n\nSouth quay"),)
     assert composer.chips.files == ()
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
@@ -466,7 +466,7 @@ def test_a_refused_file_among_others_keeps_them(
     broken.write_bytes(b"%PDF-1.7\nnothing more")
     text.write_text("notes")
     composer.attach_files([broken, slow_pdf, text])
-    qtbot.waitUntil(lambda: len(refused) == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: len(refused) == 1, timeout=20_000)
     assert refused[0].message == "“broken.pdf” is damaged, or not a valid PDF file."
     assert [attachment.name for attachment in composer.attachments] == ["handbook.pdf", "notes.txt"]
 

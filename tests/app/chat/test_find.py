@@ -38,7 +38,7 @@ def test_all_matches_of_a_long_chat_are_counted_and_walked(transcript: Transcrip
     finder.open()
     assert finder.bar.field.hasFocus()
     qtbot.keyClicks(finder.bar.field, "Question 1")
-    qtbot.waitUntil(lambda: finder.bar.count.text() == "1 of 11", timeout=5000)
+    qtbot.waitUntil(lambda: finder.bar.count.text() == "1 of 11", timeout=20_000)
     visited = []
     for _ in range(11):
         (entry, match) = finder._find.current or (None, None)
@@ -66,7 +66,7 @@ def test_matches_are_marked_until_the_bar_closes(transcript: Transcript, qtbot: 
     plain = picture(transcript)
     transcript.finder.open()
     qtbot.keyClicks(transcript.finder.bar.field, "berth")
-    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 3", timeout=2000)
+    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 3", timeout=20_000)
     assert len(body.body._found) == 2
     question = transcript.findChild(UserMessage)
     assert question is not None
@@ -81,7 +81,7 @@ def test_nothing_found_is_said(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.add_user("t", Message("user", "A question"))
     transcript.finder.open()
     qtbot.keyClicks(transcript.finder.bar.field, "zebra")
-    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "No matches", timeout=2000)
+    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "No matches", timeout=20_000)
     assert not transcript.finder.bar.next.isEnabled()
 
 
@@ -89,11 +89,11 @@ def test_what_is_written_meanwhile_is_found_too(transcript: Transcript, qtbot: Q
     transcript.finder.open()
     qtbot.keyClicks(transcript.finder.bar.field, "berth")
     stream(transcript, "A berth")
-    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 1", timeout=2000)
+    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 1", timeout=20_000)
     transcript.append_tokens("t", tokens_of(" and a berth"))
-    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 2", timeout=2000)
+    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 2", timeout=20_000)
     transcript.clear()
-    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "No matches", timeout=2000)
+    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "No matches", timeout=20_000)
 
 
 def test_a_match_in_a_folded_thought_unfolds_it(transcript: Transcript, qtbot: QtBot) -> None:
@@ -101,7 +101,7 @@ def test_a_match_in_a_folded_thought_unfolds_it(transcript: Transcript, qtbot: Q
     transcript.finish_answer("t", finished())
     transcript.finder.open()
     qtbot.keyClicks(transcript.finder.bar.field, "zebra")
-    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 1", timeout=2000)
+    qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 1", timeout=20_000)
     item = transcript.answer("t")
     assert item is not None
     assert [box.piece.text for box in item.body.boxes if not box.hidden] == ["", "A zebra.", "Yes."]

@@ -76,6 +76,7 @@ def test_colours_change_with_the_theme(transcript: Transcript, theme: Theme) -> 
         assert dark[colour] > 10 * light[colour], name
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("written", [FERRY + "\n\n", " the{ duty| master| may^ waive} condition, and"])
 def test_a_flush_into_a_long_answer_is_fast(transcript: Transcript, written: str) -> None:
     once = tokens_of(written)

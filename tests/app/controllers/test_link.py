@@ -44,7 +44,7 @@ def play(
     return [one for one in heard if not isinstance(one, Heartbeat)]
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     end_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end_s, "nothing happened"

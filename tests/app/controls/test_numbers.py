@@ -176,7 +176,7 @@ def test_a_spin_steps_by_its_arrows_and_stops_when_let_go(spin: Spin, qtbot: QtB
     qtbot.mouseClick(spin, Qt.MouseButton.LeftButton, pos=QPoint(right, 19))
     assert spin.value == 1024
     qtbot.mousePress(spin, Qt.MouseButton.LeftButton, pos=QPoint(right, 5))
-    qtbot.waitUntil(lambda: spin.value >= 1027, timeout=3000)
+    qtbot.waitUntil(lambda: spin.value >= 1027, timeout=20_000)
     qtbot.mouseRelease(spin, Qt.MouseButton.LeftButton, pos=QPoint(right, 5))
     at_release = spin.value
     qtbot.wait(250)

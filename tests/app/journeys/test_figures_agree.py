@@ -49,7 +49,7 @@ def test_all_figures_of_an_answer_agree(qapp: QApplication) -> None:
         message = Message("user", "Who waits at berth 7?", (Attachment("rules.md", RULES),))
         window.controller.asking.submit(message)
         turn_id = window.controller.chats.open.turns[-1].id
-        await until(lambda: views.transcript.answer(turn_id) is not None, 30)
+        await until(lambda: views.transcript.answer(turn_id) is not None, 60)
         answer = views.transcript.answer(turn_id)
         assert isinstance(answer, AnswerView)
 
@@ -107,7 +107,7 @@ def test_all_figures_of_an_answer_agree(qapp: QApplication) -> None:
             100 * sum(each.end - each.start for each in kept) / sum(each.end - each.start for each in mine)
         )
         window.commands.show_document()
-        await until(lambda: "passages" in views.document.note_label.text(), 10)
+        await until(lambda: "passages" in views.document.note_label.text(), 60)
         assert f"{len(kept)} of {len(mine)} passages kept" in views.document.note_label.text()
         question = views.transcript._items[views.transcript._entries[0]]
         assert f"read {share}%" in question.chips[0].note  # type: ignore[union-attr]

@@ -147,6 +147,7 @@ def test_an_archive_is_dropped_on_the_window(qapp: QApplication, tmp_path: Path)
     play(qapp, scene, folder=tmp_path / "home")
 
 
+@pytest.mark.quiet
 def test_the_end_of_a_long_import_is_spread_over_several_turns(qapp: QApplication, tmp_path: Path) -> None:
     """Listing the chats and opening the first may not block the UI thread together."""
     file = tmp_path / "conversations.json"

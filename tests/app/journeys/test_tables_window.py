@@ -197,7 +197,7 @@ def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) 
         family = taught(tables).family
         window.controller.restart()
         await until(lambda: window.controller.link.phase is Phase.STARTING)
-        await until(lambda: other.lock(family) == "", 30)
+        await until(lambda: other.lock(family) == "", 60)
         await ready(window, 120)
         await teach(window)
         await until(lambda: "another Draftlight" in tables.read_only.text)

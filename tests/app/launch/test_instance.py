@@ -68,7 +68,7 @@ def test_the_second_is_heard_by_the_first(qtbot: QtBot, tmp_path: Path) -> None:
         "other = Instance(Path(sys.argv[1])); assert not other.claim(); other.hand_over([Path('a.txt')])"
     )
     second = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
-    qtbot.waitUntil(lambda: bool(heard), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(heard), timeout=20_000)
     assert heard == [[Path.cwd() / "a.txt"]]
     assert second.wait(10) == 0
     first.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -65,7 +64,7 @@ def tab(qtbot: QtBot) -> DocumentTab:
 
 
 def settle(qtbot: QtBot, tab: DocumentTab) -> None:
-    qtbot.waitUntil(lambda: not tab.view._timer.isActive(), timeout=10_000)
+    qtbot.waitUntil(lambda: not tab.view._timer.isActive(), timeout=20_000)
 
 
 def colors(tab: DocumentTab) -> set[str]:
@@ -229,18 +228,12 @@ def test_letters_beyond_sixteen_bits_do_not_shift_the_marks(qtbot: QtBot, tab: D
 def test_a_book_opens_at_once(qtbot: QtBot, tab: DocumentTab) -> None:
     book = document("\n\n".join(LINES * 5))
     assert len(book.attachment.text) > 150_000
-    began = time.perf_counter()
     tab.show_documents([book])
     tab.view.viewport().grab()
-    opened_s = time.perf_counter() - began
     assert tab.view.laid_out < 100
-    began = time.perf_counter()
     tab.choose(0, 125_000)
     tab.view.viewport().grab()
-    jumped_s = time.perf_counter() - began
-    # A machine under load is slow; laying out all of it would take seconds.
-    assert opened_s < 2.0
-    assert jumped_s < 2.0
+    assert tab.view.laid_out < 200
     top = tab.view.visible_characters()[0]
     settle(qtbot, tab)
     # Measuring the rest did not move what is read.
@@ -298,7 +291,7 @@ def test_dragging_below_the_view_scrolls_and_selects(qtbot: QtBot, tab: Document
     port = tab.view.viewport()
     QTest.mousePress(port, Qt.MouseButton.LeftButton, pos=at(tab, 10))
     QTest.mouseMove(port, QPoint(100, port.height() + 30))
-    qtbot.waitUntil(lambda: tab.view.verticalScrollBar().value() > 400, timeout=5_000)
+    qtbot.waitUntil(lambda: tab.view.verticalScrollBar().value() > 400, timeout=20_000)
     QTest.mouseRelease(port, Qt.MouseButton.LeftButton, pos=QPoint(100, port.height() + 30))
     assert tab.view.selected_text.startswith(TEXT[10:40])
     assert len(tab.view.selected_text) > 1_000

@@ -43,7 +43,7 @@ def test_a_small_button_chooses_the_next_tint(qtbot: QtBot, header: Header) -> N
     header.tint.set_value("hover")
     assert header.tint.width() == 28
     assert header.tint.toolTip() == "Token tint: On hover"
-    with qtbot.waitSignal(header.tint.value_changed, timeout=500) as heard:
+    with qtbot.waitSignal(header.tint.value_changed, timeout=20_000) as heard:
         qtbot.mouseClick(header.tint, Qt.MouseButton.LeftButton)
     assert heard.args == ["never"]
     assert header.tint.accessibleDescription() == "Never"
@@ -53,15 +53,15 @@ def test_the_sidebars_buttons_are_here_only_while_it_is_hidden(qtbot: QtBot, hea
     assert header.sidebar_button.isHidden()
     header.set_sidebar_shown(False)
     assert header.sidebar_button.isVisible()
-    with qtbot.waitSignal(header.sidebar_button.clicked, timeout=500):
+    with qtbot.waitSignal(header.sidebar_button.clicked, timeout=20_000):
         qtbot.mouseClick(header.sidebar_button, Qt.MouseButton.LeftButton)
-    with qtbot.waitSignal(header.new_chat_requested, timeout=500):
+    with qtbot.waitSignal(header.new_chat_requested, timeout=20_000):
         qtbot.mouseClick(header.new_chat_button, Qt.MouseButton.LeftButton)
 
 
 def test_the_inspectors_switch_says_what_is_wanted(qtbot: QtBot, header: Header) -> None:
     header.set_inspector_shown(True)
-    with qtbot.waitSignal(header.inspector_button.clicked, timeout=500):
+    with qtbot.waitSignal(header.inspector_button.clicked, timeout=20_000):
         qtbot.mouseClick(header.inspector_button, Qt.MouseButton.LeftButton)
     assert not header.inspector_button.isChecked()  # the wish is off
 
@@ -72,10 +72,10 @@ def test_all_of_the_title_opens_the_models_menu(header: Header, qtbot: QtBot) ->
     header.set_subtitle("Fake 1M, float32")
     button = header.model_button
     for place in (QPoint(4, 4), button.rect().center(), button.rect().bottomRight() - QPoint(4, 4)):
-        with qtbot.waitSignal(header.model_button.clicked, timeout=500):
+        with qtbot.waitSignal(header.model_button.clicked, timeout=20_000):
             qtbot.mouseClick(button, Qt.MouseButton.LeftButton, pos=place)
     button.setFocus(Qt.FocusReason.TabFocusReason)
-    with qtbot.waitSignal(header.model_button.clicked, timeout=500):
+    with qtbot.waitSignal(header.model_button.clicked, timeout=20_000):
         qtbot.keyClick(button, Qt.Key.Key_Space)
     assert button.accessibleName() == strings.CHOOSE_MODEL
     assert button.accessibleDescription() == "Tides. Fake 1M, float32"

@@ -171,6 +171,7 @@ def rows(count: int) -> list[ChatRow]:
     return [ChatRow(f"c{n}", f"Chat number {n}", NOW - timedelta(hours=n)) for n in range(count)]
 
 
+@pytest.mark.quiet
 def test_five_thousand_chats_are_listed_without_waiting(sidebar: Sidebar) -> None:
     many = rows(5000)
     sidebar.set_chats(many, "c0")

@@ -73,7 +73,7 @@ def test_tokens_are_known_and_copied_text_is_a_table(transcript: Transcript, qtb
     transcript.finish_answer("t", finished())
     body = body_of(transcript)
     point_at(qtbot, body, " three")
-    qtbot.waitUntil(transcript.tip.isVisible, timeout=2000)
+    qtbot.waitUntil(transcript.tip.isVisible, timeout=20_000)
     assert transcript.tip.facts
     assert transcript.tip.facts.class_name == "Accepted draft"
     body.select_all()

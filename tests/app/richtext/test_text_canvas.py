@@ -68,7 +68,7 @@ def test_code_is_code_while_it_is_written_and_can_be_copied(transcript: Transcri
     qtbot.keyClick(button, Qt.Key.Key_Return)
     assert button.text() == "Copied"
     assert QGuiApplication.clipboard().text() == "def merge(intervals):\n    merged = []\n    return merged"
-    qtbot.waitUntil(lambda: button.text() == "Copy", timeout=3000)
+    qtbot.waitUntil(lambda: button.text() == "Copy", timeout=20_000)
 
 
 def test_painting_a_part_looks_at_that_part(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_a_drag_beyond_the_view_scrolls_and_goes_on_selecting(transcript: Transc
     below = transcript.viewport().mapToGlobal(QPoint(200, transcript.viewport().height() + 30))
     transcript._selecting.drag(below)
     bar = transcript.verticalScrollBar()
-    qtbot.waitUntil(lambda: bar.value() > 300, timeout=4000)
+    qtbot.waitUntil(lambda: bar.value() > 300, timeout=20_000)
     assert len(transcript.selected_text()) > 600
     qtbot.mouseRelease(body, Qt.MouseButton.LeftButton, pos=QPoint(20, bar.value()))
     stopped = bar.value()

@@ -270,10 +270,9 @@ def test_a_second_connection_never_sees_half_a_batch(folder: Path, libraries: li
     for number in range(40):
         chat = chat.ask(f"t{number}", Message("user", "?"))
         library.save(chat)
-        reader = ChatStore(folder / "chats.db", read_only=True)
-        for summary in reader.summaries():
-            assert len(reader.load(summary.id).turns) == summary.turns
-        reader.close()
+        with contextlib.closing(ChatStore(folder / "chats.db", read_only=True)) as reader, reader.snapshot():
+            for summary in reader.summaries():
+                assert len(reader.load(summary.id).turns) == summary.turns
         time.sleep(0.01)
     assert library.flush()
 

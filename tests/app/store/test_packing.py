@@ -76,6 +76,7 @@ def test_an_answer_without_what_it_needs_is_refused() -> None:
         packing.unpack_answer(b"\x85")
 
 
+@pytest.mark.quiet
 def test_sixty_thousand_tokens_are_records_in_a_moment() -> None:
     blobs = [packing.pack_tokens(chats.written(f"r{n}", 600)) for n in range(100)]
     best_s = min(_timed(blobs) for _ in range(5))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -50,7 +51,7 @@ def read(path: Path, chat_id: str) -> Conversation:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 10
+    end_s = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end_s
         time.sleep(0.005)
@@ -77,18 +78,22 @@ def test_a_stream_of_states_ends_with_the_last(writer: Writer, path: Path) -> No
     assert read(path, "c").turn("t").answer.tokens == tokens
 
 
-def test_saving_never_waits_for_the_disk(writer: Writer, path: Path) -> None:
+def test_saving_never_waits_for_the_disk(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     writer.save(chat_of(1))
     writer.flush()
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")  # another process holds the file
-    begun = time.perf_counter()
+    gate, passed = threading.Event(), []
+    write = ChatStore.write
+
+    def slow(store: ChatStore, *arguments: Any) -> None:
+        passed.append(gate.wait(60))
+        write(store, *arguments)
+
+    monkeypatch.setattr(ChatStore, "write", slow)
     for number in range(50):
         writer.save(chat_of(number))
-    assert time.perf_counter() - begun < 0.2
-    other.execute("ROLLBACK")
-    other.close()
+    gate.set()  # not before all calls of `save` have returned
     assert writer.flush()
+    assert all(passed)
 
 
 def test_closing_writes_what_waits(path: Path, told: Told) -> None:
@@ -203,9 +208,7 @@ def test_a_disk_that_hangs_is_not_waited_for_at_the_end(path: Path, told: Told) 
 
     writer = Writer(hang, told.append, interval_s=0.01)
     writer.save(chat_of(1))
-    begun_s = time.monotonic()
     assert not writer.close(timeout_s=0.2)
-    assert time.monotonic() - begun_s < 5
     assert writer.unsaved() == {"c1": chat_of(1)}
     stuck.set()
     writer._thread.join(10)

@@ -72,10 +72,8 @@ def test_memory_has_a_limit(tmp_path: Path) -> None:
 def test_time_has_a_limit(tmp_path: Path) -> None:
     file = tmp_path / "slow.pdf"
     file.write_bytes(pdf_of(["Quay) Tj (" * 4000 + str(page) for page in range(400)]))
-    started = time.monotonic()
     with pytest.raises(RequestError, match=r"“slow\.pdf” could not be read in 1 s"):
         DocumentReading(file, Limits(whole_s=1.0)).run()
-    assert time.monotonic() < started + 10
 
 
 def test_text_has_a_limit(tmp_path: Path) -> None:
@@ -122,10 +120,8 @@ def test_a_reading_can_be_stopped_before_and_while_it_runs(tmp_path: Path) -> No
     late = DocumentReading(tmp_path / "a.txt", command=_child("import time; time.sleep(60)"))
     timer = threading.Timer(0.5, late.stop)
     timer.start()
-    started = time.monotonic()
     with pytest.raises(StoppedError):
         late.run()
-    assert time.monotonic() < started + 10
     timer.join()
 
 

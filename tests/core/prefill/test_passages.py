@@ -181,6 +181,7 @@ def test_the_mean_length_is_near_the_target_in_prose(tokenizer: Any) -> None:
     assert 26 <= _tokens_a_passage(tokenizer, _GERMAN * 5) <= 42
 
 
+@pytest.mark.quiet
 def test_it_takes_milliseconds() -> None:
     """Of this thread, so that other work on the machine does not count."""
     text = "".join(_SENTENCES["English"] * 100)[:27_000]

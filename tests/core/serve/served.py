@@ -101,7 +101,7 @@ class Served:
     def records(self) -> tuple[ServedRequest, ...]:
         return self.answers.requests.all
 
-    def until(self, true: Callable[[], bool], limit_s: float = 30.0) -> None:
+    def until(self, true: Callable[[], bool], limit_s: float = 60.0) -> None:
         """Wait until it is so."""
         end_s = time.monotonic() + limit_s
         while not true():

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,7 @@ def test_a_client_that_goes_away_cancels(served: Served, stream: bool) -> None:
     served.until(lambda: newest_is(served, "writing") and served.records[-1].tokens > 3)
     line.vanish()
     at = served.records[-1].tokens
-    served.until(lambda: newest_is(served, "cancelled"), 5)
+    served.until(lambda: newest_is(served, "cancelled"))
     assert served.records[-1].tokens < at + 200
     assert served.answers.gate.open == ()
     assert served.answers.queue.tickets == ()
@@ -61,7 +60,7 @@ def test_a_client_that_goes_away_while_its_prompt_is_read_cancels(served: Served
     line = begin(served, True, "y" * 470, settings={"prefill.chunk_tokens": 64}, max_tokens=20)
     served.until(lambda: newest_is(served, "reading"))
     line.vanish()
-    served.until(lambda: newest_is(served, "cancelled", "finished"), 5)
+    served.until(lambda: newest_is(served, "cancelled", "finished"))
     assert served.answers.queue.tickets == ()
 
 
@@ -73,7 +72,7 @@ def test_a_client_that_goes_away_while_it_waits_is_never_asked(served: Served) -
     waiting = served.records[-1]
     assert (waiting.state, waiting.position) == ("waiting", 1)
     second.vanish()
-    served.until(lambda: served.answers.requests.of(waiting.id).state == "cancelled", 5)  # type: ignore[union-attr]
+    served.until(lambda: served.answers.requests.of(waiting.id).state == "cancelled")  # type: ignore[union-attr]
     assert served.answers.requests.events(waiting.id) == ()
     assert len(served.answers.queue.tickets) == 1
     assert first.reply().chunks
@@ -155,9 +154,7 @@ def test_the_server_ends_in_the_middle_of_answers(toy_folder: Path) -> None:
         served.until(lambda: len(served.answers.queue.tickets) == 3)
         served.until(lambda: any(record.state == "writing" for record in served.records))
         idle = served.raw()
-        started_s = time.monotonic()
         served.on_loop(served.server.stop)
-        assert time.monotonic() - started_s < 5
         assert served.server.address == ""
         assert idle.recv(10) == b""
         idle.close()
@@ -166,7 +163,7 @@ def test_the_server_ends_in_the_middle_of_answers(toy_folder: Path) -> None:
         assert "server_ends" in told[0].data[-1]
         with pytest.raises(ConnectionRefusedError):
             served.raw()
-        served.until(lambda: served.answers.gate.open == (), 5)
+        served.until(lambda: served.answers.gate.open == ())
 
 
 def test_a_port_that_is_taken_is_told(served: Served) -> None:

@@ -39,7 +39,7 @@ async def _answered(folder: Path, command: list[str] | None = None) -> None:
         await talk.until(ModelLoaded)
         await talk.client.send(ask("r", **{"drafting.drafter": "auto"}))
         assert (await talk.until(Finished)).stats.tokens == 40
-        await talk.client.stop()
+        await talk.client.stop(60)
         assert (await talk.until(WorkerExited)).returncode == 0
 
 

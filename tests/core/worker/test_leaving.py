@@ -92,7 +92,7 @@ def test_stop_waits_for_a_save(tmp_path: Path, toy_folder: Path, monkeypatch: py
         async with worker(command=_python(_SLOW, 0.8)) as talk:
             await _learn(talk, toy_folder)
             await talk.client.stop(timeout_s=0.5)
-            exited = await talk.until(WorkerExited, 1)
+            exited = await talk.until(WorkerExited)
             assert (exited.returncode, exited.expected) == (0, True)
 
     _run(life)
@@ -109,8 +109,8 @@ def test_no_save_keeps_a_worker_for_ever(beats: int, least_s: float, monkeypatch
             await talk.until(Heartbeat)
             started = time.monotonic()
             await talk.client.stop(timeout_s=0.1)
-            assert least_s * 0.9 < time.monotonic() - started < least_s + 3
-            assert (await talk.until(WorkerExited, 1)).signal_name == "SIGKILL"
+            assert time.monotonic() - started > least_s * 0.9
+            assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
 
     _run(life)
 

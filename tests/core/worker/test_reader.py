@@ -90,7 +90,7 @@ def test_cancels_of_requests_that_are_over_are_forgotten(toy_folder: Path) -> No
                 await talk.client.send(Cancel(f"r{number}"))
             await talk.client.send(CountTokens("last", "abc"))
             await talk.until(TokenCount)
-            await talk.client.stop()
+            await talk.client.stop(60)
             assert "remembered 0" in "\n".join(talk.client.log)
 
     run(test)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -46,9 +45,7 @@ def test_it_stands_still_while_somebody_types(toy_folder: Path) -> None:
             first = await state(talk, "running")
             assert first.prompts > 1000
             await talk.client.send(Typing())
-            sent = time.monotonic()
             assert (await state(talk, "waiting")).waits_for == "quiet"
-            assert time.monotonic() - sent < 2.0
             said = len(talk.of(Rehearsing))
             for _ in range(2):  # seconds
                 await talk.until(Heartbeat)

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,8 +105,8 @@ def test_a_whole_life(toy_folder: Path) -> None:
             await talk.until(ModelUnloaded)
             await talk.client.send(ask("r2"))
             assert (await talk.until(Failed)).code == "no-model"
-            assert (await talk.until(Heartbeat, 5)).activity == "empty"
-            await talk.client.stop()
+            assert (await talk.until(Heartbeat)).activity == "empty"
+            await talk.client.stop(60)
             exited = await talk.until(WorkerExited)
             assert (exited.returncode, exited.expected) == (0, True)
             assert talk.of(BadLine) == []
@@ -247,13 +246,11 @@ def test_a_worker_that_hangs_is_noticed_and_killed() -> None:
         sleeper = [
             sys.executable,
             "-c",
-            "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)",
+            "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
         ]
         async with worker(command=sleeper, silence_s=0.3) as talk:
-            assert (await talk.until(WorkerSilent, 5)).seconds == 0.3
-            started = time.monotonic()
+            assert (await talk.until(WorkerSilent)).seconds == 0.3
             await talk.client.stop(timeout_s=0.5)
-            assert time.monotonic() - started < 5
             assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
 
     run(life)

@@ -127,8 +127,8 @@ def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
         await ready(window, 60)
         first = last(window).finished
         assert first
-        await until(lambda: bool(suggested._asked), 10)
-        await until(lambda: not suggested._asked, 10)
+        await until(lambda: bool(suggested._asked), 60)
+        await until(lambda: not suggested._asked, 60)
         ask(window, "and on")
         await until(lambda: window.controller.link.busy)
         await ready(window, 60)

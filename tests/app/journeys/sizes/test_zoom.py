@@ -6,6 +6,7 @@ import asyncio
 import math
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
@@ -218,6 +219,7 @@ def test_windows_made_at_a_size_look_as_those_that_were_brought_to_it(qapp: QApp
     play(qapp, scene, block_ms=math.inf)  # the scene itself compares pictures
 
 
+@pytest.mark.quiet
 def test_a_long_chat_has_another_size_in_a_moment(qapp: QApplication) -> None:
     took_s: list[float] = []
 

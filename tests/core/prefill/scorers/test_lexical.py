@@ -96,6 +96,7 @@ def test_strange_and_short_texts_get_scores(pieces: list[str]) -> None:
     assert len(scores) == 1
 
 
+@pytest.mark.quiet
 def test_100_000_tokens_take_a_moment() -> None:
     """Measured at 40 to 60 ms; what took its time from each term would take seconds."""
     document = filler(100_000)
