@@ -36,10 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.chat_archives.process import main as read_chats
 
         return read_chats(arguments[1:])
-    if arguments == ["--follower"]:
-        from core.cluster.follower import main as follower
-
-        return follower()
     if arguments[:1] == ["--template"]:
         from core.models.template_child import main as template
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 
 from core.bench.cases import RETRIEVAL_SCORERS
 from core.bench.quality_tasks import DENSE, SCORELESS, hindsight
@@ -25,7 +24,6 @@ from core.cli.arguments import (
     readable_file,
     whole,
 )
-from core.cli.cluster import add_cluster
 from core.cli.window import window_part
 from core.settings.declaration import find
 from core.settings.prefill import SCORERS
@@ -59,8 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
     bench("quality", "the effect of sparse prefill on answers and likelihoods", _quality)
     bench("retrieval", "how often a scorer keeps the passage that a question is about", _retrieval)
-    cluster = bench("cluster", "one model over several machines: blocks, drafting, network delay", _cluster)
-    cluster.set_defaults(run=_run_cluster)
     bench("serve", "the local server relative to mlx-lm's: edits, schemas, conversations", _serve)
     bench("sweep", "every drafter on every class of prompts, as in the Lab", _sweep)
     replay = bench("replay", "drafters on recorded answers, without a model", _replay)
@@ -392,7 +388,7 @@ def _documents() -> Sequence[str]:
     return [document.name for document in documents()]
 
 
-# ---- server, cluster, window
+# ---- server, window
 
 
 def _serve(parser: argparse.ArgumentParser) -> None:
@@ -406,36 +402,6 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     )
     add_answer_length(parser, 700)
     add_out(parser)
-
-
-def _cluster(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_cluster(parser)
-    parser.add_argument(
-        "--machines",
-        type=whole(2, 16),
-        default=2,
-        metavar="N",
-        help="without --cluster: processes on this machine, at best one per core (default 2)",
-    )
-    parser.add_argument(
-        "--delays",
-        type=listed(number(0.0, 100.0)),
-        default=(0.0, 0.2, 1.0, 5.0),
-        metavar="A,B,…",
-        help="milliseconds added to each collective (default 0,0.2,1,5)",
-    )
-    add_option(parser, "--drafter", name("drafter", _DRAFTING), "auto", "drafter to compare with off")
-    add_option(parser, "--pairs", whole(), 1, "pairs of answers per prompt")
-    add_answer_length(parser, 32)
-    add_out(parser)
-    parser.add_argument("--lead", type=Path, help=argparse.SUPPRESS)
-
-
-def _run_cluster(options: argparse.Namespace) -> int:
-    from core.bench.cluster import lead, run
-
-    return run(options) if options.lead is None else lead(options.lead)
 
 
 def _window(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,6 @@ from typing import Any, TextIO
 
 from core.cli import (
     bench,
-    cluster,
     completion,
     doctor,
     generate,
@@ -97,12 +96,6 @@ def parser() -> argparse.ArgumentParser:
         add_command(commands, "tables", "list, save, share, build and erase the tables of the drafters")
     )
     heads.add_arguments(add_command(commands, "heads", "train a head for further tokens, which drafts"))
-    cluster.add_arguments(
-        add_command(commands, "cluster", "check and start machines that run one model together")
-    )
-    cluster.add_follow_arguments(
-        add_command(commands, "follow", "hold a part of a model for another machine")
-    )
     add_settings_command(
         add_command(commands, "settings", "list all settings with their allowed values and defaults")
     )

@@ -10,10 +10,10 @@ import msgspec
 
 from core.cli import json_lines
 from core.cli.arguments import add_model, add_quiet, add_settings, readable_file, settings_from
-from core.cli.cluster import add_cluster, load_over
 from core.errors import RequestError
 from core.events import (
     Attachment,
+    ClusterEnded,
     Finished,
     Generate,
     Message,
@@ -37,7 +37,6 @@ class FileError(RequestError, code="bad-file"):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_model(parser)
-    add_cluster(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", help="the question")
     source.add_argument(
@@ -66,6 +65,12 @@ def _file_or_stdin(text: str) -> Path:
 
 def run(options: argparse.Namespace) -> int:
     """Answer the prompt. Raises `DraftlightError` kinds."""
+    from core.cluster.group import launched
+    from core.cluster.ranks import follow, load
+
+    launch = launched()
+    if launch and launch.rank:
+        return follow(launch)
     settings_from(options)  # report errors before a model is loaded
     with ProgressLine(options.quiet) as line:
         messages = _messages(options, line)
@@ -86,8 +91,8 @@ def run(options: argparse.Namespace) -> int:
         line.say(f"Loading {options.model}")
         engine = Engine(TableMemory(TableFolder(tables_dir()), say))
         try:
-            if options.cluster:
-                load_over(engine, options.cluster, options.model, line)
+            if launch:
+                engine.use(load(options.model, lambda stage, _: line.say(stage), engine.make_room, _ended))
             else:
                 engine.load(options.model, lambda stage, fraction: line.say(_loading(stage, fraction)))
             info = engine.loaded.info
@@ -115,6 +120,10 @@ def run(options: argparse.Namespace) -> int:
             line.clear()
             engine.close()
     return 0
+
+
+def _ended(event: ClusterEnded) -> None:
+    print(f"\ndraftlight: {event.message} {event.hint}".rstrip(), file=sys.stderr, flush=True)
 
 
 def _loading(stage: str, fraction: float | None) -> str:

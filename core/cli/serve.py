@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from core.cli.arguments import add_model, add_quiet, add_settings, settings_from, whole
-from core.cli.cluster import add_cluster, read_cluster
-from core.errors import DraftlightError, ModelError, SettingError, WorkerError
+from core.errors import ClusterError, DraftlightError, ModelError, WorkerError
 from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded, ModelReleased
 from core.events.codec import WorkerExited, WorkerSilent
 from core.settings import Settings, assign
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from core.serve.own_worker import OwnWorker, Told
     from core.serve.queue import InstalledModels
     from core.serve.server import LocalServer
-    from core.settings.cluster import Cluster
 
 _MB = 1_000_000
 
@@ -38,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     defaults = Server()
     add_model(parser)
-    add_cluster(parser)
     parser.add_argument(
         "--port", type=whole(0, 65535), default=defaults.port, metavar="N",
         help=f"0 takes one that is free (default {defaults.port})",
@@ -89,10 +86,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
+    from core.cluster.group import launched
+    from core.cluster.ranks import follow
     from core.serve.answering import Serving
     from core.serve.security import AccessPolicy, allowed_host, allowed_origin
     from core.system.files import key_of
 
+    launch = launched()
+    if launch and launch.rank:
+        return follow(launch)
     key = ""
     if options.key_file is not None:
         key, made = key_of(options.key_file)
@@ -106,12 +108,6 @@ def run(options: argparse.Namespace) -> int:
         Server().max_body_mb * _MB,
     )
     base_settings(options, None)  # report errors before the server starts
-    cluster = read_cluster(options.cluster) if options.cluster else None
-    if cluster is not None and options.load_models:
-        raise SettingError(
-            "--load-models cannot be used with --cluster: a worker joins one cluster in its life.",
-            "Leave out one of the two.",
-        )
     serving = Serving(
         doors,
         options.port,
@@ -120,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
         longest_answer=options.longest_answer,
         installed=_installed() if options.load_models else None,
     )
-    return asyncio.run(_serve(options, serving, cluster))
+    return asyncio.run(_serve(options, serving))
 
 
 def _installed() -> InstalledModels:
@@ -141,13 +137,13 @@ def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Setti
     return assign(settings, "tables.learn", bool(options.learn))
 
 
-async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster | None) -> int:
+async def _serve(options: argparse.Namespace, serving: Serving) -> int:
     console = Console(ProgressLine(options.quiet))
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with running(options, serving, console.report, cluster) as (server, worker):
+    async with running(options, serving, console.report) as (server, worker):
         # Printed for the program that started this one, even if stderr is not a terminal.
         print(f"{server.address}/v1", flush=True)
         await first_of(stopped.wait(), worker.ended.wait())
@@ -167,7 +163,6 @@ async def running(
     options: argparse.Namespace,
     serving: Serving,
     report: Callable[[Told], None],
-    cluster: Cluster | None = None,
 ) -> AsyncIterator[tuple[LocalServer, OwnWorker]]:
     """Context manager of a started server and its worker, which loads the model; both are stopped at the end.
 
@@ -179,7 +174,7 @@ async def running(
     from core.serve.server import LocalServer
 
     unload_after_s = 60.0 * options.unload_after
-    worker = OwnWorker(absolute_reference(options.model), report, cluster, unload_after_s)
+    worker = OwnWorker(absolute_reference(options.model), report, unload_after_s)
     answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
     base = lru_cache(1)(lambda model: base_settings(options, model))
     server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
@@ -221,7 +216,7 @@ class Console:
             case ModelReleased():
                 self.line.print("The model was unloaded while idle. The next request loads it again.")
             case ClusterEnded():
-                self.line.print(f"{event.message} {event.hint}".rstrip())
+                self.problem = ClusterError(event.message, event.hint)
             case Failed():
                 self.problem = ModelError(event.message, event.hint)
             case WorkerSilent(seconds):

@@ -38,7 +38,6 @@ _DATA = {
     "preferences.json*": "preferences",
     f".*-????????{TEMPORARY}": "files that a killed process did not finish",
     "server.key": "key of the local server",
-    "cluster-secret": "secret of the cluster",
     "window.lock": "lock of the window",
     ".DS_Store": "view settings of the Finder",
 }

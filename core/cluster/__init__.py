@@ -1,1 +1,1 @@
-"""One model over several machines: this one leads, the others follow."""
+"""One model over the ranks that `mlx.launch` started: rank 0 decides, the other ranks follow."""

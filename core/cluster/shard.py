@@ -1,9 +1,9 @@
-"""The MLX part of a cluster: this machine's shard, the leader's model, and a follower's caches.
+"""The MLX part of a cluster: this rank's shard of the model, rank 0's model, and the other ranks' caches.
 
-MLX evaluates lazily, in an order that depends on the requested arrays. If layers wait for other machines, all
-machines must evaluate the same arrays, or they deadlock. A forward pass therefore evaluates the caches' state
-and the output of the last layer on each machine; only the leader needs logits, and only where a token is
-chosen. A head that is split among the machines is evaluated everywhere. Main thread of leader or follower.
+MLX evaluates lazily, in an order that depends on the requested arrays. If layers wait for other ranks, all
+ranks must evaluate the same arrays, or they deadlock. A forward pass therefore evaluates the caches' state
+and the output of the last layer on each rank; only rank 0 needs logits, and only where a token is chosen. A
+head that is split among the ranks is evaluated everywhere. Main thread of each rank.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ from mlx.nn.layers.distributed import AllToShardedLinear, QuantizedAllToShardedL
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from core.cluster.leader import Leader
-from core.cluster.wire import Action, Begin, Changed, Drop, Forward
+from core.cluster.group import Action, Begin, Changed, Drop, Forward, Leader
 from core.decoding.tree import tree_pass
 from core.errors import ClusterError, InternalError, RequestError
-from core.events import MachineUse, ModelInfo
+from core.events import ModelInfo
 from core.kv import mirrored
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mirrored import MirroredCache
 from core.kv.mlx_lm_caches import Cache, CacheEntry, is_appending, is_window, kind_of, leaves
 from core.kv.verify_block import VerifyBlock
 from core.machine.trials import fill, stand_at
-from core.models import memory
 from core.models.config import layer_kinds, model_class, text_config
 from core.models.loader import LoadedModel
 from core.models.parts import Rotation, rotations
@@ -199,10 +197,8 @@ def _instead(text: dict[str, Any]) -> str:
     return f" ({', '.join(map(str, sizes))} would do)" if sizes else ""
 
 
-def choose(split: str, config: dict[str, Any], size: int) -> tuple[str, str]:
-    """The split for `auto`, or the requested one, and why it is not possible (else empty)."""
-    if split != "auto":
-        return split, why_not(split, config, size)
+def choose(config: dict[str, Any], size: int) -> tuple[str, str]:
+    """How to split the model, and why it is not possible (else empty): tensor before pipeline."""
     against = why_not("tensor", config, size)
     if against and not why_not("pipeline", config, size):
         return "pipeline", ""
@@ -272,13 +268,14 @@ class ShardedModel(nn.Module):  # type: ignore[misc]
 
 
 class ClusterModel(LoadedModel):
-    """A loaded model on several machines."""
+    """A model that `leader` loaded over all ranks, as its model of that `number`."""
 
     def __init__(
-        self, model: ShardedModel, tokenizer: TokenizerWrapper, info: ModelInfo, leader: Leader
+        self, model: ShardedModel, tokenizer: TokenizerWrapper, info: ModelInfo, leader: Leader, number: int
     ) -> None:
         super().__init__(model, tokenizer, info)
         self.leader = leader
+        self._number = number
 
     def report_error(self, error: BaseException) -> None:
         """Ends the process if `error` may have left machines with different caches."""
@@ -290,16 +287,8 @@ class ClusterModel(LoadedModel):
         self.leader.settle()
 
     def close(self) -> None:
-        """The followers release their parts."""
-        self.leader.close()
-
-    @property
-    def use(self) -> tuple[MachineUse, ...]:
-        """Use of each machine, this one first. Any thread."""
-        here = MachineUse(
-            self.info.machines[0], memory.used_bytes(), memory.limit_bytes(), self.leader.step_s
-        )
-        return (here, *self.leader.use)
+        """The other ranks release their parts."""
+        self.leader.unload(self._number)
 
 
 # ---- a follower's copies of the leader's caches, changed by the leader's actions

@@ -43,7 +43,6 @@ from core.events import (
     Event,
     Finished,
     Generate,
-    MachineUse,
     Message,
     ModelInfo,
     ModelReleased,
@@ -181,12 +180,6 @@ class Engine:
         return self._resident.folders
 
     @property
-    def machines_use(self) -> tuple[MachineUse, ...]:
-        """Use of each machine of a cluster; empty for a model on this machine only. Any thread."""
-        session = self._resident
-        return session.model.use if session else ()
-
-    @property
     def memory(self) -> TableMemory:
         return self._memory
 
@@ -268,8 +261,7 @@ class Engine:
     def unload_idle(self, after_s: float) -> None:
         """Release the model after `after_s` seconds without a request, at most a day; 0: never.
 
-        The chats' caches are saved first. A model on several machines is never released, because a process
-        can join a cluster once.
+        The chats' caches are saved first. A model over several ranks is never released.
         """
         self._idle_s = min(max(0.0, after_s), _LONGEST_IDLE_S)
 

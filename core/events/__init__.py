@@ -19,8 +19,7 @@ Order of messages:
     typing      → rehearsing, if it stops one
     suggest_title → title_suggested
     embed_document, find_similar, open_chat … → see `core.events.idle`
-    check_machines → machines_checked | failed
-    (a cluster) → machine_figures about once a second while it works; cluster_ended, then the worker exits
+    (under mlx.launch) → cluster_ended if a rank fails; then the worker exits
     list_models, look_up_models, download_model … → see `core.events.models`
     (always)    → heartbeat, about once a second
     (tables)    → table_status after a model was loaded, after an answer that taught them, after a save

@@ -22,7 +22,6 @@ from core.events.idle import (
 from core.events.models import (
     CatalogueCommand,
     CatalogueEvent,
-    ClusterCommand,
     ClusterEvent,
     LoadCommand,
     LoadEvent,
@@ -111,7 +110,6 @@ Command = (
     | EmbeddingCommand
     | SavedChatsCommand
     | CatalogueCommand
-    | ClusterCommand
     | ProcessCommand
 )
 Event = (

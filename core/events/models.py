@@ -22,19 +22,16 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat
 from core.events.wire import Wire
 from core.settings import Settings, assign_all
-from core.settings.cluster import Cluster
 from core.settings.prefill import KvCache
 
 
 class LoadModel(Wire, frozen=True):
     """Loads `model`: `starter`, a folder, or a hub name. The loaded one is replaced only on success.
 
-    With a `cluster` the model is split over its machines. A worker joins one cluster in its life; another
-    one, or the same one again, needs a new worker.
+    A worker that `mlx.launch` started as rank 0 loads it over all ranks.
     """
 
     model: str
-    cluster: Cluster | None = None
 
 
 class UnloadModel(Wire, frozen=True):
@@ -59,7 +56,7 @@ class ModelInfo(Struct, frozen=True):
     - `speculates`: False if rollback is not exact, with the reason in `why_not`.
     - `defaults`: the model's own sampling. `defaults_problem`: its ignored sampling values and stop ids.
     - `thinks`: `chat.thinking` has an effect. `format`: the syntax of its answers.
-    - `machines`: names of the cluster's machines, this one first; empty without a cluster.
+    - `machines`: names of the ranks that hold the model; empty if this process holds all of it.
     """
 
     name: str
@@ -386,89 +383,14 @@ CatalogueCommand = (
 CatalogueEvent = ModelList | ModelsFound | DownloadProgress | ModelImported | ModelRemoved
 
 
-# ---- one model on several machines
-#
-# `load_model` with a `cluster` loads a model on it. `machine_figures` then arrive about once per second while
-# the model works. Any failure of a machine ends the cluster: the worker sends `cluster_ended` as its last
-# event and exits.
-
-
-# Why a cluster ended: a machine or its process was lost; it missed the deadline of an operation; an operation
-# failed; its cache differs from the leader's.
-ClusterEnd = Literal["lost", "deadline", "failed", "disagrees"]
-
-
-class CheckMachines(Wire, frozen=True):
-    """Checks the machines, and whether `model` could run on them, without loading it.
-
-    Without a model only the machines are checked.
-    """
-
-    request: str
-    cluster: Cluster
-    model: str = ""
-
-
-class MachineSeen(Struct, frozen=True):
-    """One machine; this one is the first. `problem` is empty if the machine is usable.
-
-    If it was not reached, all other fields are empty. `busy`: it already belongs to a cluster. `need_bytes`:
-    its part of the model with a short context; 0 without a model.
-    """
-
-    name: str
-    address: str
-    problem: str = ""
-    hint: str = ""
-    reached: bool = False
-    busy: bool = False
-    chip: str = ""
-    memory_bytes: int = 0
-    limit_bytes: int = 0
-    need_bytes: int = 0
-    version: str = ""
-    mlx: str = ""
-    mlx_lm: str = ""
-    backends: tuple[str, ...] = ()
-
-
-class MachinesChecked(Wire, frozen=True):
-    """`runs`: the model can run. `backend`, `split`: those that would be used.
-
-    `problems`: sentences about the cluster as a whole.
-    """
-
-    request: str
-    machines: tuple[MachineSeen, ...]
-    runs: bool
-    backend: str = ""
-    split: str = ""
-    problems: tuple[str, ...] = ()
-
-
-class MachineUse(Struct, frozen=True):
-    """A machine of the running cluster. `step_s`: time of its part of the last operation; 0 before one."""
-
-    name: str
-    memory_bytes: int
-    limit_bytes: int
-    step_s: float
-
-
-class MachineFigures(Wire, frozen=True):
-    """All machines of the loaded model by rank; this one first."""
-
-    machines: tuple[MachineUse, ...]
+# ---- one model over the ranks of `mlx.launch`
 
 
 class ClusterEnded(Wire, frozen=True):
-    """The cluster ended because of `machine`, empty for this one. The worker exits."""
+    """A rank failed or was lost, and all ranks end. Last event before this worker exits."""
 
-    machine: str
-    end: ClusterEnd
     message: str
     hint: str = ""
 
 
-ClusterCommand = CheckMachines
-ClusterEvent = MachinesChecked | MachineFigures | ClusterEnded
+ClusterEvent = ClusterEnded

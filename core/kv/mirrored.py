@@ -1,8 +1,8 @@
 """MirroredCache: a cache list with copies on other machines, which repeat each change.
 
-If a model runs on several machines, each holds its part of every cache. Every change to a cache other than by
-a forward pass is reported as a `Change`, in order, to a `CacheMirror`, which sends it to the other machines.
-On one machine a cache is a plain list and nothing is reported.
+If a model runs over several ranks (`core.cluster`), each holds its part of every cache. Every change to a
+cache other than by a forward pass is reported as a `Change`, in order, to a `CacheMirror`, which sends it to
+the other ranks. On one machine a cache is a plain list and nothing is reported.
 
 A change is named after the method or function that makes it. Positions and lengths are equal on all machines,
 so no change carries an array. Imports no MLX. Worker's main thread.

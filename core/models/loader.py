@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.errors import ModelError, ModelNotHereError, RequestError
-from core.events import MachineUse, MemoryNeed, ModelInfo
+from core.events import MemoryNeed, ModelInfo
 from core.kv.mlx_lm_caches import Cache, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking
 from core.models.config import context_tokens, is_number
@@ -83,11 +83,6 @@ class LoadedModel:
         self.info = info
         self.need = need
         self.eos: frozenset[int] = frozenset(tokenizer.eos_token_ids)
-
-    @property
-    def use(self) -> tuple[MachineUse, ...]:
-        """The cluster's machines, this one first; empty without a cluster. Any thread."""
-        return ()
 
     def report_error(self, error: BaseException) -> None:
         """Reports that an answer or a trial raised `error`. Has no effect without a cluster."""

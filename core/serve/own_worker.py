@@ -24,7 +24,6 @@ from core.events import (
 )
 from core.events.codec import WorkerEvent, WorkerExited, WorkerSilent
 from core.serve.queue import WorkerGate
-from core.settings.cluster import Cluster
 from core.worker.client import WorkerClient
 
 _TRIES = 3
@@ -43,7 +42,7 @@ Told = (
 
 
 class OwnWorker:
-    """`tell` gets the events that a person at the terminal needs. With a `cluster` the model runs over it.
+    """`tell` gets the events that a person at the terminal needs.
 
     The worker unloads the model after `unload_after_s` seconds without a request; 0: never.
     """
@@ -52,12 +51,10 @@ class OwnWorker:
         self,
         model: str,
         tell: Callable[[Told], None],
-        cluster: Cluster | None = None,
         unload_after_s: float = 0.0,
     ) -> None:
         self._unload_after_s = unload_after_s
         self._model = model
-        self._cluster = cluster
         self._tell = tell
         self._client: WorkerClient | None = None
         self._outbox: asyncio.Queue[Command] = asyncio.Queue()
@@ -130,7 +127,7 @@ class OwnWorker:
     def _told(self, heard: WorkerEvent, client: WorkerClient) -> None:
         match heard:
             case Hello():
-                self._send(LoadModel(self._model, self._cluster))
+                self._send(LoadModel(self._model))
                 if self._unload_after_s:
                     self._send(UnloadIdle(self._unload_after_s))
             case Failed(command="load_model") if not self.gate.is_switching:
@@ -145,10 +142,14 @@ class OwnWorker:
                 self._tell(heard)
             case ModelReleased() if self.gate.is_switching:
                 pass  # it makes room for the other one
-            case ModelLoaded(info) if self._cluster is None:
+            case ClusterEnded():
+                # The other ranks ended, too; only mlx.launch can start them again.
+                self._tell(heard)
+                self._stopping = True
+            case ModelLoaded(info):
                 self._model = info.reference  # the one that the next worker loads
                 self._tell(heard)
-            case LoadProgress() | ModelLoaded() | ModelReleased() | ClusterEnded():
+            case LoadProgress() | ModelReleased():
                 self._tell(heard)
             case _:
                 pass

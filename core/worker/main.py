@@ -25,6 +25,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from core.cluster.group import launched
 from core.errors import DraftlightError, OutOfMemoryError, ProtocolError
 from core.events import (
     PROTOCOL,
@@ -48,7 +49,6 @@ from core.events import (
     LoadModel,
     LoadProgress,
     LoadTables,
-    MachineFigures,
     ModelLoaded,
     ModelUnloaded,
     OpenChat,
@@ -72,7 +72,6 @@ from core.events import (
     failure,
 )
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, head_of
-from core.settings.cluster import Cluster
 from core.system.clock import TICK_S, Clock
 from core.system.paths import tables_dir
 from core.worker.model_service import FoldersInUse, ModelService
@@ -245,8 +244,8 @@ class _Worker:
         request = getattr(command, "request", "")
         try:
             match command:
-                case LoadModel(model, cluster):
-                    self._load(model, cluster)
+                case LoadModel(model):
+                    self._load(model)
                 case UnloadModel():
                     self._engine.unload()
                     self._channel.send(ModelUnloaded())
@@ -340,17 +339,16 @@ class _Worker:
         if due_s is not None and due_s <= 0:
             self._engine.memory.save_soon()
 
-    def _load(self, model: str, cluster: Cluster | None) -> None:
+    def _load(self, model: str) -> None:
         self._set("loading")
         self._in_use.loading()
         progress = partial(self._load_progress, model)
-        if cluster is None:
+        if launched() is None:
             info = self._engine.load(model, progress)
         else:
-            from core.cluster.loading import ClusterSetup
+            from core.cluster.ranks import load
 
-            setup = ClusterSetup(cluster, model, self._channel.send)
-            self._engine.use(setup.load(progress, self._engine.make_room))
+            self._engine.use(load(model, progress, self._engine.make_room, self._channel.send))
             info = self._engine.loaded.info
         self._channel.send(ModelLoaded(info))
 
@@ -500,8 +498,6 @@ class _Worker:
             ticks += 1
             if ticks % _TICKS_A_BEAT == 0:
                 self._channel.send(self._heartbeat())
-                if use := self._engine.machines_use:
-                    self._channel.send(MachineFigures(use))
 
     def _heartbeat(self) -> Event:
         from core.models import memory

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from core.errors import DraftlightError, ProtocolError
 from core.events import (
     CancelDownload,
-    CheckMachines,
     Command,
     DownloadModel,
     DownloadProgress,
@@ -57,7 +56,6 @@ _COMMANDS = (
     CancelDownload,
     ImportModel,
     RemoveModel,
-    CheckMachines,
 )
 
 
@@ -110,9 +108,6 @@ class ModelService:
             case LookUpModels():
                 # A hub may be slow; pausing a download must not wait for it.
                 threading.Thread(target=self._look_up, args=(command,), name="look-up", daemon=True).start()
-            case CheckMachines():
-                # Machines may be slow, too.
-                threading.Thread(target=self._check, args=(command,), name="machines", daemon=True).start()
             case DownloadModel(model):
                 self._downloads.start(model)
             case PauseDownload(model):
@@ -137,17 +132,6 @@ class ModelService:
             self._say(failure(error, command="look_up_models", request=command.request))
         else:
             self._say(ModelsFound(command.request, command.text, found))
-
-    def _check(self, command: CheckMachines) -> None:
-        from core.cluster.loading import ClusterSetup
-
-        try:
-            with ClusterSetup(command.cluster, command.model) as setup:
-                self._say(setup.checked(command.request))
-        except Exception as error:  # the boundary, as in `_run`
-            if not isinstance(error, DraftlightError):
-                traceback.print_exc()
-            self._say(failure(error, command="check_machines", request=command.request))
 
     def _cancel(self, model: str) -> None:
         try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-_TEXTS = ("docs/ui.md", "docs/reliability.md", "docs/cluster.md")
+_TEXTS = ("docs/ui.md", "docs/reliability.md", "docs/models.md")
 _TOKENS = 2000
 _CHUNK_TOKENS = 64
 _BITS = (0, 8, 4)

@@ -476,8 +476,8 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }
-# Of models over several machines and of rehearsals, which the window does not have.
-UNUSED = {"machines_checked", "machine_figures", "cluster_ended", "rehearsing"}
+# Only ranks of `mlx.launch` end together, and the window is none of them; nothing here asks for rehearsal.
+UNUSED = {"cluster_ended", "rehearsing"}
 # Events that do not concern the turn, and all effects.
 OUT_OF_BAND = tuple(
     kind for kind in get_args(Event) if kind not in _OF_THE_TURN and kind.__struct_config__.tag not in UNUSED

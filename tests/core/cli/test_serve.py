@@ -95,14 +95,12 @@ def test_a_key_is_made_kept_to_its_owner_and_asked_for(toy_folder: Path, tmp_pat
         (("--key-file", "{open}"), 1, "chmod 600"),
         (("--key-file", "{short}"), 1, "does not contain a key"),
         (("--unload-after", "1441"), 2, "0 to 1,440"),
-        (("--load-models", "--cluster", "{cluster}"), 2, "cannot be used with --cluster"),
     ],
 )
 def test_what_cannot_be_served_is_said(
     toy_folder: Path, tmp_path: Path, arguments: tuple[str, ...], status: int, says: str
 ) -> None:
-    machines = '{"machines": [{"name": "studio", "address": "studio.local"}]}'
-    files = {"key": "k" * 40, "open": "k" * 40, "short": "k", "cluster": machines}
+    files = {"key": "k" * 40, "open": "k" * 40, "short": "k"}
     for name, text in files.items():
         path = tmp_path / name
         path.write_text(text)

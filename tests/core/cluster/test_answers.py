@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from core.bench.cluster import with_empty_heads
-from core.cluster.this_machine import folder_of
 from core.drafting.registry import DRAFTERS
 from tests.core.architectures import ARCHITECTURES
-from tests.core.cluster.machines import machines, run_trial, write_architecture
+from tests.core.cluster.launch import run_trial, write_architecture
 from tests.core.toy import write_toy_model
 
 DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head"]
@@ -29,29 +26,20 @@ TENSOR = (
 PIPELINE = ("qwen2", "qwen3_moe", "ministral3", "qwen3_5", "deepseek_v3")
 
 
-def tried(
-    home: Path, folder: Path, count: int, split: str = "auto", **spec: object
-) -> list[dict[str, object]]:
-    """The findings of a trial with `count` machines beside this one; all of them fine."""
-    with machines(home, count, split=split) as cluster:
-        draft_model = home / "draft-model"
-        write_toy_model(draft_model)
-        words = {
-            "cluster": msgspec.to_builtins(cluster),
-            "model": str(folder),
-            "draft_model": str(draft_model),
-            **spec,
-        }
-        found = run_trial(home, words)
+def tried(home: Path, folder: Path, count: int, **spec: object) -> list[dict[str, object]]:
+    """The findings of a trial over `count` ranks; all of them fine."""
+    draft_model = home / "draft-model"
+    write_toy_model(draft_model)
+    found = run_trial(home, count, {"model": str(folder), "draft_model": str(draft_model), **spec})
     assert [each for each in found if not each["fine"]] == []
     return found
 
 
-@pytest.mark.sweep  # tests/core/cli/test_cluster.py answers over two machines in `make test`
+@pytest.mark.sweep  # test_launch.py answers over two ranks in `make test`
 def test_two_machines_answer_as_one(tmp_path: Path) -> None:
     folder = tmp_path / "toy"
     write_toy_model(folder, max_position_embeddings=4096)
-    found = tried(tmp_path, folder, 1, drafters=["auto", "cacheback"], tokens=150)
+    found = tried(tmp_path, folder, 2, drafters=["auto", "cacheback"], tokens=150)
     by_name = {str(each["what"]): each for each in found}
     assert by_name["plain"]["flips_at"] == -1
     assert by_name["greedy cacheback"]["tree"]
@@ -64,7 +52,7 @@ def test_two_machines_answer_as_one(tmp_path: Path) -> None:
 def test_two_machines_read_in_part_as_one(tmp_path: Path) -> None:
     folder = tmp_path / "toy"
     write_toy_model(folder, max_position_embeddings=4096)
-    tried(tmp_path, folder, 1, drafters=["auto", "cacheback", "ngram-simple"], tokens=80, sparse=1200)
+    tried(tmp_path, folder, 2, drafters=["auto", "cacheback", "ngram-simple"], tokens=80, sparse=1200)
 
 
 @pytest.mark.cluster
@@ -75,7 +63,7 @@ def test_two_machines_read_in_part_as_one(tmp_path: Path) -> None:
 def test_every_architecture_that_can_be_split(tmp_path: Path, architecture: str, split: str) -> None:
     folder = tmp_path / architecture
     write_architecture(folder, architecture, twice=split == "pipeline")
-    found = tried(tmp_path, folder, 1, split, drafters=DRAFTING, tokens=200)
+    found = tried(tmp_path, folder, 2, split=split, drafters=DRAFTING, tokens=200)
     trees = {str(each["what"]): each for each in found}["greedy cacheback"]["tree"]
     assert trees == ARCHITECTURES[architecture].trees
 
@@ -91,7 +79,16 @@ def test_a_prompt_read_in_part_keeps_what_one_machine_keeps(
 ) -> None:
     folder = tmp_path / architecture
     write_architecture(folder, architecture, twice=split == "pipeline", max_position_embeddings=4096)
-    tried(tmp_path, folder, 1, split, drafters=["auto", "cacheback"], tokens=70, sparse=1200, sampled=False)
+    tried(
+        tmp_path,
+        folder,
+        2,
+        split=split,
+        drafters=["auto", "cacheback"],
+        tokens=70,
+        sparse=1200,
+        sampled=False,
+    )
 
 
 @pytest.mark.cluster
@@ -101,17 +98,13 @@ def test_three_and_four_machines(tmp_path: Path, count: int) -> None:
     folder = tmp_path / "toy"
     sizes = {"num_attention_heads": 12, "num_key_value_heads": 12, "hidden_size": 96, "intermediate_size": 96}
     write_toy_model(folder, max_position_embeddings=4096, **sizes)
-    tried(tmp_path, folder, count - 1, drafters=["auto", "cacheback"], tokens=100, sparse=1200)
+    tried(tmp_path, folder, count, drafters=["auto", "cacheback"], tokens=100, sparse=1200)
 
 
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("count", [2, 3, 4])
-def test_the_starter_over_two_three_and_four_machines(tmp_path: Path, count: int) -> None:
-    drafters = ["auto", "cacheback", "ngram-simple"]
-    folder = Path("starter")
-    if with_empty_heads(folder_of("starter"), tmp_path / "model", count):
-        folder = tmp_path / "model"
-    found = tried(tmp_path, folder, count - 1, drafters=drafters, tokens=70, sampled=False)
+def test_the_starter_over_three_ranks(tmp_path: Path) -> None:
+    drafters = ["auto", "cacheback", "ngram-simple"]  # of the starter's heads, 3 ranks hold 3 each
+    found = tried(tmp_path, Path("starter"), 3, drafters=drafters, tokens=70, sampled=False)
     by_name = {str(each["what"]): each for each in found}
     assert int(str(by_name["greedy auto"]["accepted"])) > 0

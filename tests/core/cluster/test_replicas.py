@@ -18,8 +18,8 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.utils import load_tokenizer
 
+from core.cluster.group import Action, Begin, Changed, Do, Drop, Forward, decode, encode
 from core.cluster.shard import RAISED, Replicas, Shard, cache_positions
-from core.cluster.wire import Action, Begin, Changed, Do, Drop, Forward, decode_leader_message, encode
 from core.engine.engine import Engine
 from core.events import ModelInfo
 from core.kv.mirrored import Change, MirroredCache
@@ -79,7 +79,7 @@ class _Told(nn.Module):  # type: ignore[misc]
         return logits
 
     def _do(self) -> tuple[int, int]:
-        message = decode_leader_message(encode(Do(1, tuple(self._actions))))
+        message = decode(encode(Do(1, tuple(self._actions))))
         self._actions.clear()
         assert isinstance(message, Do)
         return self._replicas.do(message.actions)

@@ -1,4 +1,4 @@
-"""`python -m tests.core.cluster.trial SPEC.json`: lead a cluster and compare what it says.
+"""`python -m tests.core.cluster.trial SPEC.json`: rank 0 of a launch, and a comparison of its answers.
 
 Greedy answers with every drafter against the cluster's own plain ones, with a cancel, a stop and a second
 turn; sampled ones; a prompt read in part; and the logits against the whole model in this process. A line of
@@ -21,11 +21,11 @@ prepare()
 import mlx.core as mx  # noqa: E402
 import msgspec  # noqa: E402
 
-from core.cluster.loading import ClusterSetup  # noqa: E402
+from core.cluster import shard  # noqa: E402
+from core.cluster.ranks import load  # noqa: E402
 from core.engine.engine import Engine  # noqa: E402
 from core.events import ClusterEnded, Event, Finished, ReadingMap, Token  # noqa: E402
 from core.settings import Settings, assign_all  # noqa: E402
-from core.settings.cluster import Cluster  # noqa: E402
 
 _SAMPLED = {"sampling.temperature": 0.7, "sampling.seed": 5, "sampling.repetition_penalty": 1.05}
 _VOCABULARY = 260
@@ -34,21 +34,23 @@ _VOCABULARY = 260
 class Spec(msgspec.Struct):
     """`draft_model` drafts for draft-model. `tokens` of each answer, `sparse` of a long prompt (0: none)."""
 
-    cluster: Cluster
     model: str
     draft_model: str
     drafters: list[str]
     tokens: int = 200
     sparse: int = 0
     sampled: bool = True
+    split: str = "tensor"
 
 
 def main() -> int:
     """Try what the spec says."""
     spec = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Spec)
+    if spec.split == "pipeline":  # for types that could be split by tensor, too
+        shard.choose = lambda config, size: ("pipeline", shard.why_not("pipeline", config, size))
     cluster, alone = Engine(), Engine()
     alone.load(spec.model)
-    cluster.use(ClusterSetup(spec.cluster, spec.model, _ended).load())
+    cluster.use(load(spec.model, lambda stage, part: None, lambda size: None, _ended))
     for engine in (cluster, alone):
         engine.loaded.eos = frozenset()
     trial = _Trial(spec, cluster, alone)
@@ -60,8 +62,6 @@ def main() -> int:
         trial.sampled()
     if spec.sparse:
         trial.sparse()
-    use = cluster.loaded.use
-    trial.tell("machines", len(use) == spec.cluster.size, names=[each.name for each in use])
     cluster.close()
     return 0
 

@@ -15,7 +15,6 @@ from core.errors import DraftlightError, PromptTooLongError, ProtocolError, Sett
 from core.events import Attachment, Generate, Message, decode_command, decode_event, encode, failure
 from core.events.tables import Count, Day
 from core.settings import Prefill, Settings
-from core.settings.cluster import Cluster, Machine
 
 COMMANDS = typing.get_args(events.Command)
 EVENTS = typing.get_args(events.Event)
@@ -29,7 +28,6 @@ SAMPLES: dict[type, object] = {
     Prefill: Prefill(save=False),
     Count: 7,
     Day: "2026-11-21",
-    Cluster: Cluster((Machine("studio", "10.0.0.2"),), backend="ring"),
 }
 
 

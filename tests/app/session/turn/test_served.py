@@ -133,7 +133,7 @@ def test_a_question_waits_for_a_request_whose_model_is_being_loaded() -> None:
     start, _ = run(Ahead(1), start=at(Phase.READY))
     link, effects = run(SUBMIT, Load("other"), Ahead(0), start=start)
     assert (link.phase, link.before, link.loading) == (Phase.WAITING, "starter", True)
-    assert sent(effects) == [LoadModel("other", None)]
+    assert sent(effects) == [LoadModel("other")]
     # Another load and the server's requests wait for its end; the question can be taken back.
     assert [type(one) for one in run(Load("third"), start=link)[1]] == [fx.WindowMistake]
     assert not sent(run(SERVE, start=link)[1])
@@ -148,7 +148,7 @@ def test_a_question_waits_for_a_request_whose_model_is_being_loaded() -> None:
     # Its turn: the model that it was asked of is loaded again, then the question is sent.
     link, effects = run(HEARD[-1], Ahead(0), start=link)
     assert (link.phase, link.model, link.before) == (Phase.WAITING, "starter", "other")
-    assert sent(effects) == [LoadModel("starter", None)]
+    assert sent(effects) == [LoadModel("starter")]
     assert run(Stop(), LOADED, start=link)[0].phase is Phase.READY
     for ends in (LOADED, failed("", "load_model", "bad-model")):
         after, effects = run(ends, Ahead(0), start=link)
