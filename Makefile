@@ -51,8 +51,8 @@ test-quiet: libraries ## Run the tests that measure time, one after the other (1
 	@$(BIN)/python -m pytest -q -p no:cacheprovider -m quiet tests
 	@$(BIN)/python -m pytest -q -p no:cacheprovider -m "not sweep and not slow" tests/app/journeys
 
-test-tools: libraries ## Run the tests of tests/zoo, tests/tuning and tests/readers
-	@$(TESTS) tests/zoo tests/tuning tests/readers
+test-tools: libraries ## Run the tests of tests/zoo, tests/tuning and tests/readers, sweeps too
+	@$(TESTS) -m "not slow" tests/zoo tests/tuning tests/readers
 
 e2e: libraries ## Run the end-to-end tests on a virtual display; saves screenshots (needs Xvfb and xdotool; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
