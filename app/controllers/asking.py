@@ -50,6 +50,8 @@ from core.events import Message
 from core.settings import Settings, assign, permitted
 from core.settings.request import drawn, drawn_again
 
+_VARIED_TEMPERATURE = 0.8
+
 
 class AskController(QObject):
     """`link` returns the state of the worker; `handle` sends requests to it. `awaited` returns the name of
@@ -87,7 +89,7 @@ class AskController(QObject):
         self._awaited = awaited
         self._was_ready = False
         page.chat_shown.connect(self._on_chat_shown)
-        answering.answer_finished.connect(lambda turn_id: self._send_next_soon())
+        answering.answer_finished.connect(self._on_answer_finished)
         chat.listing.stop_requested.connect(self.stop)
         for view in (views.transcript, views.composer, views.editing_bar, views.queue_bar, views.first_page):
             view.intent.connect(self.on_intent)
@@ -355,6 +357,29 @@ class AskController(QObject):
             self._handle(Stop())
 
     # ---- inside
+
+    def _on_answer_finished(self, turn_id: str) -> None:
+        self._send_next_soon()
+        if self._is_same_again(turn_id):
+            self._views.notice_bar.show_notice(
+                strings.SAME_ANSWER, strings.VARY_ANSWER, lambda: self._vary(turn_id)
+            )
+
+    def _is_same_again(self, turn_id: str) -> bool:
+        """Whether a complete answer of the open chat, at temperature 0, equals its version before."""
+        turn = next((each for each in self._chats.open.turns if each.id == turn_id), None)
+        if turn is None or not turn.place or turn.answer.status != "finished":
+            return False
+        before, finished = turn.versions[turn.place - 1], turn.answer.finished
+        greedy = finished is not None and finished.effective.settings.sampling.temperature == 0
+        return greedy and before.user == turn.user and before.answer.text == turn.answer.text
+
+    def _vary(self, turn_id: str) -> None:
+        """Answer the last question again at a temperature that varies the words."""
+        if self._chats.open.turns and self._chats.open.turns[-1].id == turn_id:
+            self._views.notice_bar.clear()
+            settings = assign(self._views.inspector.settings, "sampling.temperature", _VARIED_TEMPERATURE)
+            self.regenerate(turn_id, settings)
 
     def _on_chat_shown(self) -> None:
         self._end_edit()

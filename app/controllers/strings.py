@@ -127,6 +127,8 @@ def export_filter(ending: str) -> str:
 
 
 ANSWER_EDITED = "The answer was edited. The model sees this version."
+SAME_ANSWER = "The answer is the same: at temperature 0 the model always takes its likeliest words."
+VARY_ANSWER = "Answer Differently"
 EDIT_UNDONE = "The answer is as it was before the edit."
 EDIT_LATER = "An answer can be edited when the current one is complete."
 NOT_SAVED_TITLE = "The chats cannot be saved."

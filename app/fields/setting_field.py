@@ -8,7 +8,7 @@ person's change as a Python value of the setting's type, unchecked: `core.settin
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -124,14 +124,26 @@ class _Choice(SettingControl):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         options = [(choice, setting.labels.get(choice, choice)) for choice in setting.choices]
         self._popup = Popup(theme, options)
+        self._left_out: Collection[str] = ()
         super().__init__(setting, self._popup)
         self._popup.value_changed.connect(self._report)
 
     def show_value(self, value: Any) -> None:
-        self._popup.blockSignals(True)
-        self._popup.set_value(value)
-        self._popup.blockSignals(False)
-        self._popup.update()
+        self._show(str(value))
+
+    def leave_out(self, choices: Collection[str]) -> None:
+        """Offers all choices but these; a chosen one of them stays until another is chosen."""
+        self._left_out = choices
+        self._show(self._popup.value)
+
+    def _show(self, value: str) -> None:
+        setting = self.setting
+        options = [
+            (choice, setting.labels.get(choice, choice))
+            for choice in setting.choices
+            if choice not in self._left_out or choice == value
+        ]
+        self._popup.show_options(options, value)
 
 
 class _OnOff(SettingControl):
@@ -293,6 +305,11 @@ class SettingField(QWidget):
         self._held = reason
         self._enable()
         self._say_note()
+
+    def leave_out(self, choices: Collection[str]) -> None:
+        """Do not offer these values of a choice, unless one of them is chosen."""
+        assert isinstance(self.control, _Choice)
+        self.control.leave_out(choices)
 
     @property
     def unused(self) -> str:

@@ -37,16 +37,40 @@ from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
 from core.events import ModelDefault, ModelInfo
 from core.prefill.forecast import ReadingForecast
-from core.settings import FROM_MODEL, Setting, Settings, assign_all, read, unused
+from core.settings import FROM_MODEL, Setting, Settings, assign_all, declared, read, unused
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
 READING_KEY = "prefill.mode"
 SEED_KEY, NEW_SEED_KEY = "sampling.seed", "sampling.new_seed"
-THINKING_KEY = "chat.thinking"
+THINKING_KEY, HEAD_KEY = "chat.thinking", "auto.head"
+HEAD_DRAFTERS = frozenset({"mtp"})
+# Groups of settings that only concern drafts.
+_DRAFTING_GROUPS = ("auto", "gate", "decoding")
 _OPEN_AT_FIRST = (BASICS, "drafting")
 # A column takes up to 50 ms: the window handles events in between.
 _REST_MS = 50
+
+
+def unsupported(info: ModelInfo) -> dict[str, str]:
+    """Settings that have no effect on the model, and why."""
+    keys = [setting.key for setting in declared(Settings)]
+    drafters = {name.replace("-", "_") for name in _drafters()}
+    found: dict[str, str] = {}
+    if not info.speculates:
+        why = strings.cannot_draft(info.why_not)
+        groups = {*drafters, *_DRAFTING_GROUPS}
+        found |= {key: why for key in keys if key.partition(".")[0] in groups or key == DRAFTER_KEY}
+    if not info.has_head:
+        own = {key for key in keys if key.partition(".")[0] in HEAD_DRAFTERS}
+        found |= dict.fromkeys(own | {HEAD_KEY}, strings.NO_HEAD)
+    if not info.thinks:
+        found[THINKING_KEY] = strings.NO_THINKING_SWITCH
+    return found
+
+
+def _drafters() -> tuple[str, ...]:
+    return next(setting.choices for setting in declared(Settings) if setting.key == DRAFTER_KEY)
 
 
 class Inspector(QWidget):
@@ -65,6 +89,7 @@ class Inspector(QWidget):
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
         self._unknown: Mapping[str, str] = {}  # settings that the model does not support, and why
+        self._absent: frozenset[str] = frozenset()  # drafters that the model does not support
         self._unused: Mapping[str, str] = {}  # settings without effect, and why
         self._fields: dict[str, SettingField] = {}  # those that were made
         self._columns: dict[str, FieldColumn] = {}  # by their settings
@@ -136,7 +161,10 @@ class Inspector(QWidget):
         self._card.show_model(info)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
         self._model_defaults = {each.key: each for each in info.defaults} if info else {}
-        self._unknown = {} if info is None or info.thinks else {THINKING_KEY: strings.NO_THINKING_SWITCH}
+        self._unknown = unsupported(info) if info else {}
+        self._absent = HEAD_DRAFTERS if info is not None and not info.has_head else frozenset()
+        if DRAFTER_KEY in self._fields:
+            self._fields[DRAFTER_KEY].leave_out(self._absent)
         self._hold_fields()
         self._show_sources()
 
@@ -245,6 +273,8 @@ class Inspector(QWidget):
         field = self._fields[setting.key] = SettingField(self._theme, setting, labelled)
         field.show_value(read(self._settings, setting.key))
         field.hold(self._why_held(setting.key))
+        if setting.key == DRAFTER_KEY:
+            field.leave_out(self._absent)
         field.set_unused(self._unused.get(setting.key, ""))
         field.edited.connect(self._take_edit)
         field.show_source(self._source_of(setting.key))

@@ -128,6 +128,13 @@ MODEL_DEFAULT_MOVED = "Model default; its {given:,g} is not allowed."
 CHOSEN_HERE = "Set for this chat. Model default: {value:g}."
 CHOSEN_FOR_ALL = "Your default. Model default: {value:g}."
 NO_THINKING_SWITCH = "This model has no switch for it."
+NO_HEAD = "This model’s files have no MTP head."
+
+
+def cannot_draft(reason: str) -> str:
+    return f"This model cannot draft: {reason.rstrip('.')}."
+
+
 OWN_SETTINGS = "Set for this chat only"
 RESET_SECTION = "Reset to Defaults"
 MAKE_DEFAULT = "Make Default"

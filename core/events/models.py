@@ -55,7 +55,8 @@ class ModelInfo(Struct, frozen=True):
     - `reference`: as in `load_model`. `family`: the tokenizer's fingerprint; `family_name`: its display name.
     - `speculates`: False if rollback is not exact, with the reason in `why_not`.
     - `defaults`: the model's own sampling. `defaults_problem`: its ignored sampling values and stop ids.
-    - `thinks`: `chat.thinking` has an effect. `format`: the syntax of its answers.
+    - `thinks`: `chat.thinking` has an effect. `has_head`: its files include an MTP head.
+    - `format`: the syntax of its answers.
     - `machines`: names of the ranks that hold the model; empty if this process holds all of it.
     """
 
@@ -79,6 +80,7 @@ class ModelInfo(Struct, frozen=True):
     format: AnswerFormat = AnswerFormat()
     reference: str = ""
     machines: tuple[str, ...] = ()
+    has_head: bool = False
 
     @property
     def settings(self) -> Settings:

@@ -37,6 +37,7 @@ from core.models.config import context_tokens, is_number
 from core.models.folder import NO_CODE, check, check_fits, fingerprint, least_context, wanted_code
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.memory import machine
+from core.models.mtp_files import head_bytes
 from core.models.places import base_name, display_name, find, is_hub_name
 from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
@@ -415,6 +416,7 @@ def _describe(
         defaults=defaults,
         defaults_problem=" ".join(filter(None, (problem, stops_problem))),
         thinks=switches_thinking(tokenizer),
+        has_head=head_bytes(folder) > 0,
         format=format_of(tokenizer),
     )
 

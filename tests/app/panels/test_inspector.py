@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
@@ -23,6 +24,7 @@ from app.panels.groups import Group, groups, summary
 from app.panels.inspector import Inspector
 from app.panels.section import Section
 from app.theme.theme import Theme
+from core.drafting.registry import DRAFTERS
 from core.events import ModelInfo
 from core.settings import Setting, Settings, assign, declared, read
 from tests.app.controls.painting import PaintCounter, colors
@@ -563,3 +565,46 @@ def test_the_summary_is_painted_only_while_closed(section: Section) -> None:
 
 def test_the_header_is_38_high(section: Section) -> None:
     assert section.header.height() == 38
+
+
+def every_capability() -> Iterator[ModelInfo]:
+    for speculates, has_head, thinks in product((False, True), repeat=3):
+        why_not = "" if speculates else "its cache cannot be undone"
+        yield replace(MODEL, speculates=speculates, has_head=has_head, thinks=thinks, why_not=why_not)
+
+
+@pytest.mark.parametrize(
+    "info", [*every_capability()], ids=lambda i: f"{i.speculates}-{i.has_head}-{i.thinks}"
+)
+def test_only_what_works_on_the_model_can_be_changed(every_inspector: Inspector, info: ModelInfo) -> None:
+    """Settings by capabilities: a field without effect is off and says why, and no other field is."""
+    every_inspector.set_model(info)
+    need_head = {spec.name for spec in DRAFTERS.values() if spec.needs_proposer == "head"}
+    groups_of_head = {name.replace("-", "_") for name in need_head}
+    groups_of_drafts = {name.replace("-", "_") for name in DRAFTERS} | {"auto", "gate", "decoding"}
+    for key in KEYS:
+        group, reason = key.partition(".")[0], every_inspector.field(key).held
+        no_draft = not info.speculates and (group in groups_of_drafts or key == "drafting.drafter")
+        no_head = not info.has_head and (group in groups_of_head or key == "auto.head")
+        no_switch = not info.thinks and key == "chat.thinking"
+        assert bool(reason) == (no_draft or no_head or no_switch), key
+        if reason:
+            assert reason.endswith(".")
+            assert ("MTP" in reason) == no_head or no_draft
+    popup = every_inspector.field("drafting.drafter").control.editor
+    assert isinstance(popup, Popup)
+    offered = {popup.itemData(row) for row in range(popup.count())}
+    assert offered == set(DRAFTERS) - (set() if info.has_head else need_head)
+    every_inspector.set_model(None)
+    assert not any(every_inspector.field(key).held for key in KEYS)
+
+
+def test_a_chosen_drafter_that_the_model_lacks_stays_visible(inspector: Inspector) -> None:
+    inspector.set_settings(assign(Settings(), "drafting.drafter", "mtp"))
+    inspector.set_model(MODEL)
+    popup = inspector.field("drafting.drafter").control.editor
+    assert isinstance(popup, Popup)
+    assert popup.value == "mtp"
+    assert inspector.settings.drafting.drafter == "mtp"
+    inspector.set_settings(Settings())
+    assert popup.findData("mtp") < 0

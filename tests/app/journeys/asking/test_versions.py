@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer_footer import AnswerFooter
 from app.chat.user_message import UserMessage
+from app.controllers import strings
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.settings import Settings, assign
@@ -216,3 +218,34 @@ def test_a_tint_that_was_chosen_holds_from_the_start(qapp: QApplication, tmp_pat
 
     play(qapp, first, folder=tmp_path)
     play(qapp, second, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "other_words", "says"), [(0, False, True), (1, False, False), (0, True, False)]
+)
+async def test_an_answer_that_must_be_equal_says_so(
+    window: MainWindow, temperature: float, other_words: bool, says: bool
+) -> None:
+    await ready(window)
+    window.views.inspector.set_settings(assign(Settings(), "sampling.temperature", temperature))
+    ask(window, "write 5")
+    await ready(window)
+    notice = window.views.notice_bar
+    assert notice.text == ""
+    if other_words:
+        window.controller.asking.edit()
+        window.views.composer.set_text("write 5 differently")
+        window.views.composer.submit()
+    else:
+        window.controller.asking.regenerate()
+    await until(lambda: len(window.controller.chats.open.turns[-1].versions) == 2)
+    await ready(window)
+    assert (notice.text == strings.SAME_ANSWER) is says
+    if says:
+        await click(notice.action_button)
+        await until(lambda: len(window.controller.chats.open.turns[-1].versions) == 3)
+        await ready(window)
+        finished = last(window).finished
+        assert finished
+        assert finished.effective.settings.sampling.temperature > 0
+        assert notice.text == ""
