@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-quiet test-tools test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers handbook starter-verdict
+.PHONY: test-cluster readme-pictures schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh goldens
 
 help: ## List the targets
@@ -156,8 +156,8 @@ bench-prefill: setup ## Measure sparse prefill of 8,000 tokens relative to mlx-l
 bench-quality: setup ## Measure the answer quality of sparse prefill (hours; resumes after an interruption)
 	@$(BIN)/draftlight bench quality --out $(OUT)/bench-quality
 
-tour: setup ## Record the README's animation (needs ImageMagick; OUT=dir)
-	@$(BIN)/python -m app.bench.screens --tour $(OUT)/tour.gif
+readme-pictures: libraries ## Draw the README's picture from the window, with checked answers (2 minutes)
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.readme_pictures
 
 wheel-check: setup ## Install the wheel into an empty environment and run its smoke test
 	@$(BUNDLE) bundle.wheel_check

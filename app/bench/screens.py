@@ -1,4 +1,4 @@
-"""Pictures of every screen, from the real window with a real worker: `make screens`, `make tour`.
+"""Pictures of every screen, from the real window with a real worker: `make screens`.
 
 One run, one window, and each screen as a person would come to it, in one scheme after the other.
 What this build does not have (a window that is not bound) is left out and said.
@@ -10,9 +10,7 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -372,85 +370,16 @@ class _Screens:
             print(path, flush=True)
 
 
-_TOUR_TIMEOUT_S = 600.0
-_FRAMES_PER_S = 6
-# The last frame is shown longer, so that it can be read.
-_LAST_FRAME_S = 4.0
-_TOUR_PX = (960, 720)
-_COLORS = 48
-_TOUR_TOKENS = 112
-EDIT = """Write these ships as a JSON list:
-
-name: Aurora, berth: 4, length_m: 120
-name: Borealis, berth: 7, length_m: 95
-name: Cormorant, berth: 2, length_m: 60
-name: Dunlin, berth: 9, length_m: 142
-"""
-
-
-def run_tour(out: str, model: str = "starter") -> int:
-    """Saves the README's animated picture to the file `out`: an edit raced without and with drafting.
-
-    The race is recorded with a real worker, then shown frame by frame at the speed it was recorded at.
-    ImageMagick puts the frames together. Returns 0, or 1 after a message on stderr.
-    """
-    convert = shutil.which("magick") or shutil.which("convert")
-    if not convert:
-        print("ImageMagick is not installed: no `magick` or `convert` on the PATH.", file=sys.stderr)
-        return 1
-    with tempfile.TemporaryDirectory() as folder:
-        if code := run_scenario(lambda window: _frames(window, Path(folder)), model, scheme="light"):
-            return code
-        Path(out).parent.mkdir(parents=True, exist_ok=True)
-        *frames, last = map(str, sorted(Path(folder).glob("*.png")))
-        delay = ["-delay", str(100 // _FRAMES_PER_S)]
-        last_delay = ["-delay", str(round(100 * _LAST_FRAME_S))]
-        # One palette for all frames and no dithering, so that unchanged areas are left out of each frame.
-        small = ["+dither", "-colors", str(_COLORS), "+remap"]
-        small += ["-layers", "OptimizePlus"]
-        shown = [*delay, *frames, *last_delay, last, *small]
-        subprocess.run([convert, "-loop", "0", *shown, out], check=True)
-    print(out)
-    return 0
-
-
-async def _frames(window: MainWindow, folder: Path) -> None:
-    """Records the race and grabs its answers as they were written. Raises `ScenarioFailed`."""
-    deadline = Deadline(_TOUR_TIMEOUT_S)
-    await deadline.until_ready(window)
-    window.resize(*_TOUR_PX)
-    window.menu_actions["race"].trigger()
-    page = window.views.race
-    page.prompt.question.set_value(EDIT)
-    page.prompt.drafter.set_value("auto")
-    page.prompt.most_tokens.set_value(_TOUR_TOKENS)
-    page.start_button.click()
-    racing = window.controller.racing
-    await deadline.until(window, lambda: racing.race.stage is Stage.RUN, "Not in time: the race is recorded.")
-    race = racing.race
-    count = round(max(race.plain.duration_s, race.drafted.duration_s) * _FRAMES_PER_S) + 1
-    for number in range(count + 1):
-        for side, recording in ((page.plain, race.plain), (page.drafted, race.drafted)):
-            side.show_answer(recording, number / _FRAMES_PER_S)
-        await asyncio.sleep(0)
-        page.grab().save(str(folder / f"{number:05}.png"))
-    print(f"{count + 1} frames; {page.headline.text()}. {page.verdict.text()}")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m app.bench.screens --out DIR [--schemes light] [--only models lab] [--sizes 1024x700]`."""
     parser = argparse.ArgumentParser(prog="python -m app.bench.screens")
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--out", help="folder for the pictures")
-    where.add_argument("--tour", metavar="FILE.gif", help="record the README's animation instead")
+    parser.add_argument("--out", required=True, help="folder for the pictures")
     parser.add_argument("--schemes", choices=SCHEMES, nargs="+", default=SCHEMES)
     parser.add_argument("--only", choices=SCREENS, nargs="+", default=SCREENS)
     parser.add_argument("--model", default="starter")
     parser.add_argument("--sizes", type=_size, nargs="+", default=[_SIZE], help="such as 1024x700")
     parser.add_argument("--zooms", type=int, choices=ZOOM_STEPS_PCT, nargs="+", default=[_ZOOM_PCT])
     options = parser.parse_args(argv)
-    if options.tour:
-        return run_tour(options.tour, options.model)
     return run_screens(
         options.out, options.schemes, options.only, options.model, options.sizes, options.zooms
     )
