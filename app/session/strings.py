@@ -72,6 +72,8 @@ DIED_LOADING_TITLE = "The worker stopped while the model was loading."
 NOT_STARTED_TITLE = "The worker could not be started."
 STUCK_TITLE = "The worker does not respond."
 MODEL_FAILED_TITLE = "The model could not be loaded."
+LOAD_DEATHS = "The worker stopped twice while it loaded this model, so no model was loaded."
+OTHER_MODEL = "Choose another model, or try again."
 TEXT_IS_BACK = "Your text is back below."
 UNREADABLE_TITLE = "The worker sent something that cannot be read."
 

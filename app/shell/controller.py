@@ -64,7 +64,7 @@ class WindowController(QObject):
         self._send = send
         self._restart = restart
         kept = self.home.preferences.now
-        self._link = Link(model or kept.model or "starter")
+        self._link = Link(model or kept.model or "starter", load_deaths=0 if model else kept.load_deaths)
         self.embedding = EmbeddingController(views, self.handle, self._is_kept, self)
         self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
         self.chats = Chats(
@@ -191,6 +191,7 @@ class WindowController(QObject):
                 partial(self.embedding.follow, link),
                 partial(self.saved_chats.follow, link),
                 self.unload_when_idle,
+                partial(self.home.preferences.change, load_deaths=link.load_deaths),
                 partial(self.link_changed.emit, link),
             ]
         return work

@@ -51,6 +51,7 @@ class Preferences(Struct, frozen=True):
     `model` is loaded at the start, empty for the starter model.
     `presets` are the person's own.
     `gauges_pinned`: all gauges are shown, also between answers.
+    `load_deaths`: as in `Link`, for the next start of the app.
     `model_offered`: the offer to download a larger model was answered.
     """
 
@@ -60,6 +61,7 @@ class Preferences(Struct, frozen=True):
     settings: WindowSettings = WindowSettings()
     window: WindowPlace | None = None
     model: str = ""
+    load_deaths: int = 0
     presets: tuple[Preset, ...] = ()
     model_offered: bool = False
     gauges_pinned: bool = False

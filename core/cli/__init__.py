@@ -10,7 +10,14 @@ import sys
 from collections.abc import Sequence
 
 # Processes that other processes of Draftlight start.
-_CHILDREN = ("--worker", "--download", "--read", "--read-chats", "--follower", "--template")
+_CHILDREN = (
+    "--worker",
+    "--download",
+    "--read",
+    "--read-chats",
+    "--template",
+    "--try-tokenizer",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.models.template_child import main as template
 
         return template(arguments[1:])
+    if arguments[:1] == ["--try-tokenizer"]:
+        from core.models.tokenizer_limits import main as try_tokenizer
+
+        return try_tokenizer(arguments[1:])
     try:
         from core.cli.command_line import run
 

@@ -22,8 +22,10 @@ from core.errors import RequestError, SettingError
 from core.settings import FROM_MODEL, Settings, assign_all, declared, parse_all
 from core.settings.declaration import find
 from core.system.children import absolute_reference
+from core.system.files import FileTooLargeError, read_limited
 from core.system.paths import config_dir
 
+_MOST_CONFIG_BYTES = 2**20
 _Value = TypeVar("_Value")
 Names = Sequence[str] | Callable[[], Sequence[str]]
 
@@ -293,10 +295,10 @@ def read_config(base: Settings | None = None) -> Config:
     """The file's settings over `base` (default settings if None). Raises `UsageError` for an invalid file."""
     path = config_dir() / "config.toml"
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(read_limited(path, _MOST_CONFIG_BYTES).decode())
     except FileNotFoundError:
         return Config(path, settings=base or Settings())
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, FileTooLargeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.", "Fix or move it.") from None
     model = found.pop("model", "")
     if not isinstance(model, str):

@@ -24,10 +24,13 @@ from core.events import (
 )
 from core.events.wire import well_formed_record
 from core.settings import Settings, read
+from core.system.files import read_limited, read_stream
 from core.system.paths import tables_dir
 from core.system.terminal import ProgressLine, write_raw
 
 _STDIN = Path("-")
+# Of a prompt or a list of messages. No context holds more.
+_MOST_BYTES = 64 * 2**20
 
 
 class FileError(RequestError, code="bad-file"):
@@ -172,7 +175,9 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
     attachments = tuple(_document(path, line) for path in options.document)
     if options.messages:
         try:
-            messages = msgspec.json.decode(options.messages.read_bytes(), type=tuple[Message, ...])
+            messages = msgspec.json.decode(
+                read_limited(options.messages, _MOST_BYTES), type=tuple[Message, ...]
+            )
         except (OSError, msgspec.DecodeError) as error:
             raise FileError(
                 f"{options.messages} cannot be read as messages: {error}.",
@@ -204,14 +209,14 @@ def _prompt(path: Path) -> str:
     if path != _STDIN:
         return _text(path)
     try:
-        return sys.stdin.buffer.read().decode()
+        return read_stream(sys.stdin.buffer, _MOST_BYTES, "The input on stdin").decode()
     except UnicodeDecodeError:
         raise FileError("The input on stdin is not UTF-8 text.", "Send plain UTF-8 text.") from None
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_limited(path, _MOST_BYTES).decode()
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
     except UnicodeDecodeError:

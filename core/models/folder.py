@@ -37,6 +37,8 @@ from core.models.config import (
 )
 from core.models.json_files import MOST_BYTES, MOST_LARGE_BYTES, read_bytes, read_object
 from core.models.places import display_name
+from core.models.tokenizer_limits import MOST_BYTES as MOST_BYTES_OF_TOKENIZER
+from core.models.tokenizer_limits import read_tokenizer
 from core.system.files import write_atomic
 from core.system.paths import cache_dir, shown
 from core.system.private import make_folder
@@ -44,7 +46,6 @@ from core.system.private import make_folder
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 # Files that MLX and transformers read, by their endings; they would wait for ever for a named pipe.
 _READ_ENDINGS = (".json", ".txt", ".jinja", ".model", ".tiktoken", ".safetensors")
-_MOST_TOKENIZER_BYTES = 100_000_000
 _MOST_ENTRIES = 10_000
 # Tensors of parts that a language model does not load.
 _OTHER_PARTS = ("vision_tower.", "visual.", "model.visual.", "audio_tower.", "multi_modal_projector.")
@@ -210,8 +211,8 @@ def _check_file(entry: os.DirEntry[str]) -> None:
         return
     if not stat.S_ISREG(found.st_mode):
         raise ModelError(f"{shown(entry.path)} is not a regular file.", _COPY_AGAIN)
-    if not entry.name.endswith(".safetensors") and found.st_size > _MOST_TOKENIZER_BYTES:
-        most = f"such files have at most {_MOST_TOKENIZER_BYTES / 1e6:,.0f} MB"
+    if not entry.name.endswith(".safetensors") and found.st_size > MOST_BYTES_OF_TOKENIZER:
+        most = f"such files have at most {MOST_BYTES_OF_TOKENIZER / 1e6:,.0f} MB"
         raise ModelError(f"{shown(entry.path)} has {found.st_size / 1e6:,.0f} MB; {most}.", _COPY_AGAIN)
     if not os.access(entry.path, os.R_OK):
         raise ModelError(f"{shown(entry.path)} cannot be read: no permission.", "Make it readable.")
@@ -534,20 +535,6 @@ def family_of(folder: Path) -> str:
     return found
 
 
-class _AddedToken(Struct):
-    id: int
-    content: str
-
-
-class _VocabularyModel(Struct):
-    vocab: dict[str, int] | list[tuple[str, float]]
-
-
-class _TokenizerFile(Struct):
-    model: _VocabularyModel
-    added_tokens: list[_AddedToken] = []
-
-
 class _AddedContent(Struct):
     content: str
 
@@ -561,10 +548,7 @@ def _vocabulary(path: Path, settings: Path) -> dict[str, int]:
 
     Read without the tokenizer library, which compiles the file's patterns.
     """
-    file = msgspec.json.decode(read_bytes(path, _MOST_TOKENIZER_BYTES), type=_TokenizerFile)
-    given = file.model.vocab
-    pieces = given if isinstance(given, dict) else {token: index for index, (token, _) in enumerate(given)}
-    vocabulary = pieces | {each.content: each.id for each in file.added_tokens if each.content not in pieces}
+    vocabulary = read_tokenizer(path).vocabulary()
     if settings.exists():
         added = msgspec.json.decode(read_bytes(settings, MOST_LARGE_BYTES), type=_TokenizerSettings)
         for index, token in added.added_tokens_decoder.items():

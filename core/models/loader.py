@@ -42,6 +42,7 @@ from core.models.places import base_name, display_name, find, is_hub_name
 from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
 from core.models.tokenizer import repair_decoder
+from core.models.tokenizer_limits import check_tokenizer
 
 Progress = Callable[[str, float | None], None]
 
@@ -317,6 +318,7 @@ def load_family(reference: str, progress: Progress = lambda stage, fraction: Non
 
 
 def _tokenizer(folder: Path) -> TokenizerWrapper:
+    check_tokenizer(folder / "tokenizer.json")
     try:
         with readable(folder) as path, _no_input():
             tokenizer = load_tokenizer(path, {"trust_remote_code": False})

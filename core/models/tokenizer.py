@@ -62,7 +62,16 @@ def encode(
     known = _KNOWN.setdefault(inner, {})
     if (rows, raw) not in known:
         known[rows, raw] = _Controls(dict(_control_texts(inner, rows, raw)))
-    return known[rows, raw].encode(inner, text, contents, add_special)
+    try:
+        return known[rows, raw].encode(inner, text, contents, add_special)
+    except BaseException as error:
+        if isinstance(error, Exception) or "Panic" not in type(error).__name__:
+            raise
+        # The library's patterns give up after ten million steps, with an error that is no `Exception`.
+        raise RequestError(
+            f"The model's tokenizer cannot read this text: {str(error)[:200]}.",
+            "Choose another model, or remove unusual lines from the text.",
+        ) from error
 
 
 def is_control(token: str, special: bool) -> bool:

@@ -20,7 +20,7 @@ from uuid import uuid4
 import msgspec
 
 from core.errors import RequestError
-from core.system.paths import cache_dir
+from core.system.paths import cache_dir, shown
 from core.system.private import make_folder, opener
 
 # The end of a temporary file's name; a process that was killed leaves such a file.
@@ -93,6 +93,29 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+class FileTooLargeError(RequestError, code="file-too-large"):
+    """A given file has more bytes than are read of it."""
+
+
+def read_limited(path: Path, most_bytes: int) -> bytes:
+    """The content of a file, pipe or device that a person names. Reads at most `most_bytes` and one more.
+
+    Raises `OSError`, and `FileTooLargeError` beyond the limit, also for a source without an end.
+    """
+    with path.open("rb") as file:
+        return read_stream(file, most_bytes, shown(str(path)))
+
+
+def read_stream(file: BinaryIO, most_bytes: int, name: str) -> bytes:
+    """As `read_limited`, of an open file."""
+    content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise FileTooLargeError(
+            f"{name} has more than {most_bytes // 2**20:,} MB, the most that is read.", "Use a shorter file."
+        )
+    return content
 
 
 T = TypeVar("T")

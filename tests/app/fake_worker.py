@@ -18,7 +18,8 @@ What happens is written in the last question, as words:
 Each answer is `ECHO <number of messages>: ` and then numbered words; one that has begun goes on with
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
-FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
+FAKE_LOAD=die ends the process instead of loading (only the model FAKE_LOAD_ONLY, if it is set),
+FAKE_START=exit before saying hello.
 FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB; FAKE_FREE_GB: free disk space.
 """
 
@@ -132,7 +133,7 @@ def load(model: str) -> None:
     elif once:
         with open(once, "w"):
             pass
-    if mode == "die":
+    if mode == "die" and model == os.environ.get("FAKE_LOAD_ONLY", model):
         print("no room for the weights", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     if mode == "fail":

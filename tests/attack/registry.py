@@ -15,6 +15,7 @@ NAMES: tuple[str, ...] = (
     "databases",
     "documents",
     "imports",
+    "model-folders",
     "model-zoo",
     "numerics",
     "preferences",

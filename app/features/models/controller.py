@@ -97,6 +97,11 @@ class ModelsController(QObject):
         return self._alive and not self.state.busy and not self.state.loading
 
     @property
+    def may_choose(self) -> bool:
+        """Whether a person may choose another model now, also while one is loading, or no worker runs."""
+        return not self.state.busy
+
+    @property
     def alive(self) -> bool:
         """Whether there is a worker to send commands to."""
         return self._alive
@@ -136,8 +141,8 @@ class ModelsController(QObject):
         return self.state.models
 
     def load(self, reference: str) -> None:
-        """Load a model, unless an answer or another load is in progress."""
-        if self.can_load:
+        """Load a model, unless an answer is in progress. A load in progress is abandoned."""
+        if self.may_choose:
             self._next = ""
             if self._awaited and self._awaited.reference != reference:
                 self._fetched = ""
@@ -290,7 +295,7 @@ class ModelsController(QObject):
         return awaited
 
     def _load_next(self) -> None:
-        if self._next:
+        if self._next and self.can_load:
             self.load(self._next)
 
     def _set(self, state: ModelsState) -> None:
@@ -357,7 +362,7 @@ def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) 
         action = menu.addAction(_label(names[entry.reference], entry, context_tokens, state))
         action.setCheckable(True)
         action.setChecked(state.loaded is entry)
-        action.setEnabled(not entry.problem and models.can_load)
+        action.setEnabled(not entry.problem and models.may_choose)
         action.setToolTip(entry.problem)
         group.addAction(action)
         action.triggered.connect(lambda checked=False, one=entry: _load(models, one))

@@ -84,7 +84,7 @@ class ModelsWindow(SideWindow):
         self.titles.say(
             strings.subtitle(len(state.models), state.disk_bytes, state.free_bytes) if state.listed else ""
         )
-        self.list.show_models(rows, self._chosen, can_load=controller.can_load, limit_note=limit)
+        self.list.show_models(rows, self._chosen, can_load=controller.may_choose, limit_note=limit)
         self.list.show_downloads(state.downloads, controller.alive)
         self.list.say("" if state.listed else strings.LISTING if controller.alive else strings.NO_WORKER)
         worth = facts.suggestions(state, self._context_tokens, self.search.text())
@@ -101,7 +101,7 @@ class ModelsWindow(SideWindow):
             self._context_tokens,
             draft=controller.draft,
             at_start=controller.loads_at_start(entry.reference),
-            can_load=controller.can_load,
+            can_load=controller.may_choose,
         )
         told = controller.last_stats
         self.detail.show_speed(entry, told[1].tokens_per_s if told and told[0] == entry.path else 0.0)

@@ -43,6 +43,8 @@ class Link(Struct, frozen=True):
     `served` is the request of the local server that is being answered. `counting` are its requests that wait
     for a count or vectors. Their events go to the server and do not affect the turn.
 
+    `load_deaths` counts the workers in a row that died while they loaded `model`.
+
     `released`: the model was idle and left memory; the worker loads it again for the next request.
 
     `quiet` is True from a silence or a stuck main thread until the worker responds again. `complaint` is the
@@ -62,6 +64,7 @@ class Link(Struct, frozen=True):
     served: str = ""
     counting: frozenset[str] = frozenset()
     released: bool = False
+    load_deaths: int = 0
 
     @property
     def busy(self) -> bool:

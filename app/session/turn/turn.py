@@ -9,6 +9,9 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
+After two deaths in a row while a model is loading, `starting` leads to `no_model`. A model can be chosen in
+every phase: a running answer is stopped first, and a worker that is loading is replaced.
+
 While requests of the local server are ahead, submit leads to `waiting`, and from there, once none is, to
 reading. A model that such a request names is loaded in `ready`, `no_model` or `waiting`; the question waits
 for that too, and then for the model that it was asked of.
@@ -105,6 +108,7 @@ from core.events.models import CatalogueCommand
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
 STUCK_S = 60.0
+MOST_LOAD_DEATHS = 2
 
 
 Input = WorkerEvent | Intent
@@ -141,6 +145,9 @@ def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
         return _dead(link, WorkerDied(None, link.phase.value, why))
+    if link.load_deaths >= MOST_LOAD_DEATHS:
+        failed = Failed("", "load_model", "worker", "worker-failed", strings.LOAD_DEATHS, strings.OTHER_MODEL)
+        return Transition(replace(link, phase=Phase.NO_MODEL), (LoadFailed(failed, "", link.model),))
     loading = replace(link, phase=Phase.LOADING)
     return Transition(loading, (LoadStarted(link.model, "", None), Send(LoadModel(link.model))))
 
@@ -151,7 +158,7 @@ def _load_progress(link: Link, given: LoadProgress) -> Transition:
 
 def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
     phase = Phase.WAITING if link.pending else Phase.READY
-    after = replace(link, phase=phase, info=given.info, released=False)
+    after = replace(link, phase=phase, info=given.info, released=False, load_deaths=0)
     return Transition(_settled(after), (ModelReady(given.info),))
 
 
@@ -311,20 +318,32 @@ def _send_out_of_band(link: Link, given: AskTables | AskModels) -> Transition:
 
 def _restart(link: Link, given: Restart) -> Transition:
     effects = (*_cut_off(link), *_cut_off_served(link), RestartWorker())
-    return Transition(Link(link.model), effects)
+    return Transition(Link(link.model, load_deaths=link.load_deaths), effects)
 
 
 def _load(link: Link, given: Load) -> Transition:
-    if link.before:
-        return _refuse(link, given, "comes while another model is being loaded")
+    deaths = link.load_deaths if given.model == link.model else 0
+    if link.phase is Phase.STARTING:
+        return Transition(replace(link, model=given.model, load_deaths=deaths))
+    if link.loading and given.model == link.model:
+        return Transition(link)
+    if link.loading or link.phase is Phase.DEAD:  # a load cannot be interrupted
+        effects = (*_cut_off(link), *_cut_off_served(link), RestartWorker())
+        return Transition(Link(given.model, load_deaths=deaths), effects)
+    phase = Phase.WAITING if link.pending else Phase.LOADING
+    stop: tuple[Effect, ...] = ()
+    if link.phase in _ANSWERING:
+        stop = () if link.phase is Phase.STOPPING else (Send(Cancel(link.request)),)
+        phase = Phase.STOPPING
     return Transition(
         replace(
             link,
-            phase=Phase.WAITING if link.pending else Phase.LOADING,
+            phase=phase,
             model=given.model,
             before=link.model if link.info else "",
+            load_deaths=deaths,
         ),
-        (LoadStarted(given.model, "", None), Send(LoadModel(given.model))),
+        (*stop, LoadStarted(given.model, "", None), Send(LoadModel(given.model))),
     )
 
 
@@ -333,7 +352,8 @@ def _unload(link: Link, given: Unload) -> Transition:
 
 
 def _close(link: Link, given: Close) -> Transition:
-    return Transition(Link(link.model, Phase.CLOSED, link.info), _cut_off(link, closing=True))
+    closed = Link(link.model, Phase.CLOSED, link.info, load_deaths=link.load_deaths)
+    return Transition(closed, _cut_off(link, closing=True))
 
 
 # ---- requests of the local server
@@ -403,8 +423,11 @@ def _settled(link: Link) -> Link:
 
 
 def _dead(link: Link, died: WorkerDied) -> Transition:
-    # A model that cannot be loaded without the worker's death is not loaded again.
-    dead = Link(link.before or link.model, Phase.DEAD, link.info)
+    # A model that cannot be loaded without the worker's death is not loaded again; the start's is, once.
+    deaths = link.load_deaths + 1 if link.phase is Phase.LOADING and not link.before else 0
+    if link.phase is Phase.STARTING:
+        deaths = link.load_deaths
+    dead = Link(link.before or link.model, Phase.DEAD, link.info, load_deaths=deaths)
     return Transition(dead, (*_cut_off(link), *_cut_off_served(link), died))
 
 
@@ -471,7 +494,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Count: (frozenset({Phase.READY}), _count),
     **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _send_out_of_band)),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
-    Load: (frozenset({Phase.READY, Phase.NO_MODEL, Phase.WAITING}), _load),
+    Load: (frozenset(Phase) - {Phase.CLOSED}, _load),
     Unload: (frozenset({Phase.READY}), _unload),
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),

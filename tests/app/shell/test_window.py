@@ -17,6 +17,7 @@ from app.chat.intents import Regenerate
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MINIMUM_SIZE, MainWindow
+from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
 from core.events import Attachment
 from core.settings import assign
@@ -275,6 +276,38 @@ def test_death_while_loading(qapp: QApplication, monkeypatch: pytest.MonkeyPatch
         assert window.views.banner.trouble.log == ("no room for the weights",)
 
     play(qapp, scene)
+
+
+def test_a_start_model_that_kills_the_worker_twice_is_not_loaded_again(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "die")
+    monkeypatch.setenv("FAKE_SUGGESTED", "8")
+    monkeypatch.setenv("FAKE_LOAD_ONLY", "deadly")
+
+    async def scene(window: MainWindow) -> None:
+        controller, banner = window.controller, window.views.banner
+        for _ in range(2):
+            await until(lambda: controller.link.phase is Phase.DEAD)
+            await click(banner.remedy_button)
+        await until(lambda: controller.link.phase is Phase.NO_MODEL)
+        assert banner.trouble
+        assert "stopped twice while it loaded" in banner.trouble.text
+        assert controller.home.preferences.now.load_deaths == 2
+
+    async def next_start(window: MainWindow) -> None:
+        controller = window.controller
+        await until(lambda: controller.link.phase is Phase.NO_MODEL)
+        assert window.views.banner.trouble
+        controller.models.load("starter")
+        await ready(window)
+        assert controller.home.preferences.now.load_deaths == 0
+
+    preferences = PreferencesFile(tmp_path)
+    preferences.change(model="deadly")
+    assert preferences.flush()
+    play(qapp, scene, model="", folder=tmp_path)
+    play(qapp, next_start, model="", folder=tmp_path)
 
 
 def test_a_worker_that_cannot_be_started(qapp: QApplication) -> None:

@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -179,3 +181,30 @@ def test_the_models_own_sampling_holds_where_no_flag_says_otherwise(
     (tmp_path / "home").mkdir(exist_ok=True)
     (tmp_path / "home" / "config.toml").write_text("[sampling]\ntop_p = 1.0\n")
     assert sampling("--temperature", "0.3") == (0.3, 1.0, 1000)
+
+
+@pytest.mark.parametrize("flag", ["--prompt-file", "--messages"])
+@pytest.mark.parametrize("source", ["/dev/zero", "pipe", "file"])
+def test_no_more_than_a_limit_is_read_of_a_file(
+    flag: str,
+    source: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("core.cli.generate._MOST_BYTES", 2**20)
+    reader, writer = os.pipe()
+    paths = {"pipe": f"/dev/fd/{reader}", "file": str(tmp_path / "long")}
+    (tmp_path / "long").write_bytes(b"x" * (2**20 + 1))
+
+    def write() -> None:
+        with suppress(BrokenPipeError), os.fdopen(writer, "wb") as pipe:
+            pipe.write(b"x" * 2**21)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    asked = ["generate", "--model", str(tmp_path / "none"), flag, paths.get(source, source), "--quiet"]
+    assert main(asked) == 1
+    assert "more than 1 MB, the most that is read" in capsys.readouterr().err
+    os.close(reader)
+    thread.join()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import signal
 import subprocess
@@ -10,10 +12,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from core.system.terminal import STOPPED, ending_at_ctrl_c
+from core.system.terminal import STOPPED, VisibleText, ending_at_ctrl_c, write_raw
 
 # What may happen to a KeyboardInterrupt, and a call that no signal ends.
 BUSY = {
@@ -86,3 +89,34 @@ def test_afterwards_all_is_as_it_was() -> None:
     assert len(os.listdir("/dev/fd")) == descriptors
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_control_characters_are_escaped_but_for_our_own() -> None:
+    raw = io.BytesIO()
+    stream = VisibleText(raw, "utf-8", newline="")
+    print("a\x1b[31m\r\x9b2J\x7f\x00é\tb", file=stream)
+    write_raw(stream, "\r\x1b[K")
+    assert raw.getvalue().decode() == "a\\u001b[31m\\u000d\\u009b2J\\u007f\\u0000é\tb\n\r\x1b[K"
+
+
+def test_no_name_reaches_the_terminal_raw(tmp_path: Path) -> None:
+    """The names of a listed, an imported and a missing model."""
+    folder = tmp_path / "home" / "data" / "models" / "bad\x1b[31m"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "\x1b]0;x\x07", "draftlight_name": "\x9b"}))
+    environment = {**os.environ, "DRAFTLIGHT_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    for words in (
+        ["models", "list"],
+        ["models", "import", str(folder)],
+        ["generate", "--model=\x1b[2J", "--prompt=x"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "core.cli", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        text = (done.stdout + done.stderr).decode()
+        assert "\\u001b[" in text, words
+        assert not any(character != "\n" and not character.isprintable() for character in text), words

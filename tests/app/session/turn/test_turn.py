@@ -25,7 +25,7 @@ from app.session.turn.intents import (
     Unload,
 )
 from app.session.turn.link_state import Link, Phase
-from app.session.turn.turn import RULES, STUCK_S, Input, advance
+from app.session.turn.turn import MOST_LOAD_DEATHS, RULES, STUCK_S, Input, advance
 from core.events import (
     AnswerCited,
     Cancel,
@@ -355,7 +355,7 @@ def test_a_count_may_come_late_and_may_fail_without_harm() -> None:
 def test_death_is_accepted_everywhere_and_cuts_an_answer_off(phase: Phase) -> None:
     before = at(phase)
     link, effects = run(KILLED, start=before)
-    assert link == Link("starter", Phase.DEAD, before.info)
+    assert link == Link("starter", Phase.DEAD, before.info, load_deaths=int(phase is Phase.LOADING))
     cut: list[fx.Effect] = [fx.AnswerCutOff("r1")] if before.busy else []
     cut += [fx.ServedCutOff()] if before.served else []
     assert effects == [*cut, fx.WorkerDied(KILLED, phase.value)]
@@ -367,6 +367,41 @@ def test_restart_after_death_loads_the_model_again_and_answers() -> None:
     assert effects == [fx.RestartWorker()]
     link, _ = run(HELLO, LOADED, SUBMIT, token(0), start=link)
     assert link.phase is Phase.WRITING
+
+
+def test_after_two_deaths_while_loading_no_model_is_loaded() -> None:
+    once, _ = run(KILLED, Restart(), HELLO, start=at(Phase.LOADING))
+    assert once.phase is Phase.LOADING
+    link, effects = run(KILLED, Restart(), HELLO, start=once)
+    assert (link.phase, link.load_deaths) == (Phase.NO_MODEL, MOST_LOAD_DEATHS)
+    assert not any(isinstance(each, fx.Send) for each in effects)
+    assert isinstance(told := effects[-1], fx.LoadFailed)
+    assert "twice" in told.failed.message
+    # Another model, or the same one on request; a model that loads ends the count.
+    for model in ("other", "starter"):
+        effects = run(Load(model), start=link)[1]
+        assert effects[-1] == fx.Send(LoadModel(model))
+    assert run(Load("other"), LOADED, start=link)[0].load_deaths == 0
+    assert run(Load("other"), KILLED, Restart(), HELLO, start=link)[0].phase is Phase.LOADING
+    # Deaths between loads do not count, and a worker that does not start is another matter.
+    assert run(LOADED, KILLED, start=once)[0].load_deaths == 0
+    assert run(KILLED, Restart(), KILLED, start=once)[0].load_deaths == 2
+
+
+@pytest.mark.parametrize("phase", sorted(set(Phase) - {Phase.CLOSED}, key=str))
+def test_another_model_can_be_chosen_in_every_phase(phase: Phase) -> None:
+    link, effects = run(Load("other"), start=at(phase))
+    assert not any(isinstance(each, fx.WindowMistake) for each in effects)
+    if phase in (Phase.READING, Phase.WRITING, Phase.STOPPING):  # the answer ends first
+        assert fx.Send(Cancel("r1")) in effects or phase is Phase.STOPPING
+        link, more = run(finished(reason="cancelled"), start=link)
+        effects += more
+    if link.phase is Phase.STARTING:
+        assert fx.RestartWorker() in effects or phase is Phase.STARTING
+        link, effects = run(HELLO, start=link)
+    assert fx.Send(LoadModel("other")) in effects
+    link, _ = run(LOADED, start=link)
+    assert (link.phase in (Phase.READY, Phase.WAITING), link.model, link.before) == (True, "other", "")
 
 
 def test_restart_in_mid_answer_cuts_it_off_first() -> None:
