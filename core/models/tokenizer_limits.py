@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -171,7 +172,7 @@ def _try_once(path: Path, digest: str) -> None:
         return
     command = [*child_command("--try-tokenizer"), str(path.absolute())]
     process = ReaderProcess(command, silence_s=_TRIAL_S, whole_s=_TRIAL_S, most_bytes=1 << 20)
-    why = "ended the process that tried it"
+    why = "has a pattern that fails for a short text"  # or the process ended
     try:
         for line in process.lines():
             why = str(msgspec.json.decode(line))
@@ -194,6 +195,10 @@ _TOO_SLOW = "takes too long for a short text"
 def main(arguments: Sequence[str]) -> int:
     """The process of a trial: writes why the tokenizer in the file `arguments[0]` is refused, or nothing."""
     output = LineOutput()
+    # The library prints its panics and Python their tracebacks; the parent reports them in a sentence.
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 2)
+    os.close(silent)
 
     def write(why: str) -> None:
         output.write(msgspec.json.encode(why))
