@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.chat.first_page import ExampleCard, FirstPage
+from app.chat.first_page import ExampleCard, FirstPage, Lead
 from app.theme.theme import Theme
 from tests.app.chat.handbook_text import handbook_text
 from tests.app.chat.watching import colours, picture, pixels_of
@@ -80,3 +80,43 @@ def test_a_low_window_scrolls_instead_of_squeezing(page: FirstPage) -> None:
     assert all(card.geometry().right() <= page.viewport().width() for card in cards)
     page.resize(1200, 800)
     assert page.verticalScrollBar().maximum() == 0
+
+
+LEAD = Lead(
+    "Start with Big 9B", "The best model for this machine.", None, "Download", "Use the Small Starter for Now"
+)
+
+
+@pytest.mark.parametrize("width", [1200, 900, 420, 300])
+def test_a_lead_takes_the_place_of_the_model_s_state(page: FirstPage, width: int) -> None:
+    page.resize(width, 700)
+    page.set_model_name("SmolLM2 135M")
+    page.set_ready()
+    page.show_lead(LEAD)
+    assert (page.title, page.subtitle) == (LEAD.title, LEAD.text)
+    buttons = [page.lead_button, page.other_button]
+    cards = page.findChildren(ExampleCard)
+    for button in buttons:
+        assert button.isVisible()
+        assert button.geometry().right() <= page.viewport().width()
+        assert all(button.geometry().bottom() < card.geometry().top() for card in cards)
+    assert not buttons[0].geometry().intersects(buttons[1].geometry())
+    page.show_lead(None)
+    assert page.title == "SmolLM2 135M is ready."
+    assert not any(button.isVisible() for button in buttons)
+
+
+def test_the_bar_of_a_download_is_shown(page: FirstPage, theme: Theme) -> None:
+    page.set_ready()
+    before = blue_pixels(page, theme)
+    page.show_lead(Lead("Downloading Big 9B…", "2 of 5 GB", 0.4, other_button="Cancel Download"))
+    assert blue_pixels(page, theme) > before + 1000
+    assert not page.lead_button.isVisible()
+    assert page.other_button.isVisible()
+
+
+def test_the_focus_leaves_a_button_that_got_another_meaning(page: FirstPage, qtbot: QtBot) -> None:
+    page.show_lead(LEAD)
+    page.other_button.setFocus()
+    with qtbot.waitSignal(page.focus_left):
+        page.show_lead(Lead("Downloading Big 9B…", "", 0.1, other_button="Cancel Download"))
