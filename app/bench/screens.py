@@ -187,8 +187,8 @@ class _Screens:
         await self._written(turn_id, _TOKENS_BEFORE_QUEUE)
         self._window.controller.asking.queue(Message("user", "And what does the pilot do at night?"))
         await self._grab("queue")
-        self._window.controller.asking.unqueue_last()
-        self._window.views.composer.clear()
+        chat = self._window.controller.chats.open
+        self._window.controller.asking.remove_queued(0, chat.queued[0])
         self._window.controller.asking.stop()
         await self._ready()
 

@@ -27,9 +27,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat import strings
-from app.chat.intents import CancelEdit, SendQueued, UnqueueLast
+from app.chat.intents import CancelEdit, EditQueued, Intent, RemoveQueued, SendQueued
 from app.controls.buttons import Button, IconButton
-from app.controls.scroll_bar import ScrollBar
+from app.controls.scroll_bar import ScrollBar, ScrollPage
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.session.trouble import Trouble
@@ -168,30 +168,91 @@ class EditingBar(_Bar):
         self._show_text(text)
 
 
-class QueueBar(_Bar):
-    """The messages that are sent when the current answer has ended."""
+_QUEUE_ROWS = 4  # more are scrolled
+_QUEUE_ROW_PX = 28
 
-    intent = Signal(object)  # intents.UnqueueLast or SendQueued
+
+class QueueList(QWidget):
+    """The messages of the chat that wait to be sent, the next one first, each with Edit and Remove.
+
+    Hidden while there are none.
+    """
+
+    intent = Signal(object)  # intents.SendQueued, EditQueued or RemoveQueued
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, "send", parent)
+        super().__init__(parent)
+        self._theme = theme
+        self._messages: tuple[Message, ...] = ()
+        self.rows: tuple[QueueRow, ...] = ()
+        self._title = TextLabel(theme, "", 12, 16, "text2", elide=Qt.TextElideMode.ElideRight)
+        self._title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.send_button = Button(theme, strings.SEND_NOW, "link", True)
-        self.remove_button = Button(theme, strings.REMOVE, "link", True)
-        self._row.addWidget(self.send_button)
-        self._row.addWidget(self.remove_button)
         self.send_button.clicked.connect(lambda: self.intent.emit(SendQueued()))
-        self.remove_button.clicked.connect(lambda: self.intent.emit(UnqueueLast()))
+        page = QWidget()
+        self._rows = column_of(parent=page)
+        self._page = ScrollPage(theme, page)
+        head = row_of((self._title, 1), self.send_button, gap=4)
+        column_of(head, self._page, gap=2, margins=(14, 6, 4, 8), parent=self)
+        set_maximum_width(self, WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(strings.QUEUE_NAME)
+        theme.zoomed.connect(self._fit)
+        self.hide()
 
-    def show_messages(self, messages: Sequence[Message], held: bool = False, model: str = "") -> None:
-        """Show the queued `messages` in sending order.
+    @property
+    def text(self) -> str:
+        """When the messages are sent; empty while hidden."""
+        return self._title.text() if self._messages else ""
 
-        `held`: the last answer failed, so the next message is sent only by the button. `model`: the model
-        they wait for; the button sends the next one to the loaded model.
+    def show_messages(self, messages: Sequence[Message], when: str, *, offered: bool, can_send: bool) -> None:
+        """Show the queued `messages` in sending order; `when` says when they are sent.
+
+        `offered`: the button sends the first one now; `can_send` enables it.
         """
-        texts = [_summary(message) for message in messages]
-        self.send_button.setVisible(held or bool(model))
-        text = strings.held(texts) if texts and held else strings.queued(texts) if texts else ""
-        self._show_text(strings.waiting(texts, model) if texts and model else text, announce=False)
+        self._title.setText(when)
+        if tuple(messages) != self._messages:
+            self._messages = tuple(messages)
+            for row in self.rows:
+                self._rows.removeWidget(row)
+                row.hide()
+                row.deleteLater()
+            made = [QueueRow(self._theme, n, each, self.intent.emit) for n, each in enumerate(messages)]
+            self.rows = tuple(made)
+            for row in made:
+                self._rows.addWidget(row)
+            self._fit()
+        self.send_button.setVisible(offered)
+        self.send_button.setEnabled(can_send)
+        self.setVisible(bool(messages))
+
+    def _fit(self) -> None:
+        self._page.setFixedHeight(px(_QUEUE_ROW_PX) * min(_QUEUE_ROWS, len(self.rows)))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        area = area_of(self)
+        box = QRectF(0, 0, area.width(), area.height() - 4)
+        draw_box(painter, box, 9, self._theme.color("fill1"))
+
+
+class QueueRow(QWidget):
+    """A queued message in one line. `act` gets `EditQueued` and `RemoveQueued`."""
+
+    def __init__(self, theme: Theme, index: int, message: Message, act: Callable[[Intent], object]) -> None:
+        super().__init__()
+        label = TextLabel(theme, _summary(message), 12, 16, "text", elide=Qt.TextElideMode.ElideRight)
+        label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.text = label.text()
+        self.edit_button = Button(theme, strings.EDIT_QUEUED, "link", True)
+        self.remove_button = Button(theme, strings.REMOVE, "link", True)
+        self.edit_button.clicked.connect(lambda: act(EditQueued(index, message)))
+        self.remove_button.clicked.connect(lambda: act(RemoveQueued(index, message)))
+        for button in (self.edit_button, self.remove_button):
+            button.setAccessibleName(strings.about_queued(button.text(), index + 1))
+        # The scroll bar lies over the right margin.
+        row_of((label, 1), self.edit_button, self.remove_button, gap=4, margins=(0, 0, 10, 0), parent=self)
+        set_fixed_height(self, _QUEUE_ROW_PX)
 
 
 _UNDO_HEIGHT_PX = 40

@@ -1,9 +1,9 @@
 """Composer: the message field with its attachments, the context gauge, and Send or Stop.
 
-It has three states. Idle: Return and the button send the message. Busy: the button stops the answer, Return
-queues the message. Blocked: nothing is sent, for `blocked_reason`. Text can be typed in all of them. The
-composer never clears itself, so that a refused message is not lost: the controller calls `clear()`. Large
-files are read in the background, and nothing is sent until they are complete.
+It has four states. Idle: Return and the button send the message. Busy: the button stops the answer, Return
+queues the message. Later: both queue it. Blocked: nothing is sent, for `blocked_reason`. Text can be typed in
+all of them. The composer never clears itself, so that a refused message is not lost: the controller calls
+`clear()`. Large files are read in the background, and nothing is sent until they are complete.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ from core.errors import RequestError
 from core.events import Attachment, Message
 from core.events.wire import well_formed_record
 
-ComposerState = Literal["idle", "busy", "blocked"]
+ComposerState = Literal["idle", "busy", "later", "blocked"]
 
 WIDTH_PX = 752
 _RADIUS_PX = 14
@@ -237,6 +237,10 @@ class Composer(QWidget):
         """An answer is being generated; the button stops it."""
         self._set_state("busy", "")
 
+    def set_later(self, reason: str) -> None:
+        """Messages are queued until the model is ready and free, which it is not for `reason`."""
+        self._set_state("later", reason)
+
     def set_blocked(self, reason: str) -> None:
         """Nothing is sent, for `reason`."""
         self._set_state("blocked", reason)
@@ -249,11 +253,11 @@ class Composer(QWidget):
     # ---- input of the field, for `ComposerEdit`
 
     def submit(self) -> None:
-        """Send the message, or queue it while an answer is generated."""
-        if self._can_send():
-            self.intent.emit(SendMessage(self.message()))
-        elif self.state == "busy" and self._is_whole():
-            self.intent.emit(QueueMessage(self.message()))
+        """Send the message, or queue it until it can be sent."""
+        if not self._can_send():
+            return
+        sends = SendMessage if self.state == "idle" else QueueMessage
+        self.intent.emit(sends(self.message()))
 
     def escape(self) -> None:
         """Close the preview, or else pass Escape on."""
@@ -293,7 +297,7 @@ class Composer(QWidget):
         self.send_button.setToolTip(reason or self.send_button.accessibleName())
 
     def _can_send(self) -> bool:
-        return self.state == "idle" and self._is_whole()
+        return self.state != "blocked" and self._is_whole()
 
     def _is_whole(self) -> bool:
         """Whether there is a message, it is complete and it fits."""

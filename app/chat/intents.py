@@ -24,17 +24,27 @@ class SendMessage(Intent, frozen=True):
 
 
 class QueueMessage(Intent, frozen=True):
-    """Send `message` when the current answer has ended."""
+    """Send `message` when it can be sent: the current answer has ended, or the model is loaded."""
 
     message: Message
 
 
 class SendQueued(Intent, frozen=True):
-    """Send the first queued message now."""
+    """Send the first queued message now, and then the others."""
 
 
-class UnqueueLast(Intent, frozen=True):
-    """Move the last queued message back into the composer."""
+class EditQueued(Intent, frozen=True):
+    """Move the queued message number `index`, which is `message`, back into the composer."""
+
+    index: int
+    message: Message
+
+
+class RemoveQueued(Intent, frozen=True):
+    """Remove the queued message number `index`, which is `message`."""
+
+    index: int
+    message: Message
 
 
 class StopAnswer(Intent, frozen=True):

@@ -288,23 +288,21 @@ REMOVE = "Remove"
 SEND_NOW = "Send Now"
 
 
-def waiting(texts: Sequence[str], model: str) -> str:
-    """Messages that are sent when `model` is loaded."""
-    return f"Waits for {model}: {texts[0]}{_more(texts)}"
+# Over the list of queued messages.
+QUEUED = "Sent after this answer"
+QUEUED_FOR_MODEL = "Sent as soon as the model is ready"
+QUEUED_FOR_OTHERS = "Sent as soon as the model is free"
+HELD = "Waiting, because the last answer did not finish"
+EDIT_QUEUED = "Edit"
+QUEUE_NAME = "Waiting messages"
 
 
-def queued(texts: Sequence[str]) -> str:
-    """Messages that are sent after the current answer."""
-    return f"Next: {texts[0]}{_more(texts)}"
+def queued_for(model: str) -> str:
+    return f"Sent when {model} is ready"
 
 
-def held(texts: Sequence[str]) -> str:
-    """Messages that the person has to send."""
-    return f"Not sent because the last answer failed: {texts[0]}{_more(texts)}"
-
-
-def _more(texts: Sequence[str]) -> str:
-    return f" (and {len(texts) - 1:,} more)" if len(texts) > 1 else ""
+def about_queued(action: str, number: int) -> str:
+    return f"{action} waiting message {number:,}"
 
 
 # ---- first page

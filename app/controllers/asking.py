@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
+from app.chat import strings as texts
 from app.chat.intents import (
     Branch,
     CancelEdit,
@@ -16,6 +18,7 @@ from app.chat.intents import (
     ContinueFrom,
     EditAnswer,
     EditMessage,
+    EditQueued,
     Intent,
     MoveToNewChat,
     OpenAttachment,
@@ -25,13 +28,13 @@ from app.chat.intents import (
     QuoteText,
     ReadEverything,
     Regenerate,
+    RemoveQueued,
     SaveAnswer,
     SelectAnswer,
     SendMessage,
     SendQueued,
     ShowVersion,
     StopAnswer,
-    UnqueueLast,
     UseExample,
 )
 from app.controllers import strings
@@ -41,11 +44,12 @@ from app.controllers.views import Views
 from app.controllers.worker import TroubleController
 from app.session.chats.answers import Edit
 from app.session.chats.chats import Chats
-from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
+from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn, merged
 from app.session.trouble import Until
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from app.store.preferences import PreferencesFile
+from core.errors import RequestError
 from core.events import Message
 from core.settings import Settings, assign, permitted
 from core.settings.request import drawn, drawn_again
@@ -88,10 +92,14 @@ class AskController(QObject):
         self._link = link
         self._awaited = awaited
         self._was_ready = False
+        # Chats whose queue goes on: the person sent something, and no answer since was stopped, failed or
+        # withdrawn. After a start there are none, so that nothing is sent without its author.
+        self._flowing: set[str] = set()
+        self._asked_in = ""  # the chat of the running answer
         page.chat_shown.connect(self._on_chat_shown)
         answering.answer_finished.connect(self._on_answer_finished)
         chat.listing.stop_requested.connect(self.stop)
-        for view in (views.transcript, views.composer, views.editing_bar, views.queue_bar, views.first_page):
+        for view in (views.transcript, views.composer, views.editing_bar, views.queue_list, views.first_page):
             view.intent.connect(self.on_intent)
 
     def on_intent(self, intent: Intent) -> None:
@@ -104,8 +112,10 @@ class AskController(QObject):
                 self.queue(message)
             case SendQueued():
                 self.send_queued()
-            case UnqueueLast():
-                self.unqueue_last()
+            case EditQueued(index, message):
+                self.edit_queued(index, message)
+            case RemoveQueued(index, message):
+                self.remove_queued(index, message)
             case StopAnswer():
                 self.stop()
             case Regenerate(turn_id):
@@ -179,23 +189,45 @@ class AskController(QObject):
         self._ask(asked, Running(chat.id, turn_id))
 
     def queue(self, message: Message) -> None:
-        """Send `message` as soon as the open chat's current answer has ended. It is saved at once."""
+        """Send `message` in the open chat as soon as that is possible. It is saved at once.
+
+        An edited message stays in the composer: it is not a new one.
+        """
+        if self._edited:
+            return
         chat = self._chats.open
+        if not chat.queued and not self.answers_here:
+            self._flowing.add(chat.id)
         self._chats.keep(chat.with_queued((*chat.queued, message)).with_draft(NOTHING_WRITTEN))
         self._views.composer.clear()
         self._show_queue()
 
-    def unqueue_last(self) -> None:
-        """Remove the last queued message, and put it into the composer if that is empty."""
-        chat, composer = self._chats.open, self._views.composer
-        if chat.queued:
-            self._chats.keep(chat.with_queued(chat.queued[:-1]))
-            if not (composer.text or composer.attachments):
-                composer.set_message(chat.queued[-1])
-            self._show_queue()
+    def edit_queued(self, index: int, message: Message) -> None:
+        """Take a message out of the queue into the composer, before what is there.
+
+        While a sent message is edited there, it waits in the chat's draft, which returns after the edit.
+        """
+        if not self.remove_queued(index, message):
+            return
+        composer, chat = self._views.composer, self._chats.open
+        if self._edited:
+            self._chats.keep(chat.with_draft(merged([message, chat.draft])))
+        else:
+            written = Message("user", composer.text, composer.attachments)
+            composer.set_message(merged([message, written]))
+            composer.edit.setFocus()
+
+    def remove_queued(self, index: int, message: Message) -> bool:
+        """Remove a message from the queue of the open chat; False if it is not there any more."""
+        chat = self._chats.open
+        if chat.queued[index : index + 1] != (message,):
+            return False
+        self._chats.keep(chat.with_queued((*chat.queued[:index], *chat.queued[index + 1 :])))
+        self._show_queue()
+        return True
 
     def send_queued(self) -> None:
-        """Send the next queued message of the open chat, even if the last answer failed."""
+        """Send the next queued message of the open chat, and then the others."""
         if self._ready and self._chats.open.queued and not self._edited:
             self._ask_queued(self._chats.open)
 
@@ -328,9 +360,8 @@ class AskController(QObject):
         self._page.keep_draft()  # which may replace the turn by another version
         chat = self._chats.open
         turn_id = chat.turns[place].id
-        self._page.set_drafting(False)
         self._edited = turn_id
-        views.composer.set_message(chat.turn(turn_id).user)
+        self._page.begin_edit(chat.turn(turn_id).user)
         self._page.show_context(turn_id)
         is_last = turn_id == chat.turns[-1].id
         views.editing_bar.show_text(strings.EDITING if is_last else strings.EDITING_EARLIER)
@@ -359,7 +390,7 @@ class AskController(QObject):
     # ---- inside
 
     def _on_answer_finished(self, turn_id: str) -> None:
-        self._send_next_soon()
+        self._hold_or_send_next(turn_id)
         if self._is_same_again(turn_id):
             self._views.notice_bar.show_notice(
                 strings.SAME_ANSWER, strings.VARY_ANSWER, lambda: self._vary(turn_id)
@@ -390,7 +421,7 @@ class AskController(QObject):
     def _end_edit(self) -> None:
         self._edited = ""
         self._views.editing_bar.show_text("")
-        self._page.set_drafting(True)
+        self._page.end_edit()
 
     def _send_next_soon(self) -> None:
         """Send the next queued message after all handlers of the current event have run."""
@@ -404,9 +435,18 @@ class AskController(QObject):
         for chat_id in self._chats.queued():
             chat = self._chats.get(chat_id)
             editing = self._edited and chat_id == self._chats.open.id
-            if not (editing or _failed(chat)):
+            if chat_id in self._flowing and not editing:
                 self._ask_queued(chat)
                 return
+
+    def _hold_or_send_next(self, turn_id: str) -> None:
+        """Hold the queue of a chat whose answer was stopped, failed or withdrawn, else send the next."""
+        with suppress(KeyError, RequestError):
+            last = self._chats.get(self._asked_in).turns[-1:]
+            if not (last and last[0].id == turn_id and last[0].answer.status == "finished"):
+                self._flowing.discard(self._asked_in)
+        self._show_queue()
+        self._send_next_soon()
 
     def _ask_queued(self, chat: Conversation) -> None:
         turn_id = self._chats.new_turn_id()
@@ -415,10 +455,17 @@ class AskController(QObject):
         self._show_queue()
 
     def _show_queue(self) -> None:
-        chat = self._chats.open
-        held = _failed(chat) and not self.answers_here
-        self._views.queue_bar.show_messages(chat.queued, held, self._awaited())
-        self._views.queue_bar.send_button.setEnabled(self._ready)
+        chat, phase, awaited = self._chats.open, self._link().phase, self._awaited()
+        held = chat.id not in self._flowing and not self.answers_here
+        loads = phase in (Phase.STARTING, Phase.LOADING, Phase.NO_MODEL, Phase.DEAD)
+        when = texts.QUEUED if self.answers_here else texts.QUEUED_FOR_OTHERS
+        when = texts.queued_for(awaited) if awaited else texts.QUEUED_FOR_MODEL if loads else when
+        self._views.queue_list.show_messages(
+            chat.queued,
+            texts.HELD if held else when,
+            offered=held or bool(awaited),
+            can_send=self._ready,
+        )
 
     @property
     def _ready(self) -> bool:
@@ -430,6 +477,8 @@ class AskController(QObject):
         if info := self._link().info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
         self._chats.keep(chat)
+        self._flowing.add(chat.id)
+        self._asked_in = chat.id
         self._answering.start(running)
         self._trouble.end(Until.ASKED)
         submit = partial(
@@ -465,11 +514,6 @@ class _AnswerEdit(Struct, frozen=True):
     chat_id: str
     before: Turn
     after: Turn
-
-
-def _failed(chat: Conversation) -> bool:
-    """Whether the last answer failed or was cut off; then queued messages wait for the person."""
-    return bool(chat.turns) and chat.turns[-1].answer.status in ("cut_off", "failed")
 
 
 def _ids(turn: Turn) -> set[str]:

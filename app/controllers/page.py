@@ -25,7 +25,7 @@ from app.panels import strings as panels_strings
 from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE, Chats
 from app.session.chats.coalescer import Coalescer
-from app.session.chats.conversation import Conversation, Turn, documents
+from app.session.chats.conversation import Conversation, Turn, documents, merged
 from app.session.turn import effects as fx
 from core.errors import RequestError
 from core.events import (
@@ -61,27 +61,42 @@ class ChatPage(QObject):
         self._views = views
         self._chats = chats
         self._meter = meter
-        self._drafting = True
+        self._edited: Message | None = None  # the sent message that is edited in the composer
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
         self._draft_timer.timeout.connect(self._store_draft)
         views.composer.draft_changed.connect(self._draft_timer.start)
 
     def keep_draft(self) -> None:
-        """Store an answer that is being edited as a version, and the composer's content as the draft."""
+        """Store an answer that is being edited as a version, and the composer's content as the draft.
+
+        A sent message that is edited there is added to the draft if it was changed.
+        """
         self._views.transcript.save_edit()
         self._store_draft()
+        written, chat = self._written(), self._chats.open
+        if self._edited not in (None, written):
+            self._chats.keep(chat.with_draft(merged((chat.draft, written))))
+            self._edited = written
 
     def _store_draft(self) -> None:
         """Store the composer's content as the chat's draft, unless a sent message is edited."""
         self._draft_timer.stop()
-        composer, chat = self._views.composer, self._chats.open
-        draft = Message("user", composer.text, composer.attachments)
-        if self._drafting and draft != chat.draft:
+        draft, chat = self._written(), self._chats.open
+        if self._edited is None and draft != chat.draft:
             self._chats.keep(chat.with_draft(draft))
 
-    def set_drafting(self, drafting: bool) -> None:
-        """Sets whether the composer holds the chat's draft, or a sent message that is edited."""
-        self._drafting = drafting
+    def _written(self) -> Message:
+        composer = self._views.composer
+        return Message("user", composer.text, composer.attachments)
+
+    def begin_edit(self, message: Message) -> None:
+        """Put a sent message into the composer, whose draft is kept in the stored chat until `end_edit`."""
+        self._views.composer.set_message(message)
+        self._edited = self._written()
+
+    def end_edit(self) -> None:
+        """The composer holds the chat's draft again."""
+        self._edited = None
 
     def show(self) -> None:
         chat = self._chats.open

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from app.chat.bars import Banner, EditingBar, NoticeBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, QueueList
 from app.chat.composer import Composer
 from app.chat.first_page import FirstPage
 from app.chat.tokens import Legend
@@ -38,7 +38,7 @@ class Views:
     transcript: Transcript
     editing_bar: EditingBar
     notice_bar: NoticeBar
-    queue_bar: QueueBar
+    queue_list: QueueList
     composer: Composer
     legend: Legend
     hint: TextLabel

@@ -82,6 +82,8 @@ class WorkerController:
             composer.set_idle()
         elif status.composer == "busy":
             composer.set_busy()
+        elif status.composer == "later":
+            composer.set_later(status.reason)
         else:
             composer.set_blocked(status.reason)
         composer.think.show_choice(

@@ -15,12 +15,17 @@ from app.session.turn.link_state import Link, Phase
 from core.settings import Settings
 from core.settings.declaration import find
 
+ComposerState = Literal["idle", "busy", "later", "blocked"]
+
 
 class Status(Struct, frozen=True):
-    """`subtitle` is the header's. `reason` says why the composer is blocked, `hint` gives further details."""
+    """`subtitle` is the header's. `hint` gives further details.
+
+    `composer`: later messages are queued, or nothing is sent (blocked), for `reason`.
+    """
 
     subtitle: str
-    composer: Literal["idle", "busy", "blocked"]
+    composer: ComposerState
     reason: str
     worker_title: str
     worker_state: str
@@ -30,15 +35,15 @@ class Status(Struct, frozen=True):
 
 
 class _Row(Struct, frozen=True):
-    composer: Literal["idle", "busy", "blocked"]
+    composer: ComposerState
     reason: str
     state: str
     level: Literal["ready", "busy", "bad", "idle"]
 
 
 _ROWS: dict[Phase, _Row] = {
-    Phase.STARTING: _Row("blocked", strings.BLOCKED_STARTING, strings.STARTING, "busy"),
-    Phase.LOADING: _Row("blocked", strings.BLOCKED_LOADING, strings.LOADING, "busy"),
+    Phase.STARTING: _Row("later", strings.BLOCKED_STARTING, strings.STARTING, "busy"),
+    Phase.LOADING: _Row("later", strings.BLOCKED_LOADING, strings.LOADING, "busy"),
     Phase.NO_MODEL: _Row("blocked", strings.BLOCKED_NO_MODEL, strings.NO_MODEL, "idle"),
     Phase.READY: _Row("idle", "", strings.READY, "ready"),
     Phase.WAITING: _Row("busy", "", strings.WAITING, "busy"),
@@ -66,9 +71,9 @@ def status_of(
     row = _ROWS[link.phase]
     composer, reason = row.composer, row.reason
     if composer == "busy" and answering_elsewhere:
-        composer, reason = "blocked", strings.blocked_by_other_chat(answering_elsewhere)
+        composer, reason = "later", strings.blocked_by_other_chat(answering_elsewhere)
     elif composer == "busy" and racing:
-        composer, reason = "blocked", strings.BLOCKED_BY_RACE
+        composer, reason = "later", strings.BLOCKED_BY_RACE
     state, level, hint = row.state, row.level, ""
     if (link.released and link.works) or link.before:
         state, level = strings.LOADING, "busy"

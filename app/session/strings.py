@@ -36,14 +36,14 @@ def model_name(model: str) -> str:
 
 
 BLOCKED_DEAD = "Sending is paused until the worker is back. Your draft is kept."
-BLOCKED_STARTING = "The worker is starting. You can start typing."
-BLOCKED_LOADING = "The model is loading. You can start typing."
+BLOCKED_STARTING = "The worker is starting. What you send waits for it."
+BLOCKED_LOADING = "The model is loading. What you send waits for it."
 BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
-BLOCKED_BY_RACE = "A race is being recorded. This chat can be continued when that is done."
+BLOCKED_BY_RACE = "A race is being recorded. What you send here waits for its end."
 
 
 def blocked_by_other_chat(title: str) -> str:
-    return f"“{title}” is being answered. This chat can be continued when that is done."
+    return f"“{title}” is being answered. What you send here waits for its end."
 
 
 def answering_client(client: str) -> str:

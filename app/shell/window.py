@@ -15,7 +15,7 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QLayout, QMainWindow, QMenu, QStackedWidget, QWidget
 
-from app.chat.bars import Banner, EditingBar, NoticeBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, QueueList
 from app.chat.composer import Composer
 from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
@@ -244,7 +244,7 @@ class MainWindow(QMainWindow):
             transcript=transcript,
             editing_bar=EditingBar(theme),
             notice_bar=NoticeBar(theme),
-            queue_bar=QueueBar(theme),
+            queue_list=QueueList(theme),
             composer=Composer(theme),
             legend=Legend(theme),
             hint=hint,
@@ -261,7 +261,7 @@ class MainWindow(QMainWindow):
             _centred(views.banner, 0),
             (views.pages, 1),
             _centred(views.notice_bar, 6),
-            _centred(views.queue_bar, 6),
+            _centred(views.queue_list, 6),
             _centred(views.editing_bar, 6),
             _centred(views.composer, 10),
             views.legend,
@@ -450,7 +450,7 @@ def _ring(window: QWidget, views: Views) -> list[QWidget]:
         views.first_page,
         views.transcript,
         views.notice_bar,
-        views.queue_bar,
+        views.queue_list,
         views.editing_bar,
         views.composer,
         views.race,

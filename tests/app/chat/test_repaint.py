@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.bars import Banner, EditingBar, NoticeBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, QueueList
 from app.chat.composer import Composer
 from app.chat.first_page import FirstPage
 from app.chat.tokens import Legend
@@ -39,7 +39,7 @@ def test_every_visible_widget_is_painted_in_the_new_colours(qtbot: QtBot) -> Non
     window = QWidget()
     qtbot.addWidget(window)
     transcript, composer = Transcript(theme), Composer(theme)
-    banner, notice, queue, editing = Banner(theme), NoticeBar(theme), QueueBar(theme), EditingBar(theme)
+    banner, notice, queue, editing = Banner(theme), NoticeBar(theme), QueueList(theme), EditingBar(theme)
     column = QVBoxLayout(window)
     for part in (banner, transcript, FirstPage(theme), notice, queue, editing, composer, Legend(theme)):
         column.addWidget(part)
@@ -54,7 +54,7 @@ def test_every_visible_widget_is_painted_in_the_new_colours(qtbot: QtBot) -> Non
     composer.pill.show_context(100, 1000)
     banner.show_trouble(Trouble("Stopped.", "It ran out of memory.", "restart"))
     notice.show_notice("Exported 1 chat", "Show in Folder")
-    queue.show_messages([Message("user", "Next?")])
+    queue.show_messages([Message("user", "Next?")], "Sent after this answer", offered=False, can_send=False)
     editing.show_text("You are editing a message.")
     qtbot.wait(50)
     shown = [each for each in window.findChildren(QWidget) if each.isVisible() and _is_ours(each)]

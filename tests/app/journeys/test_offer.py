@@ -139,7 +139,7 @@ def test_the_first_question_waits_for_the_model_and_is_answered_by_it(
         send(window, "hello")
         assert window.controller.chats.open.turns == ()
         assert [each.content for each in window.controller.chats.open.queued] == ["hello"]
-        assert window.views.queue_bar.text.startswith("Waits for ")
+        assert window.views.queue_list.text.startswith("Sent when ")
         await until(stored(window), 60, "no answer")
         info = window.controller.link.info
         assert info

@@ -1,7 +1,8 @@
-"""What is sent while an answer runs waits for its end, is seen, can be taken back, and is never lost."""
+"""What is sent too early waits, is seen, can be edited and removed, and is never lost."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,21 @@ from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.store.chat_store import ChatStore
-from tests.app.stage import click, last, play, press, ready, until
+from core.events import Attachment
+from tests.app.hand import Hand
+from tests.app.stage import last, play, press, ready, until
 
 
 async def answering(window: MainWindow) -> None:
     await ready(window)
     ask(window, "write 100000 slowly")
     await until(lambda: len(last(window).tokens) > 3)
+
+
+async def settled() -> None:
+    """Whatever was put off to the next turns of the event loop has run."""
+    for _ in range(20):
+        await asyncio.sleep(0.005)
 
 
 async def typed(window: MainWindow, text: str) -> None:
@@ -29,65 +38,120 @@ async def typed(window: MainWindow, text: str) -> None:
 
 
 async def test_it_is_sent_when_the_answer_has_ended(window: MainWindow) -> None:
+    hand = Hand(window)
+    await ready(window)
+    await hand.send("write 40 slowly")
+    await hand.send("write 3")
+    await hand.send("write 4")
+    assert hand.waiting == ["write 3", "write 4"]
+    assert window.views.queue_list.text == "Sent after this answer"
+    assert hand.draft == ""
+    await hand.type("still being written")
+    await until(lambda: len(hand.questions) == 3, what="not sent")
+    await ready(window)
+    assert hand.questions == ["write 40 slowly", "write 3", "write 4"]
+    assert hand.waiting == []
+    assert hand.draft == "still being written"
+
+
+async def test_each_can_be_edited_and_removed(window: MainWindow) -> None:
+    hand = Hand(window)
     await answering(window)
-    await typed(window, "write 3")
-    await typed(window, "write 4")
-    bar = window.views.queue_bar
-    assert bar.isVisible()
-    assert bar.text == "Next: write 3 (and 1 more)"
-    assert window.views.composer.text == ""
-    window.views.composer.set_text("still being written")
-    window.controller.asking.stop()
-    await until(lambda: len(window.controller.chats.open.turns) == 3, what="not sent")
-    await ready(window)
-    questions = [turn.user.content for turn in window.controller.chats.open.turns]
-    assert questions == ["write 100000 slowly", "write 3", "write 4"]
-    assert bar.isHidden()
-    assert window.views.composer.text == "still being written"
+    for text in ("first", "second", "third"):
+        await hand.send(text)
+    await hand.type("half a thought")
+    await hand.click("Remove waiting message 1")
+    assert hand.waiting == ["second", "third"]
+    assert hand.draft == "half a thought"  # what was removed is gone, nothing else
+    await hand.click("Edit waiting message 2")
+    assert hand.waiting == ["second"]
+    assert hand.draft == "third\n\nhalf a thought"
+    assert hand.keyboard == "message"
 
 
-async def test_it_can_be_taken_back(window: MainWindow) -> None:
+async def test_while_a_sent_message_is_edited_a_waiting_one_goes_into_the_draft(window: MainWindow) -> None:
+    hand = Hand(window)
     await answering(window)
-    await typed(window, "write 3")
-    await click(window.views.queue_bar.remove_button)
-    assert window.views.queue_bar.isHidden()
-    assert window.views.composer.text == "write 3"
-    window.controller.asking.stop()
+    await hand.send("next")
+    await hand.press(Qt.Key.Key_Escape)
     await ready(window)
-    assert len(window.controller.chats.open.turns) == 1
+    await hand.type("a draft")
+    window.controller.asking.edit()
+    assert hand.draft == "write 100000 slowly"
+    await hand.click("Edit waiting message 1")
+    assert hand.draft == "write 100000 slowly"
+    window.controller.asking.cancel_edit()
+    assert hand.draft == "next\n\na draft"
 
 
-async def test_after_a_failure_it_waits_and_says_why(window: MainWindow) -> None:
-    bar = window.views.queue_bar
+async def test_a_withdrawn_question_holds_what_follows_it(window: MainWindow) -> None:
+    """Without the document, the follow-ups would be about nothing."""
+    hand = Hand(window)
     await ready(window)
-    ask(window, "break 40 slowly")
-    await until(lambda: len(last(window).tokens) > 3)
-    await typed(window, "write 3")
-    assert bar.send_button.isHidden()
-    await until(lambda: window.controller.link.phase is Phase.READY)
-    assert last(window).status == "failed"
-    assert bar.text == "Not sent because the last answer failed: write 3"
-    await click(bar.send_button)
-    await until(lambda: last(window).status == "finished")
-    assert [turn.user.content for turn in window.controller.chats.open.turns][1:] == ["write 3"]
-    assert bar.isHidden()
+    window.views.composer.attach(Attachment("a.txt", "The ferry leaves at nine."))
+    await hand.send("read 100 slowly")
+    await hand.send("And back?")
+    await hand.send("Since when?")
+    await hand.press(Qt.Key.Key_Escape)
+    await ready(window)
+    await settled()
+    assert hand.questions == []
+    assert hand.draft == "read 100 slowly"
+    assert [each.name for each in window.views.composer.attachments] == ["a.txt"]
+    assert hand.waiting == ["And back?", "Since when?"]
+    assert window.views.queue_list.text == "Waiting, because the last answer did not finish"
+    await hand.ask("write 3")  # in its place; then the others go on
+    await until(lambda: len(hand.questions) == 3 and hand.answer.over, what="the queue does not go on")
+    assert hand.questions == ["write 3", "And back?", "Since when?"]
 
 
-def test_what_waits_at_the_end_waits_at_the_next_start(qapp: QApplication, tmp_path: Path) -> None:
+@pytest.mark.parametrize("question", ["write 100000 slowly", "break 40 slowly"])
+async def test_a_stopped_or_failed_answer_holds_the_queue(window: MainWindow, question: str) -> None:
+    hand = Hand(window)
+    await ready(window)
+    await hand.send(question)
+    await until(lambda: len(hand.answer.tokens) > 3)
+    await hand.send("write 3")
+    if question.startswith("write"):
+        await hand.press(Qt.Key.Key_Escape)
+    await ready(window)
+    await settled()
+    assert hand.questions == [question]
+    assert hand.waiting == ["write 3"]
+    assert window.views.queue_list.text == "Waiting, because the last answer did not finish"
+    await hand.click("Send Now")
+    await until(lambda: hand.answer.status == "finished")
+    assert hand.questions == [question, "write 3"]
+    assert hand.waiting == []
+
+
+async def test_return_while_the_model_loads_is_kept_and_sent(window: MainWindow) -> None:
+    hand = Hand(window)
+    assert window.controller.link.phase in (Phase.STARTING, Phase.LOADING)
+    await hand.send("write 3")
+    await hand.send("write 4")
+    assert hand.waiting == ["write 3", "write 4"]
+    assert window.views.queue_list.text == "Sent as soon as the model is ready"
+    await until(lambda: len(hand.questions) == 2 and hand.answer.over)
+    assert hand.questions == ["write 3", "write 4"]
+
+
+def test_nothing_is_sent_at_the_next_start_without_its_author(qapp: QApplication, tmp_path: Path) -> None:
     async def quits(window: MainWindow) -> None:
         await answering(window)
         await typed(window, "write 3")
         window.views.composer.set_text("and this")
 
     async def again(window: MainWindow) -> None:
-        bar = window.views.queue_bar
-        assert bar.text == "Not sent because the last answer failed: write 3"
-        assert window.views.composer.text == "and this"
+        hand = Hand(window)
         await ready(window)
-        assert len(window.controller.chats.open.turns) == 1  # what broke off is to be seen first
-        await click(bar.send_button)
+        await settled()
+        assert hand.waiting == ["write 3"]
+        assert hand.draft == "and this"
+        assert len(hand.questions) == 1  # what broke off is to be seen first
+        await hand.click("Send Now")
         await until(lambda: last(window).status == "finished")
-        assert window.views.composer.text == "and this"
+        assert hand.draft == "and this"
 
     play(qapp, quits, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
@@ -112,18 +176,18 @@ def test_it_is_in_the_database_at_once(qapp: QApplication, tmp_path: Path) -> No
 
 def test_it_is_sent_in_a_chat_that_is_not_open(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
-        await answering(window)
+        await ready(window)
+        await typed(window, "write 100 slowly")
         await typed(window, "write 3")
         first = window.controller.chats.open.id
         window.controller.chat.start()
         window.views.composer.set_text("another chat")
-        window.controller.asking.stop()
         chats = window.controller.chats
         await until(lambda: len(chats.get(first).turns) == 2 and chats.get(first).turns[-1].answer.over)
         assert chats.get(first).turns[-1].answer.text
         assert not chats.open.turns
         assert window.views.composer.text == "another chat"
-        assert window.views.queue_bar.isHidden()
+        assert window.views.queue_list.isHidden()
 
     play(qapp, scene, folder=tmp_path)
 
@@ -134,11 +198,10 @@ def test_closing_ends_after_a_chat_with_a_queue_was_deleted_for_good(
     """`play` waits for the window to close: this one never did."""
 
     async def scene(window: MainWindow) -> None:
-        await answering(window)
-        await typed(window, "write 3")
-        await typed(window, "write 4")
+        await ready(window)
+        for text in ("write 40 slowly", "write 3", "write 4"):
+            await typed(window, text)
         first = window.controller.chats.open.id
-        window.controller.asking.stop()
         await until(lambda: len(window.controller.chats.open.turns) == 3)
         await ready(window)
         window.controller.chat.listing.delete(first)

@@ -1,0 +1,130 @@
+"""Each message is answered, waiting, in the message field, or removed by the person, whatever they do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+
+from app.session.turn.intents import Load, Restart
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from tests.app.hand import Hand
+from tests.app.stage import click, ready, until
+
+_STEPS = 45
+# What the worker does with a message that ends so.
+_WORK = ("write 3", "write 90 slowly", "read 60 slowly", "break 9 slowly", "refuse")
+
+
+class Person:
+    """Does things at random, and knows which of their words must be somewhere."""
+
+    def __init__(self, window: MainWindow, seed: int) -> None:
+        self.window = window
+        self.hand = Hand(window)
+        self.random = random.Random(seed)
+        self.words: set[str] = set()
+        self.written = 0
+
+    async def write(self) -> None:
+        """Write more into the field; the last words say what the worker does."""
+        self.written += 1
+        word = f"word{self.written}"
+        self.words.add(word)
+        does = self.random.choice(_WORK)
+        await self.hand.type(f"{self.hand.draft} {word} {does}")
+
+    async def send(self) -> None:
+        self.window.views.composer.edit.setFocus()
+        await self.hand.press(Qt.Key.Key_Return)
+
+    async def stop(self) -> None:
+        self.window.views.composer.edit.setFocus()
+        await self.hand.press(Qt.Key.Key_Escape)
+
+    async def edit_waiting(self) -> None:
+        if rows := self.window.views.queue_list.rows:
+            await click(self.random.choice(rows).edit_button)
+
+    async def remove_waiting(self) -> None:
+        if rows := self.window.views.queue_list.rows:
+            row = self.random.choice(rows)
+            self.words -= set(row.text.split())
+            await click(row.remove_button)
+
+    async def send_waiting(self) -> None:
+        button = self.window.views.queue_list.send_button
+        if button.isVisible() and button.isEnabled():
+            await click(button)
+
+    async def new_chat(self) -> None:
+        self.window.controller.chat.start()
+
+    async def another_chat(self) -> None:
+        listed = self.window.controller.chats.listed()
+        if listed:
+            self.window.controller.chat.select(self.random.choice(listed).id)
+
+    async def delete_chat(self) -> None:
+        """The words of a deleted chat can be restored; they count as removed."""
+        chats = self.window.controller.chats
+        if chats.open.turns:
+            deleted = chats.open
+            self.words -= set(" ".join(_texts(deleted)).split()) | set(self.hand.draft.split())
+            self.window.controller.chat.listing.delete(deleted.id)
+
+    async def edit_sent(self) -> None:
+        self.window.controller.asking.edit()
+
+    async def end_edit(self) -> None:
+        """Whoever cancels an edit removes what they wrote there."""
+        if self.window.controller.asking.is_editing:
+            written = set(self.hand.draft.split())
+            self.window.controller.asking.cancel_edit()
+            self.words -= written & self.lost()
+
+    async def load(self) -> None:
+        if self.window.controller.link.phase is Phase.READY:
+            self.window.controller.handle(Load("another-model"))
+
+    async def restart(self) -> None:
+        self.window.controller.handle(Restart())
+
+    async def wait(self) -> None:
+        await until(lambda: not self.window.controller.link.busy, what="still answering")
+
+    def lost(self) -> set[str]:
+        chats = self.window.controller.chats
+        found = self.hand.draft
+        kept = {each.id for each in (*chats.listed(), *chats.deleted())}
+        for chat_id in kept | {chats.open.id, *chats.queued()}:
+            found += " " + " ".join(_texts(chats.get(chat_id)))
+        return self.words - set(found.split())
+
+
+def _texts(chat: object) -> list[str]:
+    turns, queued, draft = chat.turns, chat.queued, chat.draft  # type: ignore[attr-defined]
+    asked = [version.user.content for turn in turns for version in (turn, *turn.versions)]
+    return [*asked, *(each.content for each in queued), draft.content]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_typed_is_lost(window: MainWindow, seed: int) -> None:
+    person = Person(window, seed)
+    often: list[Callable[[], object]] = [person.write, person.send, person.wait] * 3
+    rare = [
+        *(person.stop, person.stop, person.edit_waiting, person.remove_waiting, person.send_waiting),
+        *(person.new_chat, person.another_chat, person.delete_chat, person.edit_sent, person.end_edit),
+        *(person.load, person.restart),
+    ]
+    done: list[str] = []
+    for _ in range(_STEPS):
+        action = person.random.choice([*often, *rare])
+        done.append(action.__name__)
+        await action()  # type: ignore[misc]
+        assert not person.lost(), f"{person.lost()} lost after {done}"
+    await ready(window, 60)
+    assert not person.lost(), f"{person.lost()} lost at the end of {done}"
