@@ -112,6 +112,9 @@ _ALSO_COMMANDS = frozenset(
         "KEEP_IN_LIBRARY",
         "PIN",
         "RENAME_PRESET_TITLE",
+        "REPAIR_INCOMPLETE",
+        "SAVE_ELSEWHERE",
+        "SAVE_ELSEWHERE_TITLE",
         "SAVE_PRESET_AS",
         "SAVE_PRESET_TITLE",
     }

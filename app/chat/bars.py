@@ -324,6 +324,7 @@ _REMEDIES = {
     "load": strings.TRY_AGAIN,
     "download": strings.DOWNLOAD_MODEL,
     "repair": strings.REPAIR_CHATS,
+    "repair-incomplete": strings.REPAIR_INCOMPLETE,
     "restore": strings.RESTORE_CHATS,
     "tables": strings.OPEN_TABLES,
 }

@@ -68,6 +68,7 @@ class ChatController(QObject):
             home.library.when_kept,
             self,
         )
+        self._trouble = trouble
         self.saving = Saving(trouble, chats, home, self)
         self.documents = DocumentController(views, chats, page, answering, self.document_requested.emit, self)
         for changed in (page.chat_shown, page.turn_added, self.listing.listed):
@@ -106,7 +107,10 @@ class ChatController(QObject):
     def select(self, chat_id: str) -> None:
         if chat_id != self._chats.open.id:
             self._page.keep_draft()
-            self._chats.select(chat_id)
+            try:
+                self._chats.select(chat_id)
+            except RequestError as error:  # no copy of the database has it whole
+                self._trouble.show_request_error(error, "chat")
             self.show()
 
     def branch(self, turn_id: str) -> Conversation:

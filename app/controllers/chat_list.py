@@ -144,7 +144,7 @@ class ChatListController(QObject):
         if running and running.chat_id == chat_id:
             self.stop_requested.emit()
         self._page.keep_draft()
-        self._take_from_list(self._chats.get(chat_id).with_deleted(self._chats.now()))
+        self._take_from_list(self._chats.get(chat_id).with_deleted(self._chats.steady_now()))
         self._revert = None
         self._undoable.append(chat_id)
         titles = [each.title for each in self._chats.deleted() if each.id in self._undoable]

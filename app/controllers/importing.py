@@ -250,7 +250,7 @@ class Importing(QObject):
                 if chat_id == self._chats.open.id or not chat.turns[-1].answer.over:
                     self._delete(chat_id)
                 else:
-                    self._chats.keep(chat.with_deleted(self._chats.now()))
+                    self._chats.keep(chat.with_deleted(self._chats.steady_now()))
             if time.monotonic() > began_s + _SLICE_S:
                 await asyncio.sleep(0)
                 began_s = time.monotonic()

@@ -1,4 +1,5 @@
-"""Saving: reports problems of the chat database in the banner, and repairs or restores it.
+"""Saving: reports problems of the chat database in the banner, repairs or restores it, and asks before
+unsaved changes are discarded.
 
 A problem stays in the banner until it is solved.
 """
@@ -7,20 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QWidget
 
 from app.controllers import strings
 from app.controllers.worker import TroubleController
+from app.controls.buttons import Kind
+from app.controls.sheets import Question
 from app.session.chats.chats import Chats
 from app.session.trouble import Trouble, Until
+from app.store.chat_files import to_json
 from app.store.faults import is_damage, saving_trouble
 from app.store.library import Home
+from app.theme.theme import Theme
 from core.errors import RequestError
+from core.system.files import write_atomic
 
-# Saving normally takes milliseconds. An answer waits no longer than this.
+# Saving normally takes milliseconds. An answer waits no longer than this, a closing window somewhat longer.
 _SAVED_WITHIN_S = 1.5
+_CLOSES_WITHIN_S = 5.0
 
 
 class Saving(QObject):
@@ -38,50 +47,67 @@ class Saving(QObject):
         self._home = home
         self._shown: Trouble | None = None
         self._reported.connect(self._on_report, Qt.ConnectionType.QueuedConnection)
-        trouble.listen_dismissed(self._dismissed)
+        self._show_problem()
         home.library.listen(self._reported.emit)
-        self._show_condition()
-        if aside := home.library.unsaved_set_aside:
-            trouble.show(
-                Trouble(strings.UNSAVED_TITLE, strings.unsaved_damaged(aside.name), until=Until.OVER)
-            )
+        for notice in home.library.notices:
+            trouble.show(Trouble(notice.reason, notice.hint, until=Until.OVER))
         if problem := home.preferences.problem:
             text = strings.preferences_lost(problem)
             trouble.show(Trouble(strings.PREFERENCES_TITLE, text, until=Until.OVER))
 
-    def repair(self) -> None:
-        """Move what is readable to a new database."""
+    def remedy(self, name: str) -> None:
+        """Repair the database (`repair`, `repair-incomplete`) or restore missing chats (`restore`)."""
+        library = self._home.library
+        before = library.problem
         try:
-            self._home.library.repair()
+            incomplete = name == "repair-incomplete"
+            report = library.restore() if name == "restore" else library.repair(incomplete=incomplete)
         except RequestError as error:
-            self._trouble.show_request_error(error, "repair")
+            if library.problem == before:
+                self._trouble.show_request_error(error, name)
+            self._show_problem()
             return
-        self._clear()
-        self._show_condition()
-        self._chats.refresh()
-        self.chats_changed.emit()
+        self._refresh()
+        if report:
+            self._trouble.show(Trouble(strings.CHATS_RESTORED_TITLE, report, until=Until.ASKED))
 
-    def restore(self) -> None:
-        """Restore missing chats from the backup."""
-        try:
-            self._home.library.restore()
-        except RequestError as error:
-            self._trouble.show_request_error(error, "restore")
-            return
-        self._clear()
-        self._chats.refresh()
-        self.chats_changed.emit()
+    def ask_to_close(self, theme: Theme, owner: QWidget) -> Question:
+        """Open a sheet that asks what to do with unsaved changes; answers `elsewhere` or `discard`."""
+        library = self._home.library
+        count = len(library.unsaved())
+        title = strings.unsaved_title(count)
+        why = library.problem.reason if library.problem else saving_trouble(library.failure)
+        detail = strings.unsaved_detail(why, library.keep_beside())
+        answers: tuple[tuple[str, str, Kind], ...] = (
+            ("discard", strings.DISCARD, "plain"),
+            ("elsewhere", strings.SAVE_ELSEWHERE, "primary"),
+        )
+        question = Question(theme, title, detail, strings.CANCEL, answers, owner)
+        question.open()
+        return question
 
-    def _dismissed(self, trouble: Trouble) -> None:
-        """The person accepts that chats are missing."""
-        if trouble == self._shown:
-            self._home.library.accept_missing()
+    def write_elsewhere(self, path: Path) -> None:
+        """Write the unsaved chats to a file that can be imported. Raises `OSError`."""
+        write_atomic(path, to_json(self._home.library.waiting_chats()))
+
+    async def all_kept(self) -> bool:
+        """Whether nothing is left to save, after an attempt of at most 5 s."""
+        library = self._home.library
+        if library.unsaved():
+            await self._kept(_CLOSES_WITHIN_S)
+        return not library.unsaved()
 
     async def question_kept(self) -> None:
         """Returns once the question is saved, or after 1.5 s with a warning in the banner."""
         library = self._home.library
-        if library.writer is None:
+        if library.writer is None or (library.problem and library.problem.remedy != "restore"):
             return  # nothing is saved, or the banner says that nothing can be
+        if await self._kept(_SAVED_WITHIN_S) is None:
+            self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
+            library.when_kept(lambda done: self._reported.emit(None) if done else None)
+
+    async def _kept(self, timeout_s: float) -> bool | None:
+        """Whether everything is saved; None if it takes longer."""
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[bool] = loop.create_future()
 
@@ -93,34 +119,38 @@ class Saving(QObject):
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(settle, done)
 
-        library.when_kept(report)
+        self._home.library.when_kept(report)
         try:
-            await asyncio.wait_for(kept, _SAVED_WITHIN_S)
+            return await asyncio.wait_for(kept, timeout_s)
         except TimeoutError:
-            self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
-            library.when_kept(lambda done: self._reported.emit(None) if done else None)
+            return None
 
     def _on_report(self, error: Exception | None) -> None:
         library = self._home.library
         if error is None:
-            self._clear()
-        elif library.salvages or is_damage(error):
+            self._refresh()
+        elif library.damaged or is_damage(error):
             library.take_damage(error)
-            self._chats.refresh()
-            self._show_condition()
-            self.chats_changed.emit()
+            self._refresh()
+        elif library.problem and library.problem.remedy != "restore":
+            self._show_problem()
         else:
             self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(saving_trouble(error))))
 
-    def _show_condition(self) -> None:
-        found = self._home.library.condition
-        if found.state == "damaged":
-            text = strings.damaged_text(found.readable, found.lost, found.copy)
-            self._report(Trouble(found.reason, text, "repair"))
-        elif found.state == "missing":
-            text = strings.missing_text(found.readable, found.lost, found.restorable)
-            self._report(Trouble(found.reason, text, "restore" if found.restorable else ""))
-        elif found.state != "whole":
+    def _refresh(self) -> None:
+        """Show what the database has now."""
+        self._chats.refresh()
+        self._show_problem()
+        self.chats_changed.emit()
+
+    def _show_problem(self) -> None:
+        found = self._home.library.problem
+        if found is None:
+            self._trouble.withdraw(self._shown)
+            self._shown = None
+        elif found.remedy:
+            self._report(Trouble(found.reason, found.hint, found.remedy))
+        else:
             self._report(Trouble(found.reason, f"{found.hint} {strings.NOTHING_SAVED}".strip()))
 
     def _report(self, trouble: Trouble) -> None:
@@ -129,7 +159,3 @@ class Saving(QObject):
             self._trouble.withdraw(self._shown)
         self._shown = trouble
         self._trouble.show(trouble)
-
-    def _clear(self) -> None:
-        self._trouble.withdraw(self._shown)
-        self._shown = None

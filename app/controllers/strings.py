@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from app.gauges.figures import gigabytes
 
 BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
-SETTINGS_NOT_SAVED = "Your settings could not be saved and last until you close this window."
+SETTINGS_NOT_SAVED = "Your settings could not be saved. Saving is retried every few seconds."
 HELD = "Off for all chats, in Settings."
 NO_FULL_TEXT = "This system has no full-text index, so each search looks through every text."
 AFTER_RESTART = "Changes apply after the worker restarts."
@@ -143,32 +143,30 @@ def not_saved_text(reason: str) -> str:
     return f"{reason} Changes are kept in memory, and saving is retried every few seconds."
 
 
-UNSAVED_TITLE = "The last changes could not be read"
+CHATS_RESTORED_TITLE = "Your chats were restored."
+SAVE_ELSEWHERE = "Save Elsewhere…"
+SAVE_ELSEWHERE_TITLE = "Save Unsaved Chats"
+UNSAVED_FILE = "Unsaved chats"
+DISCARD = "Discard"
+CANCEL = "Cancel"
+CHOOSE_ANOTHER_PLACE = "Choose another folder."
+
+
+def unsaved_title(count: int) -> str:
+    return "One change is not saved." if count == 1 else f"{count:,} changes are not saved."
+
+
+def unsaved_detail(why: str, beside: bool) -> str:
+    kept = (
+        "The changes were written to a file beside your chats; the next start restores them."
+        if beside
+        else "The changes are lost unless you save the chats elsewhere, in a file that can be imported later."
+    )
+    return f"{why} {kept}"
 
 
 def preferences_lost(reason: str) -> str:
     return f"Draftlight uses its default settings, and the file was set aside. Reason: {reason}."
-
-
-def unsaved_damaged(name: str) -> str:
-    return (
-        "When Draftlight last closed, the chat database could not be written. The file with the unsaved"
-        f" changes is damaged and was kept: {name}."
-    )
-
-
-def damaged_text(readable: int, lost: int, copy: str) -> str:
-    chats = "1 chat can be read and is" if readable == 1 else f"{readable:,} chats can be read and are"
-    missing = "" if not lost else f" {lost:,} parts are lost." if lost > 1 else " One part is lost."
-    return f"{chats} shown.{missing} A copy of the file was kept: {copy}. {NOTHING_SAVED}"
-
-
-def missing_text(there: int, lost: int, restorable: int) -> str:
-    counts = f"{lost:,} of {there + lost:,} chats {'is' if lost == 1 else 'are'} missing."
-    if not restorable:
-        return f"{counts} No backup contains the missing chats."
-    found = "one of them" if restorable == 1 else f"{restorable:,} of them"
-    return f"{counts} The last backup contains {found}. If you deleted them on purpose, dismiss this notice."
 
 
 def deleted(titles: Sequence[str]) -> str:

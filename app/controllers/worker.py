@@ -117,13 +117,8 @@ class TroubleController:
         self._banner = banner
         self._context_tokens = context_tokens
         self._troubles = Troubles()
-        self._tell_dismissed: Callable[[Trouble], None] = lambda trouble: None
-        banner.dismissed.connect(self._dismiss)
+        banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
         banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
-
-    def listen_dismissed(self, tell: Callable[[Trouble], None]) -> None:
-        """`tell` is called with each trouble that a person dismisses."""
-        self._tell_dismissed = tell
 
     def show(self, trouble: Trouble) -> None:
         self._show_first(self._troubles.with_new(trouble))
@@ -188,12 +183,6 @@ class TroubleController:
         trouble = replace(of_failure(failure(error, command=command)), until=Until.ASKED)
         self.show(trouble)
         return trouble
-
-    def _dismiss(self) -> None:
-        trouble = self._troubles.shown
-        self.withdraw(trouble)
-        if trouble:
-            self._tell_dismissed(trouble)
 
     def _show_first(self, troubles: Troubles) -> None:
         if troubles == self._troubles:

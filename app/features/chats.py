@@ -115,7 +115,7 @@ class DeletedWindow(ChatsWindow):
         self.restore_button = self.add_button(RESTORE, listing.restore, usual=True)
 
     def rows(self) -> Sequence[ChatRow]:
-        deleted, now = self._chats.deleted(), self._chats.now()
+        deleted, now = self._chats.deleted(), self._chats.steady_now()
         return [ChatRow(chat.id, chat.title, days_left(_days_left(chat, now))) for chat in deleted]
 
 

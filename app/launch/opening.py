@@ -152,11 +152,11 @@ async def _live(
         gc.freeze()
         host = Host(application, window, theme, instance=instance)
         for number in signals:
-            loop.add_signal_handler(number, window.close)
+            loop.add_signal_handler(number, window.close_now)
         window.show()
         window.start()
         if early:
-            QTimer.singleShot(0, window, window.close)
+            QTimer.singleShot(0, window, window.close_now)
         QTimer.singleShot(_FIRST_PAINTED_MS, window.views.inspector, window.views.inspector.fill_rest)
         return await scenario(window)
     finally:

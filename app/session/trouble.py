@@ -18,9 +18,11 @@ from core.errors import ModelNotHereError, NotEnoughMemoryError, OutOfMemoryErro
 from core.events import Failed, TableStatus
 from core.settings.prefill import smaller_context
 
-# What the banner's buttons do: a new worker, loading once more, a new chat database, chats from a backup,
-# showing the tables, a smaller context, getting a model, or nothing.
-Remedy = Literal["", "restart", "load", "repair", "restore", "tables", "smaller", "download"]
+# What the banner's buttons do: a new worker, loading once more, a new chat database (the second also without
+# what cannot be read), chats from a backup, showing the tables, a smaller context, getting a model, nothing.
+Remedy = Literal[
+    "", "restart", "load", "repair", "repair-incomplete", "restore", "tables", "smaller", "download"
+]
 
 
 class Until(IntEnum):

@@ -73,6 +73,7 @@ class WindowController(QObject):
             find_preset=self.home.preferences.find_preset,
             erased=self.embedding.erase,
             purged=self.saved_chats.erase,
+            steady_now=self.home.library.now,
         )
         meter = ContextMeter(views.composer, self._count, self)
         self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
@@ -221,10 +222,8 @@ class WindowController(QObject):
             self.restart()
         elif name == "smaller":
             self._make_context_smaller()
-        elif name == "repair":
-            self.chat.saving.repair()
-        elif name == "restore":
-            self.chat.saving.restore()
+        elif name in ("repair", "repair-incomplete", "restore"):
+            self.chat.saving.remedy(name)
         elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
             self.trouble.end(Until.READY)
             self.handle(Load(self._link.model))

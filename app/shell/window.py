@@ -1,7 +1,8 @@
 """MainWindow: the chat window. Lays out the parts and owns the link to the worker and the menus.
 
 The behaviour is in the controllers, the columns and the commands. `start()` starts the worker once the loop
-runs. Closing hides the window at once, stops the worker and then closes it; `shut_down()` waits for that.
+runs. Closing asks if changes cannot be saved, hides the window, stops the worker and then closes it;
+`shut_down()` does not ask, and waits for that.
 Side windows are imported when they are opened.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
@@ -22,8 +24,10 @@ from app.chat.first_page import FirstPage
 from app.chat.intents import Escape, Intent
 from app.chat.tokens import Legend
 from app.chat.transcript import Transcript, takes_tab
+from app.controllers import strings
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
+from app.controls.sheets import Question, first_folder, save_file
 from app.controls.text_label import TextLabel
 from app.features.help import HelpWindow, help_pages
 from app.features.lab import LabController
@@ -44,10 +48,12 @@ from app.shell.commands import Commands, is_typing
 from app.shell.controller import WindowController
 from app.shell.menu_bar import Actions, MenuBar
 from app.shell.windows import SideWindows, free_places, seen
+from app.store import strings as store_strings
 from app.store.library import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import column_of, row_of, set_fixed_height
 from app.theme.theme import Theme
+from core.errors import RequestError
 from core.settings import WindowSettings
 from core.worker.client import WorkerClient
 
@@ -81,6 +87,10 @@ class MainWindow(QMainWindow):
         super().__init__(parent)
         self._theme = theme
         self._closing: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None  # whether to close
+        self._question: Question | None = None
+        self._asks = True
+        self._elsewhere: Path | None = None
         self._closed = asyncio.Event()
         self.setWindowTitle(session_strings.APP_NAME)
         self.setMinimumSize(MINIMUM_SIZE)
@@ -148,9 +158,16 @@ class MainWindow(QMainWindow):
         """Returns after the window is closed and the worker has exited."""
         await self._closed.wait()
 
-    async def shut_down(self) -> None:
-        """Close and wait for everything to end. Safe to call twice."""
+    def close_now(self) -> None:
+        """Close without asking about unsaved changes."""
+        self._asks = False
+        if self._question:
+            self._question.reject()
         self.close()
+
+    async def shut_down(self) -> None:
+        """Close without asking and wait for everything to end. Safe to call twice."""
+        self.close_now()
         await self.closed()
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -158,10 +175,47 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         event.ignore()
+        if self._closing is None and self._asking is None:
+            self._asking = asyncio.ensure_future(self._ask_to_close())
+
+    async def _ask_to_close(self) -> None:
+        """Close, unless changes are not saved and the person cancels."""
+        try:
+            self.controller.chat.leave()
+            saving = self.controller.chat.saving
+            if self._asks and not await saving.all_kept() and self._asks:
+                self._question = saving.ask_to_close(self._theme, self)
+                self._question.chosen.connect(self._on_unsaved)
+                self._question.finished.connect(self._asked)
+                return
+        except Exception as error:
+            _report(error)
+        self._begin_closing()
+
+    def _asked(self) -> None:
+        self._question = self._asking = None
+
+    def _on_unsaved(self, answer: str) -> None:
+        if answer == "discard":
+            self._begin_closing(discard=True)
+            return
+        name = Path(first_folder()) / f"{strings.UNSAVED_FILE}.json"
+        save_file(self, strings.SAVE_ELSEWHERE_TITLE, name, self._save_elsewhere)
+
+    def _save_elsewhere(self, path: Path) -> None:
+        try:
+            self.controller.chat.saving.write_elsewhere(path)
+        except OSError as error:
+            text = store_strings.not_written(str(path), error.strerror or str(error))
+            self.controller.show_error(RequestError(text, strings.CHOOSE_ANOTHER_PLACE))
+            return
+        self._elsewhere = path
+        self._begin_closing()
+
+    def _begin_closing(self, *, discard: bool = False) -> None:
         if self._closing is not None:
             return
         for step in (
-            self.controller.chat.leave,
             self._remember,
             self.hide,
             self.windows.close_all,
@@ -172,7 +226,7 @@ class MainWindow(QMainWindow):
                 step()
             except Exception as error:
                 _report(error)
-        self._closing = asyncio.ensure_future(self._close_down())
+        self._closing = asyncio.ensure_future(self._close_down(discard))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Handles unused keys: characters go to the composer, Escape closes or stops."""
@@ -203,7 +257,7 @@ class MainWindow(QMainWindow):
 
     # ---- inside
 
-    async def _close_down(self) -> None:
+    async def _close_down(self, discard: bool) -> None:
         """End each part. The failure of one is reported, and the window closes all the same."""
         controller = self.controller
         for end in (
@@ -218,7 +272,9 @@ class MainWindow(QMainWindow):
             except Exception as error:
                 _report(error)
         try:
-            if not controller.home.close():
+            if self._elsewhere:  # the end of an answer
+                controller.chat.saving.write_elsewhere(self._elsewhere)
+            if not controller.home.close(discard=discard):
                 _LOG.error("Some chats could not be saved before the window closed.")
         except Exception as error:
             _report(error)

@@ -17,6 +17,9 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
 from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
@@ -29,12 +32,10 @@ from app.store.database import (
     checksum,
     has_full_text,
     like,
-    migrate,
     prefix_query,
-    version_of,
 )
-from app.store.documents import DocumentJob, DocumentRows, carry_out
-from app.store.faults import NewerStoreError
+from app.store.documents import DocumentGone, DocumentJob, DocumentRows, carry_out
+from app.store.faults import UNREADABLE, EmptyStoreError
 from app.store.rows import WRITE_HEAD, ProjectGone, ProjectJob, ProjectRows, Rows, head_values, version_values
 from core.events.wire import well_formed, well_formed_record
 
@@ -44,12 +45,33 @@ _MOST_ROWS = 600
 _TEXTS = ("title", "question", "names", "answer")
 
 
+class Mark(Struct, frozen=True):
+    """The number of transactions with changes, and the clock at the last one (see clock.py)."""
+
+    changes: int = 0
+    steady_s: float = 0.0
+    wall_s: float = 0.0
+
+
+# What is written under a key: a chat's newest state, None to delete it, or a change of a project or document.
+Job = Conversation | ProjectJob | DocumentJob | None
+
+
+def deleted_row(key: str, job: Job) -> tuple[str, str] | None:
+    """Returns the table and id that `job` deletes permanently, if it does."""
+    if job is None:
+        return "chats", key
+    if isinstance(job, ProjectGone):
+        return "projects", job.id
+    return ("documents", job.id) if isinstance(job, DocumentGone) else None
+
+
 class ChatStore(Database):
     """Opens or creates the file at `path`; in memory if it is None.
 
-    `full_text` None uses FTS5 if SQLite has it. `counted` gets the change in the number of chats of each
-    transaction: a negative one before the commit, a positive one after it. Raises `NewerStoreError`,
-    `ForeignStoreError` or `sqlite3.Error`.
+    `full_text` None uses FTS5 if SQLite has it. `log` False: a single file without a write-ahead log, for
+    copies. Raises `NewerStoreError`, `OlderStoreError`, `ForeignStoreError` or `sqlite3.Error`; for
+    `read_only` also `EmptyStoreError`, if the file has no tables.
     """
 
     def __init__(
@@ -58,27 +80,28 @@ class ChatStore(Database):
         *,
         read_only: bool = False,
         full_text: bool | None = None,
-        counted: Callable[[int], None] | None = None,
+        log: bool = True,
     ) -> None:
         super().__init__(path, read_only=read_only)
-        self._counted = counted
         try:
-            schema.refuse_foreign(self.connection)
+            ours = schema.require_ours(self.connection)
+            if read_only and not ours:
+                raise EmptyStoreError
             self.connection.execute("PRAGMA cache_size = -16000")
             if not read_only:
                 # Write-ahead: readers never wait for writers, and a crash loses whole batches or nothing.
-                self.connection.execute("PRAGMA journal_mode = WAL")
+                self.connection.execute(f"PRAGMA journal_mode = {'WAL' if log else 'MEMORY'}")
                 self.connection.execute("PRAGMA foreign_keys = ON")
+                self.connection.execute("PRAGMA secure_delete = ON")
             self.full_text = has_full_text(self.connection) if full_text is None else full_text
-            if not read_only:
-                migrate(self.connection, schema.MIGRATIONS, NewerStoreError)
-            elif (version := version_of(self.connection)) > len(schema.MIGRATIONS):
-                raise NewerStoreError(version, len(schema.MIGRATIONS))
             self._rows = Rows(self.connection)
             self.document_rows = DocumentRows(self.connection, self.full_text)
             self.project_rows = ProjectRows(self.connection)
             if not read_only:
-                self._ensure_words()
+                with self.transaction():
+                    if not schema.require_ours(self.connection):
+                        schema.create(self.connection)
+                    self._ensure_words()
         except BaseException:
             self.connection.close()
             raise
@@ -89,9 +112,35 @@ class ChatStore(Database):
         """Returns all chats, deleted ones marked, in no order. Raises `ValueError` if a row is damaged."""
         return [head.summary for head in self._rows.heads()]
 
-    def count(self) -> int:
-        """Returns the number of chats, deleted ones included."""
-        return int(self.connection.execute("SELECT count(*) FROM chats").fetchone()[0])
+    def summary(self, chat_id: str) -> Summary:
+        """Raises `KeyError` if the chat does not exist, `ValueError` if its row is damaged."""
+        head = self._rows.head(chat_id)
+        if head is None:
+            raise KeyError(chat_id)
+        return head.summary
+
+    def ids(self, table: str, *, orphans: bool = False) -> set[str]:
+        """Returns the ids of `chats`, `projects` or `documents`: of a damaged table those that are found.
+
+        `orphans`: also those of chats that have only questions.
+        """
+        queries = [
+            f"SELECT id FROM {table} {how}" for how in ("NOT INDEXED", "ORDER BY id", "ORDER BY id DESC")
+        ]
+        if orphans and table == "chats":
+            queries.append("SELECT chat FROM turns NOT INDEXED")
+        found: set[str] = set()
+        for query in queries:
+            with contextlib.suppress(*UNREADABLE):
+                for (row_id,) in self.connection.execute(query):
+                    if isinstance(row_id, str):
+                        found.add(row_id)
+        return found
+
+    def mark(self) -> Mark:
+        """Raises `ValueError` if it is damaged."""
+        found = self.connection.execute("SELECT value FROM facts WHERE name = 'mark'").fetchone()
+        return msgspec.json.decode(found[0], type=Mark) if found else Mark()
 
     def load(self, chat_id: str) -> Conversation:
         """Returns the whole chat. Raises `KeyError` if it does not exist, `ValueError` if it is damaged."""
@@ -121,10 +170,12 @@ class ChatStore(Database):
             raise ChecksumError(str(error)) from error
 
     def quick_check(self) -> None:
-        """Raises `sqlite3.DatabaseError` if SQLite finds the file damaged."""
+        """Raises `sqlite3.DatabaseError` if SQLite finds the file damaged, or a question has no chat."""
         verdict = self.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
+        if self.connection.execute("SELECT chat FROM turns EXCEPT SELECT id FROM chats LIMIT 1").fetchone():
+            raise sqlite3.DatabaseError("a question has no chat")
 
     def search(self, query: str) -> list[Hit]:
         """Returns the chats that have all words of `query`, best first, each once."""
@@ -193,18 +244,45 @@ class ChatStore(Database):
 
     # ---- writing
 
-    @contextlib.contextmanager
-    def transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """As `Database.transaction`; reports the change in the number of chats."""
-        new = 0
-        with super().transaction(durable=durable):
-            before = self.count() if self._counted else 0
-            yield
-            new = self.count() - before if self._counted else 0
-            if self._counted and new < 0:
-                self._counted(new)
-        if self._counted and new > 0:
-            self._counted(new)
+    def do(self, key: str, job: Job, before: Conversation | None = None) -> None:
+        """Carries out `job` inside a transaction; `before` as in `write`."""
+        if job is None:
+            self.purge(key)
+        elif isinstance(job, Conversation):
+            self.write(job, before)
+        elif isinstance(job, Project | ProjectGone):
+            self.project_rows.do(job)
+        else:
+            carry_out(job, self.document_rows)
+
+    def delete(self, table: str, row_id: str) -> None:
+        """Deletes a row of `chats`, `projects` or `documents` permanently, inside a transaction."""
+        if table == "chats":
+            self.purge(row_id)
+        elif table == "projects":
+            self.project_rows.do(ProjectGone(row_id))
+        else:
+            self.document_rows.purge(row_id)
+
+    def set_mark(self, mark: Mark) -> None:
+        """Writes the mark inside a transaction."""
+        self.connection.execute(
+            "INSERT OR REPLACE INTO facts VALUES ('mark', ?)", (msgspec.json.encode(mark).decode(),)
+        )
+
+    def forget_words(self) -> None:
+        """Removes the words of deleted rows from the search indexes, inside a transaction.
+
+        FTS5 only marks them as deleted. Its option `secure-delete` needs SQLite 3.42.
+        """
+        for table in ("words", "document_words") if self.full_text else ():
+            self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+
+    def truncate_log(self) -> None:
+        """Moves the log into the database and empties it. Raises `sqlite3.Error` if a reader prevents it."""
+        busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise sqlite3.OperationalError("database is locked by a reader")
 
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Writes `chat` inside a transaction; `before` is its state in the database, if known."""
@@ -309,18 +387,17 @@ class ChatStore(Database):
         self.connection.execute("DELETE FROM turns WHERE chat = ? AND place >= ?", (chat_id, from_place))
 
     def _ensure_words(self) -> None:
-        """Creates the search table and fills it if another one was in use before."""
-        with self.transaction():
-            schema.make_document_words(self.connection, self.full_text)
-            if not schema.make_words(self.connection, self.full_text):
-                return
-            for summary in self.summaries():
-                try:
-                    chat = self.load(summary.id)
-                except KeyError:
-                    raise ChecksumError("a listed chat does not exist") from None
-                for place, turn in enumerate(chat.turns):
-                    self._write_words(self._row_id(chat.id, place), chat, place, turn)
+        """Creates the search table, inside a transaction, and fills it if another one was in use before."""
+        schema.make_document_words(self.connection, self.full_text)
+        if not schema.make_words(self.connection, self.full_text):
+            return
+        for chat_id in [summary.id for summary in self.summaries()]:
+            head = self._rows.head(chat_id)
+            if head is None:
+                raise ChecksumError("a listed chat does not exist")
+            chat = self._rows.load(head)
+            for place, turn in enumerate(chat.turns):
+                self._write_words(self._row_id(chat.id, place), chat, place, turn)
 
 
 class MemoryStore(ChatStore):
@@ -330,30 +407,11 @@ class MemoryStore(ChatStore):
         super().__init__(None)
         self._saved: dict[str, Conversation] = {}
 
-    def save(self, chat: Conversation) -> None:
-        """Writes the chat; after the first time only what changed."""
+    def keep(self, key: str, job: Job) -> None:
+        """Carries out `job`; of a chat only what changed is written after the first time."""
         with self.transaction():
-            self.write(chat, self._saved.get(chat.id))
-        self._saved = {chat.id: chat}  # one answer is written at a time
-
-    def purge(self, chat_id: str) -> None:
-        self._saved.pop(chat_id, None)
-        with self.transaction():
-            super().purge(chat_id)
-
-    def do_document(self, job: DocumentJob) -> None:
-        with self.transaction():
-            carry_out(job, self.document_rows)
-
-    def do_project(self, job: ProjectJob) -> None:
-        with self.transaction():
-            self.project_rows.do(job)
-
-    def save_project(self, project: Project) -> None:
-        self.do_project(project)
-
-    def purge_project(self, project_id: str) -> None:
-        self.do_project(ProjectGone(project_id))
+            self.do(key, job, self._saved.get(key))
+        self._saved = {key: job} if isinstance(job, Conversation) else {}  # one answer is written at a time
 
 
 def _is_longer(answer: Answer, before: Answer) -> bool:

@@ -1,24 +1,26 @@
-"""Database: what all SQLite files of Draftlight share: connection, transactions, migrations, checksums.
+"""Database: what all SQLite files of Draftlight share: connection, transactions, checksums.
 
-SQLite detects a damaged page, but not a changed letter. Each row therefore stores a CRC-32 of its
-values. Rows of version 0.1.0 have none until they are written again, and pass unchecked.
+SQLite detects a damaged page, but not a changed letter. Each row therefore stores a CRC-32 of its values.
 
-A migration takes version n to n + 1 in one transaction. A newer version is refused, because this
-Draftlight would write what that one cannot read.
+A database with a write-ahead log cannot be opened on a full disk or in a folder that is not writable, because
+SQLite creates an index of the log beside it. It is then read into memory, with the transactions of the log.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
+import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
+from core.system.private import make_file
+
 Value = str | int | bytes | None
-Migration = Callable[[sqlite3.Connection], None]
 
 # Another process may hold the file for this long before a call fails; writers try again later.
 BUSY_MS = 2_000
@@ -33,27 +35,113 @@ def checksum(*values: Value) -> int:
     return zlib.crc32(msgspec.msgpack.encode(values))
 
 
-def check(found: int | None, *values: Value) -> None:
-    """Raises `ChecksumError` if `found` is not the checksum of `values`. None passes."""
-    if found is not None and (not isinstance(found, int) or found != checksum(*values)):
+def check(found: object, *values: Value) -> None:
+    """Raises `ChecksumError` if `found` is not the checksum of `values`."""
+    if found != checksum(*values):
         raise ChecksumError("a row's checksum does not match its values")
 
 
-class Database:
-    """One connection, used by one thread at a time; in memory if `path` is None.
+# Errors of the surroundings that reading from memory avoids.
+_NOT_OPENED = ("SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_FULL")
 
-    `any_thread` allows different threads, one after the other. Raises `sqlite3.Error`.
+
+def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
+    """Opens a connection in autocommit mode; in memory if `path` is None. No other code opens connections.
+
+    The file, and SQLite's files beside it, are readable by their owner only. Raises `sqlite3.Error`.
     """
+    if path is None:
+        return sqlite3.connect(":memory:", isolation_level=None)
+    if not read_only:
+        with contextlib.suppress(OSError):
+            make_file(path)  # SQLite would apply the umask
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}",
+        uri=True,
+        isolation_level=None,
+        timeout=BUSY_MS / 1000,
+    )
+    if not read_only:
+        return connection
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        return connection
+    except sqlite3.Error as error:
+        if not getattr(error, "sqlite_errorname", "").startswith(_NOT_OPENED):
+            connection.close()
+            raise
+        connection.close()
+        try:
+            content = _content(path)
+        except OSError:
+            raise error from None
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        if content:
+            connection.deserialize(content)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
-    def __init__(self, path: Path | None, *, read_only: bool = False, any_thread: bool = False) -> None:
-        mode = "ro" if read_only else "rwc"
-        self.connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}" if path else ":memory:",
-            uri=path is not None,
-            isolation_level=None,
-            timeout=BUSY_MS / 1000,
-            check_same_thread=not any_thread,
-        )
+
+def _content(path: Path) -> bytes:
+    """Returns the database at `path` with the committed transactions of its log. Raises `OSError`.
+
+    The format is SQLite's (https://www.sqlite.org/fileformat2.html#walformat): a header of 32 bytes, then
+    frames of 24 bytes and a page. A frame is valid if it has the header's salt and the running checksum; a
+    frame with a size ends a transaction.
+    """
+    content = bytearray(path.read_bytes())
+    log = path.with_name(f"{path.name}-wal")
+    frames = log.read_bytes() if log.exists() else b""
+    if len(content) < 100 or content[18] != 2:
+        return bytes(content)
+    content[18:20] = b"\1\1"  # no log, which a database in memory cannot have
+    if len(frames) < 32:
+        return bytes(content)
+    magic, _, page_bytes, _ = struct.unpack(">4I", frames[:16])
+    order = ">" if magic & 1 else "<"
+    sums = _log_sums((0, 0), frames[:24], order)
+    if sums != struct.unpack(">2I", frames[24:32]) or page_bytes < 512:
+        return bytes(content)
+    pages: dict[int, bytes] = {}
+    for begin in range(32, len(frames) - page_bytes - 23, 24 + page_bytes):
+        head, page = frames[begin : begin + 24], frames[begin + 24 : begin + 24 + page_bytes]
+        sums = _log_sums(_log_sums(sums, head[:8], order), page, order)
+        if head[8:16] != frames[16:24] or sums != struct.unpack(">2I", head[16:24]):
+            break
+        number, size = struct.unpack(">2I", head[:8])
+        pages[number] = page
+        if size:
+            content[size * page_bytes :] = bytes(max(0, size * page_bytes - len(content)))
+            for number, page in pages.items():
+                content[(number - 1) * page_bytes : number * page_bytes] = page
+            pages = {}
+    content[18:20] = b"\1\1"
+    return bytes(content)
+
+
+def _log_sums(sums: tuple[int, int], data: bytes, order: str) -> tuple[int, int]:
+    """Returns the two running checksums of a log after `data`."""
+    one, two = sums
+    for first, second in struct.iter_unpack(f"{order}2I", data):
+        one = (one + first + two) & 0xFFFFFFFF
+        two = (two + second + one) & 0xFFFFFFFF
+    return one, two
+
+
+class Database:
+    """Owns one connection of `connect`, used by one thread at a time. Raises `sqlite3.Error`."""
+
+    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+        self.connection = connect(path, read_only=read_only)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -105,34 +193,6 @@ class Database:
 def version_of(connection: sqlite3.Connection) -> int:
     """Returns the schema's version, 0 for an empty file."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def migrate(
-    connection: sqlite3.Connection,
-    migrations: Sequence[Migration],
-    newer: Callable[[int, int], Exception],
-) -> None:
-    """Brings the schema to the version `len(migrations)`.
-
-    Raises `newer(found, known)` if the file's version is higher, or `sqlite3.Error` with nothing changed.
-    """
-    known, found = len(migrations), version_of(connection)
-    if found > known:
-        raise newer(found, known)
-    while found < known:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            found = version_of(connection)  # another process may have been first
-            if found < known:
-                if found < 0:
-                    raise sqlite3.DatabaseError(f"its version is {found}")
-                migrations[found](connection)
-                found += 1
-                connection.execute(f"PRAGMA user_version = {found}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
 
 
 def run(connection: sqlite3.Connection, script: str) -> None:

@@ -4,14 +4,13 @@
     document_words  the search index: FTS5 over the names and texts of `documents` without a copy of them;
                     where SQLite has no FTS5, a search scans the texts
 
-Invariant: a value that is read equals the one written, or `ValueError` is raised. A database of an older
-version has no documents.
+Invariant: a value that is read equals the one written, or `ValueError` is raised.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +19,6 @@ from msgspec import Struct
 
 from app.session.chats.archive import passage_of
 from app.session.documents import DocumentHit, KeptDocument
-from app.store import schema
 from app.store.database import (
     ChecksumError,
     Value,
@@ -28,7 +26,6 @@ from app.store.database import (
     checksum,
     like,
     prefix_query,
-    version_of,
 )
 
 _FACTS = "id, name, digest, characters, added, used, counts, removed"
@@ -43,44 +40,34 @@ _counts = msgspec.json.Decoder(dict[str, int])
 
 
 class DocumentRows:
-    """Reads and writes over one connection; writing needs a transaction. All methods raise `sqlite3.Error`.
+    """Reads and writes over one connection; writing needs a transaction. Raises `sqlite3.Error`."""
 
-    `doubt` gets the damage of a row; if it does not raise, the row is read as it is.
-    """
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        full_text: bool,
-        doubt: Callable[[Exception], None] | None = None,
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, full_text: bool) -> None:
         self._connection = connection
         self._full_text = full_text
-        self._doubt = doubt or _refuse
-        self._there = version_of(connection) >= schema.DOCUMENTS_VERSION
 
     # ---- reading
 
     def all(self) -> Iterator[KeptDocument]:
         """Yields every document, in no order."""
-        if not self._there:
-            return
-        for *facts, found in self._connection.execute(f"SELECT {_FACTS}, sum FROM documents"):
-            self._check(found, *facts)
-            yield _document(facts)
+        return map(_document, self._connection.execute(f"SELECT {_FACTS}, sum FROM documents"))
+
+    def load(self, document_id: str) -> KeptDocument:
+        """Raises `KeyError` if the document does not exist."""
+        query = f"SELECT {_FACTS}, sum FROM documents WHERE id = ?"
+        found = self._connection.execute(query, (document_id,)).fetchone()
+        if found is None:
+            raise KeyError(document_id)
+        return _document(found)
 
     def text(self, document_id: str) -> str:
         """Raises `KeyError` if the document does not exist."""
-        found = (
-            self._there
-            and self._connection.execute(
-                "SELECT text, text_sum FROM documents WHERE id = ?", (document_id,)
-            ).fetchone()
-        )
-        if not found:
+        query = "SELECT text, text_sum FROM documents WHERE id = ?"
+        found = self._connection.execute(query, (document_id,)).fetchone()
+        if found is None:
             raise KeyError(document_id)
         text, total = found
-        self._check(total, text)
+        check(total, text)
         if not isinstance(text, str):
             raise ChecksumError("a document's text is not text")
         return text
@@ -88,7 +75,7 @@ class DocumentRows:
     def search(self, query: str) -> list[DocumentHit]:
         """Returns the documents that have all words of `query`, best first."""
         words = query.replace("\0", " ").split()
-        if not words or not self._there:
+        if not words:
             return []
         hits: dict[str, DocumentHit] = {}
         if self._full_text:
@@ -184,12 +171,6 @@ class DocumentRows:
             passage, marks = passage_of(near, words)
             yield DocumentHit(document, passage if marks else "", marks)
 
-    def _check(self, found: int | None, *values: Value) -> None:
-        try:
-            check(found, *values)
-        except ChecksumError as error:
-            self._doubt(error)
-
 
 class DocumentAdded(Struct, frozen=True):
     """A new document and its text."""
@@ -248,8 +229,10 @@ def _facts(document: KeptDocument) -> tuple[Value, ...]:
     )
 
 
-def _document(facts: list[Any]) -> KeptDocument:
-    """Raises `ValueError` or `TypeError` for values of the wrong kind."""
+def _document(row: tuple[Any, ...]) -> KeptDocument:
+    """Raises `ValueError` or `TypeError` for a damaged row."""
+    *facts, total = row
+    check(total, *facts)
     document, name, digest, characters, added, used, counts, removed = facts
     if not all(isinstance(each, str) for each in (document, name, digest, counts)):
         raise TypeError("a document's facts are not texts")
@@ -268,7 +251,3 @@ def _document(facts: list[Any]) -> KeptDocument:
 def _time(value: str) -> datetime:
     when = datetime.fromisoformat(value)
     return when if when.tzinfo else when.replace(tzinfo=UTC)
-
-
-def _refuse(error: Exception) -> None:
-    raise error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
-from collections.abc import Callable
 
 from app.store import strings
-from app.store.database import ChecksumError
 from core.errors import RequestError
 
 
@@ -21,14 +20,26 @@ class NewerStoreError(StoreError):
 
     code = "newer-store"
 
-    def __init__(
-        self,
-        found: int,
-        known: int,
-        what: str = strings.NEWER,
-        hint: Callable[[int, int], str] = strings.newer_hint,
-    ) -> None:
-        super().__init__(what, hint(found, known))
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(strings.NEWER, strings.newer_hint(found, known))
+
+
+class OlderStoreError(StoreError):
+    """The file was written by an older Draftlight, whose format is not supported."""
+
+    code = "older-store"
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(strings.OLDER, strings.older_hint(found, known))
+
+
+class EmptyStoreError(StoreError):
+    """The file has no tables yet."""
+
+    code = "empty-store"
+
+    def __init__(self) -> None:
+        super().__init__(strings.UNUSABLE, "")
 
 
 class ForeignStoreError(StoreError):
@@ -46,6 +57,9 @@ class TransferError(StoreError):
     code = "bad-transfer"
 
 
+# Everything that reading a damaged record raises.
+UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
+
 # SQLite's errors about the disk, permissions and other processes: the file itself may be intact.
 _SURROUNDINGS = (
     "FULL",
@@ -61,6 +75,14 @@ _SURROUNDINGS = (
     "NOLFS",
     "MISUSE",
 )
+_OF_SYSTEM = {
+    errno.ENOSPC: "SQLITE_FULL",
+    errno.EDQUOT: "SQLITE_FULL",
+    errno.EFBIG: "SQLITE_FULL",
+    errno.EACCES: "SQLITE_PERM",
+    errno.EPERM: "SQLITE_PERM",
+    errno.EROFS: "SQLITE_READONLY",
+}
 # The only input error that the file causes: it is truncated.
 _TOO_SHORT = "SQLITE_IOERR_SHORT_READ"
 
@@ -72,7 +94,7 @@ def is_damage(error: Exception) -> bool:
     not UTF-8, which Python's module reports without an error name.
     """
     if not isinstance(error, sqlite3.Error):
-        return isinstance(error, ChecksumError | UnicodeDecodeError)
+        return isinstance(error, EmptyStoreError | ValueError | TypeError | OverflowError)
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return False
     name = getattr(error, "sqlite_errorname", "")
@@ -81,13 +103,19 @@ def is_damage(error: Exception) -> bool:
     return not name.removeprefix("SQLITE_").startswith(_SURROUNDINGS)
 
 
-def saving_trouble(error: Exception) -> str:
-    """Returns why chats cannot be saved now, as a sentence."""
+def saving_trouble(error: Exception | None) -> str:
+    """Returns why chats cannot be saved now, as a sentence; of None that the disk is slow."""
+    if error is None:
+        return strings.DISK_IS_SLOW
+    if isinstance(error, StoreError):
+        return f"{error.message} {error.hint}".strip()
     name = getattr(error, "sqlite_errorname", "")
+    if isinstance(error, OSError):
+        name = _OF_SYSTEM.get(error.errno or 0, "")
     if name.startswith("SQLITE_FULL"):
         return strings.DISK_FULL
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return strings.STORE_BUSY
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN")):
         return strings.NOT_WRITABLE
-    return strings.not_saved(str(error))
+    return strings.not_saved(getattr(error, "strerror", None) or str(error))

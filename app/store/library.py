@@ -1,205 +1,230 @@
 """Library: the chats, projects and documents of one home.
 
-Reads on the caller's thread, writes on the writer's thread.
+Reads on the caller's thread, writes on the writer's thread, and what is not written yet is read from the
+writer. So a full disk, a folder that is not writable and a file of another program have the same effect: what
+exists is read, changes wait, and saving resumes when it becomes possible.
 
-    whole      reads and saves
-    missing    as whole, but some chats are missing; a backup may have them
-    elsewhere  another Draftlight has the chats open: reads, does not save or repair
-    damaged    the file is damaged: reads what a copy of it yields, does not save
-    unusable   the file cannot be opened or is newer: neither reads nor saves
+A damaged database is not written to any more. Each chat is then read from the newest copy that has it whole
+(the database, then its backups), and `repair()` makes a new database of them. Chats that only a backup has
+are reported as missing, and `restore()` saves them.
 
-In the last three states changes last for this run, in memory; `repair()` of a damaged file saves them too.
-Without a folder everything lasts for this run. One process at a time saves: it holds a lock beside the file.
+One process at a time saves: it holds a lock beside the file. Without a folder everything lasts for this run.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from filelock import FileLock, Timeout
 from msgspec import Struct
+from msgspec.structs import replace
 
-from app.session.chats.archive import Hit, Summary
-from app.session.chats.conversation import Conversation
+from app.session.chats.archive import Hit, Summary, passage_of, summary_of
+from app.session.chats.chats import includes, other_id
+from app.session.chats.conversation import NOTHING_WRITTEN, Conversation
 from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
 from app.store import strings
-from app.store.chat_store import ChatStore, MemoryStore
-from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, DocumentJob, text_key
-from app.store.faults import StoreError, is_damage, saving_trouble
+from app.store.chat_store import ChatStore, Job, Mark, MemoryStore, deleted_row
+from app.store.clock import SteadyClock
+from app.store.copies import (
+    BackupKeeper,
+    Backups,
+    IncompleteError,
+    RowIds,
+    Unsaved,
+    finish_repair,
+    newest,
+    opened,
+    remove_temporary,
+    repair,
+    rows_of,
+    set_database_aside,
+)
+from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, DocumentJob, key_of, text_key
+from app.store.faults import (
+    UNREADABLE,
+    EmptyStoreError,
+    OlderStoreError,
+    StoreError,
+    is_damage,
+    saving_trouble,
+)
 from app.store.preferences import PreferencesFile
-from app.store.recovery import UNREADABLE, BackupKeeper, Backups, ChatCount, Salvage, Unsaved, copy_beside
 from app.store.rows import ProjectGone, ProjectJob
+from app.store.rows import key_of as key_of_project
 from app.store.writer import Writer
+from core.system.files import write_atomic
+from core.system.private import make_folder
 
-State = Literal["whole", "missing", "elsewhere", "damaged", "unusable"]
 _FILE = "chats.db"
-_Document = TypeVar("_Document", KeptDocument, DocumentHit)
 
 
-class Condition(Struct, frozen=True):
-    """The library's state. `readable` counts chats and `lost` records of a damaged file.
+class Problem(Struct, frozen=True):
+    """What is wrong until `remedy` is carried out, or with no remedy until another start.
 
-    With chats missing, `readable` and `lost` count present and missing chats; the backup `copy` has
-    `restorable` of those.
+    `repair` and `restore` are methods of `Library`; `repair-incomplete` is `repair(incomplete=True)`.
     """
 
-    state: State = "whole"
-    reason: str = ""
+    reason: str
     hint: str = ""
-    copy: str = ""
-    readable: int = 0
-    lost: int = 0
-    restorable: int = 0
+    remedy: Literal["", "repair", "repair-incomplete", "restore"] = ""
+
+
+_Row = TypeVar("_Row", Summary, Project, KeptDocument)
+_Value = TypeVar("_Value")
 
 
 class Library:
     """Creates `folder` if needed; None keeps everything in memory.
 
     Calls `tell` on any thread with the reason why saving fails, and with None when it works again. The
-    listener passes damage on to `take_damage()` on the caller's thread.
+    listener passes damage on to `take_damage()` on the caller's thread. `wall_s` is the system's Unix time.
     """
 
     def __init__(
-        self, folder: Path | None, tell: Callable[[Exception | None], None] = lambda error: None
+        self,
+        folder: Path | None,
+        tell: Callable[[Exception | None], None] = lambda error: None,
+        *,
+        wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._tell = tell
-        self._lock: FileLock | None = None
-        self._reader: ChatStore | None = None
-        self._writer: Writer | None = None
-        # Changes that are not saved, and the ids of deleted chats and documents that the reader still has.
-        self._memory: MemoryStore | None = None
-        self.purged: set[str] = set()
-        self._keeper: BackupKeeper | None = None
-        self.documents = KeptDocuments(self)
-        self.condition = Condition()
-        # Without a folder none of these files is used.
+        self.failure: Exception | None = None  # why the last attempt to save failed
+        self._folder = folder
         self._path = (folder or Path()) / _FILE
-        self._count = ChatCount(self._path)
+        self._lock: FileLock | None = None
+        self._preparing = threading.Lock()
+        self._stores: list[ChatStore] = []
+        self._outdated = False  # the database could not be read when the stores were opened, or was replaced
+        self._checked = False
+        self.elsewhere = self.damaged = False
+        self.problem: Problem | None = None
+        self.notices: list[Problem] = []
+        self._writer: Writer | None = None
         self._backups = Backups(self._path)
+        self._keeper: BackupKeeper | None = None
         self._unsaved = Unsaved(self._path)
-        if folder:
-            self._open(folder)
+        self.clock = SteadyClock(wall_s=wall_s)
+        self.documents = KeptDocuments(self)
+        if folder is None:
+            self._stores = [MemoryStore()]
+        else:
+            self._open(wall_s)
 
     @property
     def full_text(self) -> bool:
         """Whether a full-text index is searched; without one a search scans all texts."""
-        return (self._reader or self.memory).full_text
-
-    @property
-    def salvages(self) -> bool:
-        """Whether the chats come from a copy of a damaged file."""
-        return isinstance(self._reader, Salvage)
-
-    @property
-    def unsaved_set_aside(self) -> Path | None:
-        """The new path of a damaged file of chats that the last run could not save."""
-        return self._unsaved.set_aside
+        return all(store.full_text for store in self._stores)
 
     @property
     def writer(self) -> Writer | None:
-        """The thread that saves; None where nothing is saved."""
+        """The thread that saves; None without a folder."""
         return self._writer
-
-    @property
-    def stores(self) -> tuple[ChatStore, ...]:
-        """The stores that are read, the unsaved changes first."""
-        return tuple(store for store in (self._memory, self._reader) if store)
-
-    @property
-    def memory(self) -> MemoryStore:
-        """The changes that last for this run only."""
-        if self._memory is None:
-            self._memory = MemoryStore()
-        return self._memory
 
     # ---- the archive
 
     def summaries(self) -> Sequence[Summary]:
-        found = {summary.id: summary for summary in (self._reader.summaries() if self._reader else ())}
-        if self._memory:
-            found.update((summary.id, summary) for summary in self._memory.summaries())
-        return [summary for summary in found.values() if summary.id not in self.purged]
+        found = self.rows("chats", ChatStore.summaries, ChatStore.summary)
+        found.update((chat.id, summary_of(chat)) for chat in self.waiting_chats())
+        return list(found.values())
 
     def load(self, chat_id: str) -> Conversation:
-        waiting, chat = self._writer.pending(chat_id) if self._writer else (False, None)
-        if waiting and chat:
-            return chat
-        if waiting or chat_id in self.purged:
+        """Raises `KeyError` for an unknown id, `StoreError` if the chat cannot be read."""
+        waiting = self.waiting()
+        if chat_id in waiting:
+            chat = waiting[chat_id]
+            if isinstance(chat, Conversation):
+                return chat
             raise KeyError(chat_id)
-        if self._memory:
-            with contextlib.suppress(KeyError):
-                return self._memory.load(chat_id)
-        if self._reader is None:
-            raise KeyError(chat_id)
-        try:
-            chat = self._reader.load(chat_id)
-        except UNREADABLE as error:
-            if isinstance(error, sqlite3.Error) and not is_damage(error):
-                raise StoreError(saving_trouble(error)) from None
-            self.take_damage(error)
-            self._tell(error)
-            return self.load(chat_id)
-        if self._writer:
+        chat = self.read(lambda store: store.load(chat_id), chat_id, strings.CHAT_UNREADABLE)
+        if self._writer and not self.damaged:
             self._writer.note(chat)
         return chat
 
     def save(self, chat: Conversation) -> None:
+        self.do(chat.id, chat)
+
+    def purge(self, chat_id: str) -> None:
+        self.do(chat_id, None)
+
+    def search(self, query: str) -> Sequence[Hit]:
+        words = query.split()
+        waiting = self.waiting()
+        hits = {
+            hit.chat_id: hit for chat in self.waiting_chats() if words and (hit := _found_in(chat, words))
+        }
+        for hit in self.find(lambda store: store.search(query)):
+            if hit.chat_id not in waiting:
+                hits.setdefault(hit.chat_id, hit)
+        return list(hits.values())
+
+    def projects(self) -> Sequence[Project]:
+        found = self.rows(
+            "projects", ChatStore.projects, lambda store, row_id: store.project_rows.load(row_id)
+        )
+        found.update((job.id, job) for job in self.waiting().values() if isinstance(job, Project))
+        return list(found.values())
+
+    def save_project(self, project: Project) -> None:
+        self.do_project(project)
+
+    def purge_project(self, project_id: str) -> None:
+        self.do_project(ProjectGone(project_id))
+
+    def do_project(self, job: ProjectJob) -> None:
+        self.do(key_of_project(job), job)
+
+    def do(self, key: str, job: Job) -> None:
+        """Lets the writer carry out `job`."""
         if self._keeper:
             self._keeper.busy()
         if self._writer:
-            self._writer.save(chat)
+            self._writer.add(key, job)
         else:
-            self.memory.save(chat)
+            (memory,) = self._stores
+            assert isinstance(memory, MemoryStore)
+            memory.keep(key, job)
 
-    def purge(self, chat_id: str) -> None:
-        if self._writer:
-            self._writer.purge(chat_id)
-        else:
-            self.memory.purge(chat_id)
-            self.purged.add(chat_id)
+    def now(self) -> datetime:
+        """Returns the time for the ages of deleted chats; see `SteadyClock`."""
+        return self.clock.now()
 
-    def search(self, query: str) -> Sequence[Hit]:
-        """Searches the database and the unsaved changes, but not what the writer has not written yet."""
-        hits = {hit.chat_id: hit for hit in (self._memory.search(query) if self._memory else ())}
-        try:
-            found = self._reader.search(query) if self._reader else []
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            if not is_damage(error):
-                raise StoreError(saving_trouble(error)) from None
-            self.take_damage(error)
-            self._tell(error)
-            return self.search(query)
-        others = (hit for hit in found if hit.chat_id not in hits and hit.chat_id not in self.purged)
-        return [*hits.values(), *others]
+    # ---- what is not saved
 
-    def projects(self) -> Sequence[Project]:
-        found: dict[str, Project] = {}
-        for store in reversed(self.stores):  # the unsaved changes replace those of the file
-            try:
-                found.update((each.id, each) for each in store.projects())
-            except UNREADABLE as error:
-                if isinstance(error, sqlite3.Error) and not is_damage(error):
-                    continue
-                self.found_damage(error)
-                return self.projects()
-        return [each for each in found.values() if each.id not in self.purged]
+    def waiting(self) -> dict[str, Job]:
+        """Returns the changes that are not written yet."""
+        return self._writer.waiting() if self._writer else {}
 
-    def save_project(self, project: Project) -> None:
-        self._do_project(project)
+    def unsaved(self) -> dict[str, Job]:
+        """Returns those of `waiting` that would be missed: no permanent deletions, no unused chats."""
+        return {
+            key: job
+            for key, job in self.waiting().items()
+            if not (deleted_row(key, job) or (isinstance(job, Conversation) and job.is_blank))
+        }
 
-    def purge_project(self, project_id: str) -> None:
-        self._do_project(ProjectGone(project_id))
+    def keep_beside(self) -> bool:
+        """Writes the unsaved changes to a file beside the database; False if that fails."""
+        if self._lock is None:
+            return False
+        return self._unsaved.write({key: self._whole(job) for key, job in self.waiting().items()})
 
-    # ---- life cycle
+    def waiting_chats(self) -> list[Conversation]:
+        return [job for job in self.waiting().values() if isinstance(job, Conversation)]
 
     def listen(self, tell: Callable[[Exception | None], None]) -> None:
+        """Replaces `tell`, which gets the present failure, if any."""
         self._tell = tell
+        if self.failure:
+            tell(self.failure)
 
     def when_kept(self, done: Callable[[bool], None]) -> None:
         """Calls `done` with whether everything saved so far is durable; see `Writer.when_kept`."""
@@ -210,275 +235,420 @@ class Library:
 
     def flush(self) -> bool:
         """Waits until everything is written; False if that fails."""
-        if self._writer:
-            return self._writer.flush()
-        return self._memory is None or not self._memory.summaries()
+        return self._writer.flush() if self._writer else not self._stores[0].ids("chats")
 
-    def close(self) -> bool:
-        """Saves what waits and closes the file. False if something could not be saved.
+    def close(self, *, discard: bool = False) -> bool:
+        """Saves what waits and closes all files. False if something could not be saved.
 
-        Unsaved chats go to a separate file, if the disk allows it, and are read at the next start.
+        Unsaved changes go to a file beside the database, if the disk allows it, unless `discard`; the next
+        library takes them.
         """
         self._end_backups()
-        saved = self._writer.close() if self._writer else True
-        if self._writer and not saved:
-            waiting = self._writer.unsaved().values()
-            self._unsaved.write(chat for chat in waiting if isinstance(chat, Conversation))
+        waiting: dict[str, Job] = {}
+        self._close_stores()  # the last connection empties the log, which a reader cannot
+        if self._writer:
+            self._writer.close()
+            waiting = self.unsaved()
+            if waiting and not discard:
+                self.keep_beside()
+            elif self._lock:
+                self._unsaved.remove()
         self._writer = None
-        for store in self.stores:
-            store.close()
-        self._reader = self._memory = None
+        self._close_stores()
         if self._lock:
             self._lock.release()
         self._lock = None
-        return saved
+        return not waiting
+
+    # ---- damage
 
     def take_damage(self, error: Exception) -> None:
-        """Copies the damaged file and replaces the reader by what the copy yields."""
-        if self.salvages:
-            return
-        self._end_backups()
-        if self._writer:
-            self._keep_unsaved(self._writer)
-        if self._reader:
-            self._reader.close()
-        try:
-            salvage = Salvage(copy_beside(self._path))
-        except OSError as failed:
-            self._reader = None
-            self.condition = Condition("unusable", strings.DAMAGED, str(failed))
-            return
-        self._reader = salvage
-        copy, readable = str(salvage.copy), len(salvage.summaries())
-        if self._lock:
-            self.condition = Condition("damaged", strings.DAMAGED, "", copy, readable, salvage.lost)
-        else:  # only the process that writes to the file may repair it
-            self.condition = Condition(
-                "elsewhere", strings.ELSEWHERE, strings.DAMAGED_ELSEWHERE, copy, readable, salvage.lost
-            )
+        """Stops writing to the database, and reads its backups, too."""
+        if not self.damaged and self._folder:
+            self._set_damaged()
+            self._open_stores()
 
-    def repair(self) -> Condition:
-        """Writes everything readable, and later changes, to a new file; the copy stays.
+    def repair(self, *, incomplete: bool = False) -> str:
+        """Replaces a damaged database by a new one with every row that it or a backup has; returns a report.
 
-        Raises `StoreError` with nothing changed.
+        Raises `StoreError` with nothing changed: if the disk does not allow it, or, unless `incomplete`, if
+        some row cannot be read whole from any copy.
         """
-        if self.condition.state != "damaged":
-            return self.condition
-        fresh = self._path.with_name(f"{self._path.stem}-repaired{self._path.suffix}")
+        if not self.damaged or self.elsewhere:
+            return ""
         try:
-            _remove(fresh)
-            store = ChatStore(fresh)
-            try:
-                with store.transaction():
-                    for summary in self.summaries():
-                        store.write(self.load(summary.id))
-                    for project in self.projects():
-                        store.project_rows.do(project)
-                    for document in self.documents.documents():
-                        store.document_rows.add(document, self.documents.text(document.id))
-            finally:
-                store.close()
-            _remove(self._path)
-            os.replace(fresh, self._path)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(strings.NOT_REPAIRED, str(error)) from None
-        for each in self.stores:
-            each.close()
-        self._memory, self.purged = None, set()
-        self._begin()
-        if not self.condition.restorable:  # the losses were reported with the damage
-            self.accept_missing()
-        return self.condition
+            self._prepare()
+            lost = repair(self._readable(), self._path, incomplete=incomplete)
+            chats = len(rows_of(self._stores).ids["chats"]) - len(lost.ids["chats"])
+            self._close_stores()
+            old = finish_repair(self._path)
+        except IncompleteError as error:
+            hint = strings.incomplete(len(error.lost))
+            self.problem = Problem(strings.DAMAGED, hint, "repair-incomplete")
+            raise StoreError(strings.NOT_REPAIRED, hint) from None
+        except (OSError, *UNREADABLE) as error:
+            raise StoreError(strings.NOT_REPAIRED, saving_trouble(error)) from None
+        self.damaged, self.problem = False, None
+        self._open_stores()
+        self._replace_writer()
+        self._start_backups()
+        return strings.repaired(chats, len(lost), old.name if old else "")
 
-    def restore(self) -> Condition:
-        """Restores the missing chats that a backup has; the others stay as they are.
-
-        Raises `StoreError` with nothing changed if the backup cannot be read.
-        """
-        fuller = self._backups.fuller(self._known())
-        if self.condition.state != "missing" or fuller is None:
-            return self.condition
-        try:
-            store = ChatStore(fuller.path, read_only=True)
-            try:
-                chats = [store.load(chat_id) for chat_id in fuller.chats]
-                projects = store.projects()
-            finally:
-                store.close()
-        except UNREADABLE as error:
-            raise StoreError(strings.NOT_RESTORED, str(error)) from None
-        known = {each.id for each in self.projects()}
-        for project in projects:
-            if project.id not in known:
-                self.save_project(project)
-        for chat in chats:
-            self.save(chat)
-        self.accept_missing()
-        return self.condition
-
-    def accept_missing(self) -> None:
-        """Accepts the present chats as complete."""
-        if self.condition.state == "missing" and self._reader and self.flush():
-            self.condition = Condition()
-            with contextlib.suppress(OSError):  # the next start asks again
-                self._count.write(self._reader.count())
+    def restore(self) -> str:
+        """Saves the missing rows, each from the newest backup that has it whole; returns a report."""
+        restored = lost = 0
+        if self.problem and self.problem.remedy == "restore":
+            with opened(self._backups.paths()) as stores:
+                for table, ids in self._missing(stores).ids.items():
+                    for row_id in ids:
+                        row = newest(stores, table, row_id)
+                        lost += row is None
+                        restored += row is not None
+                        if isinstance(row, Conversation):
+                            self.save(row)
+                        elif isinstance(row, Project):
+                            self.save_project(row)
+                        elif row:
+                            self.documents.add(row.document, row.text)
+            self.problem = None
             self._start_backups()
-
-    def found_damage(self, error: Exception) -> None:
-        """Takes the damage and reports it."""
-        self.take_damage(error)
-        self._tell(error)
+        return strings.restored(restored, lost)
 
     # ---- inside
 
-    def _do_project(self, job: ProjectJob) -> None:
-        if self._writer:
-            self._writer.do_project(job)
+    def _open(self, wall_s: Callable[[], float]) -> None:
+        with contextlib.suppress(OSError, StoreError):  # the writer reports it
+            self._prepare()
+        self._open_stores()
+        self.summaries(), self.projects()  # damage there would leave the sidebar empty
+        with opened(self._backups.paths()) as backups:
+            self.clock = SteadyClock(_mark([*self._stores, *backups]), wall_s)
+            self._writer = self._new_writer({})
+            if not self.elsewhere:
+                self._take_unsaved()
+            if self.problem is None and not self._outdated:
+                self._look_for_missing(backups)
+        self._start_backups()
+
+    def _prepare(self) -> None:
+        """Takes the lock and finishes a killed repair. Raises `OSError`, `StoreError`. Any thread."""
+        assert self._folder
+        with self._preparing:
+            if not self._lock:
+                make_folder(self._folder)
+                lock = FileLock(self._folder / "chats.lock", mode=0o600, thread_local=False)
+                try:
+                    lock.acquire(blocking=False)
+                except Timeout:
+                    self.elsewhere = True
+                    self.problem = Problem(strings.ELSEWHERE, strings.ELSEWHERE_HINT)
+                    raise StoreError(strings.ELSEWHERE, strings.ELSEWHERE_HINT) from None
+                self._lock = lock
+                remove_temporary(self._path)
+            if finish_repair(self._path):
+                self._outdated = True
+
+    def _open_stores(self) -> None:
+        """Opens the database for reading; if it is damaged, also its backups."""
+        self._close_stores()
+        self._outdated = False
+        try:
+            self._stores = [ChatStore(self._path, read_only=True)]
+        except EmptyStoreError:
+            pass
+        except StoreError as error:
+            self._refuse(error)
+        except UNREADABLE as error:
+            if is_damage(error):
+                self._set_damaged()
+            else:
+                self._outdated = self._path.exists()
+        if self.damaged:
+            for path in self._backups.paths():
+                with contextlib.suppress(StoreError, *UNREADABLE):
+                    self._stores.append(ChatStore(path, read_only=True))
+
+    def _set_damaged(self) -> None:
+        if self.damaged:
             return
-        self.memory.do_project(job)
-        if isinstance(job, ProjectGone):
-            self.purged.add(job.id)
+        self.damaged = True
+        self._end_backups()
+        if self.elsewhere:  # only the process that writes to the file may repair it
+            self.problem = Problem(strings.ELSEWHERE, strings.DAMAGED_ELSEWHERE)
+        else:
+            self.problem = Problem(strings.DAMAGED, strings.DAMAGED_HINT, "repair")
+        self._replace_writer()
 
-    def _known(self) -> frozenset[str]:
-        return frozenset(summary.id for summary in self.summaries())
+    def _refuse(self, error: StoreError) -> None:
+        """A file of another program or version: an older one is set aside."""
+        if isinstance(error, OlderStoreError) and self._lock:
+            with contextlib.suppress(OSError):
+                aside = set_database_aside(self._path, "older")
+                self.notices.append(Problem(error.message, strings.set_aside(aside.name)))
+                return
+        self.problem = Problem(error.message, error.hint)
 
-    def _begin_count(self, reader: ChatStore) -> Condition:
-        """Compares the number of chats with the remembered one."""
-        found, known = reader.count(), self._count.read()
-        if known is None or found > known:
-            self._count.write(found)
-        if known is None or found >= known:
-            return Condition()
-        fuller = self._backups.fuller(frozenset(each.id for each in reader.summaries()))
-        return Condition(
-            "missing",
-            strings.MISSING,
-            copy=str(fuller.path) if fuller else "",
-            readable=found,
-            lost=known - found,
-            restorable=len(fuller.chats) if fuller else 0,
+    def _close_stores(self) -> None:
+        for store in self._stores:
+            store.close()
+        self._stores = []
+
+    def _readable(self) -> list[ChatStore]:
+        """The stores to read from. The database may not have existed before, or not been readable."""
+        if self._outdated or (not self._stores and self._folder):
+            self._open_stores()
+        return self._stores
+
+    def _open_for_writing(self) -> ChatStore:
+        """Opens the file on the writer's thread. Raises `OSError`, `StoreError`, `sqlite3.Error`."""
+        if self.problem and self.problem.remedy != "restore":
+            raise StoreError(self.problem.reason, self.problem.hint)
+        self._prepare()
+        store = ChatStore(self._path)
+        try:
+            if not self._checked:
+                store.quick_check()
+                self._checked = True
+            with store.transaction():  # a start counts for the clock, also if nothing is saved
+                store.set_mark(Mark(store.mark().changes, *self.clock.read()))
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _new_writer(self, jobs: dict[str, Job]) -> Writer:
+        return Writer(
+            self._open_for_writing,
+            self._report,
+            erase_copies=self._backups.erase,
+            clock=self.clock,
+            jobs=jobs,
         )
 
+    def _replace_writer(self) -> None:
+        """Starts a new writer with the waiting jobs of the old one."""
+        if self._writer:
+            self._writer.close(write=False)
+            self._checked = False
+            self._writer = self._new_writer(self._writer.waiting())
+
+    def _report(self, error: Exception | None) -> None:
+        """Passes on a failure of the writer or keeper. Any thread."""
+        if isinstance(error, sqlite3.Error) and not is_damage(error):
+            error = self._cause(error)
+        self.failure = error
+        if error is None:
+            self._outdated = True
+        self._tell(error)
+
+    def _cause(self, error: Exception) -> Exception:
+        """Returns the system's error for a small file, because SQLite's often has no reason."""
+        probe = self._path.with_suffix(".probe")
+        try:
+            write_atomic(probe, bytes(4096), durable=False)
+            probe.unlink()
+        except OSError as cause:
+            return cause
+        return error
+
+    def _look_for_missing(self, backups: Sequence[ChatStore]) -> None:
+        missing = self._missing(backups)
+        if any(newest(backups, table, row_id) for table, ids in missing.ids.items() for row_id in ids):
+            self.problem = Problem(strings.MISSING, strings.missing(len(missing)), "restore")
+
+    def _missing(self, backups: Sequence[ChatStore]) -> RowIds:
+        """Returns the rows of `backups` that the database does not have. Unused chats are not missed."""
+        waiting = self.waiting()
+        known = rows_of(self._readable()).ids
+        found = rows_of(backups).ids
+        return RowIds(
+            {
+                table: frozenset(
+                    row_id
+                    for row_id in ids - known[table]
+                    if row_id not in waiting and not (table == "chats" and _is_unused(backups, row_id))
+                )
+                for table, ids in found.items()
+            }
+        )
+
+    def _take_unsaved(self) -> None:
+        """Saves the changes that the last run could not save."""
+        try:
+            rows = self._unsaved.read()
+        except OSError:
+            return
+        except (StoreError, *UNREADABLE):
+            with contextlib.suppress(OSError):
+                aside = set_database_aside(self._unsaved.path, "damaged")
+                self.notices.append(Problem(strings.UNSAVED_DAMAGED, strings.set_aside(aside.name)))
+            return
+        for row in rows:
+            if isinstance(row, Conversation):
+                self._take_chat(row)
+            elif isinstance(row, Project):
+                self.save_project(row)
+            else:
+                self.documents.add(row.document, row.text)
+        if rows:
+            self.notices.append(Problem(strings.UNSAVED_TAKEN, strings.unsaved_taken(len(rows))))
+            self.when_kept(lambda kept: self._unsaved.remove() if kept else None)
+
+    def _take_chat(self, chat: Conversation) -> None:
+        """Saves an unsaved chat; as another one if the database has something else. Times decide nothing."""
+        try:
+            known = self.load(chat.id)
+        except (KeyError, StoreError):
+            known = None
+        if known is None or includes(chat, known):
+            self.save(chat)
+        elif not includes(known, chat) or chat.draft not in (NOTHING_WRITTEN, known.draft):
+            self.save(replace(chat, id=other_id(chat)))
+
+    def _whole(self, job: Job) -> Job:
+        """Returns `job`; for a change of a document's facts the document with its text, if it can be read."""
+        if isinstance(job, DocumentChanged):
+            with contextlib.suppress(KeyError, StoreError):
+                return DocumentAdded(job.document, self.documents.text(job.document.id))
+        return job
+
     def _start_backups(self) -> None:
-        if self._keeper is None:
-            self._keeper = BackupKeeper(self._backups, lambda error: self._tell(error))
+        if self._keeper is None and (self.problem is None or self.problem.remedy == "restore"):
+            self._keeper = BackupKeeper(self._backups, self._report, lambda: self.clock.read()[0])
 
     def _end_backups(self) -> None:
         if self._keeper:
             self._keeper.close()
         self._keeper = None
 
-    def _open(self, folder: Path) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if not self._take_lock(folder):
-                self._reader = ChatStore(self._path, read_only=True)
-                self.condition = Condition("elsewhere", strings.ELSEWHERE, strings.ELSEWHERE_HINT)
-                return
-            self._begin()
-        except StoreError as error:
-            self.condition = Condition("unusable", error.message, error.hint)
-        except (OSError, *UNREADABLE) as error:
-            passing = isinstance(error, sqlite3.Error) and not is_damage(error)
-            if self._path.is_file() and not isinstance(error, OSError) and not passing:
-                self.take_damage(error)
-            else:
-                said = error.strerror if isinstance(error, OSError) and error.strerror else ""
-                hint = strings.not_opened(said) if said else saving_trouble(error)
-                self.condition = Condition("unusable", strings.UNUSABLE, hint)
+    # ---- reading from the stores; also for `KeptDocuments`
 
-    def _begin(self) -> None:
-        reader = ChatStore(self._path)
-        try:
-            self._take_unsaved(reader)
-            reader.summaries(), reader.projects()  # damage there would leave the sidebar empty
-            condition = self._begin_count(reader)
-        except BaseException:
-            reader.close()
-            raise
-        self._reader = reader
-        self._writer = Writer(self._open_for_writing, lambda error: self._tell(error))
-        self.condition = condition
-        if condition.state == "whole":  # otherwise a backup would replace one with more chats
-            self._start_backups()
+    def read(self, read: Callable[[ChatStore], _Value], row_id: str, unreadable: str) -> _Value:
+        """Returns the first result. Raises `KeyError` if no store has the row, else `StoreError`."""
+        failed = False
+        for store in self._readable():
+            try:
+                return read(store)
+            except KeyError:
+                continue
+            except UNREADABLE as error:
+                failed = True
+                if self._found_damage(error):
+                    return self.read(read, row_id, unreadable)
+        if failed:
+            raise StoreError(unreadable, strings.DAMAGED)
+        raise KeyError(row_id)
 
-    def _take_unsaved(self, reader: ChatStore) -> None:
-        """Saves the chats that the last run could not save, unless the database has a later state."""
-        chats = self._unsaved.read()
-        if not chats:
-            return
-        changed_s = {summary.id: summary.when.timestamp() for summary in reader.summaries()}
-        store = self._open_for_writing()
-        try:
-            with store.transaction(durable=True):
-                for chat in chats:
-                    if chat.id not in changed_s or changed_s[chat.id] <= chat.changed.timestamp():
-                        store.write(chat)
-        finally:
-            store.close()
-        self._unsaved.taken()
+    def rows(
+        self, table: str, read: Callable[[ChatStore], list[_Row]], one: Callable[[ChatStore, str], _Row]
+    ) -> dict[str, _Row]:
+        """Returns all rows of a table, without those that wait to be deleted."""
+        found: dict[str, _Row] = {}
+        for store in self._readable():
+            if self.damaged:
+                for row_id in store.ids(table) - found.keys():
+                    with contextlib.suppress(KeyError, *UNREADABLE):
+                        found[row_id] = one(store, row_id)
+                continue
+            try:
+                found.update((each.id, each) for each in read(store))
+            except UNREADABLE as error:
+                self._outdated = not is_damage(error)  # the disk may be readable later
+                if not self._outdated and self._found_damage(error):
+                    return self.rows(table, read, one)
+        for key, job in self.waiting().items():
+            deleted = deleted_row(key, job)
+            if deleted and deleted[0] == table:
+                found.pop(deleted[1], None)
+        return found
 
-    def _open_for_writing(self) -> ChatStore:
-        """Opens the file on the writer's thread. Raises `sqlite3.DatabaseError` if it is damaged."""
-        store = ChatStore(self._path, counted=self._count.add)
-        try:
-            store.quick_check()
-        except sqlite3.Error:
-            store.close()
-            raise
-        return store
+    def find(self, search: Callable[[ChatStore], Sequence[_Value]]) -> list[_Value]:
+        """Returns the results of a search in all stores."""
+        found: list[_Value] = []
+        for store in self._readable():
+            try:
+                found += search(store)
+            except UNREADABLE as error:
+                if self._found_damage(error):
+                    return self.find(search)
+        return found
 
-    def _keep_unsaved(self, writer: Writer) -> None:
-        self._writer = None
-        writer.close(write=False)
-        for chat_id, chat in writer.unsaved().items():
-            if chat is None:
-                self.purged.add(chat_id)
-            elif isinstance(chat, Conversation):
-                self.memory.save(chat)
-            elif isinstance(chat, Project | ProjectGone):
-                self._do_project(chat)
-            else:
-                self.documents.keep_unsaved(chat)
+    def _found_damage(self, error: Exception) -> bool:
+        """Returns whether `error` is the first damage, so that the stores were opened again.
 
-    def _take_lock(self, folder: Path) -> bool:
-        """Returns whether this process may save. The lock ends with the process."""
-        lock = FileLock(folder / "chats.lock")
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
+        Raises `StoreError` if it is no damage.
+        """
+        if self.damaged:
             return False
-        self._lock = lock
+        if not is_damage(error):
+            raise StoreError(saving_trouble(error)) from None
+        self.take_damage(error)
+        self._tell(error)
         return True
 
 
+def _mark(stores: Sequence[ChatStore]) -> Mark:
+    """Returns the mark of the first store that has one."""
+    for store in stores:
+        with contextlib.suppress(*UNREADABLE):
+            if (mark := store.mark()).changes:
+                return mark
+    return Mark()
+
+
+def _is_unused(stores: Sequence[ChatStore], chat_id: str) -> bool:
+    for store in stores:
+        with contextlib.suppress(KeyError, *UNREADABLE):
+            return store.summary(chat_id).turns == 0
+    return False
+
+
+def _found_in(chat: Conversation, words: Sequence[str]) -> Hit | None:
+    """Returns where a chat that is not written yet has all of `words`."""
+    if chat.deleted or not chat.turns:
+        return None
+
+    def has_all(text: str) -> bool:
+        return all(word.casefold() in text.casefold() for word in words)
+
+    if has_all(chat.title):
+        return Hit(chat.id)
+    for turn in chat.turns:
+        texts = [turn.user.content, *(each.name for each in turn.user.attachments), turn.answer.text]
+        if has_all("\n".join(texts)):
+            best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
+            return Hit(chat.id, turn.id, *passage_of(best, words))
+    return None
+
+
 class KeptDocuments:
-    """The kept documents of a library; they share its database, writer and memory with the chats."""
+    """The kept documents of a library; they share its database and writer with the chats."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
 
     def documents(self) -> Sequence[KeptDocument]:
-        return list(self._read(lambda store: store.documents()).values())
+        found = self._library.rows(
+            "documents", ChatStore.documents, lambda store, row_id: store.document_rows.load(row_id)
+        )
+        waiting = self._library.waiting().values()
+        for kind in (DocumentAdded, DocumentChanged):  # a change is later
+            found.update((job.document.id, job.document) for job in waiting if isinstance(job, kind))
+        for job in waiting:
+            if isinstance(job, DocumentGone):
+                found.pop(job.id, None)
+        return list(found.values())
 
     def text(self, document_id: str) -> str:
-        library = self._library
-        waiting = library.writer.pending_document(text_key(document_id)) if library.writer else None
-        if isinstance(waiting, DocumentAdded):
-            return waiting.text
-        if document_id not in library.purged:
-            for store in library.stores:
-                try:
-                    return store.document_text(document_id)
-                except KeyError:
-                    continue
-                except UNREADABLE as error:
-                    self._take(error)
-                    reason = saving_trouble(error) if isinstance(error, sqlite3.Error) else ""
-                    raise StoreError(
-                        strings.DOCUMENT_UNREADABLE, reason or strings.DOCUMENT_DAMAGED
-                    ) from None
-        raise KeyError(document_id)
+        waiting = self._library.waiting()
+        added = waiting.get(text_key(document_id))
+        if isinstance(waiting.get(key_of(DocumentGone(document_id))), DocumentGone):
+            raise KeyError(document_id)
+        if isinstance(added, DocumentAdded):
+            return added.text
+        return self._library.read(
+            lambda store: store.document_text(document_id), document_id, strings.DOCUMENT_UNREADABLE
+        )
 
     def add(self, document: KeptDocument, text: str) -> None:
         self._do(DocumentAdded(document, text))
@@ -490,45 +660,22 @@ class KeptDocuments:
         self._do(DocumentGone(document_id))
 
     def search(self, query: str) -> Sequence[DocumentHit]:
-        """Searches the database and the unsaved changes, but not what the writer has not written yet."""
-        return list(self._read(lambda store: store.find_documents(query)).values())
-
-    def keep_unsaved(self, job: DocumentJob) -> None:
-        """Carries out `job` in memory."""
-        library = self._library
-        if isinstance(job, DocumentGone):
-            library.purged.add(job.id)
-        elif isinstance(job, DocumentChanged):
-            with contextlib.suppress(KeyError, StoreError):
-                job = DocumentAdded(job.document, self.text(job.document.id))
-        library.memory.do_document(job)
+        waiting = self._library.waiting().values()
+        gone = {job.id for job in waiting if isinstance(job, DocumentGone)}
+        words = query.casefold().split()
+        hits: dict[str, DocumentHit] = {}
+        for job in waiting:
+            if isinstance(job, DocumentAdded) and words:
+                text = f"{job.document.name}\n{job.text}".casefold()
+                if all(word in text for word in words):
+                    hits[job.document.id] = DocumentHit(job.document.id)
+        for hit in self._library.find(lambda store: store.find_documents(query)):
+            if hit.id not in gone:
+                hits.setdefault(hit.id, hit)
+        return list(hits.values())
 
     def _do(self, job: DocumentJob) -> None:
-        if self._library.writer:
-            self._library.writer.do_document(job)
-        else:
-            self.keep_unsaved(job)
-
-    def _read(self, read: Callable[[ChatStore], Sequence[_Document]]) -> dict[str, _Document]:
-        """Returns the results of all stores by id, those in memory first; none of a store that fails."""
-        found: dict[str, _Document] = {}
-        for store in self._library.stores:
-            try:
-                for each in read(store):
-                    if each.id not in self._library.purged:
-                        found.setdefault(each.id, each)
-            except UNREADABLE as error:
-                self._take(error)
-        return found
-
-    def _take(self, error: Exception) -> None:
-        if is_damage(error) or not isinstance(error, sqlite3.Error):
-            self._library.found_damage(error)
-
-
-def _remove(path: Path) -> None:
-    for side in ("", "-wal", "-shm"):
-        path.with_name(path.name + side).unlink(missing_ok=True)
+        self._library.do(key_of(job), job)
 
 
 class Home:
@@ -542,6 +689,6 @@ class Home:
         self.library = Library(folder)
         self.preferences = PreferencesFile(folder)
 
-    def close(self) -> bool:
-        """Saves what waits. False if something could not be saved."""
-        return all([self.library.close(), self.preferences.flush()])
+    def close(self, *, discard: bool = False) -> bool:
+        """Saves what waits, as `Library.close`. False if something could not be saved."""
+        return all([self.library.close(discard=discard), self.preferences.close()])

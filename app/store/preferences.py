@@ -1,13 +1,13 @@
 """Preferences: the window's state and settings between runs, in one JSON file beside the chats.
 
-The file is replaced atomically, on a thread, because an fsync can take longer than a frame. An unreadable
-file is renamed and the defaults are used; values that this Draftlight does not know or allow are left out.
+The file is replaced atomically, on a thread, because an fsync can take longer than a frame. What cannot be
+written is tried again until it is. An unreadable file is renamed and the defaults are used; values that this
+Draftlight does not know or allow are left out.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -21,10 +21,12 @@ from app.session.chats.presets import Override, Preset, apply, differences, find
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
-from core.system.files import replacing
+from core.system.files import set_aside, write_atomic
+from core.system.private import make_folder
 
 _FILE = "preferences.json"
 _FLUSH_S = 5.0
+_RETRY_S = 3.0
 
 # Far beyond any desktop, and what Qt takes without an error.
 _FAR_PX = 1_000_000
@@ -73,14 +75,16 @@ class PreferencesFile:
     `problem` is the reason why the file could not be read or written; empty if both worked.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, retry_s: float = _RETRY_S) -> None:
         self._path = folder / _FILE if folder else None
+        self._retry_s = retry_s
         self._now = Preferences()
         self.problem = ""
-        self._lock = threading.Lock()
+        self._unreadable = False  # the file could not be renamed
+        self._wake = threading.Condition()
         self._waiting: Preferences | None = None
         self._thread: threading.Thread | None = None
-        self._failing = False
+        self._failing = self._hurry = self._closing = False
         self._failed: Callable[[str], None] = lambda problem: None
         if self._path and self._path.exists():
             self._read(self._path)
@@ -124,20 +128,29 @@ class PreferencesFile:
         self._now = changed
         if self._path is None:
             return
-        with self._lock:
+        with self._wake:
             self._waiting = changed
+            self._wake.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._write, args=(self._path,), daemon=True)
                 self._thread.start()
 
     def flush(self, timeout_s: float = _FLUSH_S) -> bool:
         """Waits until everything is written; False if that fails or takes longer than `timeout_s`."""
-        with self._lock:
-            thread = self._thread
+        with self._wake:
+            self._hurry = True
+            self._wake.notify_all()
+            self._wake.wait_for(lambda: self._thread is None or not self._hurry, timeout_s)
+            return self._thread is None
+
+    def close(self) -> bool:
+        """Tries a last time to write what waits. False if that fails. Safe to call twice."""
+        with self._wake:
+            thread, self._closing = self._thread, True
+            self._wake.notify_all()
         if thread:
-            thread.join(timeout_s)
-            return not (thread.is_alive() or self._failing)
-        return not self._failing
+            thread.join(_FLUSH_S)
+        return self._waiting is None
 
     def _read(self, path: Path) -> None:
         try:
@@ -146,26 +159,43 @@ class PreferencesFile:
             self._now = replace(found, defaults=tuple(each for each in found.defaults if each not in refused))
         except (OSError, ValueError, RecursionError) as error:
             self.problem = _reason(error)
+            self._unreadable = True
             with contextlib.suppress(OSError):
-                os.replace(path, path.with_name("preferences-damaged.json"))
+                self._set_aside(path)
+
+    def _set_aside(self, path: Path) -> None:
+        set_aside(path, "damaged")
+        self._unreadable = False
 
     def _write(self, path: Path) -> None:
         """Writes until nothing waits, on the thread; later changes replace waiting ones."""
         while True:
-            with self._lock:
-                waiting, self._waiting = self._waiting, None
-                if waiting is None:
-                    self._thread = None
-                    return
+            with self._wake:
+                waiting, last = self._waiting, self._closing
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with replacing(path) as file:
-                    file.write(msgspec.json.format(msgspec.json.encode(waiting)))
-                self.problem, self._failing = "", False
-            except OSError as error:
-                first, self.problem, self._failing = not self._failing, str(error), True
-                if first:
-                    self._failed(self.problem)
+                make_folder(path.parent)
+                if self._unreadable:
+                    self._set_aside(path)
+                write_atomic(path, msgspec.json.format(msgspec.json.encode(waiting)))
+                error = ""
+            except OSError as failed:
+                error = str(failed)
+            with self._wake:
+                first, self._failing = bool(error) and not self._failing, bool(error)
+                self.problem, self._hurry = error, self._hurry and not error
+                if not error and self._waiting is waiting:
+                    self._waiting = None
+                done = last or self._waiting is None
+                if done:
+                    self._thread = None
+                self._wake.notify_all()
+            if first:
+                self._failed(error)
+            if done:
+                return
+            if error:
+                with self._wake:
+                    self._wake.wait_for(lambda: self._closing or self._hurry, self._retry_s)
 
 
 def _reason(error: Exception) -> str:

@@ -1,25 +1,27 @@
-"""Schema: the tables of the chat database and their migrations.
+"""Schema: the tables of the chat database.
 
     chats    one row a chat: title, times, pin, overrides, draft, queue, deletion, archiving, preset, project
-    turns    one row a question, in places 0, 1, …
+    turns    one row a question, in places 0, 1, …; `versions` includes the shown one, which has no row there
     answers  one row an answer beside its turn: state, and the tokens as one blob
     parts    tokens added to an answer since its row was written, while it is being generated
     versions one row a version of a turn that is not shown: the question and its answer
     words    the search index, one row a turn (rowid = turns.id): FTS5 where SQLite has it
     projects one row a project: see rows.py
     documents, document_words   kept documents and their search index: see documents.py
+    facts    `words`, `document_words`: the search tables in use; `changes`, `clock`: see chat_store.py
 
-A database of another program is refused, and nothing in it is changed.
+`sum` is the checksum of the row's other values. A database of another program, or of another version of
+Draftlight, is refused, and nothing in it is changed.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 
-from app.store.database import Migration, Value, checksum, run
-from app.store.faults import ForeignStoreError
+from app.store.database import run, version_of
+from app.store.faults import ForeignStoreError, NewerStoreError, OlderStoreError
 
+VERSION = 8
 _TABLES = """
 CREATE TABLE chats (
     id TEXT PRIMARY KEY,
@@ -32,7 +34,11 @@ CREATE TABLE chats (
     context_used_tokens INTEGER NOT NULL,
     overrides BLOB NOT NULL,
     draft BLOB NOT NULL,
-    deleted TEXT
+    deleted TEXT,
+    preset TEXT NOT NULL,
+    queued BLOB NOT NULL,
+    project TEXT NOT NULL,
+    sum INTEGER NOT NULL
 );
 CREATE TABLE turns (
     id INTEGER PRIMARY KEY,
@@ -41,20 +47,16 @@ CREATE TABLE turns (
     name TEXT NOT NULL,
     asked TEXT,
     question BLOB NOT NULL,
+    sum INTEGER NOT NULL,
+    versions INTEGER NOT NULL DEFAULT 1,
     UNIQUE (chat, place)
 );
 CREATE TABLE answers (
     turn INTEGER PRIMARY KEY REFERENCES turns (id) ON DELETE CASCADE,
     state BLOB NOT NULL,
-    tokens BLOB NOT NULL
+    tokens BLOB NOT NULL,
+    sum INTEGER NOT NULL
 );
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-# From version 1 to 2: `sum` is NULL until a row is written again.
-_CHECKED = """
-ALTER TABLE chats ADD COLUMN sum INTEGER;
-ALTER TABLE turns ADD COLUMN sum INTEGER;
-ALTER TABLE answers ADD COLUMN sum INTEGER;
 CREATE TABLE parts (
     turn INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
     place INTEGER NOT NULL,
@@ -62,10 +64,6 @@ CREATE TABLE parts (
     sum INTEGER NOT NULL,
     PRIMARY KEY (turn, place)
 );
-"""
-# From version 2 to 3. `turns.versions` includes the shown version, whose place has no row.
-_VERSIONS = """
-ALTER TABLE turns ADD COLUMN versions INTEGER NOT NULL DEFAULT 1;
 CREATE TABLE versions (
     turn INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
     place INTEGER NOT NULL,
@@ -77,38 +75,7 @@ CREATE TABLE versions (
     sum INTEGER NOT NULL,
     PRIMARY KEY (turn, place)
 );
-"""
-# From version 3 to 4. A row's checksum covers all its values, so `_widen` computes it again.
-_ARCHIVE = """
-ALTER TABLE chats ADD COLUMN archived TEXT;
-ALTER TABLE chats ADD COLUMN preset TEXT NOT NULL DEFAULT '';
-"""
-# From version 5 to 6. The default is an empty list in msgpack.
-_QUEUED = "ALTER TABLE chats ADD COLUMN queued BLOB NOT NULL DEFAULT x'90'"
-# From version 6 to 7. A chat without a project has an empty id.
-_PROJECTS = """
 CREATE TABLE projects (id TEXT PRIMARY KEY, state BLOB NOT NULL, sum INTEGER NOT NULL);
-ALTER TABLE chats ADD COLUMN project TEXT NOT NULL DEFAULT ''
-"""
-# Columns of `chats` up to version 3, without the checksum.
-OLD_HEAD = (
-    "id",
-    "created",
-    "changed",
-    "title",
-    "name",
-    "turns",
-    "pinned",
-    "context_used_tokens",
-    "overrides",
-    "draft",
-    "deleted",
-)
-# The later columns, and their values in a row of an older version.
-_ADDED = ("archived", "preset", "queued", "project")
-ADDED_HEAD: tuple[Value, ...] = (None, "", b"\x90", "")
-# From version 4 to 5. The text is the last column, so listing documents does not read it.
-_DOCUMENTS = """
 CREATE TABLE documents (
     row INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -123,6 +90,7 @@ CREATE TABLE documents (
     text_sum INTEGER NOT NULL,
     text TEXT NOT NULL
 );
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 _DOCUMENT_WORDS = (
     "CREATE VIRTUAL TABLE document_words USING fts5(name, text, content='documents', content_rowid='row',"
@@ -135,37 +103,32 @@ _FULL_TEXT = (
 )
 _PLAIN = f"CREATE TABLE words_plain (rowid INTEGER PRIMARY KEY, {_COLUMNS})"
 
-# MIGRATIONS[n] takes version n to n + 1. Version 0 is an empty file.
-MIGRATIONS: list[Migration] = [
-    lambda connection: run(connection, _TABLES),
-    lambda connection: run(connection, _CHECKED),
-    lambda connection: run(connection, _VERSIONS),
-    lambda connection: _widen(connection, _ARCHIVE, 0, 2),
-    lambda connection: run(connection, _DOCUMENTS),
-    lambda connection: _widen(connection, _QUEUED, 2, 3),
-    lambda connection: _widen(connection, _PROJECTS, 3, 4),
-]
-VERSION = len(MIGRATIONS)
-# The first versions with checksums and parts of answers; versions of turns; archive and presets; documents;
-# queued messages; projects.
-CHECKED_VERSION, VERSIONS_VERSION, ARCHIVE_VERSION, DOCUMENTS_VERSION = 2, 3, 4, 5
-QUEUE_VERSION, PROJECTS_VERSION = 6, 7
-
 # A damaged database of ours still has at least two of these.
 _OURS = ("chats", "turns", "answers", "facts")
 
 
-def refuse_foreign(connection: sqlite3.Connection) -> None:
-    """Raises `ForeignStoreError` if the file has tables of another program."""
+def require_ours(connection: sqlite3.Connection) -> bool:
+    """Returns whether the database has tables; they are of this version then.
+
+    Raises `ForeignStoreError`, `NewerStoreError`, `OlderStoreError`.
+    """
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    version = version_of(connection)
     if names and len(names.intersection(_OURS)) < 2:
         raise ForeignStoreError
+    if version > VERSION:
+        raise NewerStoreError(version, VERSION)
+    if version < 0 or (version == 0 and names) or (version and not names):
+        raise sqlite3.DatabaseError(f"its version is {version}, with {len(names)} tables")
+    if version and version < VERSION:
+        raise OlderStoreError(version, VERSION)
+    return bool(names)
 
 
-def head_of(version: int, columns: Sequence[str]) -> Sequence[str]:
-    """Returns those of `columns`, today's columns of `chats`, that `version` has."""
-    added = 2 * (version >= ARCHIVE_VERSION) + (version >= QUEUE_VERSION) + (version >= PROJECTS_VERSION)
-    return columns[: len(OLD_HEAD) + added]
+def create(connection: sqlite3.Connection) -> None:
+    """Creates the tables, inside a transaction."""
+    run(connection, _TABLES)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def words_table(full_text: bool) -> str:
@@ -199,17 +162,3 @@ def make_document_words(connection: sqlite3.Connection, full_text: bool) -> None
             connection.execute(_DOCUMENT_WORDS)
         connection.execute("INSERT INTO document_words (document_words) VALUES ('rebuild')")
         connection.execute("INSERT OR REPLACE INTO facts VALUES ('document_words', 'whole')")
-
-
-def _widen(connection: sqlite3.Connection, script: str, before: int, after: int) -> None:
-    """Adds columns to `chats`: `before` and `after` count those beyond `OLD_HEAD`.
-
-    A damaged row keeps its checksum and so stays recognisable as damaged.
-    """
-    columns = ", ".join((*OLD_HEAD, *_ADDED[:before]))
-    rows = connection.execute(f"SELECT {columns}, sum FROM chats WHERE sum IS NOT NULL").fetchall()
-    run(connection, script)
-    for *values, found in rows:
-        if found == checksum(*values):
-            fresh = checksum(*values, *ADDED_HEAD[before:after])
-            connection.execute("UPDATE chats SET sum = ? WHERE id = ?", (fresh, values[0]))

@@ -6,6 +6,7 @@ NEWER = "These chats were written by a newer Draftlight."
 FOREIGN = "The file chats.db holds the data of another program."
 FOREIGN_HINT = "Draftlight leaves it as it is. Move it elsewhere and open Draftlight again to keep chats."
 DISK_FULL = "The disk is full. Free some space; saving then resumes automatically."
+DISK_IS_SLOW = "The disk is slow."
 STORE_BUSY = "Another program is using the chat database."
 NOT_WRITABLE = "The chat database may not be written to. Check the permissions of its folder."
 
@@ -25,16 +26,64 @@ def not_opened(reason: str) -> str:
     return f"The system says: {reason}."
 
 
+OLDER = "These chats were written by an older Draftlight, whose format is not supported."
+
+
+def older_hint(found: int, known: int) -> str:
+    return f"Their format is version {found}, this Draftlight reads version {known}."
+
+
+def set_aside(name: str) -> str:
+    return f"The file was kept as {name}."
+
+
 DAMAGED = "The chat database is damaged."
+DAMAGED_HINT = (
+    "Chats are shown from it and from its backups. Changes are kept in memory until it is repaired. Repairing"
+    " makes a new database and keeps the damaged file."
+)
+CHAT_UNREADABLE = "This chat cannot be read from the chat database or from a backup."
 MISSING = "Some of your chats are missing."
-NOT_RESTORED = "The backup could not be read."
+NOT_REPAIRED = "The chat database was not repaired."
 ELSEWHERE = "Your chats are open in another Draftlight."
 ELSEWHERE_HINT = (
     "This window shows them and saves nothing. Close the other one and open this one again to continue."
 )
 DAMAGED_ELSEWHERE = "It was damaged when this window read it. Close this window and look in the other one."
 UNUSABLE = "The chat database cannot be opened."
-NOT_REPAIRED = "The chats could not be brought over to a new database."
+UNSAVED_TAKEN = "Unsaved changes of the last run were restored."
+UNSAVED_DAMAGED = "The unsaved changes of the last run could not be read."
+
+
+def unsaved_taken(count: int) -> str:
+    what = "1 chat, project or document" if count == 1 else f"{count:,} chats, projects and documents"
+    return f"{what} could not be saved when Draftlight last closed."
+
+
+def missing(count: int) -> str:
+    what = "1 chat, project or document is" if count == 1 else f"{count:,} chats, projects or documents are"
+    return f"{what} in a backup but not in the chat database."
+
+
+def incomplete(count: int) -> str:
+    what = "1 chat, project or document" if count == 1 else f"{count:,} chats, projects or documents"
+    return (
+        f"{what} cannot be read from the damaged database or any backup, so nothing was replaced. A repair"
+        " without them keeps the damaged file."
+    )
+
+
+def repaired(chats: int, lost: int, name: str) -> str:
+    text = "1 chat was" if chats == 1 else f"{chats:,} chats were"
+    without = f" {lost:,} could not be read." if lost else ""
+    kept = f" The damaged file was kept as {name}." if name else ""
+    return f"{text} saved in a new database.{without}{kept}"
+
+
+def restored(count: int, lost: int) -> str:
+    text = "1 item was restored." if count == 1 else f"{count:,} items were restored."
+    return f"{text} {lost:,} could not be read from any backup." if lost else text
+
 
 # ---- files
 
@@ -81,6 +130,3 @@ def not_read(path: str, reason: str) -> str:
 
 def in_file(path: str, message: str) -> str:
     return f"{path}: {message}"
-
-
-# ---- requests of the local server

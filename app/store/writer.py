@@ -1,9 +1,12 @@
 """Writer: saves chats, projects and documents in batches on its own thread, so that no caller waits.
 
 Each chat has one waiting state; a newer one replaces it. Every batch is one transaction. A batch that
-fails keeps waiting, is reported once, and is retried; `close()` tries a last time, for a limited time.
-`pending()` returns unwritten states, so that readers see everything that was saved. A chat with a value
-that SQLite refuses waits until it changes and does not block others.
+fails keeps waiting, is reported once, and is retried with a new connection; `close()` tries a last time, for
+a limited time. `waiting()` returns unwritten states, so that readers see everything that was saved. A chat
+with a value that SQLite refuses waits until it changes and does not block others.
+
+Permanent deletions are carried out last: first in all copies of the database, so that no copy brings a
+deleted chat back, then in the database, and its log is truncated.
 
 Durability: after `when_kept()` has reported True, everything saved before it survives the end of this
 process and, if the disk reports its writes truthfully, a loss of power. Other writes, such as an answer
@@ -16,14 +19,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from app.session.chats.conversation import Conversation
-from app.session.chats.projects import Project
-from app.store.chat_store import ChatStore
-from app.store.documents import DocumentJob, carry_out, key_of
-from app.store.rows import ProjectGone, ProjectJob
-from app.store.rows import key_of as key_of_project
+from app.store.chat_store import ChatStore, Job, Mark, deleted_row
+from app.store.clock import SteadyClock
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
@@ -36,15 +36,13 @@ _ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.Programming
 # Number of chats whose written state is remembered, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
-# What waits under a key: a chat's newest state, None to delete it, or a change of a project or document.
-Job = Conversation | ProjectJob | DocumentJob | None
-
 
 class Writer:
     """Starts its thread, which calls `open_store` at once, so that the first message does not wait for it.
 
     If opening fails, the next batch tries again and reports it. `tell` gets an error, or None when writing
-    works again; it is called on the thread.
+    works again. `erase_copies` deletes rows from all copies of the database. All are called on the thread.
+    `jobs` wait from the beginning.
     """
 
     def __init__(
@@ -52,14 +50,19 @@ class Writer:
         open_store: Callable[[], ChatStore],
         tell: Callable[[Exception | None], None],
         *,
+        erase_copies: Callable[[Mapping[str, Job]], None] = lambda jobs: None,
+        clock: SteadyClock | None = None,
+        jobs: Mapping[str, Job] | None = None,
         interval_s: float = INTERVAL_S,
         retry_s: float = RETRY_S,
     ) -> None:
         self._open_store = open_store
         self._tell = tell
+        self._erase_copies = erase_copies
+        self._clock = clock or SteadyClock()
         self._interval_s = interval_s
         self._retry_s = retry_s
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, Job] = dict(jobs or {})
         self._in_flight: dict[str, Job] = {}
         self._refused: dict[str, Job] = {}
         self._refusal: Exception | None = None
@@ -72,23 +75,23 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="draftlight-chats", daemon=True)
         self._thread.start()
 
+    def add(self, key: str, job: Job) -> None:
+        """Lets `job` wait, in place of an earlier one under `key`."""
+        with self._wake:
+            self._jobs[key] = job
+            self._refused.pop(key, None)
+            self._wake.notify_all()
+
     def save(self, chat: Conversation) -> None:
-        self._add(chat.id, chat)
+        self.add(chat.id, chat)
 
     def purge(self, chat_id: str) -> None:
-        self._add(chat_id, None)
+        self.add(chat_id, None)
 
-    def do_document(self, job: DocumentJob) -> None:
-        self._add(key_of(job), job)
-
-    def do_project(self, job: ProjectJob) -> None:
-        self._add(key_of_project(job), job)
-
-    def pending_document(self, key: str) -> DocumentJob | None:
-        """Returns the job that waits under `key`, if any."""
+    def waiting(self) -> dict[str, Job]:
+        """Returns the jobs that are not written, or may not be after `close()`."""
         with self._wake:
-            job = next((waiting[key] for waiting in self._waiting() if key in waiting), None)
-        return None if isinstance(job, Conversation | Project | ProjectGone) else job
+            return {**self._refused, **self._in_flight, **self._jobs}
 
     def when_kept(self, done: Callable[[bool], None]) -> None:
         """Writes the waiting jobs at once, durably.
@@ -109,17 +112,8 @@ class Writer:
     def note(self, chat: Conversation) -> None:
         """Remembers that `chat` was just read from the database."""
         with self._wake:
-            if not any(chat.id in waiting for waiting in self._waiting()):
+            if not any(chat.id in jobs for jobs in (self._jobs, self._in_flight, self._refused)):
                 self._remember(chat)
-
-    def pending(self, chat_id: str) -> tuple[bool, Conversation | None]:
-        """Returns whether the chat has an unwritten state, and that state (None: deleted)."""
-        with self._wake:
-            for waiting in self._waiting():
-                if chat_id in waiting:
-                    job = waiting[chat_id]
-                    return True, job if isinstance(job, Conversation) else None
-        return False, None
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Waits until everything is written; False if that fails."""
@@ -134,28 +128,24 @@ class Writer:
     def close(self, *, write: bool = True, timeout_s: float = CLOSE_S) -> bool:
         """Writes the waiting jobs if `write`, and ends the thread. False if a job is left.
 
-        Waits at most `timeout_s`; `unsaved()` then returns the other jobs.
+        Waits at most `timeout_s`; `waiting()` then returns the other jobs.
         """
         with self._wake:
             self._closing, self._abandoned = True, not write
             self._wake.notify_all()
         self._hurry.set()
         self._thread.join(timeout_s)
-        return not self.unsaved()
-
-    def unsaved(self) -> dict[str, Job]:
-        """Returns the jobs that may not be written, after `close()`."""
-        with self._wake:
-            return {**self._refused, **self._in_flight, **self._jobs}
+        return not self.waiting()
 
     # ---- on the thread
 
     def _run(self) -> None:
-        store = self._opened()
-        rest_s = self._interval_s
+        store: ChatStore | None = None
+        rest_s = 0.0
         while True:
             with self._wake:
-                self._wake.wait_for(lambda: self._jobs or self._closing)
+                # Without a connection one is opened even if nothing waits, so that a failure is known.
+                self._wake.wait_for(lambda: self._jobs or self._closing, None if store else 0.0)
                 last = self._closing
                 if self._abandoned:
                     break
@@ -164,18 +154,19 @@ class Writer:
                 self._hurry.clear()
             begun_s = time.monotonic()
             batch, waiters = self._take()
-            refused: dict[str, Exception] = {}
             try:
-                if batch:
+                if batch or not last:
                     store = store or self._open_store()
-                    refused = self._write(store, batch, durable=bool(waiters))
-                self._done(batch, refused)
+                    self._carry_out(store, batch, durable=bool(waiters))
                 took_s = time.monotonic() - begun_s
                 rest_s = max(self._interval_s, min(_REST_FACTOR * took_s, _LONGEST_REST_S))
                 kept = not self._refused
             except Exception as error:  # any error: the chats in memory are the only copy
-                self._give_back(batch, error)
+                self._give_back(error)
                 rest_s, kept = self._retry_s, False
+                if store:
+                    store.close()
+                store = None
             for done in waiters:
                 done(kept)
             if last:
@@ -187,41 +178,38 @@ class Writer:
         for done in waiters:
             done(False)
 
-    def _opened(self) -> ChatStore | None:
-        try:
-            return self._open_store()
-        except Exception:  # reported by the first batch that fails
-            return None
-
-    def _waiting(self) -> tuple[dict[str, Job], ...]:
-        """The unwritten jobs, the newest first."""
-        return self._jobs, self._in_flight, self._refused
-
     def _take(self) -> tuple[dict[str, Job], list[Callable[[bool], None]]]:
         with self._wake:
             self._in_flight, self._jobs = self._jobs, {}
             waiters, self._waiters = self._waiters, []
             return self._in_flight, waiters
 
+    def _carry_out(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> None:
+        """Writes `batch`. Raises with the jobs that were not written in flight."""
+        deleted = {key: job for key, job in batch.items() if deleted_row(key, job)}
+        others = {key: job for key, job in batch.items() if key not in deleted}
+        self._done(others, self._write(store, others, durable=durable) if others else {})
+        if deleted:
+            self._erase_copies(deleted)
+            refused = self._write(store, deleted, durable=True)
+            store.truncate_log()
+            self._done(deleted, refused)
+
     def _write(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> dict[str, Exception]:
         """Writes `batch`; returns the chats with a value that SQLite refuses, and the errors."""
         refused: dict[str, Exception] = {}
         with store.transaction(durable=durable):
-            for chat_id, chat in batch.items():
+            for key, job in batch.items():
                 try:
                     with store.part():
-                        if chat is None:
-                            store.purge(chat_id)
-                        elif isinstance(chat, Conversation):
-                            store.write(chat, self._known.get(chat_id))
-                        elif isinstance(chat, Project | ProjectGone):
-                            store.project_rows.do(chat)
-                        else:
-                            carry_out(chat, store.document_rows)
+                        store.do(key, job, self._known.get(key))
                 except Exception as error:
                     if isinstance(error, sqlite3.Error) and not isinstance(error, _ABOUT_A_VALUE):
                         raise
-                    refused[chat_id] = error
+                    refused[key] = error
+            if any(deleted_row(key, job) for key, job in batch.items()):
+                store.forget_words()
+            store.set_mark(Mark(store.mark().changes + 1, *self._clock.read()))
         return refused
 
     def _done(self, batch: dict[str, Job], refused: dict[str, Exception]) -> None:
@@ -235,34 +223,26 @@ class Writer:
                     self._remember(chat)
                 else:
                     self._known.pop(chat_id, None)
-            self._in_flight = {}
+            self._in_flight = {key: job for key, job in self._in_flight.items() if key not in batch}
             for error in refused.values():
                 self._refusal = error
             if not (self._refused or refused):
                 self._refusal = None
-            tell = bool(batch) and (self._failing or self._said != (self._refusal is not None))
-            if batch:
-                self._failing, self._said = False, self._refusal is not None
+            tell = self._failing or self._said != (self._refusal is not None)
+            self._failing, self._said = False, self._refusal is not None
             self._wake.notify_all()
         if tell:
             self._tell(self._refusal)
 
-    def _give_back(self, batch: dict[str, Job], error: Exception) -> None:
+    def _give_back(self, error: Exception) -> None:
         with self._wake:
-            self._jobs = {**batch, **self._jobs}
-            self._in_flight = {}
-            for chat_id in batch:  # parts of it may be written, so all of it is written again
-                self._known.pop(chat_id, None)
+            for key in self._in_flight:  # parts of it may be written, so all of it is written again
+                self._known.pop(key, None)
+            self._jobs, self._in_flight = {**self._in_flight, **self._jobs}, {}
             first, self._failing, self._said = not self._failing, True, True
             self._wake.notify_all()
         if first:
             self._tell(error)
-
-    def _add(self, chat_id: str, chat: Job) -> None:
-        with self._wake:
-            self._jobs[chat_id] = chat
-            self._refused.pop(chat_id, None)
-            self._wake.notify_all()
 
     def _remember(self, chat: Conversation) -> None:
         self._known.pop(chat.id, None)

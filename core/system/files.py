@@ -12,7 +12,8 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 from uuid import uuid4
@@ -34,6 +35,8 @@ def replacing(
 ) -> Iterator[BinaryIO]:
     """Opens a temporary file that replaces `path` at the end of the block, after an fsync if `durable`.
 
+    Its `name` is its path, for libraries that write to a path.
+
     `private`: only its owner can read the new file; otherwise, for exports, it has the permissions of the old
     file or the process's default. `keep`: new path of the old file. A link is followed. After an exception
     the old file is unchanged and the temporary file is removed. Raises `OSError`, which names `path`.
@@ -46,7 +49,7 @@ def replacing(
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         opened = opener(str(temporary), flags) if private else os.open(temporary, flags, 0o666)
-        with os.fdopen(opened, "wb") as file:
+        with open(temporary, "wb", opener=lambda *_: opened) as file:  # unlike fdopen's, it has a name
             yield file
             file.flush()
             if durable:
@@ -68,7 +71,7 @@ def replacing(
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
     if durable:
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def temporary_prefix(path: Path) -> str:
@@ -85,7 +88,7 @@ def write_atomic(
         file.write(content)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Makes renames durable. Ignored where unsupported: the files are complete in either case."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -116,6 +119,25 @@ def read_stream(file: BinaryIO, most_bytes: int, name: str) -> bytes:
             f"{name} has more than {most_bytes // 2**20:,} MB, the most that is read.", "Use a shorter file."
         )
     return content
+
+
+def set_aside(path: Path, why: str, also: Sequence[str] = ()) -> Path:
+    """Renames a file to the first free name `NAME-WHY`, `NAME-WHY-1`, …; returns the new path.
+
+    `also`: ends of the names of files beside it, which are renamed first, so that a process that is killed in
+    between continues with the same number. Such a file that was renamed before is kept. Raises `OSError`.
+    """
+    numbers = ("" if number == 0 else f"-{number}" for number in count())
+    names = (path.with_name(f"{path.stem}-{why}{number}{path.suffix}") for number in numbers)
+    free = next(name for name in names if not os.path.lexists(name))
+    for end in (*also, ""):
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.lexists(f"{free}{end}"):
+                os.unlink(f"{path}{end}")
+            else:
+                os.rename(f"{path}{end}", f"{free}{end}")
+    sync_folder(path.parent)
+    return free
 
 
 T = TypeVar("T")

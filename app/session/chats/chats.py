@@ -40,6 +40,7 @@ def utc_now() -> datetime:
 
 class Chats:
     """`now` returns the creation time of a chat; `open_id` is the chat to open first, if it exists.
+    `steady_now` returns the time of deletions, for their age; by default that of `now`.
 
     `find_preset` returns the preset of a name, None if there is none. `erased` receives the text of each
     document of a permanently deleted chat, `purged` the chat's id.
@@ -53,20 +54,23 @@ class Chats:
         find_preset: Callable[[str], Preset | None] = lambda name: None,
         erased: Callable[[str], None] = lambda text: None,
         purged: Callable[[str], None] = lambda chat_id: None,
+        steady_now: Callable[[], datetime] | None = None,
     ) -> None:
         self.now = now
         self._find_preset = find_preset
+        self.steady_now = steady_now or now
         self._erased = erased
         self._purged = purged
         self._archive = archive
-        self.projects = Projects(archive, now)
+        self.projects = Projects(archive, now, self.steady_now)
         self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
         self._open_id = ""
         known = self._summaries.get(open_id)
         if known and not self._deleted(known):
-            self.select(open_id)
-        else:
+            with suppress(KeyError, RequestError):  # unreadable
+                self.select(open_id)
+        if not self._open_id:
             self.start()
 
     @property
@@ -101,7 +105,7 @@ class Chats:
         return self._summaries[chat_id]
 
     def get(self, chat_id: str) -> Conversation:
-        """Returns the conversation with this id. Raises `KeyError`."""
+        """Returns the conversation with this id. Raises `KeyError`; `RequestError` if it is unreadable."""
         chat = self._held.pop(chat_id, None) or self._fetch(chat_id)
         self._held[chat_id] = chat  # most recently used last
         self._let_go()
@@ -117,7 +121,7 @@ class Chats:
         self._let_go()
 
     def select(self, chat_id: str) -> Conversation:
-        """Open the chat with this id. Raises `KeyError`."""
+        """Open the chat with this id. Raises as `get`."""
         chat = self.get(chat_id)
         self._open_id = chat_id
         return chat
@@ -218,16 +222,16 @@ class Chats:
                 known = self.get(chat.id)
             except RequestError:  # unreadable
                 known = Conversation(chat.id, chat.created)
-            if _has(known, chat) and (chat.turns or known.draft == chat.draft):
+            if includes(known, chat) and (chat.turns or known.draft == chat.draft):
                 if chat.deleted or not self._deleted(known):
                     return known, "known"
                 self.restore(chat.id)
                 return self.get(chat.id), "restored"
-            if known.turns and _has(chat, known):
+            if known.turns and includes(chat, known):
                 self.keep(known.with_turns(chat.turns))
                 self.restore(chat.id)
                 return self.get(chat.id), "updated"
-            chat = replace(chat, id=_other_id(chat))
+            chat = replace(chat, id=other_id(chat))
         chat = replace(chat, id=uuid4().hex)
         self.keep(chat)
         return chat, "added"
@@ -242,13 +246,26 @@ class Chats:
         self._archive.purge(chat_id)
         self._purged(chat_id)
 
+    def delete(self, chat_id: str) -> Conversation:
+        """Mark a chat as deleted, so that it can be restored until `purge_old`."""
+        chat = self.get(chat_id).with_deleted(self.steady_now())
+        self.keep(chat)
+        return chat
+
     def purge_old(self) -> None:
-        """Delete permanently the chats and projects that were deleted at least `KEPT_DELETED` ago."""
-        last = (self.now() - KEPT_DELETED).timestamp()
+        """Delete permanently the chats and projects that were deleted at least `KEPT_DELETED` ago.
+
+        A deletion in the future, by a clock that was ahead, counts as one of now.
+        """
+        now = self.steady_now()
+        last = (now - KEPT_DELETED).timestamp()
         for each in list(self._summaries.values()):
             deleted = self._deleted(each)
             if deleted and deleted.timestamp() <= last:
                 self.purge(each.id)
+            elif each.deleted and each.deleted.timestamp() > now.timestamp():
+                with suppress(KeyError, RequestError):
+                    self.delete(each.id)
         self.projects.purge_deleted_until(last)
 
     def search(self, query: str) -> Sequence[Hit]:
@@ -282,7 +299,11 @@ class Chats:
             for each in known
             if not each.turns and not self._deleted(each) and self.projects.find(each.project) == project
         }
-        return [self.get(chat_id) for chat_id in found]
+        chats = []
+        for chat_id in found:
+            with suppress(RequestError):  # unreadable
+                chats.append(self.get(chat_id))
+        return chats
 
     def _first_settings(self, project: Project | None) -> tuple[str, tuple[Override, ...]]:
         """The preset's name and the overrides of a new chat, empty without a project."""
@@ -309,7 +330,7 @@ class Chats:
                 del self._held[chat_id]
 
 
-def _has(chat: Conversation, other: Conversation) -> bool:
+def includes(chat: Conversation, other: Conversation) -> bool:
     """Whether `chat` has everything that was written in `other`."""
     own = {version.id: version for turn in chat.turns for version in turn.versions}
     return all(
@@ -321,7 +342,7 @@ def _has(chat: Conversation, other: Conversation) -> bool:
     )
 
 
-def _other_id(chat: Conversation) -> str:
+def other_id(chat: Conversation) -> str:
     """An id for a chat whose id is in use, the same for each import of it."""
     versions = [f"{each.id} {len(each.answer.text)}" for turn in chat.turns for each in turn.versions]
     return sha256("\n".join((chat.id, *versions)).encode("utf-8", "surrogatepass")).hexdigest()[:32]

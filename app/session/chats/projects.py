@@ -53,11 +53,17 @@ class ProjectArchive(Protocol):
 
 
 class Projects:
-    """The projects of one archive. `now` returns the time."""
+    """The projects of one archive. `now` returns the time, `steady_now` that of deletions."""
 
-    def __init__(self, archive: ProjectArchive, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        archive: ProjectArchive,
+        now: Callable[[], datetime],
+        steady_now: Callable[[], datetime] | None = None,
+    ) -> None:
         self._archive = archive
         self._now = now
+        self._steady_now = steady_now or now
         self._known: dict[str, Project] = {}
         self.refresh()
 
@@ -107,17 +113,23 @@ class Projects:
         """Deletes a project, and its chats if `with_chats`; they are kept outside of it otherwise."""
         found = self.find(project_id)
         if found:
-            self.change(replace(found, deleted=self._now(), with_chats=with_chats))
+            self.change(replace(found, deleted=self._steady_now(), with_chats=with_chats))
 
     def restore(self, project_id: str) -> None:
         self.change(replace(self._known[project_id], deleted=None, with_chats=False))
 
     def purge_deleted_until(self, time_s: float) -> None:
-        """Deletes permanently the projects that were deleted until this Unix time."""
+        """Deletes permanently the projects that were deleted until this Unix time.
+
+        A deletion in the future counts as one of now.
+        """
+        now = self._steady_now()
         for each in list(self._known.values()):
             if each.deleted and each.deleted.timestamp() <= time_s:
                 del self._known[each.id]
                 self._archive.purge_project(each.id)
+            elif each.deleted and each.deleted.timestamp() > now.timestamp():
+                self.change(replace(each, deleted=now))
 
 
 def _name(text: str) -> str:

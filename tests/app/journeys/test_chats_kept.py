@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
-import math
-import os
 import shutil
 import sqlite3
 import threading
@@ -34,7 +32,6 @@ from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.store.chat_files import from_json, pieces
 from app.store.library import Library
-from app.store.recovery import Backups
 from core.events import Attachment, Message
 from core.settings import read
 from tests.app.stage import choose_in_sheet, click, last, play, press, ready, sheet, shown, until
@@ -110,7 +107,7 @@ def test_an_answer_is_on_disk_while_it_is_written(qapp: QApplication, tmp_path: 
         ask(window, "write 100000 slowly")
         await until(lambda: len(last(window).tokens) > 30)
         other = Library(tmp_path)
-        assert other.condition.state == "elsewhere"
+        assert other.elsewhere
 
         def saved() -> int:
             try:
@@ -504,111 +501,6 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
     play(qapp, at_last, folder=tmp_path)
-
-
-def test_a_damaged_database_is_said_read_and_repaired(qapp: QApplication, tmp_path: Path) -> None:
-    filled(tmp_path, *(chat_of(number, 3, 100) for number in range(40)))
-    size = (tmp_path / "chats.db").stat().st_size
-    with (tmp_path / "chats.db").open("r+b") as file:
-        file.seek(size // 2 // 4096 * 4096)
-        file.write(os.urandom(4096 * 4))
-
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        await asked(window, "write 3")
-        await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
-        assert banner.trouble
-        assert "damaged" in banner.trouble.title
-        assert "chats-damaged-" in banner.trouble.text
-        assert len(window.controller.chats.listed()) > 20
-        assert shown(window) == last(window).text
-        await asked(window, "write 4")
-        assert banner.trouble  # it stays until it is over
-        await click(banner.remedy_button)
-        assert banner.isHidden()
-        assert [len(turn.answer.tokens) for turn in window.controller.chats.open.turns] == [4, 4]
-        assert window.controller.home.library
-        assert window.controller.home.library.condition.state == "whole"
-
-    async def again(window: MainWindow) -> None:
-        assert window.views.banner.isHidden()
-        assert len(window.controller.chats.open.turns) == 2
-        assert len(window.controller.chats.listed()) > 20
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
-
-
-def emptied(folder: Path, *, backup: bool) -> None:
-    """Three chats were there; a fresh database stands in the place of theirs."""
-    filled(folder, *(chat_of(number) for number in range(3)))
-    if backup:
-        Backups(folder / "chats.db").make()
-    (folder / "chats.db").unlink()
-
-
-def test_missing_chats_are_brought_back_from_a_backup(qapp: QApplication, tmp_path: Path) -> None:
-    emptied(tmp_path, backup=True)
-
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        assert banner.trouble
-        assert banner.trouble.title == "Some of your chats are missing."
-        assert "3 of 3 chats are missing. The last backup contains 3 of them." in banner.trouble.text
-        assert window.controller.chats.listed() == ()
-        await click(banner.remedy_button)
-        assert banner.isHidden()
-        assert {each.id for each in window.controller.chats.listed()} == {"c0", "c1", "c2"}
-
-    play(qapp, scene, folder=tmp_path)
-
-
-def test_who_does_not_miss_them_closes_the_note(qapp: QApplication, tmp_path: Path) -> None:
-    emptied(tmp_path, backup=False)
-
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        assert banner.trouble
-        assert "No backup contains the missing chats." in banner.trouble.text
-        assert banner.remedy_button.isHidden()
-        await click(banner.close_button)
-
-    async def again(window: MainWindow) -> None:
-        assert window.views.banner.isHidden()
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
-
-
-def test_a_full_disk_is_said_and_passes(qapp: QApplication, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        await asked(window, "write 3")
-        library = window.controller.home.library
-        assert library
-        assert library.flush()
-        writer = library.writer
-        assert writer
-        limits = [1]
-        write = writer._write
-
-        def limited(store, batch, *, durable) -> dict[str, Exception]:  # type: ignore[no-untyped-def]
-            # SQLite's own limit gives its real error of a full disk.
-            store.connection.execute(f"PRAGMA max_page_count = {limits[0]}")
-            return write(store, batch, durable=durable)
-
-        writer._write = limited  # type: ignore[method-assign]
-        writer._retry_s = 0.1
-        window.views.composer.set_text("x" * 200_000)
-        await until(lambda: banner.trouble is not None)
-        assert banner.trouble
-        assert banner.trouble.title == "The chats cannot be saved."
-        assert "full" in banner.trouble.text
-        limits[0] = 10**6
-        await until(lambda: banner.isHidden())
-        assert library.flush()
-
-    play(qapp, scene, folder=tmp_path, block_ms=math.inf)  # one line of 200,000 letters is laid out
 
 
 def test_a_second_window_says_that_it_saves_nothing(qapp: QApplication, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from msgspec.structs import replace
 
 from app.session.chats.archive import summary_of
 from app.session.chats.conversation import Conversation
-from app.store import packing, schema
+from app.store import schema
 from app.store.chat_store import ChatStore
-from app.store.database import ChecksumError, Database, checksum, version_of
-from app.store.faults import NewerStoreError
-from app.store.rows import head_values
+from app.store.database import ChecksumError, Database
+from app.store.faults import NewerStoreError, OlderStoreError
 from core.events import Message
 from tests.app.store import chats
 from tests.app.store.chats import NOON, chat_of
@@ -141,72 +139,6 @@ def test_no_harm_to_a_row_goes_unnoticed(tmp_path: Path, harm: str) -> None:
     store.close()
 
 
-def test_chats_of_the_first_version_are_read_before_and_after_migration(tmp_path: Path) -> None:
-    path = tmp_path / "chats.db"
-    connection = Database(path).connection
-    schema.MIGRATIONS[0](connection)
-    connection.execute("PRAGMA user_version = 1")
-    chat = chat_of(1, turns=3)
-    head = head_values(chat)[: len(schema.OLD_HEAD)]
-    connection.execute(f"INSERT INTO chats VALUES ({', '.join('?' * len(head))})", head)
-    for place, turn in enumerate(chat.turns):
-        asked = turn.asked.isoformat() if turn.asked else None
-        question = packing.pack_message(turn.user)
-        connection.execute(
-            "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?)", (place + 1, "c1", place, turn.id, asked, question)
-        )
-        answer = packing.pack_answer(turn.answer), packing.pack_tokens(turn.answer.tokens)
-        connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (place + 1, *answer))
-    connection.close()
-    for read_only in (True, False, True):
-        store = ChatStore(path, read_only=read_only)
-        assert store.load("c1") == chat
-        store.check()
-        store.close()
-
-
-@pytest.mark.parametrize("version", [3, 5, 6])
-@pytest.mark.parametrize("damaged", [False, True])
-def test_chats_of_earlier_versions_keep_their_checksums_through_migration(
-    tmp_path: Path, version: int, damaged: bool
-) -> None:
-    path = tmp_path / "chats.db"
-    connection = Database(path).connection
-    for step in range(version):
-        schema.MIGRATIONS[step](connection)
-    connection.execute(f"PRAGMA user_version = {version}")
-    chat = replace(chat_of(1), turns=(), preset="" if version == 3 else "Facts")
-    head = head_values(chat)[: len(schema.OLD_HEAD) + {3: 0, 5: 2, 6: 3}[version]]
-    columns = ", ".join((*schema.OLD_HEAD, "archived", "preset", "queued")[: len(head)])
-    marks = ", ".join("?" * (len(head) + 1))
-    connection.execute(f"INSERT INTO chats ({columns}, sum) VALUES ({marks})", (*head, checksum(*head)))
-    if damaged:
-        connection.execute("UPDATE chats SET title = 'Another'")
-    connection.close()
-    for read_only in (True, False, True):
-        if damaged:
-            with pytest.raises(ChecksumError):
-                _load(path, read_only)
-        else:
-            assert _load(path, read_only) == chat
-    if not damaged:
-        connection = Database(path).connection
-        assert version_of(connection) == schema.VERSION
-        connection.execute("UPDATE chats SET preset = 'Another'")
-        connection.close()
-        with pytest.raises(ChecksumError):
-            _load(path, True)
-
-
-def _load(path: Path, read_only: bool) -> Conversation:
-    store = ChatStore(path, read_only=read_only)
-    try:
-        store.check()
-        return store.load("c1")
-    finally:
-        store.close()
-
-
 def test_purging_leaves_nothing(tmp_path: Path) -> None:
     store = ChatStore(tmp_path / "chats.db")
     write(store, chat_of(1, turns=3))
@@ -246,26 +178,13 @@ def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_file_is_refused_and_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
-    store = ChatStore(path)
-    write(store, chat_of(1))
-    store.close()
-
-    def half_way(connection: sqlite3.Connection) -> None:
-        connection.execute("ALTER TABLE chats ADD COLUMN mood TEXT")
-        connection.execute("INSERT INTO nowhere VALUES (1)")
-
-    def whole(connection: sqlite3.Connection) -> None:
-        connection.execute("ALTER TABLE facts ADD COLUMN mood TEXT")
-
-    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, half_way])
-    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-        ChatStore(path)
-    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS[:-1], whole])
-    store = ChatStore(path)
-    assert version_of(store.connection) == schema.VERSION + 1
-    assert store.load("c1") == chat_of(1)
-    columns = [row[1] for row in store.connection.execute("PRAGMA table_info(chats)")]
-    assert "mood" not in columns
-    store.close()
+    with Database(path) as database:
+        schema.create(database.connection)
+        database.connection.execute(f"PRAGMA user_version = {schema.VERSION - 1}")
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(OlderStoreError):
+            ChatStore(path, read_only=read_only)
+    assert path.read_bytes() == before

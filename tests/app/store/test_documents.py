@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import time
 from datetime import UTC, datetime
@@ -11,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from app.session.documents import Documents, KeptDocument
-from app.store import schema
 from app.store.chat_store import ChatStore
-from app.store.database import ChecksumError, Database, version_of
-from app.store.faults import StoreError
+from app.store.copies import Backups
+from app.store.database import ChecksumError
 from app.store.library import Library
 from core.events import Attachment
 from tests.app.store.chats import chat_of
 
-_OLD_HOME = Path(__file__).parents[2] / "fixtures" / "home-0.1.0"
 TIDES = "High water at noon. The Pilotenrat waits in the fog.\n" * 300
 FOG = "Fog rules: nobody leaves.\n日本語の港 100%_sure"
 
@@ -148,58 +145,29 @@ def test_a_common_word_in_a_long_book_is_found_at_once(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_home_of_0_1_0_takes_documents(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(_OLD_HOME, tmp_path / "home"))
-    before = ChatStore(folder / "chats.db", read_only=True)
-    assert (before.documents(), before.find_documents("fog")) == ([], [])
-    with pytest.raises(KeyError):
-        before.document_text("any")
-    before.close()
-    library = Library(folder)
-    count = len(library.summaries())
-    fog = Documents(library.documents).keep(Attachment("Fog.md", FOG))
-    assert library.close()
-    again = Library(folder)
-    assert again.documents.text(fog.id) == FOG
-    assert len(again.summaries()) == count
-    connection = Database(folder / "chats.db", read_only=True).connection
-    assert version_of(connection) == schema.VERSION
-    connection.close()
-    again.close()
-
-
 @pytest.mark.parametrize("column", ["text", "name", "counts"])
-def test_a_letter_that_became_another_is_noticed_by_a_backup_and_by_reading(
-    tmp_path: Path, column: str
-) -> None:
+def test_a_changed_letter_is_noticed_and_the_document_read_from_a_backup(tmp_path: Path, column: str) -> None:
     ids = kept(tmp_path)
+    Backups(tmp_path / "chats.db").make()
     connection = sqlite3.connect(tmp_path / "chats.db")
     connection.execute(f"UPDATE documents SET {column} = replace({column}, 'o', 'a')")
     connection.commit()
     connection.close()
-    store = ChatStore(tmp_path / "chats.db")
-    with pytest.raises(ChecksumError):
+    with ChatStore(tmp_path / "chats.db", read_only=True) as store, pytest.raises(ChecksumError):
         store.check()
-    store.close()
     library = Library(tmp_path)
     documents = Documents(library.documents)
-    if column == "text":
-        with pytest.raises(StoreError, match="cannot be read"):
-            documents.text(ids["Fog.md"])
-    else:
-        documents.refresh()
-    assert library.condition.state == "damaged"
-    assert library.salvages
-    # What can be read is there, and comes along into the new file.
+    assert documents.text(ids["Fog.md"]) == FOG
+    assert library.damaged
     documents.refresh()
-    assert {each.id for each in documents.listed()} == set(ids.values())
+    assert {each.name: each.id for each in documents.listed()} == ids
     documents.keep(Attachment("Ice.md", "thin ice"))
-    assert library.repair().state == "whole"
+    library.repair()
     assert library.close()
     again = Library(tmp_path)
     found = Documents(again.documents)
-    assert len(found.listed()) == 3
-    assert found.text(ids["Tides.md"]).startswith("High w")
+    assert {each.name for each in found.listed()} == {"Ice.md", *ids}
+    assert found.text(ids["Tides.md"]) == TIDES
     assert again.load("c1") == chat_of(1)
     again.close()
 
@@ -208,7 +176,7 @@ def test_where_nothing_is_saved_documents_last_for_the_run(tmp_path: Path) -> No
     ids = kept(tmp_path)
     first = Library(tmp_path)
     second = Library(tmp_path)
-    assert second.condition.state == "elsewhere"
+    assert second.elsewhere
     documents = Documents(second.documents)
     ice = documents.keep(Attachment("Ice.md", "thin ice"))
     documents.rename(ids["Fog.md"], "Mist")

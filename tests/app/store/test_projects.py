@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from app.session.chats.chats import Chats
 from app.session.chats.projects import Project
-from app.store.chat_store import MemoryStore
+from app.store.copies import Backups
 from app.store.library import Library
-from app.store.recovery import Backups
 from tests.app.store.chats import NOON, chat_of, ids, texts, times
 
 projects = st.builds(
@@ -36,7 +35,7 @@ PROJECT = Project("p", "Harbour", datetime(2026, 5, 4, tzinfo=UTC), "Be brief.",
 
 @given(st.lists(projects, max_size=4, unique_by=lambda each: each.id))
 def test_a_stored_project_is_read_as_it_was_written(given_projects: list[Project]) -> None:
-    store = MemoryStore()
+    store = Library(None)
     for project in given_projects:
         store.save_project(replace(project, name="before"))
         store.save_project(project)
@@ -62,22 +61,24 @@ def test_projects_and_their_chats_are_there_in_the_next_run(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("harm", ["UPDATE projects SET state = x'c1'", "UPDATE chats SET project = 'q'"])
-def test_a_damaged_project_or_membership_is_reported_and_the_rest_is_kept(tmp_path: Path, harm: str) -> None:
+def test_a_damaged_project_or_membership_is_read_from_a_backup(tmp_path: Path, harm: str) -> None:
     library = Library(tmp_path)
     library.save_project(PROJECT)
     library.save(chat_of(1).in_project("p"))
     assert library.close()
+    Backups(tmp_path / "chats.db").make()
     with sqlite3.connect(tmp_path / "chats.db") as connection:
         connection.execute(harm)
     connection.close()
     library = Library(tmp_path)
-    assert (library.condition.state, library.condition.lost) == ("damaged", 1)
-    assert library.load("c1").turns == chat_of(1).turns
+    assert library.damaged
+    assert library.projects() == [PROJECT]
+    assert [each.project for each in library.summaries()] == ["p"]
     library.save_project(replace(PROJECT, id="new"))
-    assert library.repair().state == "whole"
-    kept = {each.id for each in library.projects()}
+    library.repair()
+    assert {each.id for each in library.projects()} == {"p", "new"}
+    assert library.load("c1") == chat_of(1).in_project("p")
     assert library.close()
-    assert kept == ({"new"} if "projects" in harm else {"p", "new"})
 
 
 def test_a_backup_restores_missing_chats_with_their_project(tmp_path: Path) -> None:
@@ -86,16 +87,13 @@ def test_a_backup_restores_missing_chats_with_their_project(tmp_path: Path) -> N
     library.save(chat_of(1).in_project("p"))
     library.save_project(replace(PROJECT, id="gone", deleted=NOON, with_chats=True))
     library.save(chat_of(2).in_project("gone"))  # deleted with its project
-    library.close()
+    assert library.close()
     Backups(tmp_path / "chats.db").make()
-    with sqlite3.connect(tmp_path / "chats.db") as connection:
-        for table in ("chats", "turns", "answers", "projects"):
-            connection.execute(f"DELETE FROM {table}")
-    connection.close()
+    (tmp_path / "chats.db").unlink()
     library = Library(tmp_path)
-    assert library.condition.restorable == 1
     library.restore()
     chats = Chats(library)
     assert [each.project for each in chats.in_project("p")] == ["p"]
+    assert [each.id for each in chats.deleted()] == ["c2"]
     assert chats.projects.find("p") == PROJECT
     library.close()

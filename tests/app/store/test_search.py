@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from app.session.chats.archive import passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.store.chat_store import ChatStore, MemoryStore
+from app.store.chat_store import ChatStore
+from app.store.library import Library
 from core.events import Attachment, Message, Token
 from tests.app.store.chats import NOON, chat_of
 
@@ -139,7 +140,7 @@ def test_an_archive_in_memory_finds_the_same(store: ChatStore) -> None:
     deleted = CHATS[1].with_deleted(NOON)
     with store.transaction():
         store.write(deleted, CHATS[1])
-    with closing(MemoryStore()) as archive:
+    with closing(Library(None)) as archive:
         for chat in (CHATS[0], deleted, *CHATS[2:]):
             archive.save(chat)
         for query in ("fog", "ferry master", "霧", "berths", "intervals", "zebra", ""):

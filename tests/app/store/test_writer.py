@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Conversation
-from app.store.chat_store import ChatStore
+from app.store.chat_store import ChatStore, Job
 from app.store.faults import saving_trouble
 from app.store.writer import Writer
 from core.events import Message, Token
@@ -61,7 +62,7 @@ def test_what_is_saved_is_soon_on_disk(writer: Writer, path: Path) -> None:
     writer.save(chat_of(1))
     assert writer.flush()
     assert read(path, "c1") == chat_of(1)
-    assert writer.pending("c1") == (False, None)
+    assert writer.waiting() == {}
 
 
 def test_a_stream_of_states_ends_with_the_last(writer: Writer, path: Path) -> None:
@@ -71,9 +72,7 @@ def test_a_stream_of_states_ends_with_the_last(writer: Writer, path: Path) -> No
         chat = chat.write("t", tokens[begin : begin + 10])
         writer.save(chat)
         time.sleep(0.002)
-        waiting, latest = writer.pending("c")
-        if waiting:
-            assert latest is chat
+        assert writer.waiting().get("c", chat) is chat
     assert writer.flush()
     assert read(path, "c").turn("t").answer.tokens == tokens
 
@@ -107,7 +106,7 @@ def test_closing_writes_what_waits(path: Path, told: Told) -> None:
 def test_purging_wins_over_saving_and_the_other_way_round(writer: Writer, path: Path) -> None:
     writer.save(chat_of(1))
     writer.purge("c1")
-    assert writer.pending("c1") == (True, None)
+    assert writer.waiting() == {"c1": None}
     writer.flush()
     with pytest.raises(KeyError):
         read(path, "c1")
@@ -129,7 +128,7 @@ def test_a_full_disk_is_said_once_kept_and_tried_again(writer: Writer, path: Pat
     assert told[0] is not None
     assert saving_trouble(told[0]).startswith("The disk is full.")
     assert not writer.flush(1)
-    assert writer.pending("c2") == (True, big)
+    assert writer.waiting() == {"c2": big}
     assert read(path, "c1") == chat_of(1)
     _limit(writer, 1_000_000)
     until(lambda: len(told) > 1)
@@ -159,7 +158,7 @@ def test_what_could_never_be_written_is_known_at_the_end(tmp_path: Path, told: T
     writer.save(chat_of(1))
     until(lambda: len(told) == 1)
     assert not writer.close()
-    assert writer.unsaved() == {"c1": chat_of(1)}
+    assert writer.waiting() == {"c1": chat_of(1)}
 
 
 def test_a_chat_that_was_read_is_written_by_its_changes(writer: Writer, path: Path) -> None:
@@ -199,6 +198,47 @@ def test_what_cannot_be_kept_now_is_told(path: Path, told: Told) -> None:
     writer.close()
 
 
+def test_a_database_that_cannot_be_opened_is_reported_and_opened_later(path: Path, told: Told) -> None:
+    full = [True]
+
+    def open_store() -> ChatStore:
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return ChatStore(path)
+
+    writer = Writer(open_store, told.append, interval_s=0.01, retry_s=0.02)
+    until(lambda: len(told) == 1)  # nothing waits to be saved
+    full.clear()
+    until(lambda: len(told) == 2)
+    assert told[1] is None
+    assert writer.close()
+
+
+def test_a_deletion_waits_for_the_copies_and_nothing_else_does(path: Path, told: Told) -> None:
+    erased: list[dict[str, Job]] = []
+    refused = [True]
+
+    def erase(jobs: Mapping[str, Job]) -> None:
+        erased.append(dict(jobs))
+        if refused:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = Writer(lambda: ChatStore(path), told.append, erase_copies=erase, interval_s=0.01, retry_s=0.05)
+    writer.save(chat_of(1))
+    assert writer.flush()
+    writer.purge("c1")
+    writer.save(chat_of(2))
+    until(lambda: len(erased) > 1)
+    assert read(path, "c1") == chat_of(1)  # otherwise a copy would bring it back
+    assert read(path, "c2") == chat_of(2)
+    refused.clear()
+    until(lambda: not writer.waiting())
+    assert erased[-1] == {"c1": None}
+    with pytest.raises(KeyError):
+        read(path, "c1")
+    assert writer.close()
+
+
 def test_a_disk_that_hangs_is_not_waited_for_at_the_end(path: Path, told: Told) -> None:
     stuck = threading.Event()
 
@@ -209,7 +249,7 @@ def test_a_disk_that_hangs_is_not_waited_for_at_the_end(path: Path, told: Told) 
     writer = Writer(hang, told.append, interval_s=0.01)
     writer.save(chat_of(1))
     assert not writer.close(timeout_s=0.2)
-    assert writer.unsaved() == {"c1": chat_of(1)}
+    assert writer.waiting() == {"c1": chat_of(1)}
     stuck.set()
     writer._thread.join(10)
     assert read(path, "c1") == chat_of(1)
@@ -222,13 +262,13 @@ def test_a_chat_that_cannot_be_packed_holds_up_no_other(writer: Writer, path: Pa
     writer.save(bad)
     writer.save(good)
     until(lambda: len(told) > 0)
-    until(lambda: not writer.pending("c2")[0])
+    until(lambda: "c2" not in writer.waiting())
     assert read(path, "c2") == good
     assert isinstance(told[0], OverflowError)
-    assert writer.pending("c1") == (True, bad)
+    assert writer.waiting() == {"c1": bad}
     assert not writer.flush()
     writer.save(chat_of(3))
-    until(lambda: not writer.pending("c3")[0])
+    until(lambda: "c3" not in writer.waiting())
     assert read(path, "c3") == chat_of(3)
     assert len(told) == 1
     writer.save(chat_of(1))
@@ -248,7 +288,7 @@ def test_of_a_chat_that_cannot_be_packed_nothing_is_half_written(writer: Writer,
     until(lambda: not writer._jobs and not writer._in_flight)
     assert read(path, "c1") == whole
     assert not writer.close()
-    assert writer.unsaved() == {"c1": bad}
+    assert writer.waiting() == {"c1": bad}
 
 
 def test_the_store_is_opened_before_there_is_something_to_save(path: Path, told: Told) -> None:

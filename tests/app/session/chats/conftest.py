@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from app.store.chat_store import MemoryStore
+from app.store.library import Library
 
 
 @pytest.fixture
-def archive() -> Iterator[MemoryStore]:
-    with closing(MemoryStore()) as store:
+def archive() -> Iterator[Library]:
+    with closing(Library(None)) as store:
         yield store

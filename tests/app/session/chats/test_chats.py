@@ -11,7 +11,7 @@ import pytest
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.presets import Override
-from app.store.chat_store import MemoryStore
+from app.store.library import Library
 from core.events import Message
 from tests.app.session.words import finished
 
@@ -24,14 +24,14 @@ def asked(chats: Chats, text: str) -> str:
     return chat.id
 
 
-def test_starts_with_an_empty_chat_that_is_not_listed(archive: MemoryStore) -> None:
+def test_starts_with_an_empty_chat_that_is_not_listed(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     assert chats.open.turns == ()
     assert chats.open.created == NOON
     assert chats.listed() == ()
 
 
-def test_newest_first_and_switching_brings_a_chat_back(archive: MemoryStore) -> None:
+def test_newest_first_and_switching_brings_a_chat_back(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     first = asked(chats, "One")
     chats.start()
@@ -42,7 +42,7 @@ def test_newest_first_and_switching_brings_a_chat_back(archive: MemoryStore) -> 
     assert chats.open.id == first
 
 
-def test_an_unused_chat_is_used_again(archive: MemoryStore) -> None:
+def test_an_unused_chat_is_used_again(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     first = chats.open.id
     assert chats.start().id == first
@@ -52,7 +52,7 @@ def test_an_unused_chat_is_used_again(archive: MemoryStore) -> None:
     assert chats.start().id == unused
 
 
-def test_a_branch_begins_with_turns(archive: MemoryStore) -> None:
+def test_a_branch_begins_with_turns(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     asked(chats, "One")
     asked(chats, "Two")
@@ -62,18 +62,18 @@ def test_a_branch_begins_with_turns(archive: MemoryStore) -> None:
     assert len(chats.listed()) == 2
 
 
-def test_turn_ids_are_new(archive: MemoryStore) -> None:
+def test_turn_ids_are_new(archive: Library) -> None:
     chats = Chats(archive)
     ids = [chats.new_turn_id() for _ in range(50)]
     assert len(set(ids)) == 50
 
 
-def test_an_unknown_chat_is_refused(archive: MemoryStore) -> None:
+def test_an_unknown_chat_is_refused(archive: Library) -> None:
     with pytest.raises(KeyError):
         Chats(archive).select("nowhere")
 
 
-def test_what_waits_to_be_sent_in_a_file_becomes_a_draft(archive: MemoryStore) -> None:
+def test_what_waits_to_be_sent_in_a_file_becomes_a_draft(archive: Library) -> None:
     """A file must not ask anything of the model."""
     chats = Chats(archive, lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One")).with_draft(Message("user", "Three"))
@@ -82,7 +82,7 @@ def test_what_waits_to_be_sent_in_a_file_becomes_a_draft(archive: MemoryStore) -
     assert chats.queued() == ()
 
 
-def test_a_branch_takes_the_settings_along_and_leaves_drafts(archive: MemoryStore) -> None:
+def test_a_branch_takes_the_settings_along_and_leaves_drafts(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     asked(chats, "One")
     chats.keep(chats.open.with_overrides((Override("sampling.temperature", 0.5),)))
@@ -122,19 +122,19 @@ def test_an_answer_that_is_being_written_is_not_let_go(counting: Counting) -> No
     assert counting.loaded == []
 
 
-def test_a_chat_from_the_archive_is_settled(archive: MemoryStore) -> None:
+def test_a_chat_from_the_archive_is_settled(archive: Library) -> None:
     archive.save(Conversation("c", NOON).ask("t", Message("user", "One")))
     chats = Chats(archive, lambda: NOON, open_id="c")
     assert chats.open.turns[0].answer.status == "cut_off"
 
 
-def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted(archive: MemoryStore) -> None:
+def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted(archive: Library) -> None:
     archive.save(Conversation("c", NOON).ask("t", Message("user", "One")).with_deleted(NOON))
     for open_id in ("c", "nowhere", ""):
         assert Chats(archive, lambda: NOON, open_id).open.turns == ()
 
 
-def test_deleted_chats_are_not_listed_or_found_and_come_back(archive: MemoryStore) -> None:
+def test_deleted_chats_are_not_listed_or_found_and_come_back(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     first = asked(chats, "One about fog")
     chats.start()
@@ -149,7 +149,7 @@ def test_deleted_chats_are_not_listed_or_found_and_come_back(archive: MemoryStor
         chats.get(first)
 
 
-def test_an_imported_chat_is_added_once_and_loses_nothing(archive: MemoryStore) -> None:
+def test_an_imported_chat_is_added_once_and_loses_nothing(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One"))
     longer = chat.ask("t2", Message("user", "Two"))
@@ -175,18 +175,18 @@ def test_an_imported_chat_is_added_once_and_loses_nothing(archive: MemoryStore) 
     assert (what, other.turns[0].user.content) == ("added", "Eins")
 
 
-def test_a_blank_chat_is_not_kept(archive: MemoryStore) -> None:
+def test_a_blank_chat_is_not_kept(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     assert list(archive.summaries()) == []
     chats.keep(chats.open.with_draft(Message("user", "half")))
     assert len(archive.summaries()) == 1
 
 
-class Counting(MemoryStore):
+class Counting(Library):
     """Notes what is asked of it."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(None)
         self.loaded: list[str] = []
 
     def load(self, chat_id: str) -> Conversation:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from app.session.chats.chats import KEPT_DELETED, Chats
 from app.session.chats.presets import Override, Preset
-from app.store.chat_store import MemoryStore
+from app.store.library import Library
 from core.events import Attachment, Message
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -23,7 +23,7 @@ class Clock:
         return self.now
 
 
-def chats_over(archive: MemoryStore, clock: Clock | None = None) -> Chats:
+def chats_over(archive: Library, clock: Clock | None = None) -> Chats:
     return Chats(archive, clock or Clock(), find_preset=PRESETS.get)
 
 
@@ -32,7 +32,7 @@ def ask(chats: Chats, text: str) -> str:
     return chats.open.id
 
 
-def test_a_new_chat_starts_with_the_settings_of_its_project(archive: MemoryStore) -> None:
+def test_a_new_chat_starts_with_the_settings_of_its_project(archive: Library) -> None:
     chats = chats_over(archive)
     outside = chats.open.id
     project = chats.projects.add("  Harbour\n master ")
@@ -58,7 +58,7 @@ def test_a_new_chat_starts_with_the_settings_of_its_project(archive: MemoryStore
 
 @pytest.mark.parametrize("with_chats", [False, True])
 def test_a_deleted_project_keeps_or_takes_its_chats_and_comes_back(
-    archive: MemoryStore, with_chats: bool
+    archive: Library, with_chats: bool
 ) -> None:
     clock = Clock()
     chats = chats_over(archive, clock)
@@ -91,7 +91,7 @@ def test_a_deleted_project_keeps_or_takes_its_chats_and_comes_back(
     )
 
 
-def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none(archive: MemoryStore) -> None:
+def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none(archive: Library) -> None:
     chats = chats_over(archive)
     moved = ask(chats, "One")
     project = chats.projects.add("Harbour")
@@ -109,7 +109,7 @@ def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none(archive: MemoryS
     assert chats.projects.listed()[0].preset == "Truths"
 
 
-def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside(archive: MemoryStore) -> None:
+def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside(archive: Library) -> None:
     tides = Attachment("Tides.md", "High water at noon.")
     chats = chats_over(archive)
     chats.keep(chats.open.with_draft(Message("user", "Outside", (tides,))))
@@ -124,7 +124,7 @@ def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside(archive: Me
     assert len(archive.summaries()) == 1
 
 
-def test_projects_are_sorted_as_people_sort(archive: MemoryStore) -> None:
+def test_projects_are_sorted_as_people_sort(archive: Library) -> None:
     projects = chats_over(archive).projects
     names = ["apple", "Ärzte", "Chapter 9", "chapter 10", "Zoo"]
     for name in reversed(names):

@@ -1,0 +1,584 @@
+"""Damage, missing files, full disks, clocks and permanent deletion: no readable chat is lost."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from app.session.chats.chats import KEPT_DELETED, Chats
+from app.session.chats.conversation import Conversation
+from app.session.chats.projects import Project
+from app.session.documents import Documents
+from app.store import schema
+from app.store.chat_store import ChatStore
+from app.store.clock import MOST_STEP_S, SteadyClock
+from app.store.copies import KEPT, LEAST_AGE_S, BackupKeeper, Backups
+from app.store.database import ChecksumError
+from app.store.faults import StoreError
+from app.store.library import Library
+from core.events import Attachment
+from tests.app.store.chats import NOON, chat_of
+from tests.app.store.disk import full_disk
+
+DAY_S = 86_400.0
+SECRET = "heliotrope"
+
+
+@pytest.fixture
+def libraries() -> Iterator[list[Library]]:
+    opened: list[Library] = []
+    yield opened
+    for library in opened:
+        library.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A home with six chats."""
+    library = Library(tmp_path / "home")
+    for number in range(6):
+        library.save(chat_of(number, turns=2))
+    assert library.close()
+    return tmp_path / "home"
+
+
+def opened(folder: Path, libraries: list[Library], wall_s: Callable[[], float] = time.time) -> Library:
+    libraries.append(Library(folder, wall_s=wall_s))
+    return libraries[-1]
+
+
+def ids(library: Library) -> set[str]:
+    return {summary.id for summary in library.summaries()}
+
+
+def sql(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def change_letter(path: Path, chat_id: str) -> None:
+    """In one question; for SQLite the file is whole."""
+    changed = "CAST(replace(question, 'Q', 'q') AS BLOB)"
+    sql(path, f"UPDATE turns SET question = {changed} WHERE chat = '{chat_id}'")
+
+
+def until(happened: Callable[[], object], seconds: float = 10.0) -> None:
+    end_s = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+
+
+def raw(folder: Path, word: str = SECRET) -> list[str]:
+    """The files with the bytes of `word`."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [path.name for path in files if word.encode() in path.read_bytes()]
+
+
+# ---- damage
+
+
+def test_each_chat_is_read_from_the_newest_copy_that_has_it_whole(
+    folder: Path, libraries: list[Library]
+) -> None:
+    database, backups = folder / "chats.db", Backups(folder / "chats.db")
+    old = backups.make()
+    library = Library(folder)
+    library.save(chat_of(1, turns=3))
+    library.save(chat_of(2, turns=3))
+    assert library.close()
+    new = backups.make()
+    for path, chat_id in ((database, "c1"), (database, "c2"), (database, "c3"), (new, "c2"), (new, "c3")):
+        change_letter(path, chat_id)
+    change_letter(old, "c3")
+    library = opened(folder, libraries)
+    assert library.load("c1") == chat_of(1, turns=3)
+    assert library.problem
+    assert library.problem.remedy == "repair"
+    assert library.load("c2") == chat_of(2, turns=2)
+    with pytest.raises(StoreError, match="cannot be read"):
+        library.load("c3")
+    before = database.read_bytes()
+    with pytest.raises(StoreError, match="not repaired"):
+        library.repair()  # one chat would be missing
+    assert database.read_bytes() == before
+    assert library.problem.remedy == "repair-incomplete"
+    library.save(chat_of(7))
+    library.repair(incomplete=True)
+    assert library.problem is None
+    assert library.flush()
+    assert ids(library) == {"c0", "c1", "c2", "c4", "c5", "c7"}
+    assert (folder / "chats-damaged.db").read_bytes() == before
+    library.close()
+    again = opened(folder, libraries)
+    assert again.problem is None
+    assert again.load("c7") == chat_of(7)
+    assert again.load("c4") == chat_of(4, turns=2)
+
+
+@pytest.mark.parametrize("bad", ["page", "schema", "letters", "table", "version"])
+def test_a_damaged_database_is_not_written_to_and_is_kept(
+    folder: Path, libraries: list[Library], bad: str
+) -> None:
+    database = folder / "chats.db"
+    Backups(database).make()
+    data = bytearray(database.read_bytes())
+    if bad == "page":
+        data[4096 * 3 :] = os.urandom(len(data) - 4096 * 3)
+        database.write_bytes(data)
+    elif bad == "schema":
+        database.write_bytes(data.replace(b"CREATE TABLE chats", b"\xff\xfeEATE TABLE ch\xffts", 1))
+    elif bad == "letters":
+        database.write_bytes(b"a letter to the council " * 400)
+    elif bad == "table":
+        sql(database, "DROP TABLE answers")
+    else:
+        sql(database, "PRAGMA user_version = -5")
+    before = database.read_bytes()
+    library = opened(folder, libraries)
+    for number in range(6):
+        assert library.load(f"c{number}") == chat_of(number, turns=2)
+    assert library.damaged
+    library.save(chat_of(7))
+    library.purge("c0")
+    assert not library.flush()
+    assert database.read_bytes() == before
+    library.repair()
+    assert library.flush()
+    assert ids(library) == {"c1", "c2", "c3", "c4", "c5", "c7"}
+    # SQLite cannot read these two, and they have the deleted chat.
+    assert (folder / "chats-damaged.db").exists() == (bad not in ("schema", "version"))
+
+
+def test_damage_that_is_found_while_saving_is_reported_and_nothing_is_lost(
+    folder: Path, libraries: list[Library]
+) -> None:
+    database = folder / "chats.db"
+    Backups(database).make()
+    sql(database, "PRAGMA writable_schema = ON", "DELETE FROM sqlite_master WHERE type = 'index'")
+    told: list[Exception | None] = []
+    library = Library(folder, told.append)
+    libraries.append(library)
+    until(lambda: told)
+    assert told[0]
+    library.take_damage(told[0])
+    library.save(chat_of(7))
+    assert library.repair()
+    assert library.flush()
+    assert ids(library) == {"c0", "c1", "c2", "c3", "c4", "c5", "c7"}
+
+
+@pytest.mark.parametrize("content", [None, b"", "tables"])
+def test_an_empty_or_missing_database_is_noticed_by_its_backups(
+    folder: Path, libraries: list[Library], content: bytes | str | None
+) -> None:
+    database = folder / "chats.db"
+    whole = Backups(database).make()
+    newest = Backups(database).make()
+    change_letter(newest, "c1")
+    with newest.open("r+b") as file:
+        file.seek(-4096, os.SEEK_END)
+        file.write(os.urandom(4096))
+    database.unlink()
+    if content == "tables":
+        ChatStore(database).close()
+    elif isinstance(content, bytes):
+        database.write_bytes(content)
+    library = opened(folder, libraries)
+    assert library.problem
+    assert library.problem.remedy == "restore"
+    library.save(chat_of(7))
+    assert library.flush()
+    library.restore()
+    assert library.problem is None
+    assert library.flush()
+    assert ids(library) == {"c0", "c1", "c2", "c3", "c4", "c5", "c7"}
+    assert library.load("c1") == chat_of(1, turns=2)
+    assert whole.exists()
+    library.close()
+    assert opened(folder, libraries).problem is None
+
+
+def test_a_backup_with_missing_chats_is_not_rotated_out(folder: Path, libraries: list[Library]) -> None:
+    backups = Backups(folder / "chats.db")
+    fullest = backups.make()
+    sql(folder / "chats.db", "DELETE FROM turns WHERE chat = 'c0'", "DELETE FROM chats WHERE id = 'c0'")
+    for _ in range(KEPT + 2):
+        backups.make()
+    assert backups.paths()[-1] == fullest
+    assert len(backups.paths()) == KEPT + 1
+    library = opened(folder, libraries)
+    library.restore()
+    assert library.load("c0") == chat_of(0, turns=2)
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", "chats"])
+def test_a_file_that_no_repair_completed_replaces_nothing(
+    folder: Path, libraries: list[Library], content: bytes | str
+) -> None:
+    """As older versions left it after a full disk; a database without chats is whole, too."""
+    stump = folder / "chats-repaired.db"
+    if isinstance(content, bytes):
+        stump.write_bytes(content)
+    else:
+        ChatStore(stump).close()
+    library = opened(folder, libraries)
+    assert library.problem is None
+    assert len(ids(library)) == 6
+    assert not stump.exists()
+
+
+@pytest.mark.parametrize("version", [0, 1, schema.VERSION, schema.VERSION + 9])
+def test_a_database_of_another_program_or_a_newer_one_is_left_as_it_is(
+    tmp_path: Path, libraries: list[Library], version: int
+) -> None:
+    sql(tmp_path / "chats.db", "CREATE TABLE bookmarks (id TEXT)", f"PRAGMA user_version = {version}")
+    before = (tmp_path / "chats.db").read_bytes()
+    library = opened(tmp_path, libraries)
+    assert library.problem
+    assert "another program" in library.problem.reason
+    library.save(chat_of(1))
+    assert library.load("c1") == chat_of(1)
+    assert not library.close()
+    assert (tmp_path / "chats.db").read_bytes() == before
+    sql(tmp_path / "chats.db", "DROP TABLE bookmarks", "PRAGMA user_version = 0")
+    assert opened(tmp_path, libraries).load("c1") == chat_of(1)
+
+
+def test_a_database_of_an_older_version_is_set_aside(folder: Path, libraries: list[Library]) -> None:
+    sql(folder / "chats.db", f"PRAGMA user_version = {schema.VERSION - 1}")
+    library = opened(folder, libraries)
+    assert library.problem is None
+    assert "older" in library.notices[0].reason
+    library.save(chat_of(7))
+    assert library.close()
+    assert (folder / "chats-older.db").exists()
+
+
+# ---- full disks
+
+
+def test_a_start_with_a_full_disk_reads_everything_and_saves_later(
+    folder: Path, libraries: list[Library]
+) -> None:
+    told: list[Exception | None] = []
+    with full_disk():
+        library = Library(folder, told.append)
+        libraries.append(library)
+        assert ids(library) == {f"c{number}" for number in range(6)}
+        assert library.load("c1") == chat_of(1, turns=2)
+        assert library.search("chat 3")
+        library.save(chat_of(1, turns=3))
+        library.save(chat_of(7, text="a zeppelin"))
+        until(lambda: told)
+        assert not library.flush()
+        assert library.load("c7") == chat_of(7, text="a zeppelin")
+        assert [hit.chat_id for hit in library.search("zeppelin")] == ["c7"]
+    until(lambda: None in told)
+    assert library.flush()
+    assert ids(library) == {*(f"c{number}" for number in range(6)), "c7"}
+    library.close()
+    again = opened(folder, libraries)
+    assert again.load("c1") == chat_of(1, turns=3)
+    assert again.load("c7") == chat_of(7, text="a zeppelin")
+
+
+def test_after_a_crash_a_full_disk_hides_nothing(folder: Path, tmp_path: Path) -> None:
+    """What the last run wrote is in the log only, whose index cannot be made."""
+    library = Library(folder)
+    library.save(chat_of(7))
+    assert library.flush()
+    copy = tmp_path / "crashed"
+    copy.mkdir()
+    for name in ("chats.db", "chats.db-wal"):
+        (copy / name).write_bytes((folder / name).read_bytes())
+    library.close()
+    with full_disk():
+        library = Library(copy)
+        assert library.load("c7") == chat_of(7)
+        assert len(ids(library)) == 7
+        library.close()
+
+
+def test_a_first_start_with_a_full_disk_saves_later(tmp_path: Path, libraries: list[Library]) -> None:
+    with full_disk():
+        library = opened(tmp_path / "home", libraries)
+        library.save(chat_of(1))
+        assert not library.flush()
+    until(library.flush)
+    library.close()
+    assert opened(tmp_path / "home", libraries).load("c1") == chat_of(1)
+
+
+def test_nothing_is_replaced_by_a_copy_that_was_cut_off(folder: Path) -> None:
+    """Backup, repair and the file of unsaved changes."""
+    database, backups = folder / "chats.db", Backups(folder / "chats.db")
+    with full_disk(), pytest.raises((OSError, sqlite3.Error)):
+        backups.make()
+    assert backups.paths() == []
+    change_letter(database, "c1")
+    with full_disk():
+        library = Library(folder)
+        with pytest.raises(StoreError):
+            library.load("c1")
+        with pytest.raises(StoreError, match="not repaired"):
+            library.repair(incomplete=True)
+        library.save(chat_of(7))
+        assert not library.close()
+    assert not (folder / "chats-unsaved.db").exists()
+    library = Library(folder)
+    assert ids(library) == {f"c{number}" for number in range(6)}
+    library.close()
+    left = {path.name for path in folder.iterdir()}
+    assert left <= {"backups", "chats.db", "chats.db-wal", "chats.db-shm", "chats.lock"}
+
+
+# ---- changes that were not saved
+
+
+def test_what_cannot_be_saved_at_closing_is_saved_by_the_next_run(
+    folder: Path, libraries: list[Library]
+) -> None:
+    library = Library(folder)
+    assert library.flush()
+    other = sqlite3.connect(folder / "chats.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")  # a program that holds the database
+    fog = Documents(library.documents).keep(Attachment("Fog.md", "fog"))
+    longer = chat_of(1, turns=3).renamed("Earlier")
+    library.save(replace(longer, created=NOON - timedelta(days=900)))  # by a clock that was behind
+    library.save_project(Project("p", "Harbour", NOON))
+    assert not library.close()
+    other.close()
+    again = opened(folder, libraries)
+    assert again.notices
+    assert again.flush()
+    assert again.load("c1").turns == longer.turns
+    assert again.load("c1").name == "Earlier"
+    assert again.documents.text(fog.id) == "fog"
+    assert [each.name for each in again.projects()] == ["Harbour"]
+    until(lambda: not (folder / "chats-unsaved.db").exists())
+
+
+def test_an_unsaved_chat_replaces_nothing_that_it_does_not_have(
+    folder: Path, libraries: list[Library]
+) -> None:
+    with ChatStore(folder / "chats-unsaved.db", log=False) as store, store.transaction():
+        other = chat_of(11, turns=1)
+        store.write(Conversation("c1", other.created, other.turns))
+    library = opened(folder, libraries)
+    assert library.load("c1") == chat_of(1, turns=2)
+    assert any(library.load(each).turns == other.turns for each in ids(library))
+
+
+def test_discarded_changes_are_gone_and_a_damaged_file_of_them_is_kept(
+    folder: Path, libraries: list[Library]
+) -> None:
+    (folder / "chats-unsaved.db").write_bytes(b"no database " * 100)
+    library = Library(folder)
+    assert library.notices
+    assert (folder / "chats-unsaved-damaged.db").exists()
+    assert library.flush()
+    other = sqlite3.connect(folder / "chats.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    library.save(chat_of(7))
+    assert library.keep_beside()
+    assert not library.close(discard=True)
+    other.close()
+    assert "c7" not in ids(opened(folder, libraries))
+
+
+# ---- clocks
+
+
+def test_no_jump_of_the_clock_moves_the_time_far() -> None:
+    wall = [1_000_000.0]
+    clock = SteadyClock(wall_s=lambda: wall[0])
+    start_s = clock.read()[0]
+    wall[0] += 100
+    assert clock.read()[0] - start_s == 100
+    for _ in range(3):  # a clock that is ahead for one run
+        wall[0] += 60 * DAY_S
+        clock.read()
+        wall[0] -= 60 * DAY_S
+        clock.read()
+    assert clock.read()[0] - start_s == 100 + 3 * MOST_STEP_S
+    wall[0] += 100
+    assert clock.read()[0] - start_s == 200 + 3 * MOST_STEP_S
+
+
+def test_a_deleted_chat_outlasts_one_start_with_a_clock_that_is_ahead(folder: Path) -> None:
+    wall = [time.time()]
+
+    def start() -> tuple[Chats, Library]:
+        library = Library(folder, wall_s=lambda: wall[0])
+        return Chats(library, steady_now=library.now), library
+
+    def run() -> set[str]:
+        chats, library = start()
+        chats.purge_old()
+        assert library.close()
+        return {each.id for each in chats.deleted()}
+
+    chats, library = start()
+    chats.delete("c1")
+    assert library.close()
+    wall[0] += 60 * DAY_S
+    assert run() == {"c1"}
+    wall[0] -= 60 * DAY_S
+    assert run() == {"c1"}
+    for _ in range(KEPT_DELETED.days):
+        wall[0] += DAY_S
+        found = run()
+    assert found == set()
+
+
+def test_a_deletion_in_the_future_counts_as_one_of_now(folder: Path, libraries: list[Library]) -> None:
+    library = opened(folder, libraries)
+    library.save(chat_of(1, turns=2).with_deleted(datetime(2031, 1, 1, tzinfo=UTC)))
+    library.save_project(Project("p", "Harbour", NOON, deleted=datetime(2031, 1, 1, tzinfo=UTC)))
+    chats = Chats(library, steady_now=library.now)
+    chats.purge_old()
+    (deleted,) = chats.deleted()
+    assert deleted.deleted
+    assert deleted.deleted <= library.now()
+    assert all(each.deleted and each.deleted <= library.now() for each in library.projects())
+
+
+def test_backups_go_on_after_a_run_with_a_clock_that_was_ahead(folder: Path) -> None:
+    backups = Backups(folder / "chats.db")
+    wall = [time.time()]
+
+    def changed_and_due() -> bool:
+        library = Library(folder, wall_s=lambda: wall[0])
+        library.save(chat_of(7, turns=int(wall[0]) % 5 + 1))
+        assert library.close()
+        return backups.is_due(library.clock.read()[0])
+
+    wall[0] += 5 * 365 * DAY_S
+    assert changed_and_due()
+    ahead = backups.make()
+    os.utime(ahead, (wall[0], wall[0]))
+    wall[0] -= 5 * 365 * DAY_S
+    assert not changed_and_due()
+    wall[0] += LEAST_AGE_S + 60
+    assert changed_and_due()
+    assert backups.make() == backups.paths()[0]  # the newest is not the one of the latest date
+    assert not backups.is_due(wall[0] + 9 * DAY_S)  # nothing has changed
+
+
+# ---- backups
+
+
+def test_a_backup_is_a_whole_copy_and_the_last_three_are_kept(folder: Path) -> None:
+    backups = Backups(folder / "chats.db")
+    made = [backups.make() for _ in range(KEPT + 2)]
+    assert backups.paths() == made[:1:-1]
+    with ChatStore(made[-1], read_only=True) as store:
+        assert store.load("c1") == chat_of(1, turns=2)
+        store.check()
+    change_letter(folder / "chats.db", "c1")
+    with pytest.raises(ChecksumError):
+        backups.make()
+    assert sorted(path.name for path in backups.folder.iterdir()) == [path.name for path in made[2:]]
+
+
+def test_the_keeper_makes_backups_while_nothing_is_saved_and_reports_damage(folder: Path) -> None:
+    backups, told = Backups(folder / "chats.db"), list[Exception]()
+    keeper = BackupKeeper(backups, told.append, time.time, idle_s=0.3)
+    for _ in range(20):
+        keeper.busy()
+        time.sleep(0.03)
+    assert backups.paths() == []
+    until(backups.paths)
+    keeper.close()
+    for path in backups.paths():
+        path.unlink()
+    change_letter(folder / "chats.db", "c1")
+    keeper = BackupKeeper(backups, told.append, time.time, idle_s=0.05)
+    until(lambda: told)
+    keeper.close()
+    assert isinstance(told[0], ChecksumError)
+
+
+# ---- permanent deletion
+
+
+def secret_home(folder: Path) -> str:
+    """Chats, a project and a document with SECRET among others, edited, and copied in every way.
+
+    Returns the document's id.
+    """
+    library = Library(folder)
+    document = Documents(library.documents).keep(Attachment("Fog.md", f"fog {SECRET} " * 400))
+    library.save_project(Project("p", "Harbour", NOON, f"Speak of {SECRET}."))
+    for number in range(20):
+        library.save(chat_of(100 + number, turns=3, tokens=200))
+        library.save(chat_of(200, turns=number % 7 + 1, tokens=30, text=f"{SECRET} {number} " * 30))
+        library.flush()
+    library.close()
+    Backups(folder / "chats.db").make()
+    Backups(folder / "chats.db").make()
+    (folder / "chats-damaged.db").write_bytes((folder / "chats.db").read_bytes())
+    damaged = bytearray((folder / "chats.db").read_bytes())
+    damaged[len(damaged) // 2 : len(damaged) // 2 + 9000] = os.urandom(9000)
+    (folder / "chats-damaged-1.db").write_bytes(damaged)
+    return document.id
+
+
+def test_what_is_deleted_permanently_leaves_no_bytes(folder: Path, libraries: list[Library]) -> None:
+    document = secret_home(folder)
+    assert len(raw(folder)) == 5
+    library = opened(folder, libraries)
+    library.purge("c200")
+    library.purge_project("p")
+    library.documents.purge(document)
+    assert library.flush()
+    assert raw(folder) == []
+    assert len(ids(library)) == 26
+    library.close()
+    assert raw(folder) == []
+    assert opened(folder, libraries).problem is None
+    assert {path.name for path in folder.glob("chats-*")} == {"chats-damaged.db", "chats-damaged-1.db"}
+    for path in (*Backups(folder / "chats.db").paths(), folder / "chats-damaged.db"):
+        with ChatStore(path, read_only=True) as store:
+            store.check()
+            assert len(store.summaries()) == 26
+
+
+@pytest.mark.parametrize("side", ["backup", "unsaved"])
+def test_a_deleted_chat_is_not_brought_back_by_a_copy(
+    folder: Path, libraries: list[Library], side: str
+) -> None:
+    library = opened(folder, libraries)
+    if side == "backup":
+        Backups(folder / "chats.db").make()
+    else:
+        assert library._unsaved.write({"c1": chat_of(1, turns=2)})
+    library.purge("c1")
+    assert library.close()
+    again = opened(folder, libraries)
+    assert again.problem is None
+    assert "c1" not in ids(again)
+
+
+def test_all_files_are_private_whatever_the_umask(tmp_path: Path, libraries: list[Library]) -> None:
+    before = os.umask(0)
+    try:
+        library = opened(tmp_path / "new" / "home", libraries)
+        library.save(chat_of(1))
+        assert library.flush()
+        Backups(tmp_path / "new" / "home" / "chats.db").make()
+        assert library._unsaved.write({"c1": chat_of(1)})
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "new").rglob("*")}
+    assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
