@@ -20,6 +20,7 @@ NAMES: tuple[str, ...] = (
     "numerics",
     "preferences",
     "protocol-lines",
+    "recovery",
     "rendered-texts",
     "server-clients",
     "server-requests",

@@ -1,11 +1,10 @@
 """Databases: damaged chat databases are opened by the real library, read to their end, repaired and
 written to.
 
-A case damages a database of a few chats, or puts something else in its place. Then every chat is opened
-as a person would. A chat that is not as it was written, or is not there, has to have been said: the file
-is damaged, chats are missing, or it cannot be used. In the end a new chat is saved and found again.
-
-Databases of version 0.1.0 have no checksums and no remembered count; of them only the rest is asked.
+A case damages a database of a few chats, or puts something else in its place; half of the cases have a
+backup. Then every chat is opened as a person would. A chat that is not as it was written, or is not there,
+has to be reported: the file is damaged, chats are missing, or it cannot be used. With a backup no chat may
+be lost. In the end a new chat is saved and found again.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from app.session.chats.conversation import Answer, Conversation
 from app.session.chats.projects import Project
 from app.store import schema
 from app.store.chat_store import ChatStore
+from app.store.copies import Backups
+from app.store.faults import UNREADABLE, StoreError, is_damage
 from app.store.library import Library
-from app.store.recovery import UNREADABLE
 from tests.app.store.chats import NOON, chat_of, written
 from tests.attack.campaign import Campaign, Outcome, case_random
 
 _PAGE_BYTES = 4096
 _CHATS = 8
 _RAW = ("no such", "malformed", "sqlite", "Traceback", "codec", "Errno")
-_FIXTURE = Path(__file__).parents[2] / "fixtures" / "home-0.1.0"
 _TABLES = ("chats", "turns", "answers", "facts", "words", "parts", "projects")
 _PROJECT = Project("harbour", "Harbour", NOON, "Be brief.", documents=("tides",))
 _COLUMNS = (
@@ -69,7 +68,6 @@ class _Homes(Struct, frozen=True):
 
     whole: Path
     moments: tuple[Path, Path]
-    older: Path
     # Every state in which a chat was ever written, by its id.
     written: dict[str, list[Conversation]]
 
@@ -107,15 +105,16 @@ def _make(root: Path) -> _Homes:
     library.flush()
     shutil.copytree(root / "open", moments[1])
     library.close()
-    older = Path(shutil.copytree(_FIXTURE, root / "older"))
-    return _Homes(root / "open", moments, older, known)
+    return _Homes(root / "open", moments, known)
 
 
 def _case(homes: _Homes, folder: Path, case: int, dice: random.Random) -> Outcome:
     path = folder / "chats.db"
-    older = dice.random() < 0.15
-    kind = dice.choice([name for name in _KINDS if not older or name not in _NOT_OLDER])
-    shutil.copytree(homes.older if older else homes.whole, folder)
+    kind = dice.choice(list(_KINDS))
+    backup = dice.random() < 0.5
+    shutil.copytree(homes.whole, folder)
+    if backup:
+        Backups(path).make()
     if kind in ("stale log", "other log"):
         _mix_moments(homes, folder, dice, kind)
     else:
@@ -126,22 +125,29 @@ def _case(homes: _Homes, folder: Path, case: int, dice: random.Random) -> Outcom
     try:
         library = Library(folder)
         right = _read_all(library, homes)
-        if library.condition.state == "whole" and (error := _check(path)):
+        if library.problem is None and (error := _check(path)):
             library.take_damage(error)  # as the maker of backups does
             right = _read_all(library, homes)
-        said = library.condition
-        copied = said.state == "damaged" and not older and "log" not in kind
-        if copied and Path(said.copy).read_bytes() != before:
-            return Outcome(case, f"{kind}: the copy is not the file as it was")
-        if any(word in said.reason + said.hint for word in _RAW):
-            return Outcome(case, f"{kind}: said to a person: {said.reason} {said.hint}")
-        if kind in ("foreign", "newer", "folder", "locked") and said.state != "unusable":
-            return Outcome(case, f"{kind}: taken as {said.state}")
-        wrong = 0 if older else len(homes.written) - len(right) + (library.projects() != [_PROJECT])
-        if wrong and (said.state == "whole" or (said.state in ("damaged", "missing") and not said.lost)):
-            return Outcome(case, f"{kind}: {wrong} records are wrong or gone, and it is {said.state}")
-        counts = {said.state: 1.0, "chats not as written, and said": float(wrong)}
-        fault = _save_new(library, folder, {} if older else right)
+        problem = library.problem
+        said = "damaged" if library.damaged else "missing" if problem and problem.remedy else ""
+        said = said or ("unusable" if problem or holder or kind == "folder" else "whole")
+        if problem and any(word in problem.reason + problem.hint for word in _RAW):
+            return Outcome(case, f"{kind}: said to a person: {problem.reason} {problem.hint}")
+        if kind in ("foreign", "newer") and said != "unusable":
+            return Outcome(case, f"{kind}: taken as {said}")
+        wrong = len(homes.written) - len(right) + (library.projects() != [_PROJECT])
+        unnoticed = said == "whole" and (backup or kind not in _LOOK_NEW)
+        if wrong and unnoticed:
+            return Outcome(case, f"{kind}: {wrong} records are wrong or gone, and it is {said}")
+        if wrong and backup and said == "damaged":
+            return Outcome(case, f"{kind}: {wrong} records are lost in spite of a backup")
+        counts = {said: 1.0, "chats not as written": float(wrong)}
+        fault = _save_new(library, folder, right)
+        if not fault and backup and said in ("damaged", "missing"):
+            fault = _all_back(folder, homes)
+        asides = [each.read_bytes() for each in folder.glob("chats-*.db")]
+        if not fault and said == "damaged" and "log" not in kind and before not in asides:
+            fault = "the damaged file was not kept as it was"
         if not fault and kind == "foreign" and path.read_bytes() != before:
             fault = "the file of another program was changed"
         return Outcome(case, f"{kind}: {fault}" if fault else "", counts)
@@ -161,22 +167,23 @@ def _read_all(library: Library, homes: _Homes) -> dict[str, Conversation]:
     for chat_id in [summary.id for summary in library.summaries()]:
         try:
             chat = library.load(chat_id)
-        except KeyError:  # nothing of it can be read
+        except (KeyError, StoreError):  # no copy has it whole
             continue
         if chat in homes.written.get(chat_id, ()):
             found[chat_id] = chat
-    library.search("word1")
+    with contextlib.suppress(StoreError):
+        library.search("word1")
     return found
 
 
 def _check(path: Path) -> Exception | None:
-    store = ChatStore(path, read_only=True)
     try:
-        store.check()
+        with ChatStore(path, read_only=True) as store:
+            store.check()
+    except StoreError:
+        return None
     except UNREADABLE as error:
-        return error
-    finally:
-        store.close()
+        return error if is_damage(error) else None
     return None
 
 
@@ -184,11 +191,16 @@ def _save_new(library: Library, folder: Path, right: dict[str, Conversation]) ->
     """Save a chat and read it in another library; repaired first where damage shows."""
     new = chat_of(99)
     library.save(new)
-    if library.condition.state in ("whole", "missing") and not library.flush():
-        library.take_damage(ValueError())
-    if library.condition.state == "damaged":
-        library.repair()
-    if library.condition.state == "unusable":
+    if not library.problem and not library.flush() and library.failure and is_damage(library.failure):
+        library.take_damage(library.failure)
+    if library.damaged:
+        try:
+            library.repair()
+        except StoreError:
+            library.repair(incomplete=True)
+    elif library.problem and library.problem.remedy == "restore":
+        library.restore()
+    elif library.problem or library.failure:
         return "" if library.load(new.id) == new else "a new chat is not kept in memory"
     if not library.flush() or not library.close():
         return "a new chat could not be saved"
@@ -204,6 +216,15 @@ def _save_new(library: Library, folder: Path, right: dict[str, Conversation]) ->
         return f"{error} could be read before, and is gone"
     finally:
         again.close()
+
+
+def _all_back(folder: Path, homes: _Homes) -> str:
+    library = Library(folder)
+    try:
+        missing = len(homes.written) - len(_read_all(library, homes))
+        return f"{missing} chats are not back" if missing else ""
+    finally:
+        library.close()
 
 
 def _hold(path: Path) -> subprocess.Popen[str]:
@@ -282,15 +303,8 @@ def _sql(path: Path, *statements: str, values: tuple[object, ...] = ()) -> None:
     connection.close()
 
 
-def _columns(path: Path) -> list[tuple[str, str]]:
-    """Of the tables that this file has: an older one has no projects."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return [each for each in _COLUMNS if each[0] in tables]
-
-
 def _change_types(path: Path, dice: random.Random) -> None:
-    table, column = dice.choice(_columns(path))
+    table, column = dice.choice(_COLUMNS)
     value = dice.choice([17, 1.5, "\ufffd", b"\xff\xfe"])
     _sql(path, f"UPDATE {table} SET {column} = ?", values=(value,))
 
@@ -386,7 +400,8 @@ _KINDS: dict[str, Damage] = {
     ),
     "locked": _nothing,
 }
-_NOT_OLDER = ("stale log", "other log", "locked", "text", "row")
+# Without a backup nothing shows that chats were there.
+_LOOK_NEW = ("empty", "cut", "random file", "deleted rows", "stale log", "other log")
 
 CAMPAIGN = Campaign(
     "databases",

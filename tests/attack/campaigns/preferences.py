@@ -54,7 +54,7 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
         root = Path(name)
         library = Library(root / "home")
         chats = Chats(archive=library)
-        store = ChatStore(root / "home" / "chats.db", read_only=True)
+        store = ChatStore(root / "home" / "chats.db")
         try:
             for case in cases:
                 dice = case_random("preferences", seed, case)

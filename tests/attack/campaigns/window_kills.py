@@ -177,11 +177,11 @@ def _stored(home: Path) -> dict[str, Conversation]:
     """All chats as the product's own code reads them. Raises `Broken`."""
     library = Library(home)
     try:
-        if library.condition.state != "whole":
-            raise Broken(f"the store is {library.condition}")
+        if library.problem:
+            raise Broken(f"the store reports {library.problem}")
         chats = {each.id: library.load(each.id).settled(UNFINISHED_NOTE) for each in library.summaries()}
-        if library.condition.state != "whole":
-            raise Broken(f"the store is {library.condition}")
+        if library.problem:
+            raise Broken(f"the store reports {library.problem}")
         projects = {project.id for project in library.projects()}
     finally:
         library.close()
