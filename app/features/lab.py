@@ -440,8 +440,14 @@ class LabWindow(SideWindow):
         rows = rows_of(sweep.cells)
         self.list.show_rows(rows)
         self.plot.show_rows(rows)
-        self.run_button.setVisible(not sweep.running)
-        self.stop_button.setVisible(sweep.running)
+        shown, hidden = self.run_button, self.stop_button
+        if sweep.running:
+            shown, hidden = hidden, shown
+        had_focus = hidden.hasFocus()
+        shown.show()
+        if had_focus:
+            shown.setFocus()  # before the other one is hidden, which would pass it on
+        hidden.hide()
         self.stop_button.setEnabled(not sweep.stopping)
         for control in (*self.boxes.values(), self.repeats, self.most_tokens):
             control.setEnabled(not sweep.running)

@@ -120,7 +120,7 @@ def on(day: str) -> str:
 
 
 def tables(count: int, size: str) -> str:
-    return f"{count} table{'s' * (count != 1)}, {size} on disk"
+    return f"{count} table{'s' * (count != 1)}, {size or 'nothing'} on disk"
 
 
 def read_only(family: str, why: str) -> str:

@@ -80,7 +80,7 @@ class TablesWindow(SideWindow):
         self.read_only.show_message(" ".join(held), bad=True)
         self._show_set_aside(tables.set_aside)
         count = len(tables.tables) + len(tables.learned)
-        self.sum.setText(strings.tables(count, size_text(tables.disk_bytes)))
+        self.sum.setText(strings.tables(count, size_text(tables.disk_bytes) if tables.disk_bytes else ""))
         self._show_selected()
 
     def tell(self, text: str, *, bad: bool = False) -> None:

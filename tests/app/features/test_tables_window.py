@@ -44,6 +44,7 @@ def test_it_says_so_while_there_is_nothing(window: TablesWindow) -> None:
     assert window.size() == SIZE
     assert window.selected is None
     window.show_tables(Tables(listed=True), alive=True)
+    assert window.sum.text() == "0 tables, nothing on disk"
     assert window.list.view.empty == (strings.NONE_YET, strings.NONE_YET_HINT)
     assert window.import_.isEnabled()
     assert not window.export.isEnabled()

@@ -48,6 +48,7 @@ def test_a_sweep_fills_the_table(qapp: QApplication, toy_folder: Path, tmp_path:
         assert lab.status.text() == words.EMPTY_HINT
         await click(lab.run_button)
         assert lab.status.text() == words.STARTING
+        assert lab.stop_button.hasFocus()
         assert not lab.repeats.isEnabled()
         await until(lambda: bool(lab.list.rows), 60, "nothing is shown while it runs")
         await until(lambda: not window.lab.sweep.running, 120, "does not end")
@@ -59,7 +60,7 @@ def test_a_sweep_fills_the_table(qapp: QApplication, toy_folder: Path, tmp_path:
             same, _, of = row.equal.split()
             assert int(same) == int(of) > 0
         assert ", measured in " in lab.status.text()
-        assert lab.run_button.isVisible()
+        assert lab.run_button.hasFocus()  # it had it before it became Stop
         assert lab.repeats.isEnabled()
         assert len(list((tmp_path / "home" / "lab").glob("*/results.json"))) == 1
 
