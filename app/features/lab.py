@@ -68,7 +68,6 @@ SPEED = "Speed"
 RANGE = "Range"
 TOKENS_PER_S = "tok/s"
 ACCEPTED = "Accepted"
-PER_STEP = "Per step"
 EQUAL = "Same text"
 EMPTY = "Not measured yet"
 EMPTY_HINT = "Figures are best on a machine that does nothing else."
@@ -146,7 +145,6 @@ class LabRow(Struct, frozen=True):
     spread: str
     tokens_per_s: str
     accepted: str
-    per_step: str
     equal: str
 
     @property
@@ -181,7 +179,6 @@ def rows_of(cells: Sequence[SweepCell]) -> list[LabRow]:
                 f"{min(ratios):.2f} to {max(ratios):.2f}",
                 speed(median(pair.tokens_per_s for pair in pairs)),
                 percent(mean(cell.acceptance for cell in own)),
-                f"{mean(cell.mean_per_step for cell in own):.1f}",
                 f"{sum(pair.equal for pair in pairs)} of {len(pairs)}",
             )
         )
@@ -376,14 +373,13 @@ _PADDING_PX = 26
 _PLOT_PX = 220
 _BOXES_A_ROW = 4
 COLUMNS = (
-    Column("title", PROMPTS, 120, before_px=14),
-    Column("drafter", DRAFTER, 160, grows=True),
-    Column("speed", SPEED, 84, right=True),
-    Column("spread", RANGE, 128, right=True, ink="text2"),
-    Column("tokens_per_s", TOKENS_PER_S, 84, right=True),
-    Column("accepted", ACCEPTED, 92, right=True),
-    Column("per_step", PER_STEP, 84, right=True),
-    Column("equal", EQUAL, 104, right=True, after_px=14),
+    Column("title", PROMPTS, 84, before_px=8),
+    Column("drafter", DRAFTER, 128, grows=True),
+    Column("speed", SPEED, 68, right=True),
+    Column("spread", RANGE, 112, right=True, ink="text2"),
+    Column("tokens_per_s", TOKENS_PER_S, 64, right=True),
+    Column("accepted", ACCEPTED, 78, right=True),
+    Column("equal", EQUAL, 92, right=True, after_px=8),
 )
 
 

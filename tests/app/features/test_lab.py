@@ -41,7 +41,7 @@ def test_a_row_is_all_answers_of_a_drafter_on_a_class() -> None:
     auto, simple = rows_of(CELLS)
     assert (auto.title, auto.drafter) == ("Code", "Auto")
     assert (auto.ratio, auto.speed, auto.spread, auto.equal) == (2.0, "2.00×", "1.50 to 2.00", "2 of 3")
-    assert (auto.accepted, auto.per_step, auto.tokens_per_s) == ("65%", "2.0", "20.0")
+    assert (auto.accepted, auto.tokens_per_s) == ("65%", "20.0")
     assert (simple.speed, simple.equal) == ("1.50×", "1 of 3")
     assert rows_of(()) == []
 

@@ -79,7 +79,7 @@ async def chat(window: MainWindow) -> list[str]:
     """A sparse answer, every section open, then the document beside it."""
     window.controller.asking.submit(Message("user", "skim write 120", (Attachment("rules.md", TEXT),)))
     await ready(window)
-    for group in ("model", "prefill", "kv", "sampling", "drafting", "gate", "tables", "chat", "decoding"):
+    for group in ("model", "basics", "prefill", "kv", "sampling", "drafting", "gate", "tables"):
         window.views.inspector.open_section(group)
     faults = await failing(window, window)
     window.commands.show_document()

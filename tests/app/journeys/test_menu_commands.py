@@ -72,9 +72,10 @@ def test_tint_and_gauges_are_in_the_view_menu_and_remembered(qapp: QApplication,
 async def test_f1_opens_help_and_the_window_fills_the_screen(window: MainWindow) -> None:
     await ready(window)
     await press(window, Qt.Key.Key_F1)
-    preview = window.views.composer.preview
-    assert preview is not None
-    assert preview.isVisible()
+    shown = window.windows.find("help")
+    assert shown is not None
+    assert shown.isVisible()
+    shown.close()
     window.menu_actions["full_screen"].trigger()
     assert window.isFullScreen()
     assert window.menu_actions["full_screen"].text() == "Exit Full Screen"

@@ -63,7 +63,7 @@ async def everything(window: MainWindow) -> set[str]:
     views, inspector = window.views, window.views.inspector
     window.columns.show_sidebar(True)
     window.columns.show_inspector(True)
-    for name in ("drafting", "gate", "sampling", "prefill", "kv", "tables", "chat"):
+    for name in ("basics", "drafting", "gate", "sampling", "prefill", "kv", "tables"):
         inspector.open_section(name)
     found: set[str] = set()
     for drafter in ("cacheback", "draft-model"):
