@@ -102,7 +102,7 @@ def pytest_pycollect_makeitem(name: str, obj: object) -> list[pytest.Item] | Non
     if _is_left_out(marks):
         return []
     for number, mark in enumerate(marks):
-        if mark.name != "parametrize":
+        if mark.name != "parametrize" or len(mark.args) < 2:
             continue
         names, given, *others = mark.args
         values = list(given)
