@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-quiet test-tools test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: test-cluster readme-pictures schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers handbook starter-verdict
+.PHONY: test-cluster readme-pictures schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh goldens
 
 help: ## List the targets
@@ -112,9 +112,6 @@ settings-doc: setup ## Write docs/settings.md from the declarations
 
 readers: libraries ## Compare the document readers with LibreOffice, pdftotext and w3m on real files (10 minutes; OUT=dir)
 	@$(BIN)/python -m tests.readers --docs --out $(OUT)/readers
-
-handbook: libraries ## Write the sample document of the first page from the docs
-	@$(BIN)/python -m tests.app.chat.handbook_text
 
 messages-doc: libraries ## Write docs/messages.md from the window's tables
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.controllers.messages_doc

@@ -26,12 +26,12 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_size, painter_on, place, px, ratio_of, width_of
 from core.events import Attachment, Message, Origin
 
-_FILE = Path(__file__).resolve().parents[2] / "resources" / "first-page" / "handbook.md"
+_FILE = Path(__file__).resolve().parents[2] / "resources" / "first-page" / "heat-pump.md"
 
 
-def handbook() -> Attachment:
-    """The example document, made from our docs; about 6,000 tokens."""
-    return Attachment(strings.HANDBOOK, _FILE.read_text("utf-8"))
+def example_document() -> Attachment:
+    """The manual of a heat pump; about 4,000 tokens."""
+    return Attachment(strings.EXAMPLE_FILE, _FILE.read_text("utf-8"))
 
 
 # Text, class and step of the tokens of a made-up answer.
@@ -199,7 +199,7 @@ class FirstPage(QScrollArea):
 
     def _choose(self, card: ExampleCard) -> None:
         with_document = card.example == strings.EXAMPLE_DOCUMENT_TEXT
-        attachments = (handbook(),) if with_document else ()
+        attachments = (example_document(),) if with_document else ()
         self.intent.emit(UseExample(Message("user", card.example, attachments)))
 
     def scroll_to_top(self) -> None:

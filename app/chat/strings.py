@@ -319,11 +319,10 @@ HOW_WRITTEN_SAYS = (
 )
 EXAMPLE_DOCUMENT = "Read a long document"
 EXAMPLE_DOCUMENT_SAYS = (
-    "See which passages of Draftlight’s handbook are read, which are skipped, and how fast."
-    " Good answers need a larger model."
+    "Ask about the manual of a heat pump, and see which passages are read and which are skipped."
 )
-EXAMPLE_DOCUMENT_TEXT = "Does a table hold any texts, names or times, and what can be drawn out of it?"
-HANDBOOK = "handbook.md"
+EXAMPLE_DOCUMENT_TEXT = "What is the refrigerant of this heat pump?"
+EXAMPLE_FILE = "heat-pump.md"
 EXAMPLE_CODE = "Write some code"
 EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
 EXAMPLE_CODE_TEXT = "Write a Python function that adds two numbers. Reply with the code only."

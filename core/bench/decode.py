@@ -5,6 +5,9 @@ pair and then `--pairs` measured pairs, baseline first. The reported ratio is th
 ratios. A pair without decode time on either side (an answer of one token) is in no median. `draft-model`
 is also compared with mlx-lm's own speculative path with the same two models. For a conversation there is
 one cell per turn and one for all turns. The gate is off, so the drafter itself is measured.
+
+Loops flatter drafting, so each cell states the share of its answer that repeats earlier text; over 30% is a
+loop. With `--model-defaults` both sides sample as the model's own defaults say.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.bench.cases import (
     BenchPrompt,
@@ -45,12 +49,22 @@ from core.bench.harness import (
     speed_ratio,
     table,
 )
-from core.bench.runs import BenchRun, converse, draftlight, first_difference, joined, mlx_lm, start_engine
+from core.bench.runs import (
+    BenchRun,
+    converse,
+    draftlight,
+    first_difference,
+    joined,
+    mlx_lm,
+    sampled_as,
+    start_engine,
+)
+from core.decoding.repetition import repeated_share
 from core.drafting.gram_table import Continuations
 from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DRAFTERS, DrafterSpec, Resources
 from core.events import Change, PositionStat
-from core.settings import Settings
+from core.settings import Settings, assign_all, read
 from core.tables.prebuilt import load_built
 
 if TYPE_CHECKING:  # importing it loads MLX, which `prepare()` must come before
@@ -89,6 +103,7 @@ class DecodeCell(Struct, frozen=True):
     changes: tuple[Change, ...]
     prompt_tokens: int
     tokens: int
+    repeated: float
     equal: bool
     ratio_median: float
     mlx_lm_speculative_median: float
@@ -148,6 +163,9 @@ def run(options: argparse.Namespace) -> int:
     prompts = read_prompts(path)
     chosen = decode_configurations(options)
     engine, info, environment = start_engine(options)
+    if options.model_defaults:
+        own = [(each.key, read(info.settings, each.key)) for each in info.defaults]
+        chosen = [replace(each, settings=assign_all(each.settings, own)) for each in chosen]
     workloads = [_workload(engine, prompt, options.max_prompt_tokens) for prompt in prompts]
     label = conditions(
         environment,
@@ -155,6 +173,7 @@ def run(options: argparse.Namespace) -> int:
         file_label(path),
         f"{options.pairs} pairs of {options.max_prompt_tokens} + {options.max_tokens} tokens",
         draft_model_label(options),
+        *(["the model's own sampling"] if options.model_defaults else []),
     )
     journal = Journal(options.out / "cells.jsonl", label, Measured)
     with tempfile.TemporaryDirectory() as scratch:
@@ -244,7 +263,7 @@ def _measured(
 def _trials(engine: Engine, workload: _Workload, settings: Settings) -> list[_Trial]:
     if not workload.turns:
         ids = workload.ids
-        baseline = mlx_lm(engine, ids, settings.sampling.max_tokens)
+        baseline = mlx_lm(engine, ids, settings.sampling.max_tokens, **sampled_as(settings.sampling))
         candidate = draftlight(engine, ids, settings)
         other = _mlx_lm_speculative(engine, ids, settings)
         return [_Trial(workload.kind, len(ids), baseline, candidate, other)]
@@ -270,6 +289,7 @@ def _cell(name: str, settings: Settings, trials: Sequence[_Trial]) -> DecodeCell
         candidate.effective.changes,
         trials[-1].prompt_tokens,
         len(candidate.tokens),
+        repeated_share(candidate.tokens),
         all(pair.equal for pair in pairs),
         median(known(pair.ratio for pair in pairs)),
         median(known(pair.mlx_lm_speculative for pair in pairs)),
@@ -363,8 +383,16 @@ def _row(cell: DecodeCell) -> str:
     return (
         f"{cell.kind:>18}  {cell.configuration:<26} {speed if cell.ratio_median else _NOTHING:<20}"
         f"  accepted {cell.acceptance:4.0%}"
-        f"  mean {cell.mean_per_step:4.2f}  {'equal' if cell.equal else 'DIFFERENT'}"
+        f"  mean {cell.mean_per_step:4.2f}  repeated {cell.repeated:4.0%}"
+        f"  {'equal' if cell.equal else 'DIFFERENT'}"
     )
+
+
+_LOOP = 0.3
+
+
+def _repeated(cell: DecodeCell) -> str:
+    return f"{cell.repeated:.0%}{' (loop)' if cell.repeated > _LOOP else ''}"
 
 
 def _speed(tokens_per_s: float) -> str:
@@ -392,18 +420,18 @@ def write_report(results: DecodeResults) -> str:
         "",
         *results.progress.lines,
         f"{results.model}, {results.prompts}: at most {results.max_prompt_tokens} prompt tokens,"
-        f" {results.max_tokens} new tokens, greedy, one warm-up and {results.pairs} measured pairs,"
+        f" {results.max_tokens} new tokens, one warm-up and {results.pairs} measured pairs,"
         " baseline (`mlx_lm.stream_generate`) and candidate in turn. Ratios are medians of pairs.",
         "",
         results.environment.line,
         "",
         *table(
-            "class | drafter | ratio | tok/s | mlx-lm tok/s | accepted | mean a step | TTFT s | mlx-lm TTFT s"
-            " | draft µs (median, 99%) | output",
+            "class | drafter | ratio | tok/s | mlx-lm tok/s | accepted | mean a step | repeated | TTFT s"
+            " | mlx-lm TTFT s | draft µs (median, 99%) | output",
             (
                 f"{c.kind} | {c.configuration} | {f'{c.ratio_median:.2f}' if c.ratio_median else _NOTHING}"
                 f" | {_speed(c.tokens_per_s_median)} | {_speed(c.baseline_tokens_per_s_median)}"
-                f" | {c.acceptance:.0%} | {c.mean_per_step:.2f}"
+                f" | {c.acceptance:.0%} | {c.mean_per_step:.2f} | {_repeated(c)}"
                 f" | {c.ttft_s_median:.2f} | {c.baseline_ttft_s_median:.2f}"
                 f" | {c.draft_us_median:.0f}, {c.draft_us_p99:.0f}"
                 f" | {'equal' if c.equal else '**different**'}"

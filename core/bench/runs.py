@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from core.bench.harness import Environment, describe
 from core.events import Effective, Event, Finished, Generate, Message, ModelInfo, Stats, Token
 from core.settings import Settings
+from core.settings.request import Sampling
 from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
@@ -126,6 +128,52 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
     return BenchRun(tokens, times[0], (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0)
 
 
+def sampled_as(settings: Sampling) -> dict[str, Any]:
+    """Arguments of `mlx_lm.stream_generate` for the same sampling; none for plain greedy decoding.
+
+    The repetition penalty is mlx-lm's own, whose window begins with the prompt's last token.
+    """
+    from mlx_lm.sample_utils import make_repetition_penalty, make_sampler
+
+    from core.decoding.sampling import PENALTY_WINDOW_TOKENS
+
+    processors: list[Any] = []
+    if settings.repetition_penalty != 1:
+        processors.append(make_repetition_penalty(settings.repetition_penalty, PENALTY_WINDOW_TOKENS))
+    if settings.frequency_penalty or settings.presence_penalty:
+        processors.append(_AnswerPenalties(settings))
+    options: dict[str, Any] = {"logits_processors": processors} if processors else {}
+    if settings.temperature:
+        top_p = settings.top_p if settings.top_p < 1 else 0.0
+        options["sampler"] = make_sampler(settings.temperature, top_p, settings.min_p, top_k=settings.top_k)
+    return options
+
+
+class _AnswerPenalties:
+    """A logits processor of mlx-lm for one answer: frequency and presence penalty of the answer's tokens.
+
+    mlx-lm's own count the prompt's last token too.
+    """
+
+    def __init__(self, settings: Sampling) -> None:
+        self._settings = settings
+        self._begun: int | None = None
+
+    def __call__(self, tokens: Any, logits: Any) -> Any:
+        import mlx.core as mx
+
+        settings, ids = self._settings, tokens.tolist()
+        self._begun = len(ids) if self._begun is None else self._begun
+        answer = ids[self._begun :]
+        amounts = {
+            token: -count * settings.frequency_penalty - settings.presence_penalty
+            for token, count in Counter(answer).items()
+        }
+        if not amounts:
+            return logits
+        return logits.at[:, mx.array(list(amounts))].add(mx.array(list(amounts.values())))
+
+
 def joined(runs: Sequence[BenchRun]) -> BenchRun:
     """Several answers as one: all tokens, TTFT of the first, speed over all decode time."""
     tokens = [token for run in runs for token in run.tokens]
@@ -177,7 +225,13 @@ def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> It
         messages.append(Message("user", question))
         ids = render(loaded.tokenizer, messages, settings.chat.system_prompt).ids
         cached, cache = _trimmed(loaded.model, cached, cache, ids)
-        baseline = mlx_lm(engine, ids[len(cached) :], settings.sampling.max_tokens, prompt_cache=cache)
+        baseline = mlx_lm(
+            engine,
+            ids[len(cached) :],
+            settings.sampling.max_tokens,
+            prompt_cache=cache,
+            **sampled_as(settings.sampling),
+        )
         # When mlx-lm stops, its cache already holds the last emitted token.
         cached = [*ids, *baseline.tokens][: cache[0].offset]
         yield TurnRuns(turn, len(ids), baseline, draftlight(engine, ids, settings, forget=False))

@@ -140,6 +140,11 @@ def _decode(parser: argparse.ArgumentParser) -> None:
     _add_draft_model(parser, layers=6)
     _add_max_prompt(parser)
     add_answer_length(parser)
+    parser.add_argument(
+        "--model-defaults",
+        action="store_true",
+        help="sample as the model's own defaults say, as in the window; mlx-lm likewise",
+    )
     _add_grid(parser)
     add_out(parser)
 

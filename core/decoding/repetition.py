@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 
 LEAST_WORDS = 5
 PROSE_TIMES = 3
@@ -149,6 +150,20 @@ class Repetition:
         if found:
             self.begins = self._offsets[len(ids) - same[found]]
         return bool(found)
+
+
+_GRAM = 8
+
+
+def repeated_share(items: Sequence[object]) -> float:
+    """The share of items that repeat an earlier one which the same eight items preceded."""
+    seen: set[tuple[object, ...]] = set()
+    repeated = 0
+    for end in range(_GRAM, len(items)):
+        gram = tuple(items[end - _GRAM : end + 1])
+        repeated += gram in seen
+        seen.add(gram)
+    return repeated / len(items) if items else 0.0
 
 
 def _is_verse(text: str) -> bool:

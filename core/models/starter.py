@@ -37,7 +37,9 @@ _GGUF_BYTES = 98_362_432
 _FOLDER = "SmolLM2-135M-Instruct"
 _MANIFEST = "draftlight-manifest.json"
 # Increase with each change of the conversion, so that existing folders are converted again.
-_CONVERSION = 1
+_CONVERSION = 2
+# Without it two of three answers about documents end in a loop (docs/model-habits.md).
+_GENERATION = {"frequency_penalty": 0.6}
 Progress = Callable[[str, float | None], None]
 
 
@@ -190,6 +192,7 @@ def _convert(source: Path, target: Path) -> None:
     }
     _write_json(target / "config.json", config)
     _write_json(target / "tokenizer.json", _tokenizer(tokens, list(meta["tokenizer.ggml.merges"]), kinds))
+    _write_json(target / "generation_config.json", _GENERATION)
     _write_json(
         target / "tokenizer_config.json",
         {

@@ -21,6 +21,7 @@ FROM_MODEL = (
     "sampling.min_p",
     "sampling.top_k",
     "sampling.repetition_penalty",
+    "sampling.frequency_penalty",
 )
 SEEDS = 2**31
 

@@ -40,6 +40,7 @@ from core.bench.harness import (
 )
 from core.bench.runs import start_engine
 from core.cli.arguments import settings_from
+from core.decoding.repetition import repeated_share
 from core.errors import RequestError
 from core.events import Attachment, Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
@@ -124,7 +125,6 @@ LOOP_CYCLE = 4
 LOOP_WORDS = 5
 _CUTS = (r"\n+", r"(?<=[.!?])\s+|\n+", r"(?<=[.!?;:,])\s+|\n+")
 LOOP_SHARE = 0.3
-_GRAM = 8
 
 
 def loops(answer: str) -> bool:
@@ -143,17 +143,6 @@ def _cycles(units: Sequence[str]) -> bool:
             if long and held[start : start + LOOP_TIMES * period] == cycle * LOOP_TIMES:
                 return True
     return False
-
-
-def repeated_share(items: Sequence[object]) -> float:
-    """The share of items that follow the same eight items as an earlier occurrence of the same item."""
-    seen: set[tuple[object, ...]] = set()
-    repeated = 0
-    for end in range(_GRAM, len(items)):
-        gram = tuple(items[end - _GRAM : end + 1])
-        repeated += gram in seen
-        seen.add(gram)
-    return repeated / len(items) if items else 0.0
 
 
 # ---- measuring

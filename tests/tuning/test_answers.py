@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tuning.answers import GRADED_WORDS, documents, is_right, loops, repeated_share
+from core.decoding.repetition import repeated_share
+from tests.tuning.answers import GRADED_WORDS, documents, is_right, loops
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
-"""The starter's answers to the examples of the first page are right: greedy, and sampled with several seeds.
-
-The document example promises a reading and no answer: on questions about the handbook the starter was wrong
-each time it was tried.
+"""The starter answers the three examples of the first page rightly: at its defaults, and those without a
+document also sampled with several seeds.
 """
 
 from __future__ import annotations
@@ -12,23 +10,24 @@ import re
 import pytest
 
 from app.chat import strings
-from app.chat.first_page import handbook
+from app.chat.first_page import example_document
 from core.engine.engine import Engine
-from core.events import Finished, Generate, Message, Token
+from core.events import Attachment, Finished, Generate, Message, Token
 from core.models.prompt import offsets, render
 from core.prefill.layout import layout
 from core.prefill.scorers.lexical import CLEAR, asked_by, clearness, words_of
-from core.settings import Settings, assign_all
+from core.settings import assign_all
 from core.settings.prefill import Prefill
+from tests.tuning.answers import is_right, loops
 
 MONTHS = list(calendar.month_name)[1:]
 # As the model card of SmolLM2 recommends.
 SAMPLED = {"sampling.temperature": 0.2, "sampling.top_p": 0.9}
 
 
-def answer(engine: Engine, words: str, **values: object) -> str:
-    settings = assign_all(Settings(), list(values.items()))
-    events = list(engine.generate(Generate("r", (Message("user", words),), settings)))
+def answer(engine: Engine, words: str, documents: tuple[Attachment, ...] = (), **values: object) -> str:
+    settings = assign_all(engine.loaded.info.settings, list(values.items()))
+    events = list(engine.generate(Generate("r", (Message("user", words, documents),), settings)))
     assert isinstance(events[-1], Finished)
     assert events[-1].reason == "stop", "it loops"
     return "".join(event.text for event in events if isinstance(event, Token))
@@ -54,9 +53,16 @@ CARDS = [(strings.EXAMPLE_LIST_TEXT, check_list), (strings.EXAMPLE_CODE_TEXT, ch
 
 @pytest.mark.parametrize(("words", "check"), [pytest.param(*CARDS[0], marks=pytest.mark.sweep), CARDS[1]])
 def test_at_the_default_settings(starter_engine: Engine, words: str, check: object) -> None:
-    assert Settings().sampling.temperature == 0
     starter_engine.forget()
     check(answer(starter_engine, words))  # type: ignore[operator]
+
+
+@pytest.mark.sweep
+def test_the_document_example_is_answered_from_the_document(starter_engine: Engine) -> None:
+    starter_engine.forget()
+    text = answer(starter_engine, strings.EXAMPLE_DOCUMENT_TEXT, (example_document(),))
+    assert is_right(text, ("propane",)), text
+    assert not loops(text)
 
 
 @pytest.mark.sweep
@@ -69,7 +75,7 @@ def test_sampled(starter_engine: Engine, words: str, check: object, seed: int) -
 def test_its_place_stands_out_by_far(starter_engine: Engine) -> None:
     """With room for what the documents will say: where nothing stands out all of it is read, for minutes."""
     tokenizer = starter_engine.loaded.tokenizer
-    asked = (Message("user", strings.EXAMPLE_DOCUMENT_TEXT, (handbook(),)),)
+    asked = (Message("user", strings.EXAMPLE_DOCUMENT_TEXT, (example_document(),)),)
     prompt = render(tokenizer, asked, "", (), True)
     words = words_of(tokenizer.convert_ids_to_tokens(prompt.ids))
     parts = layout(prompt, offsets(tokenizer, prompt))

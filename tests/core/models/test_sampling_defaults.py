@@ -28,6 +28,7 @@ def test_without_a_file_ours_stand(tmp_path: Path) -> None:
 
 def test_what_the_file_says_is_taken(tmp_path: Path) -> None:
     said = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.05}
+    said["frequency_penalty"] = 0.4
     assert given(tmp_path, do_sample=True, eos_token_id=[1, 2], **said) == said
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from core.errors import ModelError
 from core.models import starter
+from core.models.generation_config import sampling_defaults
 from core.models.starter import damage, ensure_starter
 from tests.thinned import thinned
 
@@ -92,6 +93,12 @@ def test_damage_is_found_and_mended(mine: Path, spoil: Callable[[Path], None]) -
     assert damage(mine) == ""
     assert (mine / "mtp.safetensors").read_bytes() == b"a trained head"
     assert sorted(path.name for path in mine.parent.iterdir() if path.is_dir()) == [mine.name]
+
+
+def test_it_has_sampling_defaults_of_its_own(converted: Path) -> None:
+    defaults, problem = sampling_defaults(converted)
+    assert not problem
+    assert {each.key: each.value for each in defaults} == {"sampling.frequency_penalty": 0.6}
 
 
 def test_the_second_time_converts_nothing(mine: Path) -> None:
