@@ -7,6 +7,7 @@ contains neither prefill nor the first draft. Every run is on the main thread.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -140,7 +141,7 @@ def sampled_as(settings: Sampling) -> dict[str, Any]:
     processors: list[Any] = []
     if settings.repetition_penalty != 1:
         processors.append(make_repetition_penalty(settings.repetition_penalty, PENALTY_WINDOW_TOKENS))
-    if settings.frequency_penalty or settings.presence_penalty:
+    if settings.frequency_penalty or settings.presence_penalty or settings.no_repeat_ngram_size:
         processors.append(_AnswerPenalties(settings))
     options: dict[str, Any] = {"logits_processors": processors} if processors else {}
     if settings.temperature:
@@ -150,9 +151,9 @@ def sampled_as(settings: Sampling) -> dict[str, Any]:
 
 
 class _AnswerPenalties:
-    """A logits processor of mlx-lm for one answer: frequency and presence penalty of the answer's tokens.
+    """A logits processor of mlx-lm for one answer: the settings that depend on the answer's tokens alone.
 
-    mlx-lm's own count the prompt's last token too.
+    mlx-lm's own penalties count the prompt's last token too, and it has no `no_repeat_ngram_size`.
     """
 
     def __init__(self, settings: Sampling) -> None:
@@ -169,6 +170,10 @@ class _AnswerPenalties:
             token: -count * settings.frequency_penalty - settings.presence_penalty
             for token, count in Counter(answer).items()
         }
+        before = settings.no_repeat_ngram_size - 1
+        for end in range(before, len(answer)) if before >= 0 else ():
+            if answer[end - before : end] == answer[len(answer) - before :]:
+                amounts[answer[end]] = -math.inf
         if not amounts:
             return logits
         return logits.at[:, mx.array(list(amounts))].add(mx.array(list(amounts.values())))

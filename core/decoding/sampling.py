@@ -8,7 +8,9 @@ the output has the target's distribution (see `accept`).
 
 The repetition penalty of a row covers the last tokens of the prompt and of the path to that row. The
 frequency and presence penalties (OpenAI's: a logit loses count · frequency and, if count > 0, presence)
-count the answer's tokens up to that row. Penalties and bias come first, then the grammar's mask, then
+count the answer's tokens up to that row. `no_repeat_ngram_size` excludes each token that would complete a run
+of tokens which the answer has before that row; a grammar, which may leave no other choice, turns it off.
+Penalties and bias come first, then the grammar's mask, then
 top-p, min-p and top-k on the untempered distribution, then temperature: the order of mlx-lm, whose filters
 are used (a mask before top-p would shift it).
 """
@@ -22,6 +24,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
+from numpy.typing import NDArray
 
 from core.drafting.draft import Draft
 from core.kv.cached_sequence import CachedSequence
@@ -41,14 +44,16 @@ class RowInputs(NamedTuple):
     row i.
 
     `windows`: int [w, n], ids covered by each row's repetition penalty. `counts`: float32 [w, vocabulary],
-    occurrences of each id in the answer before. `allowed`: bool [w, vocabulary], the grammar's mask. None
-    where not needed.
+    occurrences of each id in the answer before. `allowed`: bool [w, vocabulary], the grammar's mask.
+    `repeats`: rows and ids (uint32 [n]) of tokens that may complete a repeated run, and the amounts to add to
+    their logits (float32 [n]): −∞ if they do, else 0. None where not needed.
     """
 
     positions: Sequence[int]
     windows: mx.array | None = None
     counts: mx.array | None = None
     allowed: mx.array | None = None
+    repeats: tuple[mx.array, mx.array, mx.array] | None = None
 
 
 class Choices(NamedTuple):
@@ -81,6 +86,7 @@ class Sampler:
         self.greedy = settings.temperature == 0.0
         self.penalises = settings.repetition_penalty != 1.0
         self.counts = settings.frequency_penalty != 0.0 or settings.presence_penalty != 0.0
+        self.no_repeat = settings.no_repeat_ngram_size
         self._bias = dict(bias or {})
         self._biases = mx.array(0.0)
 
@@ -107,6 +113,9 @@ class Sampler:
             logits = logits - self._penalties(rows.counts)
         if self._bias:
             logits = logits + self._bias_of(logits.shape[-1])
+        if rows.repeats is not None and rows.allowed is None:
+            at, ids, amounts = rows.repeats
+            logits = logits.at[at, ids].add(amounts.astype(logits.dtype))
         if rows.allowed is not None:
             # The peak includes masked ids: the whole row is valid or broken.
             whole = mx.max(logits, axis=-1).astype(mx.float32)
@@ -185,6 +194,42 @@ class RowHistory:
             [start + depth for depth in depths],
             self._windows(lead, draft, unknown) if self._sampler.penalises else None,
             self._answer_counts(lead, draft, unknown, vocabulary) if self._sampler.counts else None,
+            repeats=self._repeats(lead, draft, unknown) if self._sampler.no_repeat else None,
+        )
+
+    def _repeats(
+        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None
+    ) -> tuple[mx.array, mx.array, mx.array] | None:
+        """The tokens that may complete a run which the path of their row has already; None without any."""
+        length = self._sampler.no_repeat
+        held = self._sequence.tokens
+        answer = np.array([*held[self._start :], *lead[max(0, self._start - len(held)) :]], np.int64)
+        if unknown is not None:
+            path = mx.concatenate([mx.array(answer.astype(np.uint32)), unknown.astype(mx.uint32)])
+            # Which run would be complete depends on the unknown token, which is its last but one.
+            ends = _runs_after(answer, length - 2) if length > 1 else [-1]
+            if length > 1 and not ends:
+                return None
+            before = path[mx.array(ends)]
+            ids = path[mx.array(ends) + 1] if length > 1 else path
+            amounts = mx.where(before == path[-1], -mx.inf, 0.0)
+            return mx.zeros(ids.size, dtype=mx.uint32), ids, mx.broadcast_to(amounts, ids.shape)
+        paths: list[list[int]] = [[]]
+        for token, parent in zip(draft.tokens, draft.parents):
+            paths.append([*paths[parent + 1], token])
+        rows: list[int] = []
+        banned: list[int] = []
+        for row, added in enumerate(paths):
+            whole = np.concatenate([answer, np.array(added, np.int64)])
+            of_row = {int(whole[at]) for at in _runs_after(whole, length - 1)}
+            rows += [row] * len(of_row)
+            banned += sorted(of_row)
+        if not rows:
+            return None
+        return (
+            mx.array(rows, dtype=mx.uint32),
+            mx.array(banned, dtype=mx.uint32),
+            mx.full(len(rows), -mx.inf),
         )
 
     def _windows(self, lead: Sequence[int], draft: Draft, unknown: mx.array | None) -> mx.array:
@@ -236,6 +281,17 @@ class RowHistory:
         for token in new:
             self._counts[token] += 1.0
         counted += new
+
+
+def _runs_after(tokens: NDArray[np.int64], length: int) -> list[int]:
+    """The positions in `tokens` right after earlier occurrences of its last `length` tokens."""
+    if length <= 0:
+        return list(range(len(tokens)))
+    if len(tokens) <= length:
+        return []
+    last = tokens[-length:]
+    ends = np.flatnonzero(tokens[length - 1 : -1] == last[-1]) + length
+    return [int(end) for end in ends if np.array_equal(tokens[end - length : end], last)]
 
 
 TOP_IDS = 8

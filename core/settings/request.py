@@ -22,6 +22,7 @@ FROM_MODEL = (
     "sampling.top_k",
     "sampling.repetition_penalty",
     "sampling.frequency_penalty",
+    "sampling.no_repeat_ngram_size",
 )
 SEEDS = 2**31
 
@@ -64,6 +65,15 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
         number(-2.0, 2.0, step=0.05),
         about("Presence penalty", "Above 0, tokens that were used once become less likely. 0 is off."),
     ] = 0.0
+    no_repeat_ngram_size: Annotated[
+        int,
+        number(0, 64, unit="tokens"),
+        about(
+            "No repeat",
+            "This many tokens in a row do not come twice in an answer. Prevents loops; small numbers also"
+            " prevent lists and code. 0 is off.",
+        ),
+    ] = 0
     max_tokens: Annotated[
         int, number(1, 131072, unit="tokens"), about("Length", "Maximum length of an answer.")
     ] = 1024

@@ -13,7 +13,8 @@ from core.settings import Settings, assign_all
     "values",
     [
         {},
-        {"sampling.frequency_penalty": 0.6},
+        {"sampling.no_repeat_ngram_size": 1},
+        {"sampling.no_repeat_ngram_size": 3},
         {"sampling.frequency_penalty": 0.7, "sampling.presence_penalty": 0.4},
     ],
 )

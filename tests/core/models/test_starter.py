@@ -98,7 +98,10 @@ def test_damage_is_found_and_mended(mine: Path, spoil: Callable[[Path], None]) -
 def test_it_has_sampling_defaults_of_its_own(converted: Path) -> None:
     defaults, problem = sampling_defaults(converted)
     assert not problem
-    assert {each.key: each.value for each in defaults} == {"sampling.frequency_penalty": 0.6}
+    assert {each.key: each.value for each in defaults} == {
+        "sampling.frequency_penalty": 0.6,
+        "sampling.no_repeat_ngram_size": 12,
+    }
 
 
 def test_the_second_time_converts_nothing(mine: Path) -> None:
