@@ -1,0 +1,46 @@
+"""No file of a home is readable by others, whatever the umask, after the window and commands used it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WINDOW = """
+import os, sys
+from pathlib import Path
+from app.launch.opening import open_window
+from app.launch.scenario import ask
+from core.system.paths import data_dir
+from tests.app.stage import ready
+
+async def scenario(window):
+    await ready(window, 120)
+    ask(window, "Say hello.")
+    await ready(window, 120)
+    window.controller.home.preferences.change(model_offered=True)
+    return 0
+
+sys.exit(open_window(sys.argv[1], scenario, folder=data_dir()))
+"""
+
+
+@pytest.mark.sweep
+def test_a_used_home_is_its_owners_only(tmp_path: Path, toy_folder: Path) -> None:
+    home = tmp_path / "home"
+    environment = {**os.environ, "DRAFTLIGHT_HOME": str(home), "HOME": str(tmp_path)}
+    for words in (
+        ["-c", WINDOW, str(toy_folder)],
+        ["-m", "core.cli", "generate", "--model", str(toy_folder), "--prompt", "hi", "--max-tokens", "4"],
+        ["-m", "core.cli", "models", "import", str(toy_folder)],
+        ["-m", "core.cli", "models", "list"],
+    ):
+        subprocess.run([sys.executable, *words], env=environment, umask=0, check=True, capture_output=True)
+    found = {path: stat.S_IMODE(path.lstat().st_mode) for path in (home, *home.rglob("*"))}
+    names = {path.name for path in found}
+    assert {"chats.db", "preferences.json", "imported.json", "families", "tables"} <= names
+    assert {path: oct(mode) for path, mode in found.items() if mode & 0o077} == {}
