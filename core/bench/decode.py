@@ -60,12 +60,12 @@ from core.bench.runs import (
     start_engine,
 )
 from core.decoding.repetition import repeated_share
-from core.drafting.gram_table import Continuations
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DRAFTERS, DrafterSpec, Resources
 from core.events import Change, PositionStat
 from core.settings import Settings, assign_all, read
-from core.tables.prebuilt import load_built
+from core.tables.prebuilt import load_grams
 
 if TYPE_CHECKING:  # importing it loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
@@ -200,7 +200,7 @@ def run(options: argparse.Namespace) -> int:
         options.max_prompt_tokens,
         options.max_tokens,
         cells,
-        tuple(draft_times(DRAFTERS.values(), ids, load_built(info)[0])) if progress.whole else (),
+        tuple(draft_times(DRAFTERS.values(), ids, load_grams(info)[0])) if progress.whole else (),
         progress,
     )
     publish(options.out, results, write_report(results))
@@ -335,7 +335,7 @@ def _pair(baseline: BenchRun, candidate: BenchRun, other: BenchRun | None) -> Pa
 
 
 def draft_times(
-    specs: Iterable[DrafterSpec], prompts: Sequence[Sequence[int]], learned: Continuations | None = None
+    specs: Iterable[DrafterSpec], prompts: Sequence[Sequence[int]], learned: GramTable | None = None
 ) -> list[DraftTime]:
     """Time of each drafter without a draft model, with trees where it supports them.
 
@@ -349,7 +349,7 @@ def draft_times(
     return [_draft_time(spec, history, learned) for spec in specs if spec.drafts and not spec.needs_proposer]
 
 
-def _draft_time(spec: DrafterSpec, history: Sequence[int], learned: Continuations | None) -> DraftTime:
+def _draft_time(spec: DrafterSpec, history: Sequence[int], learned: GramTable | None) -> DraftTime:
     resources = Resources(1 << 17, "bench", NgramTables(), spec.trees, continuations=learned)
     drafter = spec.build(Settings(), resources)
     drafter.begin(history[:HISTORY_TOKENS])

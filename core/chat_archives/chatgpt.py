@@ -1,4 +1,4 @@
-"""Chats of ChatGPT's exports, and of DeepSeek's, which have the same tree of messages."""
+"""Chats of ChatGPT's exports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from core.chat_archives.values import (
     dict_of,
     fenced,
     list_of,
-    lost_file,
     marker,
     text_of,
     time_of,
@@ -30,38 +29,27 @@ _MOST_REFERENCES = 1_000
 
 def read(raw: dict[str, Any]) -> ArchivedChat:
     chat = ArchivedChat(
-        "DeepSeek" if "inserted_at" in raw else "ChatGPT",
+        "ChatGPT",
         text_of(raw.get("conversation_id")) or text_of(raw.get("id")),
         text_of(raw.get("title")),
-        time_of(raw.get("create_time")) or time_of(raw.get("inserted_at")),
+        time_of(raw.get("create_time")),
         raw.get("is_archived") is True,
         raw.get("is_starred") is True,
         current=text_of(raw.get("current_node")),
     )
-    canvas = _Canvas()
     for name, each in raw["mapping"].items():
         entry = dict_of(each)
         node = Node(name, text_of(entry.get("parent")), "none")
         chat.nodes.append(node)
         if message := dict_of(entry.get("message")):
-            if "author" in message:
-                _message(message, node, chat.lost, canvas)
-            else:
-                _deepseek_message(message, node, chat.lost)
+            _message(message, node, chat.lost)
     return chat
 
 
-def _message(message: dict[str, Any], node: Node, lost: Counter[str], canvas: _Canvas) -> None:
+def _message(message: dict[str, Any], node: Node, lost: Counter[str]) -> None:
     author, content = text_of(dict_of(message.get("author")).get("role")), dict_of(message.get("content"))
     metadata, kind = dict_of(message.get("metadata")), text_of(content.get("content_type"))
     node.time_s = time_of(message.get("create_time"))
-    if report := _report(metadata):
-        author, content, metadata = (
-            "assistant",
-            dict_of(report.get("content")),
-            dict_of(report.get("metadata")),
-        )
-        message, kind = report, "text"
     if kind in ("user_editable_context", "model_editable_context"):
         lost["instructions"] += 1
         return
@@ -86,16 +74,12 @@ def _message(message: dict[str, Any], node: Node, lost: Counter[str], canvas: _C
             images = [part for part in parts if part == marker("Image")]
             lost["tools"] += len(parts) > len(images)
             parts = images
-        elif recipient.startswith("canmore."):
-            parts = canvas.written("\n".join(parts), lost)
         elif recipient != "all" and author != "user":
             lost["tools"] += 1
             parts = []
         node.text = "\n\n".join(parts) if kind == "multimodal_text" else "\n".join(parts)
     elif kind == "code" and author != "tool" and recipient in ("all", "python"):
         node.text = fenced(text_of(content.get("text")), text_of(content.get("language")))
-    elif kind == "code" and recipient.startswith("canmore."):
-        node.text = "\n\n".join(canvas.written(text_of(content.get("text")), lost))
     elif author == "tool" or recipient != "all" or kind in ("code", "tether_quote", "system_error"):
         lost["tools"] += 1
     elif text := text_of(content.get("text")) or "\n".join(_parts(content, lost)):
@@ -133,17 +117,6 @@ def _parts(content: dict[str, Any], lost: Counter[str]) -> list[str]:
         else:
             lost["messages"] += 1
     return texts
-
-
-def _report(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The message with the report of a Deep Research app, which is in the state of its widget."""
-    app = dict_of(metadata.get("chatgpt_sdk"))
-    response = dict_of(app.get("tool_response_metadata"))
-    for state in (app.get("widget_state"), response.get("venus_widget_state")):
-        report = dict_of(dict_of(_parsed(state)).get("report_message"))
-        if list_of(dict_of(report.get("content")).get("parts")):
-            return report
-    return {}
 
 
 def _parsed(value: Any) -> Any:
@@ -199,55 +172,3 @@ def _link(source: dict[str, Any]) -> str:
             title = text_of(each.get("attribution")) or text_of(each.get("title")) or target
             return f" ([{re.sub(r'[][]', '', ' '.join(title.split()))}]({target}))"
     return ""
-
-
-# ---- documents of the canvas
-
-
-class _Canvas:
-    """The documents of a chat, which are written and changed by calls of a tool."""
-
-    def __init__(self) -> None:
-        self._name, self._kind = "Canvas", ""
-
-    def written(self, call: str, lost: Counter[str]) -> list[str]:
-        """What a call writes: the document, the texts that replace parts of it, or comments on it."""
-        made = dict_of(_parsed(call))
-        if text := text_of(made.get("content")):
-            self._name = text_of(made.get("name")) or "Canvas"
-            self._kind = text_of(made.get("type"))
-            return [self._shown(text)]
-        changes = [dict_of(each) for each in list_of(made.get("updates"))]
-        texts = [self._shown(text) for each in changes if (text := text_of(each.get("replacement")))]
-        comments = [text_of(dict_of(each).get("comment")) for each in list_of(made.get("comments"))]
-        texts += [f"**{self._name}:** {text}" for text in comments if text]
-        lost["tools"] += not texts
-        return texts
-
-    def _shown(self, text: str) -> str:
-        code = self._kind.startswith("code")
-        return f"**{self._name}**\n\n{fenced(text, self._kind.partition('/')[2]) if code else text}"
-
-
-# ---- DeepSeek
-
-
-def _deepseek_message(message: dict[str, Any], node: Node, lost: Counter[str]) -> None:
-    node.time_s = time_of(message.get("inserted_at"))
-    node.role = "user" if text_of(message.get("role")).lower() == "user" else "answer"
-    texts, thoughts = [text_of(message.get("content"))], [text_of(message.get("reasoning_content"))]
-    for fragment in map(dict_of, list_of(message.get("fragments"))):
-        kind, text = text_of(fragment.get("type")), text_of(fragment.get("content"))
-        if kind == "REQUEST":
-            node.role = "user"
-        if kind == "THINK":
-            thoughts.append(text)
-        elif kind in ("REQUEST", "RESPONSE", "TEMPLATE_RESPONSE"):
-            texts.append(text)
-        else:
-            lost["tools"] += 1
-    for file in map(dict_of, list_of(message.get("files"))):
-        name = text_of(file.get("file_name")) or text_of(file.get("name"))
-        texts.insert(0, lost_file(name, lost))
-    node.text = "\n\n".join(each for each in texts if each)
-    node.thought = "\n\n".join(each for each in thoughts if each)

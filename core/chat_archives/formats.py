@@ -1,4 +1,4 @@
-"""Recognises the formats of chats, and reads those of Open WebUI and LM Studio and lists of messages."""
+"""Recognises the formats of chats, and reads those of Open WebUI and LM Studio."""
 
 from __future__ import annotations
 
@@ -229,26 +229,7 @@ def _lm_studio_version(version: dict[str, Any], node: Node, chat: ArchivedChat) 
     node.thought = "\n\n".join(each.strip() for each in thoughts if each.strip())
 
 
-# ---- messages in a list, as the APIs have them
-
-
-def _is_list(raw: dict[str, Any]) -> bool:
-    messages = raw.get("messages")
-    return isinstance(messages, list) and any(is_message(each) for each in messages)
-
-
-def is_message(raw: Any) -> bool:
-    return dict_of(raw).get("role") in ("system", "user", "assistant", "tool") and "content" in raw
-
-
-def _message_list(raw: dict[str, Any]) -> ArchivedChat:
-    title = text_of(raw.get("title")) or text_of(raw.get("name"))
-    created = next(
-        filter(None, (time_of(raw.get(name)) for name in ("created_at", "createdAt", "created"))), None
-    )
-    # Jan's files of messages name their chat in each of them.
-    name = text_of(raw.get("id")) or text_of(dict_of(raw["messages"][0]).get("thread_id"))
-    return _listed(ArchivedChat("", name, title, created), raw["messages"])
+# ---- messages of an old chat of Open WebUI, in a list
 
 
 def _listed(chat: ArchivedChat, messages: list[Any]) -> ArchivedChat:
@@ -288,9 +269,8 @@ def _plain_content(message: dict[str, Any], node: Node, lost: Counter[str]) -> N
 
 
 _READERS: tuple[tuple[Callable[[dict[str, Any]], bool], Callable[[dict[str, Any]], ArchivedChat]], ...] = (
-    (lambda raw: isinstance(raw.get("mapping"), dict), chatgpt.read),
+    (lambda raw: isinstance(raw.get("mapping"), dict) and "create_time" in raw, chatgpt.read),
     (lambda raw: isinstance(raw.get("chat_messages"), list), claude.read),
     (_is_open_webui, _open_webui),
     (_is_lm_studio, _lm_studio),
-    (_is_list, _message_list),
 )

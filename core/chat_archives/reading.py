@@ -24,7 +24,7 @@ from msgspec import Struct, field
 
 from core.chat_archives import strings
 from core.chat_archives.claude import project_name
-from core.chat_archives.formats import is_message, read_chats
+from core.chat_archives.formats import read_chats
 from core.chat_archives.tree import ArchivedPath, Tree
 from core.chat_archives.values import ArchivedChat
 from core.errors import RequestError
@@ -358,8 +358,7 @@ class ChatReader:
             self._damaged = self._damaged or elements.is_empty
             return
         before = self._chats
-        unreadable = unknown = message_bytes = 0
-        messages: list[Any] = []  # of a file that is one chat
+        unreadable = unknown = 0
         projects: list[Losses] = []
         try:
             for element in elements:
@@ -372,10 +371,6 @@ class ChatReader:
                     continue
                 try:
                     raw, counts = _parsed(element)
-                    if is_message(raw) and message_bytes + len(element) <= MOST_CHAT_BYTES:
-                        message_bytes += len(element)
-                        messages.append(raw)
-                        continue
                     if project := project_name(raw):
                         projects.append(Losses(project, {"projects": 1}))
                         continue
@@ -385,10 +380,6 @@ class ChatReader:
                     yield from self._paths(chats, counts)
                 except (ValueError, RecursionError, MemoryError):
                     unreadable += 1
-            try:
-                yield from self._paths(read_chats({"messages": messages}), Counter())
-            except (ValueError, RecursionError, MemoryError):
-                unreadable += 1
         finally:
             lost = unreadable + elements.too_large + elements.damaged
             if lost:

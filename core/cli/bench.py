@@ -10,7 +10,6 @@ from core.bench.cases import RETRIEVAL_SCORERS
 from core.bench.quality_tasks import DENSE, SCORELESS, hindsight
 from core.bench.serve import WORKLOADS
 from core.cli.arguments import (
-    UsageError,
     add_command,
     add_model,
     add_quiet,
@@ -19,7 +18,6 @@ from core.cli.arguments import (
     names,
     number,
     of_setting,
-    out_file,
     out_folder,
     readable_file,
     whole,
@@ -59,9 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench("retrieval", "how often a scorer keeps the passage that a question is about", _retrieval)
     bench("serve", "the local server relative to mlx-lm's: edits, schemas, conversations", _serve)
     bench("sweep", "every drafter on every class of prompts, as in the Lab", _sweep)
-    replay = bench("replay", "drafters on recorded answers, without a model", _replay)
-    # A replay needs no model, and a recording loads its own.
-    replay.set_defaults(run=_run_replay, loads=False)
 
 
 def _running(module: str) -> Callable[[argparse.Namespace], int]:
@@ -106,7 +101,7 @@ def _add_draft_model(parser: argparse.ArgumentParser, layers: int) -> None:
     add_option(parser, "--draft-layers", whole(), layers, "layers of that copy")
 
 
-def _add_grid(parser: argparse.ArgumentParser) -> None:
+def add_grid(parser: argparse.ArgumentParser) -> None:
     text = "a setting for all configurations; repeatable"
     parser.add_argument("--set", action="append", default=[], metavar="GROUP.FIELD=VALUE", help=text)
     text = "values to try, combined with every other --grid, as ngram_mod.k=2,4,6,8"
@@ -119,7 +114,7 @@ def _add_ngram_simple(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--n-min", shortest, (2, 3), "shortest matches of ngram-simple")
 
 
-def _add_drafters(parser: argparse.ArgumentParser, known: Sequence[str], *default: str) -> None:
+def add_drafters(parser: argparse.ArgumentParser, known: Sequence[str], *default: str) -> None:
     text = "comma-separated names" + ("" if default else " (default all)")
     add_option(parser, "--drafters", names("drafter", known), default, text)
 
@@ -135,7 +130,7 @@ def _decode(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_prompts(parser)
     add_option(parser, "--pairs", whole(), 3, "pairs per configuration")
-    _add_drafters(parser, DRAFTERS, "off", "ngram-simple")
+    add_drafters(parser, DRAFTERS, "off", "ngram-simple")
     _add_ngram_simple(parser)
     _add_draft_model(parser, layers=6)
     _add_max_prompt(parser)
@@ -145,7 +140,7 @@ def _decode(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="sample as the model's own defaults say, as in the window; mlx-lm likewise",
     )
-    _add_grid(parser)
+    add_grid(parser)
     add_out(parser)
 
 
@@ -153,7 +148,7 @@ def _parity(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_prompts(parser)
     add_option(parser, "--lengths", listed(whole()), (600, 800), "exact prompt lengths in tokens")
-    _add_drafters(parser, _DRAFTING, "ngram-simple")
+    add_drafters(parser, _DRAFTING, "ngram-simple")
     add_option(
         parser,
         "--exactness",
@@ -165,7 +160,7 @@ def _parity(parser: argparse.ArgumentParser) -> None:
     _add_ngram_simple(parser)
     add_option(parser, "--runs", whole(), 3, "runs per side; all pairs are compared")
     add_answer_length(parser)
-    _add_grid(parser)
+    add_grid(parser)
     add_out(parser)
 
 
@@ -179,7 +174,7 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         help="lines with prompt or turns, and class; repeatable",
     )
     add_option(parser, "--classes", listed(str), ("all",), "comma-separated classes")
-    _add_drafters(parser, _DRAFTING, "ngram-simple", "auto")
+    add_drafters(parser, _DRAFTING, "ngram-simple", "auto")
     add_option(parser, "--pairs", whole(), 3, "pairs per prompt")
     add_option(
         parser,
@@ -207,52 +202,8 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         "scorer of the long prompt",
     )
     parser.add_argument("--json", action="store_true", help="one event per line on stdout")
-    _add_grid(parser)
+    add_grid(parser)
     add_out(parser)
-
-
-def _replay(parser: argparse.ArgumentParser) -> None:
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--streams", type=readable_file, metavar="F.jsonl.gz", help="recorded answers to replay"
-    )
-    source.add_argument("--record", type=out_file, metavar="F.jsonl.gz", help="record new answers instead")
-    add_model(parser)
-    add_prompts(parser, "prompts to answer for a recording")
-    add_answer_length(parser, 160)
-    add_option(parser, "--batch", whole(), 1, "answers recorded at once")
-    _add_drafters(parser, DRAFTERS)
-    add_option(parser, "--costs", names("cost table", _cost_tables), ("cpu", "apple"), "names of cost tables")
-    add_option(
-        parser, "--gates", names("gate", find("gate.mode").choices), ("always",), "always, auto, or both"
-    )
-    parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
-    _add_grid(parser)
-    parser.add_argument("--out", type=out_folder, metavar="DIR", help="for the report of a replay")
-    parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="table of answers for auto")
-    parser.add_argument("--texts", type=readable_file, metavar="TABLE", help="table of texts for auto")
-
-
-def _cost_tables() -> Sequence[str]:
-    from core.bench.replay import COST_TABLES
-
-    return list(COST_TABLES)
-
-
-def _run_replay(options: argparse.Namespace) -> int:
-    if options.record is None:
-        if options.out is None:
-            raise UsageError("A replay needs a folder for its report.", "Give --out DIR.")
-        from core.bench.replay import run
-
-        return run(options)
-    if options.prompts is None:
-        raise UsageError("A recording needs prompts.", "Give --prompts F.jsonl, lines with prompt and class.")
-    from core.bench.replay import record
-    from core.cli.models import fetch
-
-    fetch(options.model)
-    return record(options)
 
 
 # ---- sparse prefill

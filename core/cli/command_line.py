@@ -13,16 +13,13 @@ from typing import Any, TextIO
 
 from core.cli import (
     bench,
-    completion,
     doctor,
     generate,
-    heads,
     json_lines,
     launch,
     models,
     serve,
     tables,
-    uninstall,
     window,
 )
 from core.cli.arguments import Parser, UsageError, add_command, add_settings_command, read_config
@@ -95,17 +92,11 @@ def parser() -> argparse.ArgumentParser:
     tables.add_arguments(
         add_command(commands, "tables", "list, save, share, build and erase the tables of the drafters")
     )
-    heads.add_arguments(add_command(commands, "heads", "train a head for further tokens, which drafts"))
     add_settings_command(
         add_command(commands, "settings", "list all settings with their allowed values and defaults")
     )
     bench.add_arguments(add_command(commands, "bench", "measure speed, parity, quality and more"))
     doctor.add_arguments(add_command(commands, "doctor", "check the installation and its speed"))
-    uninstall.add_arguments(add_command(commands, "uninstall", "list Draftlight's files and remove them"))
-    completion.add_arguments(
-        add_command(commands, "completion", "print a script for shell completion"),
-        root,
-    )
     return root
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from core.drafting.draft_model import NO_PROPOSAL, Proposal
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import full_cache, leaves
-from core.models.mtp import MtpHead, few_outputs
+from core.models.mtp import MtpHead
 from core.models.parts import SplitModel
 
 # Rows that wait for the next proposal; a prefill's chunks are read at once.
@@ -35,9 +35,6 @@ class HeadProposer:
     def __init__(self, head: MtpHead, split: SplitModel) -> None:
         self.split = split
         self._head = head
-        # Columns of the output are ids, or places in the head's vocabulary.
-        self._output = few_outputs(split, head.vocabulary) if head.vocabulary else split.output
-        self._vocabulary = mx.array(head.vocabulary) if head.vocabulary else None
         self._sequence: CachedSequence | None = None
         self._context: list[int] = []
         # Positions of waiting rows, the states before them [rows, size], and the end of the known rows.
@@ -104,16 +101,16 @@ class HeadProposer:
         second: list[mx.array] = []
         for depth in range(count):
             state = self._rows(token, state)
-            logits = self._output(state)[0, -1].astype(mx.float32)
+            logits = self.split.output(state)[0, -1].astype(mx.float32)
             best = mx.argmax(logits, keepdims=True)
             total = mx.logsumexp(logits)
-            token = self._ids(best)
+            token = best
             ids.append(token)
             likely.append(mx.exp(logits[best] - total))
             if not depth:
                 others = mx.where(mx.arange(len(logits)) == best, -mx.inf, logits)
                 next_best = mx.argmax(others, keepdims=True)
-                second = [self._ids(next_best), mx.exp(logits[next_best] - total)]
+                second = [next_best, mx.exp(logits[next_best] - total)]
         mx.eval(*ids, *likely, *second)
         found: Any = mx.concatenate(ids).tolist()
         chances: Any = mx.concatenate(likely).tolist()
@@ -140,9 +137,6 @@ class HeadProposer:
             position, newest = self._sequence.state
             self._sequence.state = position, newest + 0
             mx.eval(self._sequence.state[1])
-
-    def _ids(self, columns: mx.array) -> mx.array:
-        return columns if self._vocabulary is None else self._vocabulary[columns]
 
     def _rows(self, ids: mx.array, states: mx.array) -> mx.array:
         """The head's hidden states [1, n, size] for `ids` and the `states` before them [1, n, size]."""

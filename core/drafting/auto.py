@@ -19,7 +19,7 @@ from core.drafting.calibration import LEARNED_KIND, WEIGHTS, WEIGHTS_LEARNED, Ca
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, RejectedRow, grow
 from core.drafting.draft_model import PROPOSED_KIND, Proposals
 from core.drafting.evidence import DraftPosition, Evidence
-from core.drafting.gram_table import Continuations, Learned, Remembered
+from core.drafting.gram_table import GramTable, Learned, Remembered
 from core.drafting.ngram_mod import NgramTable
 from core.events import DraftSource, Occupancy, TableFigures
 from core.settings.drafting import Auto
@@ -43,7 +43,7 @@ class AutoDrafter(Drafter):
         *,
         tree: bool = True,
         calibration: Calibration | None = None,
-        continuations: Continuations | None = None,
+        continuations: GramTable | None = None,
         memory: NgramTable | None = None,
         proposals: Proposals | None = None,
     ) -> None:

@@ -18,8 +18,8 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import log2
-from operator import attrgetter, itemgetter
-from typing import NamedTuple, Protocol
+from operator import itemgetter
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -99,7 +99,7 @@ class GramTable:
 def extend_hash(state: int, token: int) -> int:
     """The hash state of a context with one older `token` prepended; 0 is the state of the empty context.
 
-    The key is the upper half. `core.tables.gram_count` computes the same on arrays.
+    The key is the upper half. `tests.tuning.gram_count` computes the same on arrays.
     """
     state = ((state ^ (token + 1)) * MULTIPLIER) & _MASK
     return state ^ (state >> SHIFT)
@@ -112,40 +112,6 @@ def total_code(total: float) -> int:
 
 _SHARES = tuple(share / FULL_SHARE for share in range(FULL_SHARE + 1))
 _TOTALS = tuple(2.0 ** (code / _STEPS) for code in range(256))
-
-
-# Weight of a position in a text relative to one in an answer. Texts show what people write, not what the
-# model says, and there is far more of them. Between 0.01 and 1 the value hardly matters (notes/rehearsal.md).
-_TEXT_WEIGHT = 0.01
-
-_order = attrgetter("order")
-
-
-class JoinedTables:
-    """The tables of a family's answers and of texts, looked up as one; either may be None.
-
-    Of rows of one order, the answers' row outweighs the texts' row. Both tables are shared and never change.
-    """
-
-    def __init__(self, answers: GramTable | None, texts: GramTable | None) -> None:
-        self._answers = answers
-        self._texts = texts
-
-    def lookup(self, context: Sequence[int]) -> list[GramRow]:
-        """Rows of the contexts that end `context`, longest context first."""
-        rows = self._answers.lookup(context) if self._answers is not None else []
-        if self._texts is None:
-            return rows
-        # The texts' row of the empty context says which tokens are frequent in general. The answers' row says
-        # it of answers and is preferred.
-        least = 1 if rows else 0
-        rows += [
-            GramRow(row.order, row.total * _TEXT_WEIGHT, row.followers)
-            for row in self._texts.lookup(context)
-            if row.order >= least
-        ]
-        rows.sort(key=_order, reverse=True)  # stable: the answers' row stays first
-        return rows
 
 
 # ---- evidence from tables
@@ -174,13 +140,6 @@ class TokenProbabilities(NamedTuple):
     other: float
 
 
-class Continuations(Protocol):
-    """What a family's models tend to say, counted beforehand: a gram table, or two combined."""
-
-    def lookup(self, context: Sequence[int]) -> Sequence[GramRow]:
-        """Rows of the contexts that end `context`, longest context first, empty context last."""
-
-
 class Learned:
     """A prebuilt table's rows as one probability per token, for one request.
 
@@ -190,7 +149,7 @@ class Learned:
     with one κ for all. `table` is shared and never changes.
     """
 
-    def __init__(self, table: Continuations) -> None:
+    def __init__(self, table: GramTable) -> None:
         self._table = table
         self._cache: dict[tuple[int, ...], TokenProbabilities] = {}
         # Expected hits and hits of the table's best guess, decayed per token of the answer.

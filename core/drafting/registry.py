@@ -16,7 +16,7 @@ from core.drafting.calibration import Calibration
 from core.drafting.draft import Drafter
 from core.drafting.draft_model import DraftModelDrafter, Proposals, Proposer
 from core.drafting.frequency import FrequencyDrafter
-from core.drafting.gram_table import Continuations
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramModDrafter, NgramTable, NgramTables
 from core.drafting.ngram_simple import NgramSimpleDrafter
 from core.errors import InternalError, UnknownDrafterError
@@ -37,7 +37,7 @@ class Resources(Struct, frozen=True):
     tables: NgramTables
     trees: bool = False
     frozen: FrozenTable | None = None
-    continuations: Continuations | None = None
+    continuations: GramTable | None = None
     calibration: Calibration | None = None
     proposer: Proposer | None = None
     proposals: Proposals | None = None

@@ -29,7 +29,6 @@ from core.engine.planning import Planning, branches
 from core.engine.prompts import cleaned, edited_ids, title_request
 from core.engine.saved_chats import SavedChats
 from core.errors import (
-    ClusterError,
     ModelTooLargeError,
     NoModelError,
     OutOfMemoryError,
@@ -47,7 +46,6 @@ from core.events import (
     ModelInfo,
     ModelReleased,
     ReadingPace,
-    Rehearsing,
     SavedChatsListed,
     TableDone,
     Token,
@@ -73,13 +71,12 @@ from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import dense_reason
 from core.prefill.read import read_rest
 from core.prefill.reading import PromptText, ReadingInputs
-from core.rehearsal.rehearsal import IdleRehearsal
 from core.settings import Settings
 from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory
 
-EngineEvent = AnswerCited | Rehearsing | DocumentEmbedded | SavedChatsListed | ModelReleased
+EngineEvent = AnswerCited | DocumentEmbedded | SavedChatsListed | ModelReleased
 
 
 def never() -> bool:
@@ -109,7 +106,7 @@ class Engine:
     """Loads one model at a time and answers requests with it. All methods belong to the creating thread.
 
     `memory` stores what drafters learn; by default only for the engine's lifetime. `say` receives events of
-    rehearsal and of document embedding. `clock` returns seconds. `threads` may adapt the number of BLAS
+    idle work. `clock` returns seconds. `threads` may adapt the number of BLAS
     threads to other programs; by default all are used, so that measurements are comparable. `saved_files`:
     the folder of saved chats; by default in the cache folder. `left_bytes` returns the memory that is left
     for models and answers. Raises `NotPreparedError` if MLX was imported before
@@ -130,7 +127,6 @@ class Engine:
         self._threads = threads or BlasThreads("held still")
         self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
-        self._rehearsal = IdleRehearsal(say)
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
@@ -224,7 +220,7 @@ class Engine:
     def use(self, loaded: LoadedModel) -> None:
         released = self._released
         if released is not None and released.info.path == loaded.info.path:
-            self._free()  # its rehearsal stays as it was
+            self._free()
         else:
             self.unload()
         self._used_at_s = self._clock()
@@ -248,7 +244,6 @@ class Engine:
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches, which are saved where chats are."""
-        self._rehearsal.forget_model()
         self._free()
 
     def _free(self) -> None:
@@ -275,8 +270,6 @@ class Engine:
         session = self._resident
         if session is None or not self._idle_s or not self._may_return(session.model.info):
             return None
-        if self._rehearsal.state.state in ("waiting", "running"):
-            return None
         return max(0.0, self._used_at_s + self._idle_s - self._clock())
 
     def _release_if_due(self) -> None:
@@ -290,8 +283,6 @@ class Engine:
         return bool(info.reference) and not info.machines
 
     def _release(self) -> None:
-        self._rehearsal.drop()  # its work holds the model
-        self._rehearsal.resume()
         released = Released(self.loaded.tokenizer, self.loaded.info)
         self._free()
         self._released = released
@@ -310,14 +301,11 @@ class Engine:
     def erase_learned(self, family: str) -> TableDone:
         """Erase all learned tables of the tokenizer family with this fingerprint, in memory and on disk.
 
-        Stops the rehearsal of a model of that family. Raises `TableError`.
+        Raises `TableError`.
         """
         session = self._resident
-        of_this = session is not None and session.model.info.family == family
-        if of_this:
-            self._rehearsal.forget_model()
         done = self._memory.reset(family)
-        if of_this and session is not None:
+        if session is not None and session.model.info.family == family:
             session.beforehand.forget()
         return done
 
@@ -372,8 +360,7 @@ class Engine:
         In this order: find the supports of an answer's sentences; load and save chats; embed documents (also
         without a model), because a question about them is likely; read the passages that a sparse prefill
         skipped, if that setting is on; test drafts and trees, measure T(w) and the prefill pace, if missing,
-        and compare widths for `guarded` and `exact`; rehearse, if that is on; release an idle model, if that
-        is on.
+        and compare widths for `guarded` and `exact`; release an idle model, if that is on.
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
@@ -388,12 +375,8 @@ class Engine:
         except Exception as error:
             session.model.report_error(error)
             raise
-        more = self._rehearsal.piece(session.model)
-        if self._rehearsal.made_table:
-            session.beforehand.forget()
-        if not more:
-            self._release_if_due()
-        return more
+        self._release_if_due()
+        return False
 
     def cite_piece(self) -> bool:
         """Search some supports of the last answer's sentences; returns False if all answers are searched.
@@ -411,26 +394,9 @@ class Engine:
                 self._say(AnswerCited(request, end.value))
         return True
 
-    def rehearse(self, wanted: bool) -> None:
-        """Switch rehearsal of the loaded model in idle time on or off.
-
-        Raises `NoModelError`, and `ClusterError` for a model on several machines.
-        """
-        if wanted and self.loaded.info.machines:
-            raise ClusterError(
-                "A model on several machines does not support rehearsal: it answers several prompts at once,"
-                " and the other machines hold one text at a time.",
-                "Rehearse with a model that runs on this machine only.",
-            )
-        self._rehearsal.want(self.loaded.info.name, wanted)
-
-    def typing(self) -> None:
-        """Pause rehearsal for some seconds, because the user is typing."""
-        self._rehearsal.hold()
-
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
-        due = [self._rehearsal.due_s() or None, self._saved_chats.due_s(), self._release_due_s()]
+        due = [self._saved_chats.due_s(), self._release_due_s()]
         due.append(self._resident.measuring_due_s() if self._resident else None)
         return min((each for each in due if each is not None), default=None)
 
@@ -553,7 +519,6 @@ class Engine:
         requested_s: float,
         changes: Sequence[Change] = (),
     ) -> Generator[Event, None, None]:
-        self._rehearsal.drop()
         session = self._session
         try:
             if not request.isolated:
@@ -574,7 +539,6 @@ class Engine:
                 "Use a shorter prompt or a smaller model.",
             ) from error
         finally:
-            self._rehearsal.resume()
             self._used_at_s = self._clock()
 
     def _run(

@@ -12,8 +12,6 @@ from core.events.answer import AnswerEvent, ReadingEvent, RequestCommand, Reques
 from core.events.idle import (
     EmbeddingCommand,
     EmbeddingEvent,
-    RehearsalCommand,
-    RehearsalEvent,
     SavedChatsCommand,
     SavedChatsEvent,
     TitleCommand,
@@ -48,7 +46,7 @@ class UnloadIdle(Wire, frozen=True):
     """Releases the model after `after_s` seconds without a request, from now on; 0: never.
 
     A `model_released` follows then, and the next request loads the model again. Not for a model on several
-    machines, and not while it rehearses.
+    machines.
     """
 
     after_s: float
@@ -105,7 +103,6 @@ Command = (
     LoadCommand
     | RequestCommand
     | TableCommand
-    | RehearsalCommand
     | TitleCommand
     | EmbeddingCommand
     | SavedChatsCommand
@@ -119,7 +116,6 @@ Event = (
     | AnswerEvent
     | RequestEvent
     | TableEvent
-    | RehearsalEvent
     | TitleEvent
     | EmbeddingEvent
     | SavedChatsEvent

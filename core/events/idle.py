@@ -1,7 +1,4 @@
-"""Work while no request runs: rehearsal, titles of chats, embedding of documents.
-
-Rehearsal builds the drafter's table of typical answers: the model answers Draftlight's prompts.
-"""
+"""Work while no request runs: titles of chats, embedding of documents, chats on disk."""
 
 from __future__ import annotations
 
@@ -13,45 +10,11 @@ from core.events.answer import Message
 from core.events.wire import Wire
 from core.settings import Prefill
 
-RehearsalState = Literal["off", "waiting", "running", "done", "failed"]
-WaitsFor = Literal["", "quiet", "answer"]
-
-
-class Rehearse(Wire, frozen=True):
-    """Starts or stops rehearsal with the loaded model. Valid until another model is loaded."""
-
-    request: str
-    wanted: bool
+# ---- titles
 
 
 class Typing(Wire, frozen=True):
-    """The user is typing: pauses rehearsal until some seconds after the last of these."""
-
-
-class Rehearsing(Wire, frozen=True):
-    """State of rehearsal: after each change, and about once per second while it runs.
-
-    - `answered` of `prompts` with `tokens` in total, earlier runs included; 0 before the first step.
-    - `contexts`: in the table last built from them; 0 if none was built since the model was loaded.
-    - `waits_for`: no typing (`quiet`), the end of the running answer (`answer`), or the next idle time.
-    - `trouble`: why it `failed`.
-    """
-
-    model: str
-    state: RehearsalState
-    waits_for: WaitsFor = ""
-    answered: int = 0
-    prompts: int = 0
-    tokens: int = 0
-    contexts: int = 0
-    trouble: str = ""
-
-
-RehearsalCommand = Rehearse | Typing
-RehearsalEvent = Rehearsing
-
-
-# ---- titles
+    """The user is typing: stops a title that is being generated."""
 
 
 class SuggestTitle(Wire, frozen=True):
@@ -75,7 +38,7 @@ class TitleSuggested(Wire, frozen=True):
     interrupted: bool = False
 
 
-TitleCommand = SuggestTitle
+TitleCommand = SuggestTitle | Typing
 TitleEvent = TitleSuggested
 
 

@@ -11,32 +11,25 @@ h, and the guessed token. Sources: DeepSeek-V3 (arXiv 2412.19437, section 2.2), 
 Qwen3-Next, GLM-4.5 and MiMo (arXiv 2505.07608); guesses after the first one as in vLLM and SGLang, which run
 one head repeatedly.
 
-Embedding and output layer are the model's; a trained head predicts a reduced vocabulary with some rows of the
-latter. The block is an object of the class of the model's own layers, the
+Embedding and output layer are the model's. The block is an object of the class of the model's own layers, the
 first of them with the same tensors. Worker's main thread.
 """
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-import msgspec
 from mlx.utils import tree_flatten
 from mlx_lm.models.base import create_attention_mask
 
 from core.errors import ModelError
 from core.models.json_files import read_object
 from core.models.loader import expand_for_cpu
-from core.models.mtp_files import TRAINED_PREFIX, VOCABULARY, HeadTensor, TrainedHead, head_tensors
-from core.models.parts import SplitModel
-from core.system.private import make_file
+from core.models.mtp_files import HeadTensor, head_tensors
 
 Weights = dict[str, mx.array]
 
@@ -49,19 +42,9 @@ _FP8_BLOCK = 128
 
 
 class MtpHead(nn.Module):  # type: ignore[misc]
-    """`size`: of a hidden state. `hidden_first`: order of the projection's inputs. `vocabulary`: ascending
-    ids that the head predicts; empty: all.
-    """
+    """`size`: of a hidden state. `hidden_first`: order of the projection's inputs."""
 
-    def __init__(
-        self,
-        block: nn.Module,
-        size: int,
-        eps: float,
-        *,
-        hidden_first: bool,
-        vocabulary: Sequence[int] = (),
-    ) -> None:
+    def __init__(self, block: nn.Module, size: int, eps: float, *, hidden_first: bool) -> None:
         super().__init__()
         self.embedding_norm = nn.RMSNorm(size, eps=eps)
         self.hidden_norm = nn.RMSNorm(size, eps=eps)
@@ -69,7 +52,6 @@ class MtpHead(nn.Module):  # type: ignore[misc]
         self.block = block
         self.norm = nn.RMSNorm(size, eps=eps)
         self._hidden_first = hidden_first
-        self.vocabulary = tuple(vocabulary)
 
     def __call__(self, embeddings: mx.array, states: mx.array, cache: Any = None) -> mx.array:
         """The head's hidden states [1, n, size] from `embeddings` of tokens and `states` before them, both
@@ -82,17 +64,6 @@ class MtpHead(nn.Module):  # type: ignore[misc]
         mask = create_attention_mask(rows, cache, return_array=True)
         hidden: mx.array = self.norm(self.block(rows, mask, cache))
         return hidden
-
-
-def few_outputs(parts: SplitModel, ids: Sequence[int]) -> Callable[[mx.array], mx.array]:
-    """`parts.output` for the ids only: hidden states to logits [..., len(ids)], from copies of their rows."""
-    method = getattr(parts.output, "__name__", "__call__")  # `as_linear` of an embedding
-    few: Any = copy.copy(getattr(parts.output, "__self__", parts.output))
-    rows = mx.array(list(ids))
-    few.update({name: value[rows] for name, value in few.parameters().items()})
-    mx.eval(few.parameters())
-    output: Callable[[mx.array], mx.array] = getattr(few, method)
-    return output
 
 
 NO_HEAD = "its files contain no MTP head"
@@ -127,9 +98,6 @@ def _read(tensors: tuple[HeadTensor, ...]) -> Weights:
 def _head(model: Any, weights: Weights, model_type: str, config: dict[str, Any]) -> MtpHead:
     """Raises ValueError if the tensors fit none of the model's blocks."""
     owner = getattr(model, "language_model", model)
-    vocabulary = weights.pop(VOCABULARY, None)
-    if vocabulary is not None:
-        return _trained_head(owner, weights, _checked_ids(vocabulary, owner))
     weights = _stacked(_without_fp8(weights))
     if any("kv_b_proj" in name for name in weights):
         weights = _with_latent_attention(model, weights)
@@ -146,40 +114,6 @@ def _head(model: Any, weights: Weights, model_type: str, config: dict[str, Any])
     head.load_weights(list(weights.items()), strict=True)
     head.eval()
     return expand_for_cpu(head) if mx.default_device() == mx.cpu else head
-
-
-def _trained_head(owner: Any, weights: Weights, vocabulary: list[int]) -> MtpHead:
-    args = owner.args
-    block, eps = _block(owner, weights), float(args.rms_norm_eps)
-    head = MtpHead(block, int(args.hidden_size), eps, hidden_first=False, vocabulary=vocabulary)
-    head.load_weights(list(weights.items()), strict=True)
-    head.eval()
-    return expand_for_cpu(head) if mx.default_device() == mx.cpu else head
-
-
-def _checked_ids(vocabulary: mx.array, owner: Any) -> list[int]:
-    """The ids, which must be ascending and have rows: MLX would read others out of bounds."""
-    ids: Any = vocabulary.tolist()
-    rows = int(owner.model.embed_tokens.weight.shape[0])
-    if not ids or ids[-1] >= rows or any(one >= other for one, other in pairwise(ids)):
-        raise ValueError(f"its vocabulary is not an ascending list of ids below {rows:,}")
-    return list(ids)
-
-
-def save_head(head: MtpHead, path: Path, trained: TrainedHead) -> None:
-    """Writes a trained head, in bfloat16, atomically. Raises `OSError`."""
-    tensors = {
-        f"{TRAINED_PREFIX}.{name}": value.astype(mx.bfloat16)
-        for name, value in tree_flatten(head.parameters())
-    }
-    tensors[f"{TRAINED_PREFIX}.{VOCABULARY}"] = mx.array(head.vocabulary, dtype=mx.uint32)
-    temporary = path.with_name(f".{path.name}.new.safetensors")
-    try:
-        metadata = {TRAINED_PREFIX: msgspec.json.encode(trained).decode()}
-        mx.save_safetensors(str(make_file(temporary)), tensors, metadata=metadata)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _block(owner: Any, weights: Weights) -> nn.Module:

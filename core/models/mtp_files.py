@@ -9,10 +9,6 @@ Names here are `embedding_norm`, `hidden_norm`, `projection`, `norm`, and `block
 tensor in one of the model's own blocks. Copies of the embedding and the output layer are left out: a head
 shares those of its model. Of several heads the first one counts. Sources: the repositories of Qwen3-Next,
 Qwen3.5, DeepSeek-V3, GLM-4.5 and MiMo-7B.
-
-A model of any type can have a head that `draftlight heads train` made, which comes first. It is the file
-`mtp.safetensors`, with `draftlight_head.` before the names here; one more tensor `vocabulary` (uint32,
-ascending) has the ids that it predicts, and the metadata `draftlight_head` a `TrainedHead` as JSON.
 """
 
 from __future__ import annotations
@@ -65,27 +61,6 @@ _TYPES = {
 }
 # Besides the block, without which there is no head.
 PARTS = ("embedding_norm", "hidden_norm", "projection", "norm")
-VOCABULARY = "vocabulary"
-TRAINED_FILE = "mtp.safetensors"
-TRAINED_PREFIX = "draftlight_head"
-_TRAINED = _Names(TRAINED_PREFIX, *PARTS, "block.")
-TRAINED_VERSION = 1
-
-
-class TrainedHead(Struct, frozen=True, kw_only=True):
-    """How a head was trained: on `tokens` of `answers` of `model`, for `steps` in `seconds`.
-
-    `accuracy`: the shares of right first, second and third guesses in held-out answers, after right ones.
-    """
-
-    version: int = TRAINED_VERSION
-    model: str
-    seed: int
-    steps: int
-    seconds: float
-    answers: int
-    tokens: int
-    accuracy: tuple[float, ...] = ()
 
 
 class HeadTensor(Struct, frozen=True):
@@ -102,9 +77,6 @@ def head_tensors(folder: Path, config: dict[str, Any]) -> tuple[HeadTensor, ...]
 
     Raises `ModelError` if a file's header is damaged.
     """
-    trained = folder / TRAINED_FILE
-    if trained.is_file() and (found := _tensors([trained], _TRAINED, config)):
-        return found
     names = _TYPES.get(str(config.get("model_type")))
     return () if names is None else _tensors(sorted(folder.glob("*.safetensors")), names, config)
 
@@ -117,8 +89,7 @@ def _tensors(files: Sequence[Path], names: _Names, config: dict[str, Any]) -> tu
     found: dict[str, HeadTensor] = {}
     for file in files:
         for tensor in read_header(file):
-            separate = "mtp" in file.stem.lower() and names is not _TRAINED
-            name = _own_name(tensor.name, names, layers, separate=separate)
+            name = _own_name(tensor.name, names, layers, separate="mtp" in file.stem.lower())
             if name:
                 found.setdefault(name, HeadTensor(name, file, tensor.name, tensor.size_bytes))
     stems = {name.rpartition(".")[0] for name in found}
@@ -145,8 +116,6 @@ def _own_name(stored: str, names: _Names, layers: int, *, separate: bool) -> str
     name = inside[1] if inside else stored
     if name.startswith(names.left_out):
         return ""
-    if names is _TRAINED and name == VOCABULARY:
-        return name
     for part in PARTS:
         own = f"{getattr(names, part)}."
         if name.startswith(own):

@@ -25,7 +25,6 @@ from filelock import FileLock
 from msgspec import Struct
 
 from core.errors import ModelError
-from core.models.mtp_files import TRAINED_FILE
 from core.system.paths import models_dir
 from core.system.private import FILE_MODE, make_folder, tighten
 
@@ -117,9 +116,6 @@ def _convert_into(folder: Path, progress: Progress) -> None:
         for path in temporary.iterdir():
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
-        if (folder / TRAINED_FILE).is_file():
-            # Trained for hours on these weights, which a conversion does not change.
-            shutil.copy2(folder / TRAINED_FILE, temporary)
         tighten(temporary)
         if folder.exists():
             shutil.rmtree(folder)

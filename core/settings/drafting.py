@@ -72,9 +72,6 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         about("Learned table", "Uses a table of this model family’s typical answers, if one is installed."),
     ] = True
-    texts: Annotated[
-        bool, about("Learned texts", "Uses tables built from texts with: draftlight tables build --for auto.")
-    ] = True
     remembered: Annotated[
         bool,
         about(

@@ -104,7 +104,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
         about(
             "Read the rest while idle",
             "Text skipped by sparse prefill may be read while idle, in chats with that setting. It uses"
-            " power. Rehearsal has a separate switch, in Tables.",
+            " power.",
         ),
     ] = True
 

@@ -1,4 +1,4 @@
-"""Prebuilt tables of a family: gram tables of answers and texts for `auto`, frozen tables for `cacheback`.
+"""Prebuilt tables of a family: gram tables for `auto`, frozen tables for `cacheback`.
 
 Tables that were built on this machine precede shipped ones, and newer ones precede older ones. Files of other
 families are skipped; a damaged file of this family is reported, and the next one used. A file is a container
@@ -38,7 +38,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from core.drafting.cacheback import FrozenTable
-from core.drafting.gram_table import FULL_SHARE, Continuations, GramTable, JoinedTables, Level
+from core.drafting.gram_table import FULL_SHARE, GramTable, Level
 from core.errors import TableError
 from core.events import Change, LearnedTable, ModelInfo
 from core.settings.drafting import Auto, Cacheback
@@ -310,14 +310,18 @@ class PrebuiltTables:
 
     def __init__(self, info: ModelInfo) -> None:
         self._info = info
-        self._loaded: dict[str, tuple[GramTable | None, tuple[str, ...]]] = {}
+        self._grams: tuple[GramTable | None, tuple[str, ...]] | None = None
         self._frozen: tuple[FrozenTable | None, tuple[str, ...]] | None = None
 
-    def continuations(self, auto: Auto, changes: list[Change]) -> Continuations | None:
-        """The tables that `auto`'s settings enable, if any. Appends a change for each unusable file."""
-        answers = self._table("auto.learned", SUFFIX, changes) if auto.learned else None
-        texts = self._table("auto.texts", TEXTS_SUFFIX, changes) if auto.texts else None
-        return JoinedTables(answers, texts) if answers is not None or texts is not None else None
+    def continuations(self, auto: Auto, changes: list[Change]) -> GramTable | None:
+        """The family's gram table, if there is one. Appends a change for each unusable file."""
+        if not auto.learned:
+            return None
+        if self._grams is None:
+            self._grams = load_grams(self._info)
+        table, notes = self._grams
+        changes.extend(Change("auto.learned", "on", "on" if table else "off", text) for text in notes)
+        return table
 
     def frozen(self, cacheback: Cacheback, changes: list[Change]) -> FrozenTable | None:
         """The table in `frozen_file`, else the family's own if its leader length fits.
@@ -345,21 +349,12 @@ class PrebuiltTables:
         return None
 
     def forget(self) -> None:
-        """Reads the files again for the next answer, because a table was built."""
-        self._loaded.clear()
-        self._frozen = None
-
-    def _table(self, setting: str, suffix: str, changes: list[Change]) -> GramTable | None:
-        if suffix not in self._loaded:
-            self._loaded[suffix] = load_built(self._info, suffix)
-        table, notes = self._loaded[suffix]
-        changes.extend(Change(setting, "on", "on" if table else "off", text) for text in notes)
-        return table
+        """Reads the files again for the next answer, because they were erased."""
+        self._grams = self._frozen = None
 
 
-# Gram tables for `auto`: of a model's own answers, and of texts.
+# Gram tables of a model's own answers, for `auto`.
 SUFFIX = ".grams.safetensors"
-TEXTS_SUFFIX = ".texts.safetensors"
 _FROZEN_SUFFIX = ".frozen.safetensors"
 
 
@@ -368,15 +363,9 @@ def built_dir() -> Path:
     return tables_dir() / "built"
 
 
-def rehearsal_paths(model: str) -> tuple[Path, Path]:
-    """Paths of a model's rehearsal answers and of the table made of them."""
-    name = _file_name(model)
-    return built_dir() / f"{name}.answers.jsonl", built_dir() / f"{name}{SUFFIX}"
-
-
-def texts_path(family_name: str) -> Path:
-    """Path of the family's gram table of texts."""
-    return built_dir() / f"{_file_name(family_name)}{TEXTS_SUFFIX}"
+def frozen_path(family_name: str) -> Path:
+    """Path of the family's frozen table that `draftlight tables build` writes."""
+    return built_dir() / f"{_file_name(family_name)}{_FROZEN_SUFFIX}"
 
 
 def shipped_dir() -> Path:
@@ -384,11 +373,9 @@ def shipped_dir() -> Path:
     return resources_dir() / "tables"
 
 
-def load_built(info: ModelInfo, suffix: str = SUFFIX) -> tuple[GramTable | None, tuple[str, ...]]:
-    """The family's gram table of answers or of texts, and the problems with skipped files. None if there is
-    none.
-    """
-    return _newest_usable(GRAMS, suffix, info)
+def load_grams(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
+    """The family's newest gram table for `auto`, and the problems with skipped files."""
+    return _newest_usable(GRAMS, SUFFIX, info)
 
 
 def load_frozen(info: ModelInfo) -> tuple[FrozenTable | None, tuple[str, ...]]:
@@ -416,7 +403,7 @@ def prebuilt_listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
     """Every prebuilt table, of all families, newest first, and a sentence for each invalid file."""
     tables: list[LearnedTable] = []
     refused: list[str] = []
-    for path in (*_candidates(SUFFIX), *_candidates(TEXTS_SUFFIX), *_candidates(_FROZEN_SUFFIX)):
+    for path in (*_candidates(SUFFIX), *_candidates(_FROZEN_SUFFIX)):
         try:
             tables.append(_description(path))
         except InvalidFileError as refusal:
@@ -429,9 +416,8 @@ def prebuilt_listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
 def erase_built(folder: Path, family: str) -> int:
     """Deletes everything in `folder` that was built for `family`; returns the number of files.
 
-    A rehearsal's answers are deleted with the table made of them. Files whose family cannot be read are
-    deleted too, because they may be this family's. Raises `TableError` that names the first file that cannot
-    be erased.
+    Files whose family cannot be read are deleted too, because they may be this family's. Raises `TableError`
+    that names the first file that cannot be erased.
     """
     if not folder.is_dir():
         return 0
@@ -450,13 +436,11 @@ def erase_built(folder: Path, family: str) -> int:
 
 def _family_of(path: Path) -> str | None:
     """The family of a file in the folder of built tables; None if unknown."""
-    if ".answers." in path.name:
-        path = path.with_name(path.name.partition(".answers.")[0] + SUFFIX)
     return GRAMS.family_of(path) or FROZEN.family_of(path)
 
 
 def _description(path: Path) -> LearnedTable:
-    grams = path.name.endswith((SUFFIX, TEXTS_SUFFIX))
+    grams = path.name.endswith(SUFFIX)
     header, arrays, size_bytes = GRAMS.inspect(path) if grams else FROZEN.inspect(path)
     return LearnedTable(
         path.name,

@@ -53,7 +53,6 @@ from core.events import (
     ModelUnloaded,
     OpenChat,
     PrefillProgress,
-    Rehearse,
     ResetTable,
     SaveTables,
     Shutdown,
@@ -271,12 +270,8 @@ class _Worker:
                 case ImportTable(_, path):
                     self._saves()
                     self._done(request, self._engine.memory.import_(Path(path)))
-                case Rehearse(_, wanted):
-                    if wanted:
-                        self._reload()
-                    self._engine.rehearse(wanted)
                 case Typing():
-                    self._engine.typing()
+                    pass  # its arrival has stopped a title
                 case SuggestTitle():
                     self._suggest_title(command)
                 case EmbedDocument(_, text):

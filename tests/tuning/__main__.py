@@ -21,8 +21,17 @@ from core.cli.arguments import (
     readable_file,
     whole,
 )
-from core.cli.bench import DRAFTERS, add_answer_length, add_out, add_prompts
+from core.cli.bench import (
+    DRAFTERS,
+    add_answer_length,
+    add_drafters,
+    add_grid,
+    add_option,
+    add_out,
+    add_prompts,
+)
 from core.errors import DraftlightError
+from core.settings.declaration import find
 
 _TEACHERS = ("same", "earlier", "rounded", "thinned")
 
@@ -46,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     command("answers", "right answers and loops: facts asked about documents", _answers)
     command("citations", "precision and recall of the numbers in an answer", lambda added: None)
     command("kv-bits", "size and quality of quantised caches", add_model)
+    command("replay", "drafters on recorded answers, without a model", _replay)
+    command("rehearse", "record answers of a model, and count them into a table for auto", _rehearse)
     command("sources", "precision of the sources of an answer", add_model)
     return root
 
@@ -100,6 +111,39 @@ def _ttft(parser: argparse.ArgumentParser) -> None:
         help="drafter to compare with off (default auto)",
     )
     parser.add_argument("--pairs", type=whole(), default=9, help="pairs of processes (default 9)")
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    from tests.tuning.replay import COST_TABLES
+
+    parser.add_argument("--streams", type=readable_file, required=True, metavar="F.jsonl.gz")
+    add_drafters(parser, DRAFTERS)
+    add_option(
+        parser, "--costs", names("cost table", list(COST_TABLES)), ("cpu", "apple"), "names of cost tables"
+    )
+    gates = names("gate", find("gate.mode").choices)
+    add_option(parser, "--gates", gates, ("always",), "always, auto, or both")
+    parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
+    parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="table of answers for auto")
+    add_grid(parser)
+
+
+def _rehearse(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument(
+        "--prompts",
+        type=readable_file,
+        metavar="F.jsonl",
+        help="lines with prompt, class, then (default: resources/rehearsal)",
+    )
+    add_answer_length(parser, 200)
+    parser.add_argument("--batch", type=whole(), default=16, help="answers generated at once (default 16)")
+    parser.add_argument(
+        "--tokens", type=whole(0), default=0, help="token limit, including earlier runs (default all)"
+    )
+    parser.add_argument(
+        "--kbytes", type=whole(), default=1500, help="approximate size limit of the table (default 1500)"
+    )
 
 
 def _warm_tables(parser: argparse.ArgumentParser) -> None:

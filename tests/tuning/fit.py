@@ -28,14 +28,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.bench.replay import learned_table
 from core.drafting.calibration import REMEMBERED_KIND, Calibration, Weights
 from core.drafting.evidence import Evidence
 from core.drafting.gram_table import GramTable, Learned, Remembered
 from core.drafting.ngram_mod import NgramTable, TableWriter
-from core.rehearsal.streams import Stream, read_streams
 from core.settings.drafting import NgramMod
 from core.system.terminal import ProgressLine
+from tests.tuning.replay import learned_table
+from tests.tuning.streams import Stream, read_streams
 
 # 0.02, 0.05 and 0.1 gave the same speed; a higher value gives better confidences.
 PLAUSIBLE = 0.1

@@ -12,10 +12,10 @@ import pytest
 
 from core.drafting.calibration import WEIGHTS, Calibration, Weights
 from core.drafting.evidence import Evidence
-from core.rehearsal.streams import Stream, write_streams
-from core.tables.gram_count import GramCounter, Pruning
 from tests.tuning.__main__ import main
 from tests.tuning.fit import DRAFTED, _leaves, collect, log_loss, newton
+from tests.tuning.gram_count import GramCounter, Pruning
+from tests.tuning.streams import Stream, write_streams
 
 
 def streams() -> list[Stream]:

@@ -13,7 +13,6 @@ import msgspec
 import pytest
 from mlx.utils import tree_flatten
 
-from core.bench.replay import cost_table
 from core.engine.engine import Engine
 from core.errors import RequestError
 from core.events import Generate
@@ -21,6 +20,7 @@ from core.models.loader import load
 from core.settings import Settings, assign_all
 from tests.tuning import warm_tables
 from tests.tuning.__main__ import parser
+from tests.tuning.replay import cost_table
 from tests.tuning.warm_tables import (
     Edits,
     WarmResults,

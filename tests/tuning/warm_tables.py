@@ -34,13 +34,13 @@ from core.bench.harness import (
     measure,
     publish,
 )
-from core.bench.replay import CostTable, cost_table
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
 from core.system.terminal import ProgressLine
 from core.tables.files import TableFolder
 from core.tables.memory import TableMemory
+from tests.tuning.replay import CostTable, cost_table
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine

@@ -1,1 +1,1 @@
-"""The n-gram tables and the rehearsal."""
+"""The n-gram tables."""

@@ -48,7 +48,6 @@ _VALUES: tuple[Callable[[random.Random], Any], ...] = (
 _MADE: tuple[Callable[[], dict[str, Any]], ...] = (
     samples.chatgpt_chat,
     samples.chatgpt_research_chat,
-    samples.deepseek_chat,
     samples.claude_chat,
     samples.open_webui_chat,
     samples.lm_studio_chat,

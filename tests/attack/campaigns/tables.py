@@ -24,10 +24,10 @@ import numpy as np
 from core.drafting.cacheback import FrozenTable
 from core.errors import TableError
 from core.tables.files import InvalidFileError, TableHeader, decode, encode
-from core.tables.gram_count import GramCounter, Pruning
 from core.tables.prebuilt import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.core.tables.support import FAMILY, FILE, OTHER, VOCABULARY, Home, content
+from tests.tuning.gram_count import GramCounter, Pruning
 
 _SLOW_S = 5.0
 _MOST_BYTES = 300 * 2**20

@@ -14,10 +14,10 @@ from core.bench import decode
 from core.bench.harness import Journal
 from core.bench.sweep_record import Record
 from core.cli import main
-from core.rehearsal.streams import Stream, write_streams
 from core.system.terminal import STOPPED
 from tests.core.toy import write_toy_model
 from tests.thinned import thinned
+from tests.tuning.streams import Stream, write_streams
 
 _BEFORE_STOP = 2
 _RNG = random.Random(2)

@@ -77,44 +77,22 @@ def chatgpt_chat(number: int = 1, title: str = "") -> dict[str, Any]:
 
 
 def chatgpt_research_chat() -> dict[str, Any]:
-    """A report of a research app, a document of the canvas that is changed, and marks in a text."""
-    report = {
-        "author": {"role": "assistant"},
-        "content": {"content_type": "text", "parts": ["# Tides\n\nHigh.\ue200cite\ue202x\ue201"]},
-        "metadata": {
-            "content_references": [
-                {"matched_text": "\ue200cite\ue202x\ue201", "alt": "([T](https://example.org))"}
-            ]
-        },
-    }
-    state = json.dumps({"status": "completed", "report_message": report})
+    """A call of the canvas, and marks in a text."""
     made = json.dumps({"name": "Plan", "type": "code/python", "content": "x = 1"})
-    changed = json.dumps({"updates": [{"pattern": ".*", "replacement": "x = 2"}]})
     text = 'Ask \ue200entity\ue202["company","Acme"]\ue201【4†source】.'
     cited = [{"start_ix": 33, "end_ix": 43, "metadata": {"title": "T", "url": "https://example.org/b"}}]
     nodes = [
         chatgpt_node("q", None, "user", "Why?"),
-        chatgpt_node("r", "q", "tool", "{}", metadata={"chatgpt_sdk": {"widget_state": state}}),
-        chatgpt_node("c", "r", "assistant", made, recipient="canmore.create_textdoc"),
-        chatgpt_node("u", "c", "assistant", changed, recipient="canmore.update_textdoc"),
-        chatgpt_node("a", "u", "assistant", text, metadata={"citations": cited}),
+        chatgpt_node("c", "q", "assistant", made, recipient="canmore.create_textdoc"),
+        chatgpt_node("a", "c", "assistant", text, metadata={"citations": cited}),
     ]
-    return {"title": "Research", "mapping": dict(nodes), "current_node": "a", "conversation_id": "research"}
-
-
-def deepseek_chat() -> dict[str, Any]:
-    def message(name: str, parent: str, *fragments: tuple[str, str]) -> tuple[str, Any]:
-        inside = [{"type": kind, "content": text} for kind, text in fragments]
-        time = "2025-06-15T15:06:40Z"
-        return name, {"id": name, "parent": parent, "message": {"inserted_at": time, "fragments": inside}}
-
-    nodes = [
-        ("root", {"id": "root", "parent": None, "children": ["1"], "message": None}),
-        message("1", "root", ("REQUEST", "Why?")),
-        message("2", "1", ("THINK", "Hm."), ("RESPONSE", "So.")),
-        message("3", "1", ("SEARCH", ""), ("RESPONSE", "Thus.")),
-    ]
-    return {"id": "d", "title": "Reason", "inserted_at": "2025-06-15T15:06:40Z", "mapping": dict(nodes)}
+    return {
+        "title": "Research",
+        "create_time": NOON_S,
+        "mapping": dict(nodes),
+        "current_node": "a",
+        "conversation_id": "research",
+    }
 
 
 def claude_chat() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What newer exports have: marks in texts, reports, documents that are changed, lists of messages."""
+"""What newer exports have: marks in texts, documents that are changed, calls of tools."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from core.chat_archives.formats import read_chats
 from core.chat_archives.reading import ChatReader, Losses, looks_like_chats
 from tests.core.chat_archives import samples
-from tests.core.chat_archives.test_reading import read, read_one, words
+from tests.core.chat_archives.test_reading import read_one
 
 
 def answer_of(*nodes: tuple[str, Any]) -> tuple[str, dict[str, int]]:
     """The answer of a ChatGPT chat with a question and these nodes after it, and what is lost."""
     tree = dict([samples.chatgpt_node("q", None, "user", "Why?"), *nodes])
-    (chat,) = read_chats({"mapping": tree, "current_node": nodes[-1][0]})
+    (chat,) = read_chats({"create_time": None, "mapping": tree, "current_node": nodes[-1][0]})
     return "\n\n".join(node.text for node in chat.nodes[1:] if node.text), dict(+chat.lost)
 
 
@@ -70,40 +70,11 @@ def test_marks_of_chatgpt_become_words_and_links(text: str, metadata: dict[str, 
     assert answer_of(samples.chatgpt_node("a", "q", "assistant", text, metadata=metadata))[0] == shown
 
 
-def test_the_report_of_a_research_app_is_its_answer() -> None:
-    report = {
-        "id": "r",
-        "author": {"role": "assistant"},
-        "content": {"content_type": "text", "parts": ["# Tides\n\nHigh.\ue200cite\ue202x\ue201"]},
-        "metadata": {
-            "content_references": [{"matched_text": "\ue200cite\ue202x\ue201", "alt": "([T](https://e.org))"}]
-        },
-    }
-    state = json.dumps({"status": "completed", "report_message": report})
-    host = samples.chatgpt_node(
-        "t", "q", "tool", "{}", metadata={"chatgpt_sdk": {"widget_state": state}}, recipient="all"
-    )
-    assert answer_of(host) == ("# Tides\n\nHigh.([T](https://e.org))", {})
-
-
-def test_changes_of_a_canvas_are_kept() -> None:
-    def call(node: str, parent: str, tool: str, /, **given: Any) -> tuple[str, Any]:
-        content = {"content_type": "code", "language": "json", "text": json.dumps(given)}
-        return samples.chatgpt_node(
-            node, parent, "assistant", content=content, recipient=f"canmore.{tool}_textdoc"
-        )
-
-    text, lost = answer_of(
-        call("a", "q", "create", name="Plan", type="code/python", content="x = 1"),
-        call("b", "a", "update", updates=[{"pattern": ".*", "replacement": "x = 2"}]),
-        call("c", "b", "comment", comments=[{"pattern": "x", "comment": "Say more."}]),
-        call("d", "c", "update", updates=[]),
-    )
-    assert (
-        text
-        == "**Plan**\n\n```python\nx = 1\n```\n\n**Plan**\n\n```python\nx = 2\n```\n\n**Plan:** Say more."
-    )
-    assert lost == {"tools": 1}
+def test_calls_of_the_canvas_are_counted_as_lost() -> None:
+    made = json.dumps({"name": "Plan", "type": "code/python", "content": "x = 1"})
+    content = {"content_type": "code", "language": "json", "text": made}
+    call = samples.chatgpt_node("a", "q", "assistant", content=content, recipient="canmore.create_textdoc")
+    assert answer_of(call, samples.chatgpt_node("b", "a", "assistant", "Done.")) == ("Done.", {"tools": 1})
 
 
 def claude_answers(*messages: list[dict[str, Any]]) -> tuple[list[str], dict[str, int]]:
@@ -160,45 +131,11 @@ def test_changes_of_a_large_artifact_are_bounded() -> None:
     assert answers[-1] == "Word"
 
 
-def test_deepseek(tmp_path: Path) -> None:
-    head, path, lost = read_one(tmp_path, [samples.deepseek_chat()])
-    assert (head.source, head.title, head.created_s) == ("DeepSeek", "Reason", samples.NOON_S)
-    assert words(path) == [(1, [("Why?", "<think>\nHm.\n</think>\n\nSo."), ("Why?", "Thus.")])]
-    assert lost == {"tools": 1}
-
-
 def test_the_system_prompt_among_the_settings_of_a_chat(tmp_path: Path) -> None:
     raw = samples.lm_studio_chat()
     raw["systemPrompt"] = ""
     raw["perChatPredictionConfig"] = {"fields": [{"key": "llm.prediction.systemPrompt", "value": "Be kind."}]}
     assert read_one(tmp_path, raw)[0].system == "Be kind."
-
-
-def test_lists_of_messages_and_of_chats(tmp_path: Path) -> None:
-    """An array of messages, or their lines, is one chat; lines of chats or of an object are several."""
-    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]
-    parts = [
-        {
-            "role": each["role"],
-            "content": [{"type": "text", "text": {"value": each["content"], "annotations": []}}],
-            "thread_id": "t",
-        }
-        for each in messages
-    ]
-    chat = {"messages": messages}
-    for text, count in (
-        (json.dumps(messages), 1),
-        ("\n".join(map(json.dumps, messages)), 1),
-        ("\n".join(map(json.dumps, parts)), 1),
-        ("\n".join(json.dumps(chat | {"id": str(n)}) for n in range(3)), 3),
-        (json.dumps({"version": 2, "conversations": [chat | {"id": str(n)} for n in range(3)]}), 3),
-    ):
-        file = tmp_path / "messages.jsonl"
-        file.write_text(text)
-        chats, lost = read(file)
-        assert [words(path) for _, path in chats] == [[(0, [("Hi", "Yes")])]] * count
-        assert len({head.id for head, _ in chats}) == count
-        assert not lost
 
 
 def test_a_list_of_notes_is_no_chat(tmp_path: Path) -> None:

@@ -155,18 +155,13 @@ def test_lm_studio(tmp_path: Path) -> None:
     assert lost == {"files": 1}
 
 
-def test_a_folder_and_a_list_of_messages(tmp_path: Path) -> None:
+def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.conversation.json").write_text(json.dumps(samples.lm_studio_chat()))
-    plain = {
-        "title": "API",
-        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}],
-    }
-    (tmp_path / "in" / "b.json").write_text(json.dumps([plain]))
+    (tmp_path / "in" / "b.json").write_text(json.dumps([samples.chatgpt_chat(1)]))
     (tmp_path / "in" / "c.json").write_text("[]")
     chats, lost = read(tmp_path)
-    assert [head.title for head, _ in chats] == ["Buoys", "API"]
-    assert words(chats[1][1]) == [(0, [("Hi", "Yes")])]
+    assert [head.title for head, _ in chats] == ["Buoys", "Lighthouse 1"]
     assert lost == {"files": 1}
 
 
@@ -338,7 +333,10 @@ def test_a_damaged_part_of_an_archive_costs_only_itself(tmp_path: Path) -> None:
 def test_deep_and_odd_values_cost_one_chat(tmp_path: Path) -> None:
     good = samples.chatgpt_chat(1)
     deep = '{"mapping": ' + "[" * 200_000 + "]" * 200_000 + "}"
-    odd = {"mapping": {"a": 7, "b": {"parent": 3, "message": {"content": {"parts": 9}, "author": []}}}}
+    odd = {
+        "create_time": 0,
+        "mapping": {"a": 7, "b": {"parent": 3, "message": {"content": {"parts": 9}, "author": []}}},
+    }
     file = tmp_path / "conversations.json"
     number = '{"chat_messages": [' + "9" * 5_000 + "]}"
     file.write_text(f"[{deep}, {json.dumps(odd)}, {number}, {json.dumps(good)}]")

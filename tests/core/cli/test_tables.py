@@ -10,9 +10,9 @@ import pytest
 
 from core.cli import main
 from core.events import TableInfo, TableList
-from core.tables.gram_count import GramCounter, Pruning
-from core.tables.prebuilt import SUFFIX, TEXTS_SUFFIX, save_grams
+from core.tables.prebuilt import SUFFIX, save_grams
 from tests.core.tables.support import FAMILY, FILE, OTHER, Home, content, files, fill
+from tests.tuning.gram_count import GramCounter, Pruning
 
 
 @pytest.fixture
@@ -189,16 +189,12 @@ def test_reset_erases_what_was_built_and_nothing_of_another_family(
     counter.add([], [1, 2, 3] * 9)
     table = counter.table(Pruning())
     for family, stem in ((FAMILY, "ours"), (OTHER, "theirs")):
-        for suffix in (SUFFIX, TEXTS_SUFFIX):
-            save_grams(table, built / f"{stem}{suffix}", family=family, family_name=stem, learned_from="x")
-        (built / f"{stem}.answers.jsonl").write_text("{}")
-    (built / f"damaged{TEXTS_SUFFIX}").write_bytes(b"what was said")
-    (built / ".ours.texts.safetensors.1.tmp").write_bytes(b"what was said")
+        save_grams(table, built / f"{stem}{SUFFIX}", family=family, family_name=stem, learned_from="x")
+    (built / f"damaged{SUFFIX}").write_bytes(b"what was said")
+    (built / ".ours.grams.safetensors.1.tmp").write_bytes(b"what was said")
     assert main(["tables", "reset", FAMILY[:12], "--yes"]) == 0
     assert sorted(path.name for path in built.iterdir()) == [
-        "theirs.answers.jsonl",
         f"theirs{SUFFIX}",
-        f"theirs{TEXTS_SUFFIX}",
     ]
     assert [name for name in files(folder) if name != "built"] == []
     assert main(["tables", "reset", "theirs", "--yes"]) == 0  # it has nothing but what was built

@@ -6,8 +6,8 @@ from array import array
 
 import pytest
 
-from core.drafting.gram_table import GramTable, JoinedTables, Learned, Level, extend_hash, total_code
-from core.tables.gram_count import GramCounter, Pruning
+from core.drafting.gram_table import GramTable, Level, extend_hash, total_code
+from tests.tuning.gram_count import GramCounter, Pruning
 
 
 def key(*context: int) -> int:
@@ -78,35 +78,3 @@ def counted(*texts: list[int]) -> GramCounter:
 
 
 PRUNING = Pruning(highest_order=2)
-ANSWERS = counted([1, 2, 3], [1, 2, 3], [6, 2, 5]).table(PRUNING)
-TEXTS = counted(*([[1, 2, 4]] * 50), *([[6, 2, 9]] * 50), *([[7, 8, 9]] * 50)).table(PRUNING)
-
-
-def test_rows_come_longest_first_and_the_answers_own_before_the_texts() -> None:
-    rows = JoinedTables(ANSWERS, TEXTS).lookup([1, 2])
-    assert [row.order for row in rows] == [2, 2, 1, 1, 0]
-    assert [row.followers[0][0] for row in rows[:3]] == [3, 4, 3]
-    assert rows[4] == ANSWERS.lookup([])[0], "which words are frequent in texts is not asked"
-
-
-def test_what_the_model_says_outweighs_many_texts() -> None:
-    likely = Learned(JoinedTables(ANSWERS, TEXTS)).after((1, 2)).probabilities
-    assert likely[3] > 0.6
-    assert likely[3] > 4 * likely[4]
-    assert likely[4] > Learned(JoinedTables(ANSWERS, None)).after((1, 2)).probabilities.get(4, 0.0)
-    # Not even where a text knows the longer context.
-    once = counted([9, 2, 4], [8, 2, 7]).table(PRUNING)
-    likely = Learned(JoinedTables(ANSWERS, once)).after((9, 2)).probabilities
-    assert likely[3] > 4 * likely[4]
-
-
-def test_texts_speak_where_the_answers_are_silent() -> None:
-    for table in (JoinedTables(ANSWERS, TEXTS), JoinedTables(None, TEXTS)):
-        likely = Learned(table).after((7, 8)).probabilities
-        assert max(likely, key=lambda token: likely[token]) == 9
-    assert JoinedTables(None, TEXTS).lookup([])[0].order == 0
-
-
-def test_one_table_alone_is_itself() -> None:
-    assert JoinedTables(ANSWERS, None).lookup([1, 2]) == ANSWERS.lookup([1, 2])
-    assert JoinedTables(None, None).lookup([1, 2]) == []

@@ -13,14 +13,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from core.bench.replay import ReplayTally, cost_table, replay_stream
 from core.decoding.planner import Planner
 from core.drafting.calibration import Calibration
 from core.drafting.gram_table import GramRow
 from core.drafting.ngram_mod import Entries, NgramTables
 from core.drafting.registry import Resources, drafter_spec
-from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
+from tests.tuning.replay import ReplayTally, cost_table, replay_stream
+from tests.tuning.streams import Stream
 
 # No answer has an id this large.
 WRONG = 1 << 20

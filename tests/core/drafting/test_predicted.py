@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.bench.replay import ReplayTally, cost_table, replay_stream
 from core.decoding.planner import Planner
 from core.drafting.draft import EMPTY, Draft, Drafter
 from core.drafting.predicted import ABSENT, MAX_TOKENS, PredictedDrafter, PredictionCursor, prediction_counts
 from core.drafting.registry import DRAFTERS, DrafterSpec
-from core.rehearsal.streams import Stream
 from core.settings import Settings
 from tests.core.drafters import build
+from tests.tuning.replay import ReplayTally, cost_table, replay_stream
+from tests.tuning.streams import Stream
 
 LINES = 300
 # Lines of code that have nothing in common with each other but their keywords, as in a file.

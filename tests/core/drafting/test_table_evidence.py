@@ -12,7 +12,7 @@ from core.drafting.evidence import TAIL_TOKENS, Evidence
 from core.drafting.gram_table import GramTable, Learned, Remembered
 from core.drafting.ngram_mod import NgramTable
 from core.settings.drafting import Auto
-from core.tables.gram_count import GramCounter, Pruning
+from tests.tuning.gram_count import GramCounter, Pruning
 
 ANSWERS = [[5, 6, 7, 8, 5, 6, 7, 9], [5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8]] * 4
 

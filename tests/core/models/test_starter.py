@@ -85,13 +85,11 @@ def half(folder: Path) -> None:
     ids=lambda f: f.__name__,
 )
 def test_damage_is_found_and_mended(mine: Path, spoil: Callable[[Path], None]) -> None:
-    (mine / "mtp.safetensors").write_bytes(b"a trained head")
     assert damage(mine) == ""
     spoil(mine)
     assert damage(mine)
     assert ensure_starter() == mine
     assert damage(mine) == ""
-    assert (mine / "mtp.safetensors").read_bytes() == b"a trained head"
     assert sorted(path.name for path in mine.parent.iterdir() if path.is_dir()) == [mine.name]
 
 

@@ -13,8 +13,8 @@ from core.drafting.cacheback import FrozenTable
 from core.drafting.gram_table import GramTable
 from core.errors import TableError
 from core.tables.files import encode
-from core.tables.gram_count import GramCounter, Pruning
 from core.tables.prebuilt import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
+from tests.tuning.gram_count import GramCounter, Pruning
 
 FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
 

@@ -30,9 +30,9 @@ from core.tables.files import (
     encode_table,
     make_header,
 )
-from core.tables.gram_count import GramCounter, Pruning
 from core.tables.prebuilt import FROZEN, GRAMS, save_frozen, save_grams
 from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
+from tests.tuning.gram_count import GramCounter, Pruning
 
 counts = st.integers(0, 2**50)
 LENGTH = Calibration().state().size

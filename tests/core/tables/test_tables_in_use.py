@@ -35,13 +35,13 @@ from core.settings import Settings, assign_all
 from core.system.paths import tables_dir
 from core.tables import files as folder_module
 from core.tables.files import TableFolder
-from core.tables.gram_count import GramCounter, Pruning
 from core.tables.memory import TableMemory
-from core.tables.prebuilt import save_grams, texts_path
+from core.tables.prebuilt import SUFFIX, built_dir, save_grams
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.tables.support import files
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import ask, run, worker
+from tests.tuning.gram_count import GramCounter, Pruning
 
 PROMPT = prompt_with_repetition(random.Random(0))
 MOD = assign_all(
@@ -323,7 +323,7 @@ def test_a_running_engine_uses_nothing_of_what_was_erased(
     info = engine.loaded.info
     counter = GramCounter(3)
     counter.add([], [1, 2, 3] * 9)
-    path = texts_path(info.family_name)
+    path = built_dir() / f"toy{SUFFIX}"
     save_grams(
         counter.table(Pruning()), path, family=info.family, family_name=info.family_name, learned_from="x"
     )

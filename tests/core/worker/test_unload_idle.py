@@ -19,7 +19,6 @@ from core.events import (
     Message,
     ModelLoaded,
     ModelReleased,
-    Rehearsing,
     StandStill,
     Token,
     TokenCount,
@@ -160,17 +159,3 @@ def test_times_out_of_range_are_limited(engine: Engine, after_s: float) -> None:
     engine.unload_idle(after_s)
     due_s = engine.idle_due_s()
     assert due_s is None or due_s <= 86_400.0
-
-
-def test_a_model_that_rehearses_is_not_idle(engine: Engine, clock: Seconds) -> None:
-    engine.unload_idle(600.0)
-    engine.rehearse(True)
-    engine.typing()  # it waits for some seconds
-    clock.now_s = 601.0
-    engine.idle_work()
-    assert engine.is_loaded
-    engine.rehearse(False)
-    engine.idle_work()
-    assert not engine.is_loaded
-    assert isinstance(EVENTS[-1], ModelReleased)
-    assert any(isinstance(each, Rehearsing) for each in EVENTS)

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.bench import replay as bench
-from core.bench.replay import COST_TABLES, cost_table, replay, replay_stream
-from core.cli import main
 from core.decoding.planner import Planner
 from core.drafting.draft import Draft, Drafter
 from core.drafting.registry import DRAFTERS
 from core.errors import RequestError
-from core.rehearsal.streams import Stream, read_streams, write_streams
 from core.settings.drafting import Gate
-from tests.core.bench.test_reliability import worst_error
+from tests.tuning import replay as bench
+from tests.tuning.__main__ import main
+from tests.tuning.replay import COST_TABLES, cost_table, replay, replay_stream
+from tests.tuning.streams import Stream, read_streams, write_streams
+from tests.tuning.test_reliability import worst_error
 
 ALWAYS = Gate(mode="always")
 
@@ -137,7 +137,7 @@ def test_the_command_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "streams.jsonl"
     write_streams(path, [Stream([1, 2, 3, 4] * 5, [1, 2, 3, 4] * 5, "loop")])
     out = tmp_path / "out"
-    status = main(["bench", "replay", "--streams", str(path), "--gates", "always,auto", "--out", str(out)])
+    status = main(["replay", "--streams", str(path), "--gates", "always,auto", "--out", str(out)])
     assert status == 0
     results = json.loads((out / "results.json").read_text())
     drafters = [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
@@ -151,7 +151,7 @@ def test_a_grid_is_replayed_and_goes_on_where_it_stopped(
     path = tmp_path / "streams.jsonl"
     write_streams(path, [Stream([1, 2, 3, 4] * 5, [1, 2, 3, 4] * 5, "loop")])
     out = tmp_path / "out"
-    command = ["bench", "replay", "--streams", str(path), "--drafters", "ngram-mod", "--out", str(out)]
+    command = ["replay", "--streams", str(path), "--drafters", "ngram-mod", "--out", str(out)]
     command += ["--grid", "ngram_mod.k=2,4,6,8", "--set", "ngram_mod.n=4", "--costs", "cpu"]
     honest, calls = bench.replay, []
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.bench.replay import Decile, Fate, deciles, fates
 from core.drafting.draft import Draft
+from tests.tuning.replay import Decile, Fate, deciles, fates
 
 
 def worst_error(table: Sequence[Decile], least_nodes: int) -> float:

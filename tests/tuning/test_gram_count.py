@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from core.drafting.gram_table import GramTable
-from core.tables.gram_count import GramCounter, Pruning
+from tests.tuning.gram_count import GramCounter, Pruning
 
 EVERYTHING = Pruning(most_bytes=10**9, highest_order=3, followers=20, least_share=0.0)
 

@@ -1,17 +1,14 @@
-"""`draftlight bench replay`: drafters on recorded answers, without a model, at a named cost table.
+"""`python -m tests.tuning replay`: drafters on recorded answers, without a model, at a named cost table.
 
 The speed of a drafter is tokens / Σ T(width), where a verify block of w tokens costs T(w) plain steps. The
 recorded answer takes the place of the verifier, so acceptance is exact and repeatable. Draft time is not
 included; `bench decode` measures it. A draft is verified whole; for drafters with a planner, the planner
 chooses the part that pays off at this cost table, and the gate is open.
-
-`--record` makes new recordings: prompts answered greedily through the chat template.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -36,14 +33,14 @@ from core.decoding.planner import Planner, walk
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
 from core.drafting.gate import Gate
-from core.drafting.gram_table import Continuations, GramTable, JoinedTables
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.errors import RequestError
-from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
 from core.tables.prebuilt import FROZEN, GRAMS
+from tests.tuning.streams import Stream, read_streams
 
 # Above every id of a recorded stream; drafts are only checked for their form.
 _VOCABULARY = 1 << 24
@@ -249,11 +246,10 @@ class ReplayResults(Struct, frozen=True):
 def run(options: argparse.Namespace) -> int:
     """Replay and write `rows.jsonl`, `results.json` and `report.md`."""
     streams = read_streams(options.streams)
-    answers, texts = learned_table(options.learned), learned_table(options.texts)
-    learned = JoinedTables(answers, texts) if answers or texts else None
+    learned = learned_table(options.learned)
     frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
     environment = describe()
-    files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]
+    files = [path for path in (options.streams, options.learned, options.frozen) if path]
     label = conditions(environment, *map(file_label, files))
     journal = Journal(options.out / "rows.jsonl", label, ReplayRow)
     names = options.drafters or _replayable()
@@ -275,7 +271,7 @@ def _row(
     streams: Sequence[Stream],
     cost: str,
     gate: str,
-    learned: Continuations | None,
+    learned: GramTable | None,
     frozen: FrozenTable | None,
 ) -> ReplayRow:
     row = replay(
@@ -289,7 +285,7 @@ def replay(
     streams: Sequence[Stream],
     table: CostTable,
     gate: str,
-    learned: Continuations | None = None,
+    learned: GramTable | None = None,
     frozen: FrozenTable | None = None,
     settings: Settings | None = None,
 ) -> ReplayRow:
@@ -413,45 +409,3 @@ def write_report(results: ReplayResults) -> str:
                 ),
             )
     return "\n".join(lines) + "\n"
-
-
-# ---- recording
-
-
-def record(options: argparse.Namespace) -> int:
-    """Answer `--prompts` and write the streams to the file `--record`. Raises `RequestError`, `ModelError`.
-
-    Finished answers are kept in a file next to it, so the same command continues after Ctrl-C.
-    """
-    from core.models.runtime import prepare
-
-    prepare()
-    from core.models.loader import load
-    from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
-    from core.rehearsal.streams import read_conversations, read_records, write_streams
-
-    conversations = read_conversations(options.prompts)
-    target: Path = options.record
-    growing = target.with_name(f"{target.name}.growing.jsonl")
-    plan = RehearsalPlan(growing, target, batch=options.batch, max_tokens=options.max_tokens)
-    rehearsal = Rehearsal(load(options.model), conversations, plan)
-    try:
-        for progress in rehearsal.answer():
-            print(
-                f"\r{progress.answered:,} of {progress.prompts:,} answers ",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-    except KeyboardInterrupt:
-        print(f"\nStopped. The same command continues with {growing}.", file=sys.stderr)
-        return 130
-    print(file=sys.stderr)
-    streams = list(read_records(growing))
-    if not streams:
-        raise RequestError(f"No prompt of {options.prompts} fits the model's context.", "Give shorter ones.")
-    write_streams(target, streams)
-    growing.unlink()
-    growing.with_suffix(".lock").unlink(missing_ok=True)
-    print(f"{target}: {len(streams):,} streams, {sum(len(stream.out) for stream in streams):,} tokens")
-    return 0
