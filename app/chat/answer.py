@@ -341,23 +341,12 @@ class AnswerView(QWidget):
         if self._ready and self.isVisible():
             announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
 
-    def cite(self) -> None:
-        """Show the numbers of the sources that were found after the end."""
-        self._sources = ()
-        if self._ready:  # otherwise the preparation finds them
-            self._find_sources()
-            self.footer.sources.show_sources(self._sources)
-            self._resized()
-
     def _find_sources(self) -> None:
-        """Find the sources, and show their numbers in the text."""
+        """Find the sources."""
         entry, finished = self._entry, self._entry.finished
         # An unmatched answer shares words with a passage only by chance.
         if finished and not finished.effective.unmatched and not self._sources:
-            self._sources = sources_of(
-                finished.sources, self.text, entry.documents, entry.reading, finished.citations
-            )
-        self.body.cite(self._sources)
+            self._sources = sources_of(finished.sources, self.text, entry.documents, entry.reading)
 
     def _show_live(self) -> None:
         """Show the figures of an unfinished answer."""

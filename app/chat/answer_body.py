@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
-from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource
-from app.chat.sources import Source, SourceNumber
+from app.chat.intents import ContinueFrom, EditAnswer, Intent
 from app.chat.stats_line import SEPARATOR, seconds
 from app.controls.buttons import PaintedButton
 from app.controls.shapes import draw_text
@@ -130,8 +129,6 @@ class AnswerBody(TextCanvas):
         self._unfolded = set[int]() if unfolded is None else unfolded
         self._turn_id, self._act, self._on_pointed = turn_id, act, point
         self._heads: list[ThoughtHead] = []
-        self._sources: tuple[Source, ...] = ()
-        self._numbers: dict[tuple[int, int], SourceNumber] = {}  # by piece and place in its text
         self.mode: TintMode = "always"
         self.pointed_token = -1
         self._open = 0  # the number of boxes at the end whose pieces are open
@@ -187,19 +184,6 @@ class AnswerBody(TextCanvas):
         if not self._text.finished:
             self._apply(self._text.finish(repeats_from))
         self.setAccessibleDescription(self._text.answer_source)
-
-    def cite(self, sources: Sequence[Source]) -> None:
-        """Show the numbers of `sources`, from 1 on, after the sentences that they support."""
-        self._sources = tuple(sources)
-        ends = [(end, str(number)) for number, source in enumerate(sources, 1) for end in source.ends]
-        changed = self._text.cite(sorted(ends))
-        if self.is_given_up or not (changed and self.boxes):
-            return
-        kept = self._selected_source()
-        self.replace_boxes({index: self._text.closed[index] for index in changed})
-        self._select_source(kept)
-        self._place_parts()
-        self.height_changed.emit()
 
     def set_mode(self, mode: TintMode) -> None:
         """Sets when tokens are tinted."""
@@ -281,7 +265,6 @@ class AnswerBody(TextCanvas):
     def lay_out_again(self) -> None:
         super().lay_out_again()
         self._place_heads()
-        self._place_numbers()
 
     # ---- growing
 
@@ -369,31 +352,6 @@ class AnswerBody(TextCanvas):
     def _place_parts(self) -> None:
         self.place_copies()
         self._place_heads()
-        self._place_numbers()
-
-    def _place_numbers(self) -> None:
-        """Place a number in each space that the text has for one."""
-        spaces = {
-            (index, styled.end): (box, styled)
-            for index, box in enumerate(self.boxes)
-            for styled in box.piece.styles
-            if styled.style == "cited" and not box.hidden
-        }
-        for place in self._numbers.keys() - spaces.keys():
-            gone = self._numbers.pop(place)
-            gone.hide()
-            gone.deleteLater()
-        for place, (box, styled) in spaces.items():
-            if place not in self._numbers:
-                number = int(styled.target)
-                source = self._sources[number - 1]
-                choose = self._open_source
-                self._numbers[place] = SourceNumber(self._theme, number, source, choose, self)
-            area = box.layout.number_area(styled).translated(MARGIN_PX + box.text_left, box.text_top)
-            self._numbers[place].place(area, box.layout.style)
-
-    def _open_source(self, source: Source) -> None:
-        self._act(OpenSource(self._turn_id, source))
 
     def _place_heads(self) -> None:
         """Place a head above each thought."""

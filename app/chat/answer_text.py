@@ -25,11 +25,9 @@ from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.piece import (
     Piece,
     Span,
-    Styled,
     TextSegment,
     open_code_piece,
     plain_piece,
-    shown_range,
 )
 from app.session.chats.answers import Edit, edits_between
 from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
@@ -267,34 +265,6 @@ class AnswerText:
     def pieces(self) -> list[Piece]:
         """All pieces in order."""
         return [*self.closed, *self.open]
-
-    def cite(self, marks: Sequence[tuple[int, str]]) -> list[int]:
-        """Reserve space for the numbers of sources: (end of a sentence in the source, number), in order.
-
-        They replace earlier ones. Returns the indices of the changed pieces. The text must be complete.
-        """
-        numbers: dict[int, list[Styled]] = {}
-        at = 0
-        for end, number in marks:
-            while at + 1 < len(self.closed) and self.closed[at].source_end < end:
-                at += 1
-            piece = self.closed[at] if self.closed else None
-            shown = shown_range(piece.segments, piece.source_start, end) if piece else None
-            if piece is None or shown is None or piece.kind not in ("text", "heading"):
-                continue
-            last = len(piece.text[: shown[1]].rstrip())
-            if last:
-                numbers.setdefault(at, []).append(Styled(last - 1, last, "cited", number))
-        changed = []
-        for index, piece in enumerate(self.closed):
-            styles = (
-                *(styled for styled in piece.styles if styled.style != "cited"),
-                *numbers.get(index, ()),
-            )
-            if styles != piece.styles:
-                self.closed[index] = replace(piece, styles=styles)
-                changed.append(index)
-        return changed
 
     @property
     def answer_source(self) -> str:

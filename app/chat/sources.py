@@ -1,8 +1,7 @@
-"""Sources: the sentences that support an answer, and their numbers in its text and below it.
+"""Sources: the sentences that support an answer, as numbers below it.
 
-Cited sentences come first, in the answer's order; sentences of the other passages that the worker names
-follow. Of a passage's sentences, the one that shares most words with the answer is chosen; rare words count
-more.
+The worker names passages. Of a passage's sentences, the one that shares most words with the answer is chosen;
+rare words count more.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from msgspec import Struct
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat import strings
-from app.controls.buttons import Button, PaintedButton
-from app.controls.shapes import draw_box, in_own_direction
+from app.controls.buttons import Button
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
-from app.richtext.text_style import TextStyle, answer_style, number_font
 from app.theme.theme import Theme
 from app.theme.zoom import px
-from core.events import Citation, Passage, ReadingMap
+from core.events import Passage, ReadingMap
 
 # A sentence ends at a full stop before a space, or at the end of a paragraph, list item or table row; not at
 # the end of a wrapped line.
@@ -36,17 +33,13 @@ _MOST_CHARACTERS = 600
 
 
 class Source(Struct, frozen=True):
-    """A sentence of attachment `source`: its characters `first` to `last` (end-exclusive) and its text.
-
-    `ends` are the places in the answer's source that its number follows.
-    """
+    """A sentence of attachment `source`: its characters `first` to `last` (end-exclusive) and its text."""
 
     source: int
     first: int
     last: int
     name: str
     words: str
-    ends: tuple[int, ...] = ()
 
 
 def sources_of(
@@ -54,14 +47,13 @@ def sources_of(
     answer: str,
     documents: Mapping[int, tuple[str, str]],
     reading: ReadingMap | None = None,
-    citations: Sequence[Citation] = (),
 ) -> tuple[Source, ...]:
     """The sources of an answer. `documents`: name and text by source number.
 
     Sentences that were skipped according to `reading`, the answer's own map, are left out.
     """
     answered = {word.casefold() for word in _WORD.findall(answer)}
-    found = _cited(citations, documents)
+    found: list[Source] = []
     for passage in passages:
         if passage.source not in documents:
             continue
@@ -75,19 +67,6 @@ def sources_of(
         ):
             found.append(Source(passage.source, first, last, name, " ".join(text[first:last].split())))
     return tuple(found)
-
-
-def _cited(citations: Sequence[Citation], documents: Mapping[int, tuple[str, str]]) -> list[Source]:
-    """A source for each cited range of a document."""
-    ends: dict[tuple[int, int, int], list[int]] = {}
-    for each in citations:
-        if each.source in documents and each.last_char <= len(documents[each.source][1]):
-            ends.setdefault((each.source, each.first_char, each.last_char), []).append(each.end)
-    found = []
-    for (source, first, last), places in ends.items():
-        name, text = documents[source]
-        found.append(Source(source, first, last, name, " ".join(text[first:last].split()), tuple(places)))
-    return found
 
 
 def _supporting(text: str, passage: Passage, answered: set[str]) -> tuple[int, int] | None:
@@ -120,8 +99,6 @@ def _was_skipped(reading: ReadingMap | None, source: int, first: int, last: int)
 _TIP_CHARACTERS = 400
 _HEIGHT_PX = 24
 _GAP_PX = 2
-_RAISED = 0.36  # baseline of a number above that of the text, relative to its size
-_PAD_PX = 3
 
 
 def _describe(button: QAbstractButton, number: int, source: Source) -> None:
@@ -132,42 +109,6 @@ def _describe(button: QAbstractButton, number: int, source: Source) -> None:
     button.setToolTip(f"<p><b>{escape(name)}</b><br>{escape(shown)}</p>")
     button.setAccessibleName(strings.OPEN_SOURCE.format(number=number))
     button.setAccessibleDescription(f"{source.name}: {words}")
-
-
-class SourceNumber(PaintedButton):
-    """The number of `source` after a sentence of the answer; `choose` gets the source when it is pressed."""
-
-    def __init__(
-        self, theme: Theme, number: int, source: Source, choose: Callable[[Source], object], parent: QWidget
-    ) -> None:
-        super().__init__(theme, 4, parent)
-        self.source = source
-        self.setText(str(number))
-        _describe(self, number, source)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._style = answer_style()
-        self.clicked.connect(lambda: choose(source))
-
-    def place(self, area: QRectF, style: TextStyle) -> None:
-        """Move to `area`, the space that a text of that style has for it."""
-        self._style = style
-        self.setGeometry(area.toAlignedRect())
-        self.show()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        font = number_font(self._style)
-        metrics = QFontMetricsF(font)
-        baseline = self._style.baseline_px - round(_RAISED * self._style.size_px)
-        if self.underMouse() or self.isDown():
-            top = baseline - metrics.capHeight() - _PAD_PX
-            box = QRectF(0, top, self.width(), metrics.capHeight() + 2 * _PAD_PX)
-            draw_box(painter, box, 3, self._theme.color("accent_tint"))
-        painter.setFont(font)
-        painter.setPen(self._theme.color("accent"))
-        left = (self.width() - metrics.horizontalAdvance(self.text())) / 2
-        painter.drawText(QPointF(left, baseline), self.text())
-        painter.end()
 
 
 class SourcesRow(QWidget):

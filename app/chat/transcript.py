@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import delete
@@ -26,7 +26,7 @@ from app.chat.user_message import UserMessage
 from app.controls.buttons import PaintedButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.selection import Match, TextPlace
+from app.richtext.selection import Match
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import TintMode
 from app.session.chats.conversation import Turn
@@ -270,33 +270,6 @@ class Transcript(QScrollArea):
         self.finder.refresh(entry)
         self._mark_newest()
         self._column.place()
-
-    def cite_answer(self, turn_id: str, finished: Finished) -> None:
-        """Show the numbers of an answer's sources; `finished` is its end with citations."""
-        entry = self._answers[turn_id]
-        entry.finished = finished
-        answer = self._items.get(entry)
-        if isinstance(answer, AnswerView):
-            # The numbers may wrap lines above the one that is being read.
-            place, top_px = self._first_line_of(answer) if answer.is_ready else (None, 0.0)
-            answer.cite()
-            if place and place.piece < len(answer.body.boxes):
-                moved_px = round(answer.body.top_of(place) - top_px)
-                if moved_px:
-                    bar = self.verticalScrollBar()
-                    bar.setValue(bar.value() + moved_px)
-            self._column.place()
-
-    def _first_line_of(self, answer: AnswerView) -> tuple[TextPlace | None, float]:
-        """The first visible line of an answer that begins above the view, and its top on the canvas.
-
-        None while the transcript follows its end.
-        """
-        if self.is_following:
-            return None, 0.0
-        top = answer.body.mapFrom(self._column, QPoint(0, self._column.view()[0])).y()
-        place = answer.body.place_at(QPointF(MARGIN_PX, top), between=True) if top > 0 else None
-        return place, answer.body.top_of(place) if place else 0.0
 
     def set_regenerable(self, possible: bool) -> None:
         """Enable or disable what starts an answer; disabled while the worker is busy or dead."""

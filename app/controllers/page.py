@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,9 +26,7 @@ from app.session.chats.chats import UNFINISHED_NOTE, Chats
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Conversation, Turn, documents, merged
 from app.session.turn import effects as fx
-from core.errors import RequestError
 from core.events import (
-    AnswerCited,
     Failed,
     Finished,
     Gauges,
@@ -38,8 +35,6 @@ from core.events import (
     ReadingMap,
     Token,
 )
-
-_UNCITED = 4  # ended answers that may still be cited
 
 _DRAFT_AFTER_MS = 300
 
@@ -233,7 +228,6 @@ class AnswerController(QObject):
         self._page = page
         self._meter = meter
         self._running: Running | None = None
-        self._uncited: dict[str, tuple[Running, int]] = {}  # ended answers and where the last part began
         self._instead: Callable[[], None] | None = None
         self._coalescer = Coalescer(time.monotonic)
         self._flush_timer = QTimer(self, singleShot=True)
@@ -368,10 +362,6 @@ class AnswerController(QObject):
         if is_empty and instead is None and self._undo(ended, chat, shown):
             self.answer_finished.emit(ended.turn_id)
             return
-        if chat.attachments:
-            self._uncited[finished.request] = ended, chat.turn(ended.turn_id).answer.begun_characters
-            for old in list(self._uncited)[:-_UNCITED]:
-                del self._uncited[old]
         chat = chat.finish(ended.turn_id, finished)
         self._chats.keep(chat)
         if shown:
@@ -384,20 +374,6 @@ class AnswerController(QObject):
         self.answer_finished.emit(ended.turn_id)
         if instead is not None and shown:
             instead()
-
-    def cite(self, event: AnswerCited) -> None:
-        """The worker found the supports of an ended answer. Its chat may be closed or deleted meanwhile."""
-        ended, begun = self._uncited.pop(event.request, (None, 0))
-        if ended is None:
-            return
-        citations = [replace(each, end=begun + each.end) for each in event.citations]
-        with suppress(KeyError, RequestError):
-            chat = self._chats.get(ended.chat_id)
-            cited = chat.cite(ended.turn_id, citations)
-            self._chats.keep(cited)
-            answer = cited.turn(ended.turn_id).answer
-            if cited.id == self._chats.open.id and answer.over and answer.finished:
-                self._views.transcript.cite_answer(ended.turn_id, answer.finished)
 
     def cut_off(self, tokens: int, *, closing: bool) -> None:
         """The worker died or the window closes, after `tokens` tokens, which are kept."""

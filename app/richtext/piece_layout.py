@@ -33,7 +33,7 @@ from PySide6.QtGui import (
 
 from app.controls.shapes import RTL_LETTERS, is_rtl
 from app.richtext.markdown.piece import Align, Styled
-from app.richtext.text_style import TextStyle, code_style, number_px
+from app.richtext.text_style import TextStyle, code_style
 
 _ALIGN = {
     "left": Qt.AlignmentFlag.AlignLeft,
@@ -224,13 +224,6 @@ def _formats(
                 size_px = round(style.size_px * 13 / 15)
                 text_format.setProperty(QTextFormat.Property.FontPixelSize, size_px)
                 text_format.setFontLetterSpacing(0)
-            case "cited":
-                if chunk.rtl:  # Qt adds the spacing at a letter's right, where it begins
-                    place = chunk.range_of(styled.end, styled.end + 1)
-                    if place is None:
-                        continue
-                text_format.setFontLetterSpacingType(QFont.SpacingType.AbsoluteSpacing)
-                text_format.setFontLetterSpacing(style.font.letterSpacing() + number_px(styled.target, style))
         item = QTextLayout.FormatRange()
         item.start, item.length = place
         item.format = text_format
@@ -320,20 +313,6 @@ class PieceLayout:
                 spans = [(spans[0][0], max(spans[0][1], line.right))]
             found += [QRectF(left, line.top, right - left, self.style.line_px) for left, right in spans]
         return found
-
-    def number_area(self, styled: Styled) -> QRectF:
-        """The space after the last character of a `cited` stretch, as high as its line.
-
-        At the end of a right-to-left line it is at the left of the text, where the line may have no space.
-        """
-        line = self.lines[self.line_of(styled.end - 1)]
-        before, behind = line.x_at(styled.end - 1), line.x_at(styled.end)
-        width = number_px(styled.target, self.style)
-        left = behind - (width if behind >= before else 0)
-        if line.chunk.rtl:
-            after = line.spans(styled.end, min(styled.end + 1, line.end))
-            left = (after[-1][1] if after else line.spans(line.start, styled.end)[0][0]) - width
-        return QRectF(left, line.top, width, self.style.line_px)
 
     def draw(
         self,

@@ -12,7 +12,6 @@ has the blue and the purple of the series, and gray for comments.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -232,21 +231,6 @@ def style_of(piece: Piece, zoom: float = 1.0) -> TextStyle:
     if piece.kind == "heading":
         return answer_style(*_HEADINGS.get(piece.level, _HEADINGS[3]), weight=600, zoom=zoom)
     return answer_style(zoom=zoom)
-
-
-_NUMBER_SIZE = 0.68
-_NUMBER_PAD_PX = 2.0
-
-
-def number_font(style: TextStyle) -> QFont:
-    """The type of the number of a source in a text of that style."""
-    return ui_font(round(style.size_px * _NUMBER_SIZE), 500, tabular=True)
-
-
-def number_px(number: str, style: TextStyle) -> float:
-    """The width of the space for the number of a source."""
-    scale = style.size_px / 15
-    return math.ceil(QFontMetricsF(number_font(style)).horizontalAdvance(number) + 2 * _NUMBER_PAD_PX * scale)
 
 
 def note_style(size_px: float = 12, line_px: int = 17) -> TextStyle:

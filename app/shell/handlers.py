@@ -16,7 +16,6 @@ from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn import effects as fx
 from app.session.turn.turn import EFFECTS
 from core.events import (
-    AnswerCited,
     DocumentEmbedded,
     DownloadProgress,
     Finished,
@@ -92,7 +91,6 @@ class Handlers:
             TableList: (tables.on_event,),
             TableStatus: (tables.on_event, trouble.on_table_status),
             TableDone: (tables.on_event,),
-            AnswerCited: (answering.cite,),
             TitleSuggested: (titles.on_suggested,),
             DocumentEmbedded: (embedding.on_embedded,),
             SimilarFound: (embedding.on_similar,),

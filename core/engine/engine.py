@@ -36,7 +36,6 @@ from core.errors import (
 )
 from core.events import (
     TYPED,
-    AnswerCited,
     Change,
     DocumentEmbedded,
     Event,
@@ -66,7 +65,6 @@ from core.models.prompt import Prompt, check_continuation, check_fits, count_tok
 from core.models.runtime import check_prepared
 from core.models.tokenizer import may_merge
 from core.prefill import passages
-from core.prefill.citations import Search
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import dense_reason
 from core.prefill.read import read_rest
@@ -76,7 +74,7 @@ from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory
 
-EngineEvent = AnswerCited | DocumentEmbedded | SavedChatsListed | ModelReleased
+EngineEvent = DocumentEmbedded | SavedChatsListed | ModelReleased
 
 
 def never() -> bool:
@@ -130,7 +128,6 @@ class Engine:
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
-        self._citing: list[tuple[str, Search]] = []  # the newest, at the end, goes first
         self._clock = clock
         self._say = say
         self._released: Released | None = None
@@ -357,7 +354,7 @@ class Engine:
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
 
-        In this order: find the supports of an answer's sentences; load and save chats; embed documents (also
+        In this order: load and save chats; embed documents (also
         without a model), because a question about them is likely; read the passages that a sparse prefill
         skipped, if that setting is on; test drafts and trees, measure T(w) and the prefill pace, if missing,
         and compare widths for `guarded` and `exact`; release an idle model, if that is on.
@@ -365,7 +362,7 @@ class Engine:
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
         self._threads.idle(steady=_COMPARES if session and session.compares_widths else "")
-        if self.cite_piece() or self._saved_chats.piece() or self._embedding.piece():
+        if self._saved_chats.piece() or self._embedding.piece():
             return True
         if session is None:
             return False
@@ -377,22 +374,6 @@ class Engine:
             raise
         self._release_if_due()
         return False
-
-    def cite_piece(self) -> bool:
-        """Search some supports of the last answer's sentences; returns False if all answers are searched.
-
-        `AnswerCited` reports an answer that has some.
-        """
-        if not self._citing:
-            return False
-        request, work = self._citing.pop()
-        try:
-            next(work)
-            self._citing.append((request, work))
-        except StopIteration as end:
-            if end.value:
-                self._say(AnswerCited(request, end.value))
-        return True
 
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
@@ -586,8 +567,6 @@ class Engine:
         try:
             with memory.wired():
                 yield from answer.events()
-            if work := answer.citing():
-                self._citing.append((request.request, work))
         finally:
             profile.keep_pace()
             if not isolated:

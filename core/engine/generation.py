@@ -53,9 +53,9 @@ from core.models import memory
 from core.models.blas import BlasThreads
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel
-from core.prefill.citations import Search, read_documents, search, sources
 from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
+from core.prefill.sources import sources
 from core.settings import Settings, assign
 
 _GAUGE_EVERY_S = 0.25
@@ -264,19 +264,6 @@ class Generation:
             return ()
         reading, settings = self._reading, self._plan.settings.prefill
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
-
-    def citing(self) -> Search | None:
-        """The search for the supports of the ended answer's sentences; None if it has no use.
-
-        Only chats show them. The search needs neither the model nor the sequence.
-        """
-        texts = self._documents
-        if not self._asked.chat or not any(texts) or self._reading.outcome.unmatched:
-            return None
-        begun = self._loaded.tokenizer.decode(self._before) if self._before else ""
-        documents = read_documents(self._reading.layout, self._reading.seen, texts)
-        answer = begun + "".join(self._texts)
-        return search(answer, self._format, documents, self._embedder, len(begun))
 
     def _plan_reading(self) -> Generator[Event, None, bool]:
         """Decide between dense and sparse prefill, which may need scoring. Returns whether cancelled."""

@@ -9,7 +9,6 @@ Order of messages:
     load_model  → load_progress* → model_loaded | failed
     generate    → prefill_progress* → (reading_map → prefill_progress*)? → (token | gauges)*
                   → finished | failed
-    (an answer) → answer_cited, after finished, in idle time
     cancel      → the running generate ends with finished(reason="cancelled")
     unload_model→ model_unloaded
     count_tokens→ token_count | failed

@@ -91,8 +91,7 @@ class Generate(Wire, frozen=True):
     - `prediction`: the probable answer; affects only the speed.
     - `logit_bias`: added to the logits of token ids.
     - `stop_repeating`: the answer ends when it repeats itself (`core.decoding.repetition`).
-    - `chat`: the chat's id, under which its cache may be saved on disk (`prefill.save`). Empty: it is not,
-      and the answer has no citations.
+    - `chat`: the chat's id, under which its cache may be saved on disk (`prefill.save`). Empty: it is not.
     - `top_logprobs`: number of most probable tokens reported with each token's logprob; None reports none.
     """
 
@@ -333,27 +332,12 @@ class Gauges(Wire, frozen=True):
     table: TableUse | None = None
 
 
-class Citation(Struct, frozen=True):
-    """A sentence of the answer, and the text of an attachment that supports it.
-
-    The sentence ends at character `end` (end-exclusive) of the concatenated texts of the answer's tokens.
-    Characters `first_char` to `last_char` (end-exclusive) of attachment `source` support it; `source` is an
-    index among the attachments of all messages.
-    """
-
-    end: int
-    source: int
-    first_char: int
-    last_char: int
-
-
 class Finished(Wire, frozen=True):
     """The end of an answer.
 
     `sources`: passages of attachments that support it, best first. `stopped_by`: the text of the request's
-    `stops` that ended it; empty otherwise. `citations`: its sentences with a support, in order; empty until
-    `answer_cited` has come. `repeats_from`: the offset in its text at which the first repetition begins, if
-    `reason` is `repetition`.
+    `stops` that ended it; empty otherwise. `repeats_from`: the offset in its text at which the first
+    repetition begins, if `reason` is `repetition`.
     """
 
     request: str
@@ -362,21 +346,10 @@ class Finished(Wire, frozen=True):
     effective: Effective
     sources: tuple[Passage, ...] = ()
     stopped_by: str = ""
-    citations: tuple[Citation, ...] = ()
     repeats_from: int | None = None
 
 
-class AnswerCited(Wire, frozen=True):
-    """The sentences of a finished answer with a support, in order; follows in idle time if there are some.
-
-    For requests with a `chat` and documents only.
-    """
-
-    request: str
-    citations: tuple[Citation, ...]
-
-
-AnswerEvent = Token | Gauges | Finished | AnswerCited
+AnswerEvent = Token | Gauges | Finished
 
 
 # ---- prefill

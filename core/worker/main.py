@@ -394,8 +394,6 @@ class _Worker:
         """Writes a title in idle time; other commands go first, and errors are ignored."""
         title: str | None = None
         try:
-            while not (self._still or self._has_more_to_do()) and self._engine.cite_piece():
-                pass  # the numbers in the answer come before the title
             if not self._still and self._engine.released is None:
                 title = self._engine.title(command.messages, self._has_more_to_do)
         except Exception:

@@ -53,7 +53,6 @@ def parser() -> argparse.ArgumentParser:
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
     command("answers", "right answers and loops: facts asked about documents", _answers)
-    command("citations", "precision and recall of the numbers in an answer", lambda added: None)
     command("kv-bits", "size and quality of quantised caches", add_model)
     command("replay", "drafters on recorded answers, without a model", _replay)
     command("rehearse", "record answers of a model, and count them into a table for auto", _rehearse)

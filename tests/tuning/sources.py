@@ -95,9 +95,9 @@ def _sources(
     loaded: LoadedModel, document: Document, text: str, question: Question, answer: Sequence[int]
 ) -> tuple[Passage, ...]:
     from core.models.prompt import offsets, render
-    from core.prefill.citations import sources
     from core.prefill.layout import layout
     from core.prefill.scorers.lexical import words_of
+    from core.prefill.sources import sources
 
     prompt = render(
         loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)

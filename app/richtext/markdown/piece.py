@@ -95,13 +95,13 @@ def report(what: str, error: Exception) -> None:
 
 
 PieceKind = Literal["text", "heading", "code", "table", "rule", "thought"]
-Style = Literal["bold", "italic", "code", "link", "strike", "cited"]
+Style = Literal["bold", "italic", "code", "link", "strike"]
 
 
 class Styled(Struct, frozen=True, gc=False):
     """The visible characters [start, end) have this style. Stretches may overlap.
 
-    `target` is where a link goes; of the style `cited`, the number that follows the last character.
+    `target` is where a link goes.
     """
 
     start: int

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
-from core.events import TYPED, Citation, Effective, Finished, PositionStat, Stats, Token
+from core.events import TYPED, Effective, Finished, PositionStat, Stats, Token
 from core.settings import Settings
 
 # The text of a token that ends inside a character.
@@ -125,7 +125,6 @@ def joined(first: Finished, then: Finished, begun: int) -> Finished:
         effective,
         tuple(dict.fromkeys((*first.sources, *then.sources))),
         then.stopped_by,
-        (*first.citations, *(replace(each, end=begun + each.end) for each in then.citations)),
         None if then.repeats_from is None else begun + then.repeats_from,
     )
 
@@ -318,50 +317,11 @@ _OF_TOKENS = (
 )
 
 
-def end_of_edited(
-    finished: Finished, tokens: Sequence[Token], citations: tuple[Citation, ...] = ()
-) -> Finished:
-    """Returns the end of an answer whose tokens are now `tokens`, with these citations."""
+def end_of_edited(finished: Finished, tokens: Sequence[Token]) -> Finished:
+    """Returns the end of an answer whose tokens are now `tokens`."""
     counted = end_of(tokens, finished.effective.model, finished.effective.settings).stats
     stats = replace(finished.stats, **{name: getattr(counted, name) for name in _OF_TOKENS})
-    return replace(
-        finished,
-        reason="cancelled",
-        stats=stats,
-        sources=(),
-        stopped_by="",
-        citations=citations,
-        repeats_from=None,
-    )
-
-
-# The beginning of a sentence.
-_BEGIN = re.compile(r"[.!?…][^\w\s]*\s+(?![a-zß-ÿ\d\s])|[。！？؟।]+|\n\s*(?:(?:[-*+>•]|\d+[.)])\s+)*")
-_MARKS = ".!?…。！？؟।"
-
-
-def citations_after(
-    citations: Sequence[Citation], source: str, edits: Sequence[Edit]
-) -> tuple[Citation, ...]:
-    """Returns the citations of the sentences of `source` that no edit touches, with their new ends."""
-    begins = [0, *(match.end() for match in _BEGIN.finditer(source))]
-    found = []
-    for each in citations:
-        begin = begins[bisect_left(begins, each.end) - 1]
-        if not any(_touches(edit, begin, each.end, source) for edit in edits):
-            moved = sum(len(edit.text) - (edit.end - edit.start) for edit in edits if edit.end <= begin)
-            found.append(replace(each, end=each.end + moved))
-    return tuple(found)
-
-
-def _touches(edit: Edit, begin: int, end: int, source: str) -> bool:
-    """Whether `edit` changes the sentence from `begin` to `end`, or writes directly before or after it."""
-    if edit.start >= end:
-        ended = source[:end].rstrip("\"”’'»)]*_`")[-1:] in _MARKS or edit.text[:1] == "\n"
-        return edit.start == end and not ended and bool(edit.text)
-    if edit.end <= begin:
-        return edit.end == begin and bool(edit.text) and not edit.text[-1].isspace()
-    return True
+    return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="", repeats_from=None)
 
 
 def _boundaries(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

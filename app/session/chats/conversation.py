@@ -20,7 +20,6 @@ from app.session.chats.answers import (
     Edit,
     all_typed,
     can_go_on,
-    citations_after,
     cut_after,
     end_of,
     end_of_edited,
@@ -29,7 +28,7 @@ from app.session.chats.answers import (
     with_edits,
 )
 from app.session.chats.presets import Override
-from core.events import TYPED, Attachment, Citation, Finished, Message, ReadingMap, Token
+from core.events import TYPED, Attachment, Finished, Message, ReadingMap, Token
 from core.settings import Settings
 
 # `imported` answers are text only: their one token is the whole text. `edited` ones were changed by a person
@@ -89,13 +88,9 @@ class Answer(Struct, frozen=True):
             return self.finished.effective.model
         return self.asked_of.model if self.asked_of else ""
 
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        return self.finished.citations if self.finished else ()
-
-    def with_tokens(self, tokens: tuple[Token, ...], citations: tuple[Citation, ...]) -> Answer:
-        """Returns the answer with the tokens and citations that an edit left."""
-        finished = end_of_edited(self.finished, tokens, citations) if self.finished else None
+    def with_tokens(self, tokens: tuple[Token, ...]) -> Answer:
+        """Returns the answer with the tokens that an edit left."""
+        finished = end_of_edited(self.finished, tokens) if self.finished else None
         return Answer(tokens, "edited", finished, reading=self.reading, asked_of=self.asked_of)
 
     def can_go_on(self, model: str) -> bool:
@@ -167,14 +162,6 @@ def _with_known_match(turn: Turn, finished: Finished) -> Finished:
     if effective.reading != "sparse" or stats.score_s or not ends or not ends[-1].effective.unmatched:
         return finished
     return replace(finished, effective=replace(effective, unmatched=True))
-
-
-def _cited(version: Version, turn_id: str, citations: Sequence[Citation]) -> Version:
-    finished = version.answer.finished
-    if version.id != turn_id or finished is None:
-        return version
-    finished = replace(finished, citations=(*finished.citations, *citations))
-    return replace(version, answer=replace(version.answer, finished=finished))
 
 
 def _turn(versions: Sequence[Version], place: int) -> Turn:
@@ -262,8 +249,7 @@ class Conversation(Struct, frozen=True):
         It replaces a version that was edited and not continued since. Raises `KeyError`.
         """
         answer = self.turn(turn_id).answer
-        citations = citations_after(answer.citations, answer.text, edits)
-        edited = answer.with_tokens(with_edits(_editable(answer), edits), citations)
+        edited = answer.with_tokens(with_edits(_editable(answer), edits))
         return self._with_version(turn_id, new_id, edited, asked, replaces=answer.status == "edited")
 
     def cut_answer(self, turn_id: str, new_id: str, end: int, asked: datetime | None = None) -> Conversation:
@@ -272,9 +258,7 @@ class Conversation(Struct, frozen=True):
         """
         answer = self.turn(turn_id).answer
         tokens = cut_after(_editable(answer), end)
-        length = sum(len(token.text) for token in tokens)
-        cut = answer.with_tokens(tokens, tuple(each for each in answer.citations if each.end <= length))
-        return self._with_version(turn_id, new_id, cut, asked, replaces=False)
+        return self._with_version(turn_id, new_id, answer.with_tokens(tokens), asked, replaces=False)
 
     def _with_version(
         self,
@@ -316,17 +300,6 @@ class Conversation(Struct, frozen=True):
             answer = replace(answer, reading=None)
         ended = self.with_answer(turn_id, answer)
         return replace(ended, context_used_tokens=finished.stats.context_used_tokens)
-
-    def cite(self, turn_id: str, citations: Sequence[Citation]) -> Conversation:
-        """Returns the chat with more citations of an answer, also of one that is not displayed."""
-        return self.with_turns(
-            tuple(
-                _turn([_cited(each, turn_id, citations) for each in turn.versions], turn.place)
-                if any(each.id == turn_id for each in turn.versions)
-                else turn
-                for turn in self.turns
-            )
-        )
 
     def cut_off(self, turn_id: str, note: str) -> Conversation:
         """Returns the chat with an answer ended by the worker's death. Its text stays."""

@@ -1,22 +1,17 @@
-"""From the worker's passages to the sentences that a reader is led to, and their numbers in the text."""
+"""From the worker's passages to the sentences that a reader is led to."""
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer import AnswerView
-from app.chat.answer_text import AnswerText
 from app.chat.intents import OpenSource
-from app.chat.sources import SourceNumber, sources_of
+from app.chat.sources import sources_of
 from app.chat.transcript import Transcript
-from app.richtext.selection import Match
 from app.session.chats.conversation import Answer, Turn
-from core.events import Attachment, Citation, Finished, Message, Passage, ReadingMap
-from tests.app.chat.watching import colour, colours, enlarged, stream
+from core.events import Attachment, Message, Passage, ReadingMap
+from tests.app.chat.watching import stream
 from tests.app.chat.written import finished, tokens_of
 
 TEXT = (
@@ -66,238 +61,42 @@ def test_what_was_skipped_or_says_nothing_of_the_answer_is_no_source() -> None:
 
 
 FERRY_RULES = "The ferry sails at nine. Dogs pay half. In fog the ferry stays. Nothing else is said here."
-ANSWER = """The ferry sails at 9. **Dogs pay half.** In fog it does not sail.
-
-- Dogs: half price
-- בערפל המעבורת נשארת.
-
-```
-The ferry sails at nine.
-```
-"""
+ANSWER = "The ferry sails at nine. Dogs pay half."
 QUESTION = Message("user", "When?", (Attachment("ferry.md", FERRY_RULES),))
+NINE, DOGS = "The ferry sails at nine.", "Dogs pay half."
 
 
-def citation(words: str, support: str) -> Citation:
-    first = FERRY_RULES.index(support)
-    return Citation(ANSWER.index(words) + len(words), 0, first, first + len(support))
+def support(words: str) -> Passage:
+    first = FERRY_RULES.index(words)
+    return Passage(0, 9, True, 1.0, 0, first, first + len(words))
 
 
-NINE, DOGS, FOG = "The ferry sails at nine.", "Dogs pay half.", "In fog the ferry stays."
-CITED = (
-    citation("sails at 9.", NINE),
-    citation("**Dogs pay half.**", DOGS),
-    citation("does not sail.", FOG),
-    citation("half price", DOGS),
-    citation("נשארת.", FOG),
-)
-
-
-def ended(citations: tuple[Citation, ...] = CITED, sources: tuple[Passage, ...] = ()) -> Finished:
-    return replace(finished(), citations=citations, sources=sources)
-
-
-def cited(transcript: Transcript) -> AnswerView:
-    """An answer that has ended, and then got its citations."""
+def test_the_row_has_a_button_for_each_source(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.add_user("t0", QUESTION)
     answer = stream(transcript, ANSWER)
-    transcript.finish_answer("t", ended((), (Passage(0, 9, True, 1.0, 0, 0, len(NINE)),)))
-    assert not numbers(answer)
-    assert len(answer.footer.sources.buttons) == 1
-    transcript.cite_answer("t", ended())
-    return answer
-
-
-def numbers(answer: AnswerView) -> list[SourceNumber]:
-    found = answer.body.findChildren(SourceNumber)
-    return sorted((each for each in found if not each.isHidden()), key=lambda n: (n.y(), n.x()))
-
-
-def test_each_supported_sentence_has_the_number_of_the_row_below(
-    transcript: Transcript, qtbot: QtBot
-) -> None:
-    answer = cited(transcript)
-    found = numbers(answer)
-    assert [each.text() for each in found] == ["1", "2", "3", "2", "3"]
-    assert [button.text() for button in answer.footer.sources.buttons] == ["1", "2", "3"]
-    for each, support in zip(found, (NINE, DOGS, FOG, DOGS, FOG), strict=True):
-        assert support in each.toolTip()
-        assert support in each.accessibleDescription()
-        assert each.accessibleName() == f"Show source {each.text()} in the document"
+    transcript.finish_answer("t", replace(finished(), sources=(support(DOGS), support(NINE))))
+    row = answer.footer.sources
+    assert [button.text() for button in row.buttons] == ["1", "2"]
+    for number, (button, words) in enumerate(zip(row.buttons, (DOGS, NINE), strict=True), 1):
+        assert words in button.toolTip()
+        assert words in button.accessibleDescription()
+        assert button.accessibleName() == f"Show source {number} in the document"
+        button.setFocus()
         with qtbot.waitSignal(transcript.intent) as emitted:
-            qtbot.mouseClick(each, Qt.MouseButton.LeftButton)
+            qtbot.keyClick(button, Qt.Key.Key_Space)
         (intent,) = emitted.args
         assert isinstance(intent, OpenSource)
-        assert (intent.turn_id, FERRY_RULES[intent.source.first : intent.source.last]) == ("t", support)
-    assert colour("accent") in colours(enlarged(found[0]))
+        assert (intent.turn_id, FERRY_RULES[intent.source.first : intent.source.last]) == ("t", words)
 
 
-def test_a_number_is_between_its_sentence_and_the_next(transcript: Transcript) -> None:
-    answer = cited(transcript)
-    body = answer.body
-    box = body.boxes[0]
-    for number, words in zip(numbers(answer), ("9.", "half.", "sail.")):
-        at = box.piece.text.index(words) + len(words)
-        ink = number.geometry()
-        (before,) = body.rects_of(0, at - 2, at - 1)
-        assert before.right() <= ink.left() + 1
-        if at < len(box.piece.text):
-            (behind,) = body.rects_of(0, at, at + 1)
-            assert ink.right() <= behind.left() + 1
-        assert before.top() == ink.top()
-
-
-@pytest.mark.parametrize("end", [".", "", " ABC.", " (9)."])
-def test_a_number_of_right_to_left_text_is_left_of_the_full_stop(transcript: Transcript, end: str) -> None:
-    sentence = f"בערפל המעבורת נשארת{end}"
-    text = " ".join([sentence] * 9)
-    ends = [(n + 1) * len(sentence) + n for n in range(9)]
-    transcript.add_user("t0", QUESTION)
-    answer = stream(transcript, text)
-    transcript.finish_answer("t", ended(tuple(Citation(at, 0, 0, len(NINE)) for at in ends)))
-    body = answer.body
-    places = [each.geometry() for each in numbers(answer)]
-    assert len({place.y() for place in places}) > 1  # at the end of a line as well as in it
-    letters = [rect for at in range(len(text)) if text[at] != " " for rect in body.rects_of(0, at, at + 1)]
-    for at in ends:
-        stop = body.rects_of(0, at - len(sentence), at)[-1]
-        after = [
-            place for place in places if abs(place.y() - stop.top()) < 2 and place.right() <= stop.left() + 2
-        ]
-        assert after
-    for place in places:
-        assert body.rect().contains(place)
-        inked = QRectF(place).adjusted(1, 0, -1, 0)
-        assert not [letter for letter in letters if inked.intersects(letter)]
-
-
-def test_a_source_that_has_the_focus_keeps_it(transcript: Transcript, qtbot: QtBot) -> None:
-    """When the numbers come, a moment after the answer's end."""
-    transcript.add_user("t0", QUESTION)
-    answer = stream(transcript, ANSWER)
-    transcript.finish_answer("t", ended((), (Passage(0, 9, True, 1.0, 0, 0, len(NINE)),)))
-    (button,) = answer.footer.sources.buttons
-    button.setFocus()
-    assert button.hasFocus()
-    transcript.cite_answer("t", ended((CITED[1], CITED[2])))
-    assert answer.footer.sources.buttons[0].hasFocus()
-    assert DOGS in answer.footer.sources.buttons[0].toolTip()
-    with qtbot.waitSignal(transcript.intent) as emitted:
-        qtbot.keyClick(answer.footer.sources.buttons[0], Qt.Key.Key_Space)
-    assert emitted.args[0].source.words == DOGS
-    transcript.cite_answer("t", ended(CITED[1:2]))
-    assert [each.text() for each in answer.footer.sources.buttons] == ["1"]
-
-
-def test_keys_reach_the_numbers_and_open_them(transcript: Transcript, qtbot: QtBot) -> None:
-    answer = cited(transcript)
-    stops = [each for each in transcript.stops if isinstance(each, SourceNumber)]
-    assert stops == numbers(answer)
-    answer.body.setFocus()
-    qtbot.keyClick(answer.body, Qt.Key.Key_Tab)
-    assert stops[0].hasFocus()
-    qtbot.keyClick(stops[0], Qt.Key.Key_Tab)
-    assert stops[1].hasFocus()
-    for key in (Qt.Key.Key_Return, Qt.Key.Key_Space):
-        with qtbot.waitSignal(transcript.intent) as emitted:
-            qtbot.keyClick(stops[1], key)
-        assert emitted.args[0].source.words == DOGS
-
-
-def test_copies_searches_and_screen_readers_get_the_text_alone(transcript: Transcript) -> None:
-    answer = cited(transcript)
-    shown = "The ferry sails at 9. Dogs pay half. In fog it does not sail."
-    assert answer.body.readable_text.startswith(shown)
-    answer.body.select_all()
-    answer.body.copy()
-    assert shown in QGuiApplication.clipboard().text()
-    answer.copy()
-    assert QGuiApplication.clipboard().text() == ANSWER
-    assert transcript.answer_text("t") == ANSWER
-    assert answer.body.link_at(QPointF(numbers(answer)[0].geometry().center())) == ""
-    answer.body.show_found((Match(0, 0, len(shown)),), None)
-
-
-def test_a_stored_answer_has_them_as_well_and_loses_nothing(transcript: Transcript, qtbot: QtBot) -> None:
-    live = [(n.text(), n.geometry()) for n in numbers(cited(transcript))]
-    answer = Answer(tuple(tokens_of(ANSWER)), "finished", ended())
+def test_a_stored_answer_has_the_row_as_well(transcript: Transcript) -> None:
+    end = replace(finished(), sources=(support(DOGS),))
+    answer = Answer(tuple(tokens_of(ANSWER)), "finished", end)
     transcript.show_turns([Turn("t", QUESTION, answer)])
     shown = transcript.answer("t")
     assert shown
-    assert [(n.text(), n.geometry()) for n in numbers(shown)] == live
+    assert len(shown.footer.sources.buttons) == 1
     transcript.show_turns([Turn("t", QUESTION, replace(answer, finished=finished()))])
     plain = transcript.answer("t")
     assert plain
-    assert not numbers(plain)
     assert plain.footer.sources.isHidden()
-
-
-def test_zoom_and_a_new_width_move_them(transcript: Transcript) -> None:
-    answer = cited(transcript)
-    before = [each.geometry() for each in numbers(answer)]
-    transcript.resize(420, 600)
-    assert [each.text() for each in numbers(answer)] == ["1", "2", "3", "2", "3"]
-    after = [each.geometry() for each in numbers(answer)]
-    assert after != before
-    for each in after:
-        assert answer.body.rect().adjusted(0, 0, 4, 4).contains(each)
-
-
-def test_the_reader_keeps_the_line_that_is_at_the_top(transcript: Transcript) -> None:
-    """Numbers make some of the lines above wrap; the sentence that is being read stays where it is."""
-    transcript.add_user("t0", QUESTION)
-    answer = stream(
-        transcript, "\n\n".join("The ferry " + "i " * n + "end." for n in range(20, 160)), size=999
-    )
-    bar = transcript.verticalScrollBar()
-    bar.setValue(9 * bar.maximum() // 10)
-    assert not transcript.is_following
-    body = answer.body
-
-    def top_line() -> tuple[str, int]:
-        y = body.mapFrom(transcript.viewport(), QPoint(0, 0)).y()
-        place = body.place_at(QPointF(8, y), between=True)
-        assert place
-        return f"{place.piece}/{place.char // 30}", round(body.top_of(place) - y)
-
-    before, height = top_line(), body.height()
-    source = body.table.text
-    ends = [at + 4 for at in range(len(source)) if source.startswith("end.", at)]
-    transcript.finish_answer("t", ended(()))
-    assert (top_line(), body.height()) == (before, height)
-    transcript.cite_answer("t", ended(tuple(Citation(end, 0, 0, len(NINE)) for end in ends)))
-    assert len(numbers(answer)) == len(ends) == 140
-    assert body.height() > height
-    assert top_line() == before
-
-
-def test_sources_are_numbered_in_the_order_of_the_text() -> None:
-    documents = {0: ("ferry.md", FERRY_RULES)}
-    at = FERRY_RULES.index(DOGS)
-    passages = [
-        Passage(0, 9, True, 1.0, 0, at, at + 9),
-        Passage(9, 20, True, 0.9, 0, at + 30, len(FERRY_RULES)),
-    ]
-    answer = f"{FOG} {DOGS} {FOG} Nothing else is said here."
-    first = FERRY_RULES.index(FOG)
-    given = (
-        Citation(len(FOG), 0, first, first + len(FOG)),
-        Citation(len(FOG) + 15, 0, at, at + len(DOGS)),
-        Citation(2 * len(FOG) + 17, 0, first, first + len(FOG)),
-        Citation(9, 5, 0, 9),  # of a document that is gone
-        Citation(9, 0, 0, 999),
-    )
-    found = sources_of(passages, answer, documents, None, given)
-    assert [each.words for each in found] == [FOG, DOGS, "Nothing else is said here."]
-    assert [each.ends for each in found] == [(23, 63), (38,), ()]
-
-
-def test_a_citation_of_what_is_not_shown_has_no_number() -> None:
-    text = AnswerText()
-    text.append(tokens_of("Yes.\n\n```\ncode.\n```\n\n| a |\n|---|\n| b. |\n"))
-    text.finish()
-    source = text.table.text
-    ends = [source.index(words) + len(words) for words in ("Yes.", "code.", "b.")]
-    assert text.cite([(end, "1") for end in ends]) == [0]
-    assert text.cite([(end, "1") for end in ends]) == []
-    assert text.cite([]) == [0]

@@ -102,9 +102,3 @@ def test_someone_from_elsewhere(display: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "continued" in visit("first", display, home, "from_elsewhere")
     assert "after a restart" in visit("again", display, home, "from_elsewhere")
-
-
-def test_numbers_of_sources(display: str, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert "opened with the keyboard" in visit("first", display, home, "cited")
-    assert "after a restart" in visit("again", display, home, "cited")

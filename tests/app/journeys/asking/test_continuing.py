@@ -6,16 +6,13 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer_footer import AnswerFooter
-from app.chat.sources import SourceNumber
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from core.events import AnswerCited, Attachment, Citation
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.stage import click, last, play, press, ready, shown, until
@@ -99,108 +96,6 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
     play(qapp, again, folder=tmp_path)
 
 
-def test_citations_come_after_the_end_and_are_stored(qapp: QApplication, tmp_path: Path) -> None:
-    """Of both parts of an answer; the second ones when another version is displayed in a closed chat."""
-    support = "Dogs pay half."
-    citation = Citation(len("ECHO 1: w1"), 0, 0, len(support))
-
-    def numbers(window: MainWindow) -> list[str]:
-        answer = window.views.transcript.answer(window.controller.chats.open.turns[0].id)
-        assert answer
-        return [each.text() for each in answer.body.findChildren(SourceNumber) if not each.isHidden()]
-
-    async def scene(window: MainWindow) -> None:
-        controller = window.controller
-        await ready(window)
-        window.views.composer.attach(Attachment("dogs.txt", support))
-        await stopped(window)
-        assert numbers(window) == []
-        (turn,) = controller.chats.open.turns
-        controller.handle(AnswerCited(turn.id, (citation,)))
-        assert numbers(window) == ["1"]
-        first = len(turn.answer.text)
-        await keep_writing(window, 8)
-        controller.asking.stop()
-        await ready(window)
-        (part,) = controller._answering._uncited
-        controller.asking.regenerate()
-        await until(lambda: len(last(window).tokens) > 4)
-        controller.asking.stop()
-        await ready(window)
-        asked = controller.chats.open
-        controller.chat.start()
-        controller.handle(AnswerCited(part, (citation,)))
-        controller.handle(AnswerCited("unknown", (citation,)))
-        controller.chat.select(asked.id)
-        version = controller.chats.open.turns[0].versions[0]
-        assert version.id == turn.id
-        assert version.answer.finished
-        ends = [each.end for each in version.answer.finished.citations]
-        assert ends == [citation.end, first + citation.end]
-        assert numbers(window) == []
-
-    async def again(window: MainWindow) -> None:
-        await ready(window)
-        await until(lambda: bool(window.controller.chats.open.turns))
-        window.controller.asking.show_version(window.controller.chats.open.turns[0].id, 0)
-        assert numbers(window) == ["1", "1"]
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
-
-
-async def test_it_is_offered_where_it_can_be_done(window: MainWindow) -> None:
-    await stopped(window)
-    first = window.controller.chats.open.turns[-1].id
-    ask(window, "write 5")
-    await ready(window)
-    # The one before has been answered to; only the last one can be gone on with.
-    older = window.views.transcript.answer(first)
-    assert older
-    assert older.footer.continue_button.isHidden()
-    assert footer(window).continue_button.isVisible()
-    window.controller.asking.continue_answer(first)
-    assert window.controller.link.phase is Phase.READY
-    ask(window, "break 3")
-    await ready(window)
-    assert last(window).status == "failed"
-    assert footer(window).continue_button.isVisible()
-
-
-async def test_from_another_chat_and_by_key(window: MainWindow) -> None:
-    await stopped(window)
-    chat = window.controller.chats.open.id
-    window.controller.chat.start()
-    window.controller.chat.select(chat)
-    button = footer(window).continue_button
-    assert button.isVisible()
-    button.setFocus()
-    before = len(last(window).tokens)
-    await press(window, Qt.Key.Key_Return)
-    await until(lambda: len(last(window).tokens) > before)
-    window.controller.asking.stop()
-    await ready(window)
-
-
-async def test_stopped_or_dead_before_its_first_word_it_is_as_before(window: MainWindow) -> None:
-    await ready(window)
-    ask(window, "read 40 slowly write 6")
-    await ready(window)
-    before = last(window)
-    assert before.finished
-    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-    window.controller.asking.stop()
-    await ready(window)
-    assert last(window) == before
-    assert footer(window).continue_button.isVisible()
-    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-    window.controller.restart()
-    await ready(window)
-    assert last(window) == before
-    assert "stopped at the token limit" in footer(window).stats.text
-
-
-@pytest.mark.sweep
 def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 120)

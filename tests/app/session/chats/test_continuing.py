@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from app.session.chats.answers import can_go_on, end_of, joined, placed, to_go_on_from
 from app.session.chats.conversation import Conversation
 from core.events import (
-    Citation,
     Finished,
     FinishReason,
     Message,
@@ -84,7 +83,7 @@ def test_who_can_go_on(reason: FinishReason, model: str, used: int, possible: bo
 
 
 def test_figures_are_those_of_the_whole_answer() -> None:
-    whole = joined(end(FIRST), end(THEN, "stop"), 9)
+    whole = joined(end(FIRST), end(THEN, "stop"))
     stats = whole.stats
     assert whole.reason == "stop"
     assert (stats.tokens, stats.accepted, stats.bonus, stats.normal, stats.steps) == (40, 24, 7, 9, 16)
@@ -102,10 +101,10 @@ def test_figures_are_those_of_the_whole_answer() -> None:
 def test_what_was_read_again_is_told() -> None:
     again = replace(THEN, reused_tokens=0, read_tokens=110)
     sparse = replace(end(FIRST), effective=replace(end(FIRST).effective, reading="sparse", scorer="lexical"))
-    stats = joined(sparse, end(again), 9).stats
+    stats = joined(sparse, end(again)).stats
     assert (stats.prompt_tokens, stats.reused_tokens, stats.read_tokens, stats.ttft_s) == (110, 0, 110, 0.5)
-    assert joined(sparse, end(again), 9).effective.reading == "dense"
-    assert joined(sparse, end(THEN), 9).effective.reading == "sparse"
+    assert joined(sparse, end(again)).effective.reading == "dense"
+    assert joined(sparse, end(THEN)).effective.reading == "sparse"
 
 
 def test_tokens_are_counted_through() -> None:
@@ -158,10 +157,9 @@ def test_drafts_that_were_checked_are_counted_from_the_tokens() -> None:
     assert stats.acceptance == 5 / 7
 
 
-def test_sources_and_citations_of_both_parts_are_kept() -> None:
+def test_sources_of_both_parts_are_kept() -> None:
     passages = [Passage(n, n + 9, True, 1.0, 0, n, n + 9) for n in (0, 30)]
-    first = replace(end(FIRST), sources=(passages[0],), citations=(Citation(5, 0, 0, 9),))
-    then = replace(end(THEN), sources=(passages[0], passages[1]), citations=(Citation(7, 0, 30, 39),))
-    whole = joined(first, then, 20)
+    first = replace(end(FIRST), sources=(passages[0],))
+    then = replace(end(THEN), sources=(passages[0], passages[1]))
+    whole = joined(first, then)
     assert whole.sources == (passages[0], passages[1])
-    assert whole.citations == (Citation(5, 0, 0, 9), Citation(27, 0, 30, 39))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from app.session.chats.answers import Edit, cut_after, edits_between, with_edits
 from app.session.chats.conversation import AskedOf, Conversation
 from app.store.packing import pack_answer, pack_tokens, unpack_answer, unpack_tokens
-from core.events import TYPED, Citation, Message, Token
+from core.events import TYPED, Message, Token
 from core.settings import Settings
 from tests.app.session.words import finished, token
 
@@ -155,34 +155,3 @@ def test_an_answer_is_cut_after_a_token() -> None:
     # An edited version stays.
     edited = before.edit_answer("t1", "t2", [Edit(11, 16, "blue")]).cut_answer("t2", "t3", 3)
     assert len(edited.turns[0].versions) == 3
-
-
-def test_sentences_that_an_edit_does_not_touch_keep_their_sources() -> None:
-    text = "Dogs pay half, e.g. poodles. **Cats pay all.** Birds are free\n- Fish pay 3\n- Rats pay 4"
-    words = ("poodles.", "all.**", "free", "pay 3", "pay 4")
-    cited = tuple(Citation(text.index(each) + len(each), 0, at, at + 1) for at, each in enumerate(words))
-    before = chat(text)
-    answer = before.turns[0].answer
-    assert answer.finished is not None
-    answer = replace(answer, finished=replace(answer.finished, citations=cited))
-    before = before.with_answer("t1", answer)
-
-    def kept(after: str) -> list[tuple[int, str]]:
-        changed = before.edit_answer("t1", "t2", list(edits_between(text, after))).turns[0].answer
-        assert changed.text == after
-        return [(each.first_char, after[: each.end][-5:]) for each in changed.citations]
-
-    ends = [(at, text[: each.end][-5:]) for at, each in enumerate(cited)]
-    assert kept(text.replace("half", "a third")) == ends[1:]
-    assert kept(text.replace("Cats", "Cows")) == [ends[0], *ends[2:]]
-    assert kept(text.replace("free", "free and fast")) == [*ends[:2], *ends[3:]]
-    assert kept(text.replace("3\n", "3\n- Mice pay 9, which is much\n")) == ends
-    assert kept("New beginning. " + text + "\n\nNew end.") == ends
-    assert kept(text.replace("Birds", "but birds")) == [*ends[:2], *ends[3:]]
-    assert kept(text[text.index("Birds") :]) == ends[2:]
-    assert kept("All is new.") == []
-    for end in range(1, len(text)):
-        cut = before.cut_answer("t1", "t2", end).turns[0].answer
-        assert cut.citations == cited  # its one token is kept whole
-    cut = before.edit_answer("t1", "t2", [Edit(0, 4, "Cows")]).cut_answer("t2", "t3", text.index(" Birds"))
-    assert [each.first_char for each in cut.turns[0].answer.citations] == [1]

@@ -27,9 +27,7 @@ from app.session.turn.intents import (
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import MOST_LOAD_DEATHS, RULES, STUCK_S, Input, advance
 from core.events import (
-    AnswerCited,
     Cancel,
-    Citation,
     CountTokens,
     DocumentEmbedded,
     DownloadProgress,
@@ -134,7 +132,6 @@ SAMPLES: dict[type, Any] = {
         TableStatus("warm", "f" * 64, "Fake"),
         TableList("t1", "tables", ()),
         TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
-        AnswerCited("r0", (Citation(9, 0, 0, 9),)),
         TitleSuggested("t", "Ferries in fog"),
         ModelList("m1", "models", ()),
         ModelsFound("m2", "toy", ()),
