@@ -52,7 +52,7 @@ from app.store.preferences import PreferencesFile
 from core.errors import RequestError
 from core.events import Message
 from core.settings import Settings, assign, permitted
-from core.settings.request import drawn, drawn_again
+from core.settings.request import drawn_again
 
 _VARIED_TEMPERATURE = 0.8
 
@@ -473,7 +473,7 @@ class AskController(QObject):
 
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         settings = settings or self._views.inspector.settings
-        settings = drawn(permitted(settings, self._preferences.now.settings.allowed))
+        settings = permitted(settings, self._preferences.now.settings.allowed)
         if info := self._link().info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
         self._chats.keep(chat)

@@ -42,8 +42,7 @@ from core.settings import FROM_MODEL, Setting, Settings, assign_all, declared, r
 WIDTH_PX = 304
 _FOOTER_PX = 34
 READING_KEY = "prefill.mode"
-SEED_KEY, NEW_SEED_KEY = "sampling.seed", "sampling.new_seed"
-THINKING_KEY, HEAD_KEY = "chat.thinking", "auto.head"
+THINKING_KEY = "chat.thinking"
 HEAD_DRAFTERS = frozenset({"mtp"})
 # Groups of settings that only concern drafts.
 _DRAFTING_GROUPS = ("auto", "gate", "decoding")
@@ -63,7 +62,7 @@ def unsupported(info: ModelInfo) -> dict[str, str]:
         found |= {key: why for key in keys if key.partition(".")[0] in groups or key == DRAFTER_KEY}
     if not info.has_head:
         own = {key for key in keys if key.partition(".")[0] in HEAD_DRAFTERS}
-        found |= dict.fromkeys(own | {HEAD_KEY}, strings.NO_HEAD)
+        found |= dict.fromkeys(own, strings.NO_HEAD)
     if not info.thinks:
         found[THINKING_KEY] = strings.NO_THINKING_SWITCH
     return found
@@ -309,8 +308,6 @@ class Inspector(QWidget):
             return
         if key in FROM_MODEL:
             self._chosen |= {key}
-        if key == SEED_KEY:
-            self._keep_seed()
         self._refused.pop(key, None)
         self.field(key).clear_error()
         if key == DRAFTER_KEY:
@@ -318,11 +315,6 @@ class Inspector(QWidget):
         self._retry_refused()
         self._show_summaries()
         self.settings_changed.emit(self._settings)
-
-    def _keep_seed(self) -> None:
-        """A seed that was set is used."""
-        self._settings = assign_all(self._settings, [(NEW_SEED_KEY, "never")])
-        self.field(NEW_SEED_KEY).show_value("never")
 
     def _reset(self, group: Group) -> None:
         """Reset one section to the defaults."""

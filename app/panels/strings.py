@@ -173,7 +173,7 @@ SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
         ("sampling.seed", "seed {}"),
     ),
     "prefill": (("prefill.keep_pct", "keep {}%"),),
-    "kv": (("kv.bits", "{}"), ("kv.start_tokens", "from {} tokens")),
+    "kv": (("kv.bits", "{}"),),
     "tables": (("tables.learn", "learning {}"),),
 }
 SUMMARY_SEPARATOR = " · "

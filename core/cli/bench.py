@@ -154,7 +154,7 @@ def _parity(parser: argparse.ArgumentParser) -> None:
         "--exactness",
         names("exactness", find("decoding.exactness").choices),
         ("fast",),
-        "comma-separated: fast, guarded, exact",
+        "comma-separated: fast, exact",
     )
     _add_draft_model(parser, layers=6)
     _add_ngram_simple(parser)
@@ -181,7 +181,7 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         "--exactness",
         name("exactness", find("decoding.exactness").choices),
         "fast",
-        "fast, guarded or exact",
+        "fast or exact",
     )
     _add_max_prompt(parser)
     add_answer_length(parser)

@@ -242,10 +242,6 @@ def _profile(options: argparse.Namespace) -> int:
         line.say("Comparing blocks with plain steps (this can take minutes)", now=True)
         found = engine.exactness_profile(complete=True)
     print(f"exact: {found.summary}")
-    print(
-        f"guarded: logits differ by at most {found.noise:.2g}; closer choices than"
-        f" {found.guard:.2g} are repeated"
-    )
     return 0
 
 

@@ -33,7 +33,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -58,7 +58,6 @@ from core.drafting.gate import Gate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
 from core.events import DraftSource, PositionStat
 from core.kv.cached_sequence import CachedSequence
-from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
 from core.models.parts import Rotation, StateReceiver, rotations
 from core.settings.drafting import ExactnessMode
@@ -117,13 +116,11 @@ class Exactness(Struct, frozen=True):
 
     - `width_limit`: widest block; None: no limit.
     - `length_limit`: context length up to which blocks are verified; None: no limit.
-    - `noise`: margin below which a choice is computed again at width 1; 0: never.
     - `summary`: for `Effective.exactness`.
     """
 
     mode: ExactnessMode
     width_limit: int | None = None
-    noise: float = 0.0
     length_limit: int | None = None
     summary: str = ""
 
@@ -136,7 +133,6 @@ class Step(Struct, frozen=True):
 
     - `drafted`: verified nodes; `tested`: nodes that the walk reached.
     - `width`: block width, including pending tokens.
-    - `rechecked`: the target's own token was too close to call and was computed again at width 1.
     - `logprobs`: of each token, if requested.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
@@ -148,22 +144,11 @@ class Step(Struct, frozen=True):
     accepted: int
     tested: int
     draft_s: float
-    rechecked: bool = False
     width: int = 1
     logprobs: tuple[Logprob, ...] = ()
     forced: int = 0
     proposal_cost: float = 0.0
     sources: tuple[DraftSource, ...] = ()
-
-
-class BlockSamples(Protocol):
-    """Copies some verified chain blocks, to be computed again later one token at a time."""
-
-    def before_block(self, cache: Sequence[CacheEntry]) -> Cache | None:
-        """A copy of the cache before a block; None if the block is not sampled."""
-
-    def keep_block(self, cache: Cache, known: Sequence[int], tail: Sequence[int]) -> None:
-        """Keeps the block on that cache: known or accepted tokens, then rejected ones."""
 
 
 class DecodeLoop:
@@ -178,7 +163,6 @@ class DecodeLoop:
     - `begun`: last tokens of the context that belong to the answer.
     - `options`: their grammar masks each row; forced tokens are drafted if `grammar.drafts`, even if the
       drafter never drafts. Their bias and prediction belong to the sampler and the drafter.
-    - `samples` copies chain blocks for later checks.
     - `states` receives the hidden state of every emitted token that was read.
 
     Worker's main thread.
@@ -201,7 +185,6 @@ class DecodeLoop:
         stops: frozenset[int] = frozenset(),
         begun: int = 0,
         options: DecodingOptions = PLAIN,
-        samples: BlockSamples | None = None,
         states: StateReceiver | None = None,
     ) -> None:
         self._model = model
@@ -224,7 +207,6 @@ class DecodeLoop:
         self._tops: list[list[int]] = []
         self._rejected: list[RejectedRow] = []
         self._exactness = exactness
-        self._samples = samples
         self._states = states
         self._hidden = mx.array(0.0)  # of the last forward pass, [rows, size], if requested
         self._stops = stops
@@ -236,8 +218,6 @@ class DecodeLoop:
         self._keeps_logits = recycles or options.top_logprobs is not None
         self._logits = mx.array(0.0)
         self._step_logits = mx.array(0.0)
-        # The grammar's mask at the last block's rows.
-        self._allowed: mx.array | None = None
         self._width = 1
         self._empty_drafts = 0
         self._steps = 0
@@ -281,7 +261,6 @@ class DecodeLoop:
 
     def _verify_or_run(self, left: int) -> Step:
         started = time.perf_counter()
-        self._read_to_quantisation()
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
         draft_s = time.perf_counter() - started
@@ -311,22 +290,8 @@ class DecodeLoop:
             proposal_cost=self._proposal_cost,
         )
 
-    def _read_to_quantisation(self) -> None:
-        """Reads the pending tokens before the column at which the cache is quantised, if there are others."""
-        left = self._sequence.columns_left
-        if left is not None and left < len(self._pending):
-            block, self._pending = self._pending[:left], self._pending[left:]
-            cache, ids = self._sequence.cache, mx.array(block)[None]
-            if self._states is None:
-                self._model(ids, cache=cache)
-            else:
-                self._hand_out(block, self._states.split.body(ids, cache=cache)[0])
-            self._sequence.append(block)
-
     def _propose(self, budget: int) -> Draft:
         self._forced, self._guessed, self._proposal_cost = (), EMPTY, 0.0
-        if (left := self._sequence.columns_left) is not None:
-            budget = min(budget, left - len(self._pending))
         if self._exactness.width_limit is not None:
             budget = min(budget, self._exactness.width_limit - len(self._pending))
         if self._exactness.length_limit is not None:
@@ -369,10 +334,9 @@ class DecodeLoop:
         sequence, pending = self._sequence, self._pending
         lead = len(pending)
         self._width = lead + len(draft)
-        before = self._samples.before_block(sequence.cache) if self._samples else None
         block = VerifyBlock(sequence.cache)
-        choices, close = self._choices(pending, draft)
-        walked = walk(draft, choices, self._stops, close)
+        logits, inputs = self._rows(pending, draft)
+        walked = walk(draft, self._sampler.choose(logits, inputs).pull(), self._stops)
         if self._recycles:
             self._recycle(draft, walked.path)
         if self._top_logprobs is not None:
@@ -383,26 +347,17 @@ class DecodeLoop:
         if self._states is not None:
             chain = rows[-1] == len(rows) - 1
             self._hand_out(known, self._hidden[: len(rows)] if chain else self._hidden[mx.array(rows)])
-        if self._samples is not None and before is not None:
-            self._samples.keep_block(before, known, draft.tokens[len(accepted) :])
-        if walked.last is None:
-            # The row that was too close to call is run again alone, so it must leave the cache.
-            kept = rows[:-1] if block.keep(lead + len(draft), rows[:-1]) else []
-            sequence.append(known[: len(kept)])
-            end = walked.path[-1] + 1 if walked.path else 0
-            allowed = self._allowed[end : end + 1] if self._allowed is not None else None
-            last = self._verify_singly(known[len(kept) :], allowed)
-            if self._top_logprobs is not None:
-                self._step_logits = mx.concatenate([self._step_logits[:-1], self._logits])
-        else:
-            last = walked.last
-            kept = rows if block.keep(lead + len(draft), rows) else []
-            sequence.append(known[: len(kept)])
-            self._pending = [*known[len(kept) :], last]
+        kept = rows if block.keep(lead + len(draft), rows) else []
+        sequence.append(known[: len(kept)])
+        self._pending = [*known[len(kept) :], walked.last]
         if len(self._guessed):
             self._drafter.feedback(self._guessed, max(0, len(accepted) - len(self._forced)))
         return Step(
-            *((*accepted, last), len(draft), len(accepted), walked.tested, draft_s, walked.last is None),
+            (*accepted, walked.last),
+            len(draft),
+            len(accepted),
+            walked.tested,
+            draft_s,
             sources=tuple(draft.sources[node] for node in walked.path) if draft.sources else (),
         )
 
@@ -420,28 +375,6 @@ class DecodeLoop:
         rejected = rejected[-_REJECTED_ROWS:]
         rows = top_ids(self._logits, [node + 1 for node in rejected])
         self._rejected = [(draft.tokens[node], row) for node, row in zip(rejected, rows)]
-
-    def _choices(self, lead: Sequence[int], draft: Draft) -> tuple[list[int], list[bool] | None]:
-        """The target's choices, and which of them are too close to call at this width."""
-        logits, rows = self._rows(lead, draft)
-        if not self._exactness.noise:
-            return self._sampler.choose(logits, rows).pull(), None
-        choices, margins = self._sampler.choose_with_margins(logits, rows)
-        mx.eval(*choices, margins)
-        values: Any = margins.tolist()
-        return choices.pull(), [margin <= self._exactness.noise for margin in values]
-
-    def _verify_singly(self, tokens: list[int], allowed: mx.array | None) -> int:
-        """Feeds known `tokens` one at a time; the choice after the last of them becomes pending.
-
-        `allowed` is the grammar's mask there, [1, vocabulary]; choices before it are discarded.
-        """
-        token = NO_CHOICE
-        for known in tokens:
-            (token,) = self._forward([known], allowed=allowed).pull()
-            self._sequence.append([known])
-        self._pending = [token]
-        return token
 
     def _run(self, left: int, draft_s: float) -> Step:
         sequence = self._sequence
@@ -472,22 +405,13 @@ class DecodeLoop:
         self._running = ahead
         return Step((token,), 0, 0, 0, draft_s)
 
-    def _forward(
-        self, lead: Sequence[int], unknown: mx.array | None = None, allowed: mx.array | None = None
-    ) -> Choices:
-        """The target's choices after known tokens, or after one still being computed; lazy.
-
-        `allowed` replaces the grammar's mask at the current position.
-        """
-        logits, rows = self._rows(lead, EMPTY, unknown, allowed)
+    def _forward(self, lead: Sequence[int], unknown: mx.array | None = None) -> Choices:
+        """The target's choices after known tokens, or after one still being computed; lazy."""
+        logits, rows = self._rows(lead, EMPTY, unknown)
         return self._sampler.choose(logits, rows)
 
     def _rows(
-        self,
-        lead: Sequence[int],
-        draft: Draft,
-        unknown: mx.array | None = None,
-        allowed: mx.array | None = None,
+        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None = None
     ) -> tuple[mx.array, RowInputs]:
         """One forward pass over `lead`, or `unknown` instead, and the draft.
 
@@ -512,12 +436,9 @@ class DecodeLoop:
             self._logits = logits
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])
         if self._grammar is not None:
-            if allowed is None:
-                # Computed while the forward pass runs.
-                mx.async_eval(logits)
-                allowed = mx.array(self._grammar.allowed(draft, logits.shape[-1]))
-            self._allowed = allowed
-            rows = rows._replace(allowed=allowed)
+            # Computed while the forward pass runs.
+            mx.async_eval(logits)
+            rows = rows._replace(allowed=mx.array(self._grammar.allowed(draft, logits.shape[-1])))
         return logits, rows
 
 
@@ -546,7 +467,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.tokens = self.accepted = self.bonus = self.normal = 0
-        self.drafted = self.tested = self.steps = self.rechecked = self.forced = 0
+        self.drafted = self.tested = self.steps = self.forced = 0
         self.first_s = self.last_s = 0.0
         self._first_step_tokens = 0
         self._positions: list[list[int]] = []
@@ -562,7 +483,6 @@ class Tally:
         self.accepted += step.accepted
         self.drafted += step.drafted
         self.tested += step.tested
-        self.rechecked += step.rechecked
         self.forced += step.forced
         if step.drafted:
             self.bonus += 1

@@ -95,11 +95,11 @@ class Walk(Struct, frozen=True):
     """`path`: accepted node indices, in order. `last`: the target's own token after them.
 
     `tested`: nodes whose acceptance was decided: the accepted ones, and one rejected node if the walk ended
-    at a row with another guess. `last` is None if the walk ended at a row whose choice is too close to call.
+    at a row with another guess.
     """
 
     path: tuple[int, ...]
-    last: int | None
+    last: int
     tested: int
 
 
@@ -107,7 +107,6 @@ def walk(
     draft: Draft,
     choices: Sequence[int],
     stops: frozenset[int] = frozenset(),
-    close: Sequence[bool] | None = None,
 ) -> Walk:
     """Accepts the part of `draft` that equals the target's `choices`.
 
@@ -117,7 +116,7 @@ def walk(
     path, so the output is that of plain decoding, whatever was drafted.
 
     A choice in `stops` ends the walk even if it was drafted, because nothing follows it; the step's last
-    token is then the target's own. A row marked in `close` also ends the walk, without a choice.
+    token is then the target's own.
     """
     path: list[int] = []
     node = -1
@@ -126,7 +125,7 @@ def walk(
     for index, (token, parent) in enumerate(zip(draft.tokens, draft.parents)):
         if parent != node:
             continue
-        if choices[node + 1] in stops or (close and close[node + 1]):
+        if choices[node + 1] in stops:
             break
         if token == choices[node + 1]:
             path.append(index)
@@ -134,5 +133,4 @@ def walk(
             tested = len(path)
         else:
             tested = len(path) + 1
-    undecided = bool(close and close[node + 1])
-    return Walk(tuple(path), None if undecided else choices[node + 1], tested)
+    return Walk(tuple(path), choices[node + 1], tested)

@@ -94,17 +94,6 @@ class Sampler:
         scores, peaks = self._scores(logits, rows)
         return Choices(mx.argmax(scores, axis=-1), peaks)
 
-    def choose_with_margins(self, logits: mx.array, rows: RowInputs) -> tuple[Choices, mx.array]:
-        """Like `choose`, with the margin of each choice over the next best, float32 [w], in units of the
-        logits.
-        """
-        scores, peaks = self._scores(logits, rows)
-        scores = scores.astype(mx.float32)
-        best = mx.topk(scores, 2, axis=-1)
-        scale = 1.0 if self.greedy else self._settings.temperature
-        margins = mx.abs(best[:, 1] - best[:, 0]) * scale
-        return Choices(mx.argmax(scores, axis=-1), peaks), margins
-
     def _scores(self, logits: mx.array, rows: RowInputs) -> tuple[mx.array, mx.array]:
         """The scores whose arg-max is the choice, and the peaks."""
         if rows.windows is not None:

@@ -1,6 +1,6 @@
 """`auto`: Draftlight's own drafter. Combines all sources of evidence into guesses with probabilities.
 
-Grows a tree best first up to `most_tokens` nodes, without nodes of a path probability below `least_chance`.
+Grows a tree best first, without nodes of a negligible path probability.
 The planner decides how much of the tree is verified. If only chains can be verified, one alternative is
 followed per position.
 
@@ -22,8 +22,12 @@ from core.drafting.evidence import DraftPosition, Evidence
 from core.drafting.gram_table import GramTable, Learned, Remembered
 from core.drafting.ngram_mod import NgramTable
 from core.events import DraftSource, Occupancy, TableFigures
-from core.settings.drafting import Auto
 
+# Nodes of a draft: recorded answers gained nothing from more, on a CPU's cost table and on Apple's.
+_MOST_TOKENS = 16
+_ALTERNATIVES = 3
+# The cheapest row of the shipped cost tables costs 0.015 plain steps, at 1.5 tokens each.
+_LEAST_PROBABILITY = 0.02
 # Tokens of text after which `SuffixIndex` drops the older half.
 CAPACITY_TOKENS = 1 << 17
 
@@ -38,7 +42,6 @@ class AutoDrafter(Drafter):
 
     def __init__(
         self,
-        settings: Auto,
         capacity_tokens: int,
         *,
         tree: bool = True,
@@ -47,13 +50,12 @@ class AutoDrafter(Drafter):
         memory: NgramTable | None = None,
         proposals: Proposals | None = None,
     ) -> None:
-        self._settings = settings
         self._calibration = calibration
         self._continuations = continuations
         self._memory = memory
         self._proposals = proposals
         self._capacity = min(capacity_tokens, CAPACITY_TOKENS)
-        self._alternatives = settings.alternatives if tree else 1
+        self._alternatives = _ALTERNATIVES if tree else 1
         self._evidence = self._new_evidence()
         # The last draft with its guesses, so that `observe` need not compute them again.
         self._grown = GrownDraft()
@@ -88,7 +90,7 @@ class AutoDrafter(Drafter):
         self._evidence.observe_ranking(ids)
 
     def draft(self, budget: int) -> Draft:
-        most = min(budget, self._settings.most_tokens)
+        most = min(budget, _MOST_TOKENS)
         self._grown = GrownDraft()
         if most < 1:
             return EMPTY
@@ -101,7 +103,7 @@ class AutoDrafter(Drafter):
             evidence.after,
             evidence.guesses,
             max_nodes=most,
-            min_probability=self._settings.least_chance,
+            min_probability=_LEAST_PROBABILITY,
             alternatives=self._alternatives,
         )
         return replace(self._grown.draft, sources=tuple(map(_source, self._grown.drafted)))
@@ -122,7 +124,7 @@ class AutoDrafter(Drafter):
             after,
             lambda position: proposals.join(evidence.guesses(position[0]), position[1]),
             max_nodes=most,
-            min_probability=self._settings.least_chance,
+            min_probability=_LEAST_PROBABILITY,
             alternatives=self._alternatives,
         )
         sources = (proposals.source if each.proposed else _source(each) for each in self._grown.drafted)

@@ -2,7 +2,7 @@
 
 The model is a smaller one of the family (the comparison in the ngram-mod article), or the model's own MTP
 head. The `Proposer` owns it. The drafter keeps the context, requests a chain and ends it at the first token
-with a probability below `stop_below`.
+with a low probability.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class Proposer(Protocol):
         """Up to `count` ids that follow `context`."""
 
 
+# A guess with a lower probability ends a draft of `draft-model` or `mtp`.
+_STOP_BELOW = 0.4
+
+
 class DraftModelDrafter(Drafter):
     """Serves one request after the other; the proposer's cache follows the context."""
 
@@ -61,7 +65,7 @@ class DraftModelDrafter(Drafter):
         proposal = self._proposer.propose(self._context, count)
         tokens, probabilities = proposal.tokens, proposal.probabilities
         length = 0
-        while length < len(tokens) and probabilities[length] >= self._settings.stop_below:
+        while length < len(tokens) and probabilities[length] >= _STOP_BELOW:
             length += 1
         return Draft.chain(tokens[:length], probabilities[:length])
 

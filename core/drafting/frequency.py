@@ -68,14 +68,16 @@ class _Followers:
         return self._best
 
 
+_WINDOW_TOKENS = 512
+
+
 class FrequencyDrafter(Drafter):
     """Counts of one request."""
 
     def __init__(self, settings: Frequency) -> None:
         self._k = settings.k
-        self._window_tokens = settings.window_tokens
         self._contexts = tuple(range(settings.order_max - 1, 0, -1))
-        self._capacity = sum(max(0, self._window_tokens - length) for length in self._contexts)
+        self._capacity = sum(max(0, _WINDOW_TOKENS - length) for length in self._contexts)
         self._reset()
 
     def begin(self, prompt: Sequence[int]) -> None:
@@ -84,11 +86,11 @@ class FrequencyDrafter(Drafter):
 
     def observe(self, tokens: Sequence[int]) -> None:
         # Tokens that leave the window before the last one arrives need not be counted.
-        skipped = max(0, len(tokens) - self._window_tokens)
+        skipped = max(0, len(tokens) - _WINDOW_TOKENS)
         if skipped:
             self._reset(time=self._time + skipped)
         for token in islice(tokens, skipped, None):
-            if len(self._window) == self._window_tokens:
+            if len(self._window) == _WINDOW_TOKENS:
                 self._forget_oldest()
             self._count(token)
 

@@ -32,6 +32,8 @@ GateState = Literal["drafting", "resting"]
 _TRIAL_STEPS = 8
 _DECAY = 0.9
 _MAX_DOUBLINGS = 3
+_LEAST_REPETITION = 0.02
+_REST_TOKENS = 8
 # Cost of not running ahead, as a share of a plain step.
 _LOOKUP_COST = 0.03
 
@@ -72,9 +74,7 @@ class Gate:
     def __init__(
         self, settings: GateSettings, *, forced: bool = False, cost: Callable[[int], float] = default_cost
     ) -> None:
-        self._settings = settings
         self._forced = forced or settings.mode == "always"
-
         self._cost = cost
         self._state: GateState = "drafting"
         self._reason: str = ""
@@ -99,12 +99,11 @@ class Gate:
         self._tokens_left = 0
         self._reopen()
         share = f"{self._repetition:.0%} of the prompt repeats"
-        repeats = self._repetition >= self._settings.repetition
+        repeats = self._repetition >= _LEAST_REPETITION
         if self._forced:
             self._reason = "drafting at every step was requested"
         elif predicted:
             self._reason = "a prediction was given"
-
         elif repeats:
             self._reason = share
         else:
@@ -145,7 +144,7 @@ class Gate:
 
     def _rest(self, reason: str) -> None:
         self._state = "resting"
-        self._tokens_left = self._settings.rest_tokens << self._doublings
+        self._tokens_left = _REST_TOKENS << self._doublings
         self._doublings = min(self._doublings + 1, _MAX_DOUBLINGS)
         self._rests += 1
         self._reason = f"{reason}; testing again after {self._tokens_left} tokens"

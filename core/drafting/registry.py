@@ -73,7 +73,6 @@ class DrafterSpec(Struct, frozen=True):
 
 def _auto(settings: Settings, resources: Resources) -> Drafter:
     return AutoDrafter(
-        settings.auto,
         resources.capacity_tokens,
         tree=resources.trees,
         calibration=resources.calibration,
@@ -85,9 +84,7 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
 
 def _memory(settings: Settings, resources: Resources) -> NgramTable:
     """The family's shared n-gram table; the single place that sets its shape."""
-    table = resources.tables.table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
-    table.decay_at = settings.tables.decay_at
-    return table
+    return resources.tables.table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
 
 
 def _proposer(resources: Resources) -> Proposer:

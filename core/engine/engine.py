@@ -67,11 +67,9 @@ from core.models.tokenizer import may_merge
 from core.prefill import passages
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import dense_reason
-from core.prefill.read import read_rest
 from core.prefill.reading import PromptText, ReadingInputs
 from core.settings import Settings
 from core.settings.prefill import KvCache
-from core.settings.request import drawn
 from core.tables.memory import TableMemory
 
 EngineEvent = DocumentEmbedded | SavedChatsListed | ModelReleased
@@ -235,7 +233,6 @@ class Engine:
     def _release_contexts(self) -> None:
         """Free what an answer does not need: the caches of other chats and the sentence encoder."""
         session = self._session
-        session.rest = None
         session.prefix_cache.fit(0)
         self._embedder.unload()
 
@@ -349,7 +346,7 @@ class Engine:
         `kv`: with caches quantised like that where the model supports it.
         """
         session = self._session
-        return session.profiles_of(session.quantisation(kv or KvCache())[0])[-1].try_out()
+        return session.profile_of(session.quantisation(kv or KvCache())[0]).try_out()
 
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
@@ -357,7 +354,7 @@ class Engine:
         In this order: load and save chats; embed documents (also
         without a model), because a question about them is likely; read the passages that a sparse prefill
         skipped, if that setting is on; test drafts and trees, measure T(w) and the prefill pace, if missing,
-        and compare widths for `guarded` and `exact`; release an idle model, if that is on.
+        and compare widths for `exact`; release an idle model, if that is on.
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
@@ -367,7 +364,7 @@ class Engine:
         if session is None:
             return False
         try:
-            if session.read_rest_piece() or session.measure_some():
+            if session.measure_some():
                 return True
         except Exception as error:
             session.model.report_error(error)
@@ -393,7 +390,6 @@ class Engine:
         before the first event, `NotEnoughMemoryError` before a token is read, and `OutOfMemoryError`.
         """
         requested_s = self._clock() if requested_s is None else requested_s
-        request = replace(request, settings=drawn(request.settings))
         prompt, format = self._prompt(request)
         tokenizer = self.loaded.tokenizer
         check_continuation(request, self.loaded.info)
@@ -502,8 +498,6 @@ class Engine:
     ) -> Generator[Event, None, None]:
         session = self._session
         try:
-            if not request.isolated:
-                session.rest = None
             mode = request.settings.decoding.exactness
             self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
             planning = Planning(session, self._memory)
@@ -542,10 +536,10 @@ class Engine:
             sequence = session.prefix_cache.take(text.ids, whole=whole, kv=plan.kv)
             self._saved_chats.taken(sequence, request.chat, prefill)
         plan = planning.without_reuse(plan, sequence, text)
-        profile = session.profile_at(plan.kv, plan.held_tokens)
+        profile = session.profile_of(plan.kv)
         need = session.model.need
         if need is not None and plan.kv is not None:
-            need = need.with_cache(request.settings.kv, plan.held_tokens)
+            need = need.with_cache(request.settings.kv)
         guard = MemoryGuard(need, self._left_bytes, self._release_contexts)
         inputs = ReadingInputs(
             lambda: planning.scoring(plan),
@@ -573,10 +567,6 @@ class Engine:
                 self._memory.answer_finished(plan.settings)
                 session.prefix_cache.fit(prefill.memory_mib << 20)
                 self._saved_chats.answered(request.chat, prefill)
-        reads_rest = not isolated and sequence.skipped and prefill.finish_reading
-        if reads_rest and guard.holds(len(sequence.tokens)):
-            model, chunk_tokens = session.model.model, prefill.chunk_tokens
-            session.rest = read_rest(model, session.prefix_cache, sequence, chunk_tokens=chunk_tokens)
 
 
 def _with_format(events: Iterator[Event], format: AnswerFormat | None) -> Iterator[Event]:

@@ -47,7 +47,6 @@ from core.events import (
 )
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
-from core.machine.compare import ExactWidths
 from core.machine.width_cost import LiveCost
 from core.models import memory
 from core.models.blas import BlasThreads
@@ -120,11 +119,6 @@ class MemoryGuard:
             )
         return 1 << found.bit_length() - 1
 
-    def holds(self, columns: int) -> bool:
-        """Whether another cache of `columns` fits with the smallest chunks. Frees nothing."""
-        working = self._need.working_at(columns, _LEAST_CHUNK_TOKENS)
-        return self._need.growth(0, columns) + working <= self._left_bytes()
-
     def answer_tokens(self, held: int, wanted: int) -> int:
         """The length of an answer, at most `wanted` tokens, that fits after `held` columns; at least 1."""
         need = self._need
@@ -154,8 +148,7 @@ class AnswerPlan(Struct, frozen=True):
     `context_tokens`: the limit of the context. `held_tokens`: how many tokens of the prompt the cache holds
     at most; `most_tokens`: the same where the prompt exceeds the context, else None. `cost` is T(w) for the
     planner; None if only the gate decides. `proposer`: the draft model, if it drafts. `head`: the model's MTP
-    head, if it drafts. `samples` collects verified blocks for later checks; None unless exactness is `exact`.
-    `kv`: how the cache is quantised.
+    head, if it drafts. `kv`: how the cache is quantised.
     """
 
     settings: Settings
@@ -169,7 +162,6 @@ class AnswerPlan(Struct, frozen=True):
     proposer: ModelProposer | None = None
     changes: tuple[Change, ...] = ()
     options: DecodingOptions = PLAIN
-    samples: ExactWidths | None = None
     kv: KvQuantisation | None = None
     head: HeadProposer | None = None
 
@@ -374,7 +366,6 @@ class Generation:
             stops=loaded.eos,
             begun=len(self._before),
             options=plan.options,
-            samples=plan.samples,
             states=plan.head,
         )
         # Without a template the answer continues the prompt's own text.
@@ -500,7 +491,6 @@ class Generation:
             steps=tally.steps,
             drafted=tally.drafted,
             tested=tally.tested,
-            rechecked=tally.rechecked,
             forced=tally.forced,
             prediction_accepted=came,
             prediction_rejected=never,

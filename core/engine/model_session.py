@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -189,9 +189,8 @@ class _Quantised(LoadedModel):
 class ModelSession:
     """`model` with its prefix cache, draft model, compiled grammars, measurements and prebuilt tables.
 
-    `rest` reads the passages that a sparse prefill skipped, in idle time; None if there are none. `profile`
-    has the measurements with full-precision caches; those with quantised ones begin with the first request
-    that uses them.
+    `profile` has the measurements with full-precision caches; those with quantised ones begin with the first
+    request that uses them.
     """
 
     def __init__(self, model: LoadedModel) -> None:
@@ -206,7 +205,6 @@ class ModelSession:
         self._head: HeadProposer | str | None = None
         # For `auto`: the proposer, its times, and its learned acceptance.
         self._proposals: tuple[Proposer, TimedProposer, Proposals] | None = None
-        self.rest: Generator[None, None, None] | None = None
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -270,32 +268,20 @@ class ModelSession:
         found = self._quantisable
         if found.why_not:
             return None, found.why_not
-        return KvQuantisation(int(settings.bits), settings.start_tokens, found.groups), ""
+        return KvQuantisation(int(settings.bits), found.groups), ""
 
     @property
     def profiles(self) -> tuple[MachineProfile, ...]:
         """The measurements with each kind of cache in use, full precision first."""
         return (self.profile, *self._quantised_profiles.values())
 
-    def profiles_of(self, kv: KvQuantisation | None) -> tuple[MachineProfile, ...]:
-        """Those that an answer depends on: two if its cache is quantised on the way."""
+    def profile_of(self, kv: KvQuantisation | None) -> MachineProfile:
+        """The measurements with caches quantised as in `kv`."""
         if kv is None:
-            return (self.profile,)
+            return self.profile
         if kv.bits not in self._quantised_profiles:
             self._quantised_profiles[kv.bits] = MachineProfile(_Quantised(self.model, kv))
-        quantised = self._quantised_profiles[kv.bits]
-        return (self.profile, quantised) if kv.start else (quantised,)
-
-    def profile_at(self, kv: KvQuantisation | None, tokens: int) -> MachineProfile:
-        """The one for a context of `tokens`."""
-        profiles = self.profiles_of(kv)
-        return profiles[-1] if kv is not None and tokens >= kv.start else profiles[0]
-
-    def why_not_split(self, kv: KvQuantisation | None, tokens: int) -> str:
-        return next(filter(None, (each.why_not_split(tokens) for each in self.profiles_of(kv))), "")
-
-    def why_no_trees(self, kv: KvQuantisation | None) -> str:
-        return next(filter(None, (each.why_no_trees() for each in self.profiles_of(kv))), "")
+        return self._quantised_profiles[kv.bits]
 
     def measure_some(self) -> bool:
         """Runs the next piece of a missing measurement; returns whether there was one."""
@@ -314,15 +300,5 @@ class ModelSession:
 
     def forget_contexts(self) -> None:
         """Clear the prefix cache and the draft model's sequence."""
-        self.rest = None
         self.prefix_cache.clear()
         self.drafts.forget()
-
-    def read_rest_piece(self) -> bool:
-        """Read one piece of `rest`. Returns False if there is none."""
-        if self.rest is None:
-            return False
-        rest, self.rest = self.rest, None  # not continued after an error
-        if next(rest, self) is not self:
-            self.rest = rest
-        return True

@@ -23,14 +23,14 @@ from core.events import Change, Generate, Message, ToolCall
 from core.events.wire import well_formed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import KvQuantisation
-from core.machine.exactness import exactness, strictest
+from core.machine.exactness import exactness
 from core.models.loader import LoadedModel
 from core.models.mtp import NO_HEAD
 from core.prefill.forecast import most_held_tokens
 from core.prefill.reading import PromptText
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign
-from core.settings.declaration import check, retired_value
+from core.settings.declaration import check
 from core.tables.memory import TableMemory
 
 _KEEP_PRECISION = "sliding windows and recurrent states do not grow with the text and keep their precision"
@@ -68,7 +68,6 @@ class Planning:
             settings, refused = drafted_without_model(settings)
             changes += refused
         unsaved = () if request.isolated else self._memory.changes(settings)
-        changes += _retired(settings)
         reach_tokens = min(context_tokens, held_tokens + settings.sampling.max_tokens)
         kv, why_full = self._session.quantisation(settings.kv)
         if why_full:
@@ -77,9 +76,9 @@ class Planning:
         elif kv is not None and kv.entries < len(kv.groups):
             done = f"{kv.bits} in {kv.entries} of {len(kv.groups)} layers"
             changes.append(Change("kv.bits", settings.kv.bits, done, _KEEP_PRECISION))
-        name, profiles = settings.drafting.drafter, self._session.profiles_of(kv)
+        name, profile = settings.drafting.drafter, self._session.profile_of(kv)
         why_not = self._session.prefix_cache.current.why_no_rollback
-        why_not = why_not or self._session.why_not_split(kv, reach_tokens)
+        why_not = why_not or profile.why_not_split(reach_tokens)
         if name != "off" and why_not:
             reason = f"{info.name} cannot speculate: {why_not}"
             changes.append(Change("drafting.drafter", name, "off", reason))
@@ -92,24 +91,18 @@ class Planning:
             spec = drafter_spec("auto")
         verifies = spec.drafts or (options.forces and not why_not)
         mode = settings.decoding.exactness
-        measured = [each.widths.want() for each in profiles] if verifies and mode != "fast" else []
-        exact = strictest([exactness(mode, each) for each in measured]) if measured else FAST
+        exact = exactness(profile.widths.want()) if verifies and mode == "exact" else FAST
         if limited := _why_not_exact(exact, held_tokens):
             why_not = limited
             if spec.drafts:
                 changes.append(Change("drafting.drafter", spec.name, "off", why_not))
             settings = assign(settings, "drafting.drafter", "off")
             spec = drafter_spec("off")
-        elif exact.mode == "exact" and (removed := max(each.in_use for each in measured)):
-            reason = f"a block of {removed} tokens gave other bits than plain steps in an earlier answer"
-            narrower = f"exact, blocks of at most {exact.width_limit} tokens"
-            changes.append(Change("decoding.exactness", "exact", narrower, reason))
         if options.grammar is not None and options.forces and why_not:
             options.grammar.drafts = False
             changes.append(Change("grammar.drafts", "true", "false", why_not))
         if spec.needs_proposer != "head":
             head = None  # exactness can have replaced the drafter
-        profile = self._session.profile_at(kv, held_tokens)
         cost = profile.cost(held_tokens) if spec.planned(settings) else None
         resources = self._resources(settings, spec, changes, request.isolated, kv, head)
         if spec.name == "auto" and cost is not None:
@@ -126,18 +119,16 @@ class Planning:
             given = f"{len(options.prediction):,} tokens"
             changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        # Blocks before and after the column at which the cache is quantised belong to different profiles.
-        samples = profile.widths if exact.mode == "exact" and len(profiles) == 1 else None
         return AnswerPlan(
             *(settings, spec, drafter, exact, context_tokens, held_tokens, most_tokens),
-            *(cost, proposer, (*changes, *unsaved), options, samples, kv, head),
+            *(cost, proposer, (*changes, *unsaved), options, kv, head),
         )
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
         """Clear `sequence` if reusing it might give other logits than a cold start; adds a change."""
         reach_tokens = min(plan.context_tokens, plan.held_tokens + plan.settings.sampling.max_tokens)
         shared = sequence.shared(text.ids)
-        why_not = self._session.why_not_split(plan.kv, reach_tokens) if shared else ""
+        why_not = self._session.profile_of(plan.kv).why_not_split(reach_tokens) if shared else ""
         if not why_not:
             return plan
         sequence.clear()
@@ -171,34 +162,33 @@ class Planning:
             NgramTables() if isolated else self._memory.tables_for(settings),
             trees,
             frozen,
-            beforehand.continuations(settings.auto, changes) if spec.name == "auto" else None,
+            beforehand.continuations(changes) if spec.name == "auto" else None,
             calibration=Calibration() if isolated else self._memory.calibration_for(settings),
             proposer=proposer,
         )
 
     def _asked_by_auto(self, settings: Settings, changes: list[Change]) -> Proposer | None:
-        """The model that `auto` asks: the draft model or the MTP head; None if there is none."""
-        reference = settings.draft_model.model
-        if settings.auto.draft_model and reference:
+        """The model that `auto` asks: the chosen draft model, else the MTP head; None if there is none."""
+        if not settings.auto.model_drafts:
+            return None
+        if reference := settings.draft_model.model:
             try:
                 return self._session.drafts.drafting(reference)
             except (DraftModelError, ModelError) as error:
-                changes.append(Change("auto.draft_model", "on", "off", error.message))
-        elif settings.auto.draft_model:
-            changes.append(Change("auto.draft_model", "on", "off", "no draft model is chosen"))
-        if not settings.auto.head or self._session.model.info.machines:
+                changes.append(Change("draft_model.model", reference, "none", error.message))
+        if self._session.model.info.machines:
             return None
         head = self._session.head()
         if isinstance(head, HeadProposer):
             return head
         if head != NO_HEAD:
-            changes.append(Change("auto.head", "on", "off", head))
+            changes.append(Change("auto.model_drafts", "on", "off", head))
         return None
 
     def _trees_refused(self, settings: Settings, kv: KvQuantisation | None) -> str:
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._session.why_no_trees(kv)
+        return self._session.profile_of(kv).why_no_trees()
 
     def scoring(self, plan: AnswerPlan) -> ScoringDraft:
         reference = plan.settings.draft_model.model
@@ -211,19 +201,13 @@ def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
     return f"exactness “exact”: {exact.summary}" if past or exact.width_limit == 1 else ""
 
 
-def _retired(settings: Settings) -> list[Change]:
-    reason = "this setting of an earlier version is fixed now"
-    return [
-        Change(each.key, each.value, retired_value(each.key, each.value), reason) for each in settings.retired
-    ]
-
-
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
     """Without a draft model that drafts, which would have to read all of a text longer than the context."""
     reason = "the text is longer than the context of a draft model"
-    if settings.drafting.drafter == "auto" and settings.auto.draft_model:
-        change = Change("auto.draft_model", "on", "off", reason)
-        return assign(settings, "auto.draft_model", False), (change,)
+    reference = settings.draft_model.model
+    if settings.drafting.drafter == "auto" and settings.auto.model_drafts and reference:
+        change = Change("draft_model.model", reference, "none", reason)
+        return assign(settings, "draft_model.model", ""), (change,)
     if drafter_spec(settings.drafting.drafter).needs_proposer != "draft model":
         return settings, ()
     change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)

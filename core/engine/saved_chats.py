@@ -154,7 +154,7 @@ class SavedChats:
         count, size_bytes = self._files.usage()
         not_saved = next(reversed(self._problems.values()), "")
         problem = self._not_erased or (f"Not saved: {not_saved}" if not_saved else "")
-        self._say(SavedChatsListed(count, size_bytes, self._files.written_bytes(), problem))
+        self._say(SavedChatsListed(count, size_bytes, problem))
 
     # ---- while idle
 
@@ -323,7 +323,7 @@ class SavedChats:
             held = any(
                 shared_prefix(each.tokens, saved.tokens) == len(saved.tokens)
                 and each.columns.count >= saved.columns.count
-                and each.quantised_as == saved.kv
+                and each.kv == saved.kv
                 for each in cache.sequences
             )
             if held or not length or saved.nbytes_of(length) > budget_bytes:
@@ -361,14 +361,11 @@ class SavedChats:
         path = self._files.path(chat, here.model.info.path)
         try:
             saving = SavedSequence(sequence, here.model.new_cache, stamp)
-            limits = prefill.disk_mib << 20, prefill.disk_daily_mib << 20
-            problem = self._files.reserve(path, saving.nbytes, *limits)
+            problem = self._files.reserve(path, saving.nbytes, prefill.disk_mib << 20)
             if not problem:
                 with self._files.writing(path) as file:
                     yield from saving.write(file)
-                self._on_disk[chat] = _OnDisk(
-                    list(sequence.tokens), sequence.columns.count, sequence.quantised_as
-                )
+                self._on_disk[chat] = _OnDisk(list(sequence.tokens), sequence.columns.count, sequence.kv)
         except (OSError, ValueError) as error:
             problem = f"{error}"
         self._problems.pop(chat, None)
@@ -379,7 +376,7 @@ class SavedChats:
     def _new_tokens(self, sequence: CachedSequence) -> int:
         """Number of tokens of `sequence` that its file does not have."""
         on_disk = self._on_disk.get(sequence.chat)
-        if on_disk is None or on_disk.kv != sequence.quantised_as:
+        if on_disk is None or on_disk.kv != sequence.kv:
             return len(sequence.tokens)
         shared = shared_prefix(sequence.tokens, on_disk.tokens)
         fuller = sequence.skipped < len(on_disk.tokens) - on_disk.columns

@@ -186,7 +186,7 @@ class Stats(Struct, frozen=True):
     token counts as a token with empty text, and so do tokens removed by a stop text.
 
     - `drafted`: all proposed tokens. `tested`: those that the walk reached: the accepted ones and the first
-      rejected one of each step. `rechecked`: close calls decided by a pass of width 1.
+      rejected one of each step.
     - `forced`: accepted tokens that were drafted because a grammar allowed nothing else.
     - `mean_per_step`: MAT, tokens ÷ steps. `tokens_per_s`: decode speed, from the first token to the last.
     - `prefill_s`, `ttft_s`, `total_s`: from the request on, with chat template and tokenizer.
@@ -214,7 +214,6 @@ class Stats(Struct, frozen=True):
     steps: int = 0
     drafted: int = 0
     tested: int = 0
-    rechecked: int = 0
     forced: int = 0
     prediction_accepted: int = 0
     prediction_rejected: int = 0
@@ -254,8 +253,8 @@ class Effective(Struct, frozen=True):
     - `threads`: OpenBLAS threads at the end, their maximum, and the reason; empty without OpenBLAS.
     - `unmatched`: a part of the text was skipped, and no passage matches the question.
     - `format`: the syntax of the answer.
-    - `exactness`: the guarantee of `guarded` or `exact` and the number of compared rows; empty in `fast` and
-      without drafts.
+    - `exactness`: the guarantee of `exact` and the number of compared rows; empty in `fast` and without
+      drafts.
     """
 
     model: str

@@ -179,14 +179,13 @@ class ListSavedChats(Wire, frozen=True):
 
 
 class SavedChatsListed(Wire, frozen=True):
-    """Number and size of the saved files, and the bytes written today by all processes.
+    """Number and size of the saved files.
 
     `problem`: what was not saved, and why, or not erased, without a full stop; empty if nothing failed.
     """
 
     files: int
     size_bytes: int
-    written_today_bytes: int
     problem: str = ""
 
 

@@ -140,8 +140,7 @@ class MemoryNeed(Struct, frozen=True):
     one of which is copied at a time as it grows. `working`: for a chunk of `CHUNK_TOKENS` of the prompt, plus
     `working_growing` per token of the context. `process`: the process without a model. Of a quantised cache:
     `growing_8` or `growing_4` instead of `growing`, 0 if the layers cannot be quantised, and
-    `working_quantised` instead of `working_growing`, because its attention holds all scores. `full_tokens`:
-    the length at which the cache is quantised, with `full` bytes per token until then.
+    `working_quantised` instead of `working_growing`, because its attention holds all scores.
     """
 
     weights: int = 0
@@ -156,21 +155,13 @@ class MemoryNeed(Struct, frozen=True):
     growing_4: int = 0
     working_quantised: int = 0
     growing_layers: int = 0
-    full: int = 0
-    full_tokens: int = 0
 
-    def with_cache(self, kv: KvCache, context_tokens: int) -> MemoryNeed:
-        """The need at this context length with a cache that is quantised as in `kv`."""
+    def with_cache(self, kv: KvCache) -> MemoryNeed:
+        """The need with a cache that is quantised as in `kv`."""
         growing = {"8": self.growing_8, "4": self.growing_4}.get(kv.bits, 0)
-        if not growing or context_tokens < kv.start_tokens:
+        if not growing:
             return self
-        return replace(
-            self,
-            growing=growing,
-            working_growing=self.working_quantised,
-            full=self.growing,
-            full_tokens=kv.start_tokens,
-        )
+        return replace(self, growing=growing, working_growing=self.working_quantised)
 
     def cache_at(self, context_tokens: int) -> int:
         """Size of the KV cache at this context length."""
@@ -180,15 +171,11 @@ class MemoryNeed(Struct, frozen=True):
     def growth(self, held_tokens: int, context_tokens: int) -> int:
         """Memory for the cache to grow from `held_tokens`, 0 for no cache, at its peak.
 
-        More than the difference of `cache_at` by the copy of the layer that grows, and by the columns that
-        are quantised later.
+        More than the difference of `cache_at` by the copy of the layer that grows.
         """
         growing = self.growing * context_tokens
         constant = self.cache_at(context_tokens) - growing
         held = self.cache_at(held_tokens) if held_tokens else 0
-        if held_tokens < self.full_tokens:
-            growing = max(growing, self.full * self.full_tokens)
-            held += (self.full - self.growing) * held_tokens
         copied = growing // self.growing_layers if self.growing_layers else 0
         return constant + growing + copied - held
 

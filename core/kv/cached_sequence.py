@@ -62,8 +62,7 @@ class CachedSequence:
     def __init__(self, new_cache: Callable[[], Cache], kv: KvQuantisation | None = None) -> None:
         self._new_cache = new_cache
         self.kv = kv
-        self.is_quantised = False
-        self.cache = new_cache()
+        self.cache = self._empty_cache()
         self.tokens: list[int] = []
         self.columns = Columns()
         self._snapshots: list[Snapshot] = []
@@ -77,7 +76,6 @@ class CachedSequence:
         self.state: tuple[int, mx.array] | None = None
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
-        self._quantise_if_due()
 
     @classmethod
     def restored(
@@ -91,7 +89,6 @@ class CachedSequence:
     ) -> CachedSequence:
         """The sequence of a cache that was loaded; the parts must fit together. `kv`: if it is quantised."""
         sequence = cls(new_cache, kv)
-        sequence.is_quantised = kv is not None
         sequence.cache, sequence.tokens, sequence.columns = cache, list(tokens), columns
         sequence._snapshots = list(snapshots)
         sequence.loaded_columns = columns.count
@@ -124,47 +121,26 @@ class CachedSequence:
         own = self.head.nbytes if self.head is not None else 0
         return held + own + sum(snapshot.nbytes for snapshot in self._snapshots)
 
-    @property
-    def columns_left(self) -> int | None:
-        """Number of columns, at least 1, until the cache is quantised; None if it is not going to be.
-
-        No forward pass may write more than these.
-        """
-        return None if self.kv is None or self.is_quantised else self.kv.start - self.columns.count
-
     def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Length of the prefix of `prompt` that `reuse` would keep."""
         return self.shared_as(self.kv, prompt, whole=whole)
 
     def shared_as(self, kv: KvQuantisation | None, prompt: Sequence[int], *, whole: bool = False) -> int:
-        """Length of the prefix of `prompt` that `reuse` would keep after `follow(kv, …)`."""
+        """Length of the prefix of `prompt` that `reuse` would keep after `follow(kv)`."""
         lengths = None if self.keeps_all else [each.length for each in self._snapshots]
-        return reusable(
-            self.tokens, self.columns, lengths, prompt, whole=whole, held=self.quantised_as, wanted=kv
-        )
+        return reusable(self.tokens, self.columns, lengths, prompt, whole=whole, held=self.kv, wanted=kv)
 
-    @property
-    def quantised_as(self) -> KvQuantisation | None:
-        """How the cache is quantised now; None if it is not, or not yet."""
-        return self.kv if self.is_quantised else None
-
-    def follow(self, kv: KvQuantisation | None, length: int) -> None:
-        """Quantises as in `kv` from now on. If that changes, keeps `length` tokens, from `shared_as`."""
-        if kv == self.kv:
-            return
-        if not length:
+    def follow(self, kv: KvQuantisation | None) -> None:
+        """Quantises as in `kv` from now on. If that changes, the sequence is cleared."""
+        if kv != self.kv:
             self.kv = kv
             self.clear()
-            return
-        if length < len(self.tokens):
-            self.truncate(length)
-        self.kv = kv
-        self._quantise_if_due()
 
-    def _quantise_if_due(self) -> None:
-        if self.kv is not None and not self.is_quantised and self.columns.count >= self.kv.start:
-            self.is_quantised = True
-            quantise(self.cache, self.kv)
+    def _empty_cache(self) -> Cache:
+        cache = self._new_cache()
+        if self.kv is not None:
+            quantise(cache, self.kv)
+        return cache
 
     def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Keeps the longest prefix shared with `prompt` and drops the remainder; returns its length.
@@ -186,7 +162,6 @@ class CachedSequence:
             self.cache.mirror(Append(len(tokens)))
         self.tokens.extend(tokens)
         self.columns.extend(len(tokens))
-        self._quantise_if_due()
 
     def append_at(self, prompt: Sequence[int], positions: NDArray[np.int32]) -> None:
         """Records that a forward pass wrote the tokens of `prompt` at `positions` to the cache.
@@ -206,13 +181,7 @@ class CachedSequence:
         self.columns.jump(len(self.tokens))
 
     def truncate(self, length: int) -> None:
-        """Removes everything from position `length` on. Requires `keeps_all` or a snapshot at `length`.
-
-        A cache that was quantised later than that is cleared: a cold start has no quantised columns there.
-        """
-        if length < _least_length(self.columns, self.quantised_as):
-            self.clear()
-            return
+        """Removes everything from position `length` on. Requires `keeps_all` or a snapshot at `length`."""
         mirror(self.cache, Truncate(length))
         self._snapshots = [each for each in self._snapshots if each.length <= length]
         if not self.keeps_all:
@@ -280,9 +249,6 @@ class CachedSequence:
         other = CachedSequence(self._new_cache, self.kv)
         if not length:
             return other
-        if self.kv is not None and self.is_quantised and not other.is_quantised:
-            other.is_quantised = True
-            quantise(other.cache, self.kv)
         if isinstance(self.cache, MirroredCache):
             mirror(other.cache, Fork(self.cache.number, length))
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
@@ -303,20 +269,13 @@ class CachedSequence:
         mx.eval([entry.state for entry in self.cache])
 
     def clear(self) -> None:
-        self.cache = self._new_cache()
+        self.cache = self._empty_cache()
         self.tokens = []
         self.columns = Columns()
         self._snapshots = []
         self.loaded_columns = 0
         self.head = self.state = None
-        self.is_quantised = False
-        self._quantise_if_due()
         mx.clear_cache()
-
-
-def _least_length(columns: Columns, held: KvQuantisation | None) -> int:
-    """The shortest prefix that a cold prefill has quantised, too, if the cache is quantised as in `held`."""
-    return columns.position(held.start - 1) + 1 if held is not None and held.start else 0
 
 
 def reusable(
@@ -337,14 +296,12 @@ def reusable(
     limit = min(len(prompt) - 1, len(tokens))
     if whole and columns.whole is not None:
         limit = min(limit, columns.whole)
-    if held is not None and held != wanted:
-        limit = 0
-    elif held is None and wanted is not None and columns.count > wanted.start:
-        limit = min(limit, columns.position(wanted.start) if wanted.start else 0)
+    if held != wanted:
+        return 0
     shared = shared_prefix(tokens, prompt, limit)
     if shared < len(tokens) and lengths is not None:
         shared = max((length for length in lengths if length <= shared), default=0)
-    return shared if shared >= _least_length(columns, held) else 0
+    return shared
 
 
 def shared_prefix(one: Sequence[int], other: Sequence[int], limit: int | None = None) -> int:
@@ -412,15 +369,12 @@ class PrefixCache:
             self._sequences.remove(best)
         else:
             best = best.fork(shared) if shared else CachedSequence(self._new_cache)
-        best.follow(kv, shared)
+        best.follow(kv)
         self._sequences.append(best)
         return best
 
     def add(self, sequence: CachedSequence) -> None:
         self._sequences.append(sequence)
-
-    def replace(self, old: CachedSequence, new: CachedSequence) -> None:
-        self._sequences = [new if sequence is old else sequence for sequence in self._sequences]
 
     def fit(self, budget_bytes: int) -> None:
         """Drops the least recently used sequences until all fit the budget.

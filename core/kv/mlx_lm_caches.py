@@ -283,11 +283,6 @@ def _arrays(states: list[Any]) -> Iterator[mx.array]:
 # Only `KVCache` entries grow with the text and are quantised. Sliding windows and recurrent states have a
 # constant size and keep their precision. The group size is the largest of `KV_GROUP_SIZES` that divides the
 # head dimensions of an entry's keys and values.
-#
-# As with mlx-lm's `quantized_kv_start`, entries are converted once they hold `start` columns. mlx-lm converts
-# them after the forward pass that reaches it, so its caches depend on the chunks. Here no forward pass
-# crosses that column (`CachedSequence.columns_left`), so chunks, verify blocks and earlier turns change
-# nothing.
 
 
 # Difference of a logit, relative to the largest one, above which 8 bits indicate wrong attention.
@@ -296,13 +291,12 @@ _BITS_OF_TRIAL = 8
 
 
 class KvQuantisation(Struct, frozen=True):
-    """Entries are quantised to `bits` once they hold `start` columns.
+    """Entries are quantised to `bits` from the start.
 
     `groups`: group size of each entry, in the order of `leaves`; 0 for one that keeps its precision.
     """
 
     bits: int
-    start: int
     groups: tuple[int, ...]
 
     @property
@@ -361,7 +355,7 @@ def quantisable(model: LanguageModel, new_cache: Callable[[], Cache]) -> Quantis
         return Quantisable(why_not=f"its heads have {size} dimensions, and a multiple of 32 is required")
     cache = new_cache()
     try:
-        quantise(cache, KvQuantisation(_BITS_OF_TRIAL, 0, groups))
+        quantise(cache, KvQuantisation(_BITS_OF_TRIAL, groups))
         found = _last_logits(model, cache)
         scale = mx.where(mx.isfinite(expected), mx.abs(expected), 0.0).max()
         difference = mx.where(found == expected, 0.0, mx.abs(found - expected)).max()

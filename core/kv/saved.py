@@ -103,7 +103,7 @@ class Layout(Struct, frozen=True, array_like=True):
 class Stamp(Struct, frozen=True, forbid_unknown_fields=True):
     """What the content of a cache depends on besides the tokens. `model`: identity of the model's files.
 
-    `bits`, `start`: how the cache is quantised (`KvQuantisation`); 0 if it is not.
+    `bits`: how the cache is quantised (`KvQuantisation`); 0 if it is not.
     """
 
     model: str
@@ -112,17 +112,16 @@ class Stamp(Struct, frozen=True, forbid_unknown_fields=True):
     device: str
     layout: tuple[Layout, ...]
     bits: int = 0
-    start: int = 0
 
-    def kv(self, bits: int, start: int) -> KvQuantisation | None:
+    def kv(self, bits: int) -> KvQuantisation | None:
         """How a cache of this layout, which is not quantised, is quantised; None if that is impossible."""
         groups = tuple(_group_of(each) for each in self.layout)
-        return KvQuantisation(bits, start, groups) if bits in _BITS and any(groups) else None
+        return KvQuantisation(bits, groups) if bits in _BITS and any(groups) else None
 
     def quantised(self, kv: KvQuantisation) -> Stamp:
         pairs = zip(self.layout, kv.groups, strict=True)
         layout = tuple(_quantised(each, kv.bits, group) for each, group in pairs)
-        return replace(self, layout=layout, bits=kv.bits, start=kv.start)
+        return replace(self, layout=layout, bits=kv.bits)
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -183,7 +182,7 @@ class SavedSequence:
     """
 
     def __init__(self, sequence: CachedSequence, new_cache: Callable[[], Cache], stamp: Stamp) -> None:
-        if sequence.kv is not None and sequence.is_quantised:
+        if sequence.kv is not None:
             stamp = stamp.quantised(sequence.kv)
         if sequence.is_mirrored or not sequence.tokens or _layout(sequence.cache) != stamp.layout:
             raise ValueError("The cache has another layout than the model's.")
@@ -257,7 +256,7 @@ class SavedFile:
         self._file = file
         start, self._header = _read_start(file)
         saved = self._header.stamp
-        self.kv = stamp.kv(saved.bits, saved.start)
+        self.kv = stamp.kv(saved.bits)
         if saved != (stamp if self.kv is None else stamp.quantised(self.kv)):
             raise UnusableFileError("it belongs to another model or version")
         tensors = _tensors(self._header)
@@ -396,7 +395,7 @@ def _is_bounded(header: _Header, size: int) -> bool:
     layouts = header.stamp.layout
     entries = [*header.entries, *(entry for each in header.snapshots for entry in each.entries)]
     numbers = [header.tokens, header.columns, header.runs, *(each.length for each in header.snapshots)]
-    numbers += [header.stamp.bits, header.stamp.start]
+    numbers += [header.stamp.bits]
     numbers += [number for entry in entries for number in (*entry.numbers, entry.columns)]
     sizes = [abs(number) for each in layouts for array in each.arrays for number in array.sizes]
     return (

@@ -1,16 +1,14 @@
-"""SavedFiles: the folder of saved sequences, one file per chat and model, within limits of space and writing.
+"""SavedFiles: the folder of saved sequences, one file per chat and model, within a limit of space.
 
 The cache folder's `contexts` (mode 0700) holds safetensors files (0600). A name is made of hashes of the
 chat's id and of the model's folder, so that `erase` needs nothing but the id. Files are replaced by one
 rename, and a file that is open stays readable when it is replaced or removed: several processes may share the
-folder. `written` has a line per saved file of the current day, appended before the file is written, so that
-a process that is killed has counted what it wrote.
+folder.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import hashlib
 import os
 import shutil
@@ -20,12 +18,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
-from core.system.files import TEMPORARY, CacheFolder, replacing, write_atomic
+from core.system.files import TEMPORARY, CacheFolder, replacing
 from core.system.paths import cache_dir
-from core.system.private import make_folder, opener
+from core.system.private import make_folder
 
 _SUFFIX = ".safetensors"
-_WRITTEN = "written"
 # Saving leaves at least this much of the disk to others.
 _FREE_BYTES = 1 << 30
 # A temporary file that was not written to for this long was left by a process that was killed.
@@ -63,22 +60,18 @@ class SavedFiles(CacheFolder):
         except OSError:
             return 0
 
-    def reserve(self, path: Path, size_bytes: int, limit_bytes: int, daily_bytes: int) -> str:
-        """Makes space for a file of `size_bytes` that replaces `path`, and counts it as written.
+    def reserve(self, path: Path, size_bytes: int, limit_bytes: int) -> str:
+        """Makes space for a file of `size_bytes` that replaces `path`,
 
         The least recently used files are removed until all fit `limit_bytes`. Returns why the file must not
         be written; empty if it may. Raises `OSError`.
         """
         if size_bytes > limit_bytes:
             return f"the chat needs {_mb(size_bytes)} MB, and the limit is {_mb(limit_bytes)} MB"
-        written = self.written_bytes()
-        if written + size_bytes > daily_bytes:
-            return f"{_mb(written)} MB were written today, and the limit is {_mb(daily_bytes)} MB a day"
         make_folder(self.folder)
         self.fit(limit_bytes - size_bytes, keep=path)
         if shutil.disk_usage(self.folder).free < size_bytes + _FREE_BYTES:
             return "the disk is almost full"
-        self._count(size_bytes, is_first=not written)
         return ""
 
     def writing(self, path: Path) -> AbstractContextManager[BinaryIO]:
@@ -104,27 +97,6 @@ class SavedFiles(CacheFolder):
         files = self.dated()
         return len(files), sum(size for _, size, _ in files)
 
-    def written_bytes(self) -> int:
-        """Bytes written today, by all processes."""
-        try:
-            lines = (self.folder / _WRITTEN).read_text(encoding="ascii", errors="replace").splitlines()
-        except OSError:
-            return 0
-        today, written = _today(), 0
-        for line in lines:
-            day, _, size = line.partition(" ")
-            if day == today and size.isdigit():
-                written += int(size)
-        return written
-
-    def _count(self, size_bytes: int, *, is_first: bool) -> None:
-        path, line = self.folder / _WRITTEN, f"{_today()} {size_bytes}\n".encode()
-        if is_first:  # drops the lines of other days
-            write_atomic(path, line, durable=False)
-            return
-        with open(path, "ab", opener=opener) as file:
-            file.write(line)
-
 
 def _name(chat: str) -> str:
     return _digest(chat)[:32]
@@ -136,10 +108,6 @@ def _ending(model_folder: str) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _today() -> str:
-    return datetime.date.today().isoformat()
 
 
 def _mb(size_bytes: int) -> str:

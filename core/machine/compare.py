@@ -15,7 +15,6 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any
 
 import mlx.core as mx
@@ -25,7 +24,6 @@ from msgspec.structs import replace
 
 from core.events import ModelInfo
 from core.kv.cached_sequence import CachedSequence
-from core.kv.mirrored import MirroredCache
 from core.kv.mlx_lm_caches import (
     Cache,
     CacheEntry,
@@ -125,7 +123,6 @@ def compare_widths(
             yield profile
         profile = replace(
             profile,
-            unit=max(profile.unit, stream.unit),
             longest_tokens=max(profile.longest_tokens, context + tokens)
             if not past_window
             else profile.longest_tokens,
@@ -194,7 +191,6 @@ class _Stream:
         self._tokens: list[int] = []
         self._plain = ForwardRows([], [])
         self._cache: Cache = []
-        self.unit = 0.0
 
     def read(self) -> Iterator[None]:
         """Reads the context, and then one token after the other."""
@@ -213,7 +209,6 @@ class _Stream:
             sequence.append([token])
             self._plain.logits += got.logits
             self._plain.hidden += got.hidden
-            self.unit = max(self.unit, unit(got))
             token = int(mx.argmax(got.logits[0])) if index % 2 else other
             yield
         self._cache = sequence.cache
@@ -244,27 +239,6 @@ class _Stream:
                 lead = min(known + 1, width, count - start)
             yield
         return compare_rows(self._plain, rows, self._cache, sequence.cache)
-
-
-def compare_block(
-    model: LanguageModel, cache: Cache, known: Sequence[int], tail: Sequence[int]
-) -> Generator[None, None, Comparison]:
-    """Compares one block of `known` and rejected `tail` tokens with plain steps, both on copies of
-    `cache`.
-    """
-    plain_cache, other = deepcopy(cache), deepcopy(cache)
-    plain = ForwardRows([], [])
-    for token in known:
-        got = forward(model, [token], plain_cache)
-        plain.logits += got.logits
-        plain.hidden += got.hidden
-        yield
-    block = VerifyBlock(other)
-    rows = forward(model, [*known, *tail], other)
-    rows = ForwardRows(rows.logits[: len(known)], rows.hidden[: len(known)])
-    if not block.keep(len(known) + len(tail), list(range(len(known)))):
-        plain_cache = other = []  # recurrent state is rolled back: the block leaves nothing to compare
-    return compare_rows(plain, rows, plain_cache, other)
 
 
 def compare_rows(
@@ -311,17 +285,6 @@ def same_bits(one: mx.array, other: mx.array) -> bool:
         return False
     word = _WORDS[one.dtype.size]
     return bool(mx.array_equal(one.view(word), other.view(word)).item())
-
-
-def unit(rows: ForwardRows) -> float:
-    """One unit in the last place of the largest logit, in the coarser dtype of logits and hidden states."""
-    largest = max(float(differences(row, row)[1]) for row in rows.logits)
-    steps = (mx.finfo(row.dtype).eps for row in (*rows.logits[:1], *rows.hidden[:1]))
-    step = max(steps)
-    power = 1.0
-    while power * 2.0 <= largest:
-        power *= 2.0
-    return float(power * step)
 
 
 def forward(model: LanguageModel, ids: Sequence[int], cache: Cache) -> ForwardRows:
@@ -371,32 +334,18 @@ def _recorded(model: LanguageModel) -> Iterator[list[mx.array]]:
         dict.__setitem__(owner, "model", inner)
 
 
-# ---- in the background, and on blocks of answers
+# ---- in the background
 
 # Before the first answer that wants it, and in streams of comparisons; the rest is done while idle.
 _UP_FRONT_S = 4.0
 _UP_FRONT_STREAMS = 3
-# Of an answer's blocks the first and each 32nd is kept, as long as copies of the cache are small.
-_SAMPLED_BLOCKS = 32
-_MOST_SAMPLES = 4
-_MOST_SAMPLE_BYTES = 128 << 20
-
-
-class BlockSample(Struct):
-    """A verified block: the cache before it, its known tokens, and its rejected ones."""
-
-    cache: Cache
-    known: list[int]
-    tail: list[int]
 
 
 class ExactWidths:
-    """Compares block widths of one loaded model, while idle and on blocks of answers. `clock` gives seconds.
+    """Compares block widths of one loaded model. `clock` gives seconds.
 
-    Comparing begins with the first answer in `guarded` or `exact`: for a few seconds before it, then while
-    the engine is idle, until `Profile.is_complete`. Each finished comparison is saved, so an interrupted run
-    is not lost. Some blocks of `exact` answers are kept with a copy of the cache before them and computed
-    again one token at a time while idle; a difference removes their width for good.
+    Comparing begins with the first answer in `exact`: for a few seconds before it, then while the engine is
+    idle, until `Profile.is_complete`. Each finished comparison is saved, so an interrupted run is not lost.
     """
 
     def __init__(self, loaded: LoadedModel, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -405,9 +354,6 @@ class ExactWidths:
         self._profile: Profile | None = None
         self._wanted = False
         self._comparing: Generator[Profile, None, None] | None = None
-        self._checking: Generator[None, None, Comparison] | None = None
-        self._samples: list[BlockSample] = []
-        self._blocks = 0
 
     @property
     def profile(self) -> Profile:
@@ -418,14 +364,14 @@ class ExactWidths:
 
     @property
     def has_work(self) -> bool:
-        return bool(self._samples) or (self._wanted and not self._is_done)
+        return self._wanted and not self._is_done
 
     @property
     def _is_done(self) -> bool:
         return self.profile.streams >= _UP_FRONT_STREAMS and self.profile.is_complete
 
     def want(self) -> Profile:
-        """The profile for an answer in `guarded` or `exact`; compares for a few seconds if it has nothing."""
+        """The profile for an answer in `exact`; compares for a few seconds if it has nothing."""
         self._wanted = True
         end = self._clock() + _UP_FRONT_S
         while self.profile.streams < _UP_FRONT_STREAMS and self._clock() < end and self._compare_some():
@@ -433,7 +379,7 @@ class ExactWidths:
         return self.profile
 
     def complete(self) -> Profile:
-        """The complete profile, compared now (minutes for a model of some size); kept blocks are checked."""
+        """The complete profile, compared now (minutes for a model of some size)."""
         self._wanted = True
         while self.some():
             pass
@@ -441,7 +387,7 @@ class ExactWidths:
 
     def some(self) -> bool:
         """One forward of a comparison; whether there was any."""
-        return self._check_some() or (self._wanted and self._compare_some())
+        return self._wanted and self._compare_some()
 
     def _compare_some(self) -> bool:
         if self._comparing is None:
@@ -458,45 +404,3 @@ class ExactWidths:
         if found.widths != before.widths or found.is_complete != before.is_complete:
             PROFILES.save(found)
         return True
-
-    # ---- blocks of answers
-
-    def before_block(self, cache: Sequence[CacheEntry]) -> Cache | None:
-        """A copy of `cache` if the block that is about to be verified will be checked; else None."""
-        self._blocks += 1
-        if self._blocks % _SAMPLED_BLOCKS != 1 or len(self._samples) >= _MOST_SAMPLES:
-            return None
-        held = sum(int(entry.nbytes) for entry in leaves(cache) if not entry.empty())
-        if isinstance(cache, MirroredCache) or held > _MOST_SAMPLE_BYTES:
-            return None
-        return deepcopy(list(cache))
-
-    def keep_block(self, cache: Cache, known: Sequence[int], tail: Sequence[int]) -> None:
-        """Check this block later: `known` tokens, of which the accepted ones, then the rejected `tail`."""
-        self._samples.append(BlockSample(cache, list(known), list(tail)))
-
-    def _check_some(self) -> bool:
-        if not self._samples:
-            return False
-        sample = self._samples[0]
-        if self._checking is None:
-            model = self._loaded.model
-            self._checking = compare_block(model, sample.cache, sample.known, sample.tail)
-        try:
-            next(self._checking)
-        except StopIteration as done:
-            self._checked(self._samples.pop(0), done.value)
-            self._checking = None
-        except Exception:
-            self._samples.clear()
-            self._checking = None
-            raise
-        return True
-
-    def _checked(self, sample: BlockSample, found: Comparison) -> None:
-        width = len(sample.known) + len(sample.tail)
-        profile = self.profile.with_comparison(width, found.rows, identical=found.identical, in_use=True)
-        self._profile = replace(profile, noise=max(profile.noise, found.noise))
-        # A running comparison would continue with the old profile.
-        self._comparing = None
-        PROFILES.save(self._profile)

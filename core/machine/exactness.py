@@ -7,10 +7,9 @@ layer. A handful of rows is therefore no evidence. `compare.py` compares logits,
 cache bit by bit over thousands of rows; this module keeps the counts and turns them into a decoding mode:
 
     fast     any width; the choice as computed
-    guarded  any width; a choice whose margin is within `Profile.guard` is computed again at width 1
     exact    widths without a difference in at least `LEAST_ROWS` rows each; nothing is drafted before
 
-A difference found later, also in a block of a real answer, removes its width for good. Past its sliding
+A difference found later removes its width for good. Past its sliding
 window a block sees the columns of the cache in another order than a plain step (`RotatingKVCache` writes
 single tokens in place and blocks into a new array), so `exact` never drafts there, whatever was measured.
 """
@@ -19,17 +18,15 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
 from importlib.metadata import version
 
 import mlx.core as mx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.loop import FAST, Exactness
+from core.decoding.loop import Exactness
 from core.events import ModelInfo
 from core.models.blas import threads_at_start
-from core.settings.drafting import ExactnessMode
 from core.system.files import JsonStore
 
 WIDTHS = tuple(range(2, 17))
@@ -37,9 +34,6 @@ WIDTHS = tuple(range(2, 17))
 LEAST_ROWS = 1000
 # Comparisons of a model whose sliding window leaves no room for exact drafts: they measure `noise` only.
 _PAST_STREAMS = 16
-# Minimum noise that `guarded` assumes, in units in the last place of the largest logit. docs/numerics.md has
-# the measurement: `python -m tests.attack.campaigns.numerics flips`.
-FLOOR_UNITS = 4
 
 
 class WidthRows(Struct, frozen=True):
@@ -54,10 +48,8 @@ class Profile(Struct, frozen=True):
     """Comparisons of one (model, dtype, machine, mlx version).
 
     - `noise`: the largest difference of a logit, past the window included.
-    - `unit`: one unit in the last place of the largest logit in the coarsest dtype on its way.
     - `window_tokens`: the smallest sliding window, 0 without one.
     - `longest_tokens`: the longest context of a comparison.
-    - `in_use`: width of a difference found in a block of an answer; 0 if there was none.
     - `streams`: number of comparisons.
     """
 
@@ -65,10 +57,8 @@ class Profile(Struct, frozen=True):
     model: str = ""
     widths: tuple[WidthRows, ...] = tuple(map(WidthRows, WIDTHS))
     noise: float = 0.0
-    unit: float = 0.0
     window_tokens: int = 0
     longest_tokens: int = 0
-    in_use: int = 0
     streams: int = 0
 
     @property
@@ -107,12 +97,7 @@ class Profile(Struct, frozen=True):
     def rows_needed(self) -> int:
         return LEAST_ROWS * (self.identical_width - 1)
 
-    @property
-    def guard(self) -> float:
-        """Margin below which `guarded` computes a choice again: both contenders can move by the noise."""
-        return 2.0 * max(self.noise, FLOOR_UNITS * self.unit)
-
-    def with_comparison(self, width: int, rows: int, *, identical: bool, in_use: bool = False) -> Profile:
+    def with_comparison(self, width: int, rows: int, *, identical: bool) -> Profile:
         """This profile after a comparison of `rows` rows at `width`, counted up to the first difference."""
         widths = tuple(
             WidthRows(each.width, each.rows + rows, each.differences + (not identical))
@@ -120,8 +105,7 @@ class Profile(Struct, frozen=True):
             else each
             for each in self.widths
         )
-        taken = in_use and not identical and width <= self.identical_width
-        return replace(self, widths=widths, in_use=width if taken else self.in_use)
+        return replace(self, widths=widths)
 
     @property
     def summary(self) -> str:
@@ -135,40 +119,18 @@ class Profile(Struct, frozen=True):
             found = f"no drafts past the sliding window of {self.window_tokens:,} tokens"
         else:
             found = "a block of two tokens already gives other bits than plain steps"
-        if self.in_use:
-            found += f"; width {self.in_use} and wider were removed after a difference in an answer"
         if self.window_tokens and self.exact_width > 1:
             found += f"; no drafts past the sliding window of {self.window_tokens:,} tokens"
         return found
 
 
-def exactness(mode: ExactnessMode, profile: Profile) -> Exactness:
-    """The limits of `mode` for a model with this profile."""
-    if mode == "fast":
-        return FAST
-    if mode == "guarded":
-        summary = f"choices closer than {profile.guard:.2g} are computed again with a plain step"
-        return Exactness(mode, None, profile.guard, None, summary)
-    return Exactness(mode, profile.exact_width, 0.0, profile.window_tokens or None, profile.summary)
-
-
-def strictest(limits: Sequence[Exactness]) -> Exactness:
-    """The limits of one mode that satisfy all of `limits`, of which there is at least one."""
-    if len(limits) == 1:
-        return limits[0]
-    widths = [each.width_limit for each in limits if each.width_limit is not None]
-    lengths = [each.length_limit for each in limits if each.length_limit is not None]
-    return Exactness(
-        limits[0].mode,
-        min(widths, default=None),
-        max(each.noise for each in limits),
-        min(lengths, default=None),
-        ", then ".join(each.summary for each in limits),
-    )
+def exactness(profile: Profile) -> Exactness:
+    """The limits of `exact` for a model with this profile."""
+    return Exactness("exact", profile.exact_width, profile.window_tokens or None, profile.summary)
 
 
 # The version changes with the comparisons: earlier profiles have fewer rows or other ones.
-PROFILES = JsonStore("exact-v2", Profile)
+PROFILES = JsonStore("exact-v3", Profile)
 
 
 def load_profile(info: ModelInfo) -> Profile:

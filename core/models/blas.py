@@ -376,7 +376,7 @@ class ThreadChoice:
 class BlasThreads:
     """Applies `ThreadChoice` between forward passes. One per engine.
 
-    Answers in `guarded` and `exact` are steady, that is, all threads are used throughout, because the
+    Answers in `exact` are steady, that is, all threads are used throughout, because the
     exactness probes ran with all threads. `fast` makes no promise about bits, so the number may change.
     `held`: why all threads are always used; empty if they need not be.
     """

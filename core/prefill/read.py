@@ -8,7 +8,7 @@ architecture supports it. Worker's main thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +16,7 @@ import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 
-from core.kv.cached_sequence import CachedSequence, PrefixCache
+from core.kv.cached_sequence import CachedSequence
 from core.models.parts import StateReceiver
 
 Positions = np.ndarray[Any, Any]
@@ -40,9 +40,8 @@ def read_prompt(
 ) -> Iterator[ReadProgress]:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
-    Yields before the first chunk and after each. A chunk ends where the cache is quantised, and at each of
-    the lengths `snapshots` (ascending), where the sequence takes a snapshot. `states` receives the hidden
-    states.
+    Yields before the first chunk and after each. A chunk ends at each of the lengths `snapshots` (ascending),
+    where the sequence takes a snapshot. `states` receives the hidden states.
     """
     if states is not None:
         states.begin(sequence, prompt)
@@ -53,7 +52,7 @@ def read_prompt(
     while len(sequence.tokens) < len(prompt) - 1:
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
-        end = min(at + _fitting(sequence, chunk_tokens), *ends)
+        end = min(at + chunk_tokens, *ends)
         _read_chunk(model, sequence, prompt, np.arange(at, end, dtype=np.int32), snapshots, states)
         yield ReadProgress(sequence.columns.count, total_tokens)
 
@@ -77,33 +76,9 @@ def read_kept(
         states.begin(sequence, prompt)
     total_tokens = sequence.columns.count + len(kept)
     yield ReadProgress(sequence.columns.count, total_tokens)
-    # One of the chunks ends where the cache is quantised.
-    parts = np.split(kept, [_fitting(sequence, len(kept))])
-    for chunk in (chunk for part in parts if len(part) for chunk in _chunks(part, chunk_tokens, snapshots)):
+    for chunk in _chunks(kept, chunk_tokens, snapshots):
         _read_chunk(model, sequence, prompt, chunk, snapshots, states)
         yield ReadProgress(sequence.columns.count, total_tokens)
-
-
-def read_rest(
-    model: Callable[..., Any], prefix_cache: PrefixCache, sequence: CachedSequence, *, chunk_tokens: int
-) -> Generator[None, None, None]:
-    """Read what an answer skipped while the app is idle, one chunk a `next()`.
-
-    A dense twin of `sequence`, which has gaps and is on `prefix_cache`, grows and takes its place when it is
-    complete. Closed before that, it is dropped and nothing has changed.
-    """
-    # `read_prompt` leaves out the last token, whose logits nothing needs here.
-    ids = [*sequence.tokens, -1]
-    twin = sequence.fork(sequence.shared(ids, whole=True))
-    for _ in read_prompt(model, twin, ids, chunk_tokens=chunk_tokens):
-        yield
-    prefix_cache.replace(sequence, twin)
-
-
-def _fitting(sequence: CachedSequence, tokens: int) -> int:
-    """How many of `tokens` the next forward pass may read."""
-    left = sequence.columns_left
-    return tokens if left is None else min(tokens, left)
 
 
 def _read_chunk(

@@ -3,9 +3,6 @@
 A key is `group.field` (`ngram_simple.k`); hyphens are accepted for underscores. The inspector, the command
 line, the server and the docs are generated from `declared()`. The functions work with any struct of groups,
 such as `Settings` and `WindowSettings`.
-
-Settings of earlier versions (`RETIRED`) are still accepted by `Settings`, so that old files open. They have
-no effect; `Settings.retired` keeps those whose value differs from the fixed one, and the answer reports them.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +21,7 @@ from msgspec.structs import fields, replace
 
 from core.errors import SettingError
 from core.settings.drafting import check_cacheback, check_slots
-from core.settings.request import Retired, Settings
+from core.settings.request import Settings
 from core.settings.window import Allowed, forbidden
 from core.system.children import absolute_path, absolute_reference
 
@@ -152,9 +149,6 @@ def assign_all(
     `SettingError` for an unknown key or a value that is not allowed.
     """
     for key, value in values:
-        if isinstance(settings, Settings) and _is_retired(key, value):
-            settings = cast(_Root, _with_retired(settings, _normalised(key), value))
-            continue
         setting = find(key, type(settings))
         if relative_to is not None:
             value = _absolute(setting, value, relative_to)
@@ -176,56 +170,8 @@ def parse(settings: Settings, key: str, text: str) -> Settings:
 
 def parse_all(settings: Settings, texts: Iterable[tuple[str, str]]) -> Settings:
     """Like `assign_all`, from texts."""
-    values = [(key, text if _is_retired(key, text) else _value(find(key), text)) for key, text in texts]
+    values = [(key, _value(find(key), text)) for key, text in texts]
     return assign_all(settings, values, relative_to=Path())
-
-
-# ---- settings of earlier versions
-
-# The values that are fixed now, by key.
-RETIRED = {
-    "frequency.counts": "window",
-    "frequency.low_streak": "0",
-    "ngram_mod.low_acceptance": "0.5",
-    "ngram_mod.low_streak": "3",
-    "ngram_mod.pause_tokens": "8",
-    "ngram_mod.poor_drafts": "pause",
-    "prefill.lookahead_tokens": "8",
-    "prefill.passage_tokens": "32",
-    "prefill.positions": "closed-up",
-    "prefill.score_layers": "all",
-}
-# The values that replace earlier ones of a setting that still exists.
-RETIRED_VALUES = {
-    ("gate.mode", "prompt"): "auto",
-    ("prefill.read_on", "auto"): "quote",
-    ("prefill.read_on", "insert"): "quote",
-}
-_AUTOMATIC = "auto"
-
-
-def _is_retired(key: str, value: Any) -> bool:
-    """Whether only earlier versions have this setting, or this value of it."""
-    wanted = _normalised(key)
-    setting = _by_key(Settings).get(wanted)
-    if setting is None:
-        return wanted in RETIRED
-    return isinstance(value, str) and (wanted, value) in RETIRED_VALUES and value not in setting.choices
-
-
-def _with_retired(settings: Settings, key: str, value: Any) -> Settings:
-    """Sets the current value of a retired one, and records `value` if the effect differs."""
-    if (setting := _by_key(Settings).get(key)) is not None:
-        settings = _with(settings, setting, RETIRED_VALUES[key, value])
-    kept = tuple(each for each in settings.retired if each.key != key)
-    if (text := _short(value)) not in (RETIRED.get(key), _AUTOMATIC):
-        kept = (*kept, Retired(key, text))
-    return replace(settings, retired=kept)
-
-
-def retired_value(key: str, value: str) -> str:
-    """The value in effect in place of a retired one."""
-    return RETIRED_VALUES.get((key, value)) or RETIRED.get(key, "")
 
 
 def check(settings: Settings) -> None:

@@ -18,7 +18,7 @@ DrafterName = Literal[
 CachebackMode = Literal["dual", "dynamic", "frozen"]
 CachebackTree = Literal["planned", "paper"]
 GateMode = Literal["auto", "always"]
-ExactnessMode = Literal["fast", "guarded", "exact"]
+ExactnessMode = Literal["fast", "exact"]
 
 
 class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,27 +51,6 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
 class Auto(Struct, frozen=True, forbid_unknown_fields=True):
     """Draftlight's own drafter: all evidence, as much of it as pays on this machine."""
 
-    # Recorded answers gained nothing from more, on a CPU's cost table and on Apple's.
-    most_tokens: Annotated[
-        int,
-        number(1, 64, unit="tokens"),
-        about("Max draft tokens", "Maximum tokens per draft. Checks fewer if fewer pay."),
-    ] = 16
-    alternatives: Annotated[
-        int,
-        number(1, 8, unit="guesses"),
-        about("Branches per position", "Maximum guesses per position. 1 drafts a chain."),
-    ] = 3
-    # The cheapest row of the shipped cost tables costs 0.015 plain steps, at 1.5 tokens each.
-    least_chance: Annotated[
-        float,
-        number(0.001, 1.0, step=0.005),
-        about("Min probability", "Minimum probability of a drafted token."),
-    ] = 0.02
-    learned: Annotated[
-        bool,
-        about("Learned table", "Uses a table of this model family’s typical answers, if one is installed."),
-    ] = True
     remembered: Annotated[
         bool,
         about(
@@ -80,19 +59,14 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
             " ngram-mod.",
         ),
     ] = True
-    head: Annotated[
+    model_drafts: Annotated[
         bool,
         about(
-            "MTP head",
-            "Asks the model’s own head for further tokens, if its files include one and while it pays.",
+            "A model’s drafts",
+            "Asks the chosen draft model, or else the model’s own head for further tokens, where other"
+            " evidence is uncertain and while it pays.",
         ),
     ] = True
-    draft_model: Annotated[
-        bool,
-        about(
-            "Draft model", "Asks the chosen draft model where other evidence is uncertain and while it pays."
-        ),
-    ] = False
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,9 +117,6 @@ class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
         about("Longest sequence", "Maximum length of counted runs, with the guessed token."),
     ] = 4
     k: Annotated[int, number(1, 64, unit="tokens"), about("Draft length", "Tokens per draft.")] = 4
-    window_tokens: Annotated[
-        int, number(16, 65536, unit="tokens"), about("Window", "Number of latest tokens that are counted.")
-    ] = 512
 
 
 class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
@@ -223,11 +194,6 @@ class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
         about("Model", "A model folder or hub name with the same tokenizer."),
     ] = ""
     k: Annotated[int, number(1, 32, unit="tokens"), about("Draft length", "Tokens per draft.")] = 6
-    stop_below: Annotated[
-        float,
-        number(0.0, 1.0, step=0.05),
-        about("Stop below", "A guess with a lower draft probability ends the draft."),
-    ] = 0.4
 
 
 class Mtp(Struct, frozen=True, forbid_unknown_fields=True):
@@ -235,11 +201,6 @@ class Mtp(Struct, frozen=True, forbid_unknown_fields=True):
 
     # Heads are trained to guess one token; each further guess is less likely.
     k: Annotated[int, number(1, 8, unit="tokens"), about("Draft length", "Tokens per draft.")] = 3
-    stop_below: Annotated[
-        float,
-        number(0.0, 1.0, step=0.05),
-        about("Stop below", "A guess with a lower probability ends the draft."),
-    ] = 0.4
 
 
 class Gate(Struct, frozen=True, forbid_unknown_fields=True):
@@ -258,19 +219,6 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
         ),
         about("Draft gating", "Whether drafting pauses while it does not pay."),
     ] = "auto"
-    repetition: Annotated[
-        float,
-        number(0.0, 1.0, step=0.01),
-        about(
-            "Min repetition",
-            "Drafting starts with a pause if a smaller share of the prompt’s trigrams repeats.",
-        ),
-    ] = 0.02
-    rest_tokens: Annotated[
-        int,
-        number(1, 4096, unit="tokens"),
-        about("Try again after", "Tokens before drafting is tried again. Doubles after each failed try."),
-    ] = 8
 
 
 class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
@@ -281,7 +229,6 @@ class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
         choice(
             {
                 "fast": ("Fast", "Accepts the model’s choice at any width."),
-                "guarded": ("Guarded", "Repeats close calls with a plain step."),
                 "exact": ("Exact", "Drafts only widths that matched in 15,000 compared rows."),
             }
         ),

@@ -11,7 +11,7 @@ from core.settings.fields import about, choice, number
 PrefillMode = Literal["auto", "off", "on"]
 ReadOnChoice = Literal["quote", "off"]
 PassagesChoice = Literal["sentences", "fixed"]
-ScorerChoice = Literal["auto", "lexical", "embedding", "fusion", "draft-model"]
+ScorerChoice = Literal["auto", "lexical", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
@@ -65,7 +65,6 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                     "Words and meaning, or words alone in a language that the encoder does not know.",
                 ),
                 "lexical": ("Words", "Words and parts of words that both have. Fastest, weak on paraphrase."),
-                "embedding": ("Meaning", "What a small sentence encoder takes for similar."),
                 "fusion": ("Words and meaning", "The ranks by words and by meaning, added."),
                 "draft-model": ("Draft model", "What a smaller model of the family pays attention to."),
             }
@@ -119,11 +118,6 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         number(0, 1_048_576, unit="MiB"),
         about("Disk space", "Saved chats take up to this much; those used least recently are removed first."),
     ] = 4096
-    disk_daily_mib: Annotated[
-        int,
-        number(0, 16_777_216, unit="MiB"),
-        about("Written per day", "No more than this is saved in a day, which spares the disk."),
-    ] = 20_480
     read_on: Annotated[
         ReadOnChoice,
         choice(
@@ -134,12 +128,6 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         ),
         about("Later questions", "What becomes of skipped passages that a later question makes relevant."),
     ] = "quote"
-    finish_reading: Annotated[
-        bool,
-        about(
-            "Read the rest while idle", "What an answer skipped is read quietly after it, for the next one."
-        ),
-    ] = False
 
     def is_quick(self, new_tokens: int, dense_s: float | None) -> bool:
         """Whether a dense prefill of that many tokens is short enough for automatic mode.
@@ -183,15 +171,6 @@ class KvCache(Struct, frozen=True, forbid_unknown_fields=True):
         ),
         about("Quantize", "The KV cache takes less memory, at a lower precision. Answers change slightly."),
     ] = "off"
-    start_tokens: Annotated[
-        int,
-        number(0, 1_048_576, unit="tokens"),
-        about(
-            "Quantize from",
-            "A chat keeps full precision until it holds this number of tokens. 0: from the start,"
-            " so that every common beginning of two chats can be reused.",
-        ),
-    ] = 0
 
 
 # Shorter contexts are useless for a chat.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.settings.drafting import Decoding, DrafterGroups, Gate
-from core.settings.fields import about, choice, number, text
+from core.settings.fields import about, number, text
 from core.settings.prefill import KvCache, Prefill
 
-NewSeed = Literal["regenerate", "always", "never"]
 # Settings that a model's generation_config.json may provide.
 FROM_MODEL = (
     "sampling.temperature",
@@ -82,17 +81,6 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
         number(0, SEEDS - 1, random=True),
         about("Seed", "The same seed, prompt and settings give the same answer."),
     ] = 42
-    new_seed: Annotated[
-        NewSeed,
-        choice(
-            {
-                "regenerate": ("When regenerating", "Another version of an answer gets another seed."),
-                "always": ("For each answer", "Each answer gets a new seed, which its statistics show."),
-                "never": ("Never", "Regenerating gives the same answer again."),
-            }
-        ),
-        about("New seed", "When a new seed replaces the one above."),
-    ] = "regenerate"
 
 
 class Tables(Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,16 +94,6 @@ class Tables(Struct, frozen=True, forbid_unknown_fields=True):
             " in them.",
         ),
     ] = True
-    autosave_s: Annotated[
-        int,
-        number(1, 3600, unit="s"),
-        about("Save after", "Tables are saved after this time without requests, and when Draftlight quits."),
-    ] = 15
-    decay_at: Annotated[
-        float,
-        number(0.1, 1.0, step=0.05),
-        about("Evict at", "Above this occupancy of a table, the oldest quarter of its entries is evicted."),
-    ] = 0.5
 
 
 class Chat(Struct, frozen=True, forbid_unknown_fields=True):
@@ -132,19 +110,8 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
 
 
-class Retired(Struct, frozen=True):
-    """A setting of an earlier version that the request names: its key and the requested value."""
-
-    key: str
-    value: str
-
-
 class Settings(DrafterGroups, frozen=True, forbid_unknown_fields=True):
-    """All settings of one request; each field but the last is a group, the drafters' first.
-
-    `retired`: settings of earlier versions that were requested (`core.settings.declaration`). They have no
-    effect, and the answer's changes name them.
-    """
+    """All settings of one request; each field is a group, the drafters' first."""
 
     gate: Gate = field(default_factory=Gate)
     decoding: Decoding = field(default_factory=Decoding)
@@ -153,7 +120,6 @@ class Settings(DrafterGroups, frozen=True, forbid_unknown_fields=True):
     kv: KvCache = field(default_factory=KvCache)
     tables: Tables = field(default_factory=Tables)
     chat: Chat = field(default_factory=Chat)
-    retired: tuple[Retired, ...] = ()
 
 
 def new_seed() -> int:
@@ -161,17 +127,8 @@ def new_seed() -> int:
     return secrets.randbelow(SEEDS)
 
 
-def drawn(settings: Settings) -> Settings:
-    """`settings` with a new seed if each answer gets one. The result keeps it."""
-    if settings.sampling.new_seed != "always":
-        return settings
-    return replace(settings, sampling=replace(settings.sampling, seed=new_seed(), new_seed="never"))
-
-
 def drawn_again(settings: Settings) -> Settings:
-    """`settings` for another answer to the same question: with a new seed, unless seeds never change."""
-    if settings.sampling.new_seed == "never":
-        return settings
+    """`settings` for another answer to the same question: with a new seed."""
     return replace(settings, sampling=replace(settings.sampling, seed=new_seed()))
 
 
@@ -182,15 +139,11 @@ _READS_EVERYTHING = "Not used while sparse prefill is off."
 _KEEPS_EVERYTHING = "Not used while all of the text is kept."
 _ALWAYS_SPARSE = "Not used while sparse prefill is always on."
 _GREEDY = "Not used at temperature 0, which always takes the most likely token."
-_OWN_SEEDS = "Not used while each answer draws a new seed."
 _NO_DRAFTER = "Not used while the drafter is off."
-_ALWAYS_DRAFTS = "Not used while drafting is always on."
 _NO_LEARNED_TABLE = "Not used with only this chat’s table."
 _ONLY_LEARNED_TABLE = "Not used with only the table learned beforehand."
 _PLANNED_TREE = "Not used unless the tree is as in the paper."
 _SAVES_NOTHING = "Not used while this chat is not saved on disk."
-_FULL_PRECISION = "Not used while the cache is not quantized."
-_LEARNS_NOTHING = "Not used while nothing is learned from this chat."
 
 _SPARSE = (
     "keep_pct",
@@ -199,10 +152,9 @@ _SPARSE = (
     "scorer",
     "passages",
     "read_on",
-    "finish_reading",
 )
 # Greedy answers draw no tokens and need no seed.
-_DRAWS = ("top_p", "min_p", "top_k", "seed", "new_seed")
+_DRAWS = ("top_p", "min_p", "top_k", "seed")
 
 
 def unused(settings: Settings) -> dict[str, str]:
@@ -223,20 +175,11 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
     if prefill.mode == "on":
         yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
     if not prefill.save:
-        yield from ((f"prefill.{name}", _SAVES_NOTHING) for name in ("disk_mib", "disk_daily_mib"))
-    if settings.kv.bits == "off":
-        yield "kv.start_tokens", _FULL_PRECISION
+        yield "prefill.disk_mib", _SAVES_NOTHING
     if settings.sampling.temperature == 0:
         yield from ((f"sampling.{name}", _GREEDY) for name in _DRAWS)
-    elif settings.sampling.new_seed == "always":
-        yield "sampling.seed", _OWN_SEEDS
     if settings.drafting.drafter == "off":
-        yield from ((key, _NO_DRAFTER) for key in ("gate.mode", "gate.repetition", "gate.rest_tokens"))
-        yield "decoding.exactness", _NO_DRAFTER
-    if settings.gate.mode == "always":
-        yield from ((key, _ALWAYS_DRAFTS) for key in ("gate.repetition", "gate.rest_tokens"))
-    if not settings.tables.learn:
-        yield "tables.autosave_s", _LEARNS_NOTHING
+        yield from ((key, _NO_DRAFTER) for key in ("gate.mode", "decoding.exactness"))
     cacheback = settings.cacheback
     if cacheback.mode == "dynamic":
         yield "cacheback.frozen_file", _NO_LEARNED_TABLE

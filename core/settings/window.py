@@ -98,15 +98,6 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
             " is opened again.",
         ),
     ] = True
-    read_on: Annotated[
-        bool,
-        switch(on="In chats with that setting.", off="Off in all chats, whatever their settings."),
-        about(
-            "Read the rest while idle",
-            "Text skipped by sparse prefill may be read while idle, in chats with that setting. It uses"
-            " power.",
-        ),
-    ] = True
 
 
 class Memory(Struct, frozen=True, forbid_unknown_fields=True):
@@ -238,7 +229,7 @@ def next_zoom(zoom_pct: int, steps: int) -> int:
 
 
 # The request setting that each permission limits.
-_PERMITS = {"learn": "tables.learn", "save": "prefill.save", "read_on": "prefill.finish_reading"}
+_PERMITS = {"learn": "tables.learn", "save": "prefill.save"}
 
 
 def forbidden(allowed: Allowed) -> tuple[str, ...]:

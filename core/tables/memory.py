@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 # Delay after a failed save; the disk may have space again by then.
 _RETRY_S = 60.0
+# Learned tables are saved after this time without answers.
+_SAVE_AFTER_S = 15.0
 _WRITING_S = 0.05
 
 
@@ -121,7 +123,7 @@ class TableMemory:
             return
         current.answer_finished(datetime.date.today().isoformat())
         if not current.is_saved:
-            self._due_at = time.monotonic() + settings.tables.autosave_s
+            self._due_at = time.monotonic() + _SAVE_AFTER_S
             self._report_status("learned", current)
 
     # ---- saving

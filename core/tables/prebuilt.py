@@ -41,7 +41,7 @@ from core.drafting.cacheback import FrozenTable
 from core.drafting.gram_table import FULL_SHARE, GramTable, Level
 from core.errors import TableError
 from core.events import Change, LearnedTable, ModelInfo
-from core.settings.drafting import Auto, Cacheback
+from core.settings.drafting import Cacheback
 from core.system.files import write_atomic
 from core.system.paths import resources_dir, tables_dir
 from core.system.private import make_folder
@@ -313,14 +313,12 @@ class PrebuiltTables:
         self._grams: tuple[GramTable | None, tuple[str, ...]] | None = None
         self._frozen: tuple[FrozenTable | None, tuple[str, ...]] | None = None
 
-    def continuations(self, auto: Auto, changes: list[Change]) -> GramTable | None:
+    def continuations(self, changes: list[Change]) -> GramTable | None:
         """The family's gram table, if there is one. Appends a change for each unusable file."""
-        if not auto.learned:
-            return None
         if self._grams is None:
             self._grams = load_grams(self._info)
         table, notes = self._grams
-        changes.extend(Change("auto.learned", "on", "on" if table else "off", text) for text in notes)
+        changes.extend(Change("drafting.drafter", "auto", "auto", text) for text in notes)
         return table
 
     def frozen(self, cacheback: Cacheback, changes: list[Change]) -> FrozenTable | None:

@@ -395,7 +395,7 @@ def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) 
     group = QActionGroup(menu)
     state = models.shown
     tokens = min(context_tokens, loaded.context_tokens or context_tokens)
-    beside = loaded.need.with_cache(state.kv, tokens).total_at(tokens)
+    beside = loaded.need.with_cache(state.kv).total_at(tokens)
     # A draft model's cache keeps full precision.
     plain = replace(state, kv=FULL_PRECISION)
     names = names_of(models.state.models)

@@ -166,7 +166,7 @@ def fit_facts(
     if not entry.need.weights or not limit_bytes:
         return None
     tokens = min(context_tokens, entry.context_tokens)
-    need = entry.need.with_cache(kv, tokens).total_at(tokens) + beside
+    need = entry.need.with_cache(kv).total_at(tokens) + beside
     return FitFacts(fit_of(need, limit_bytes), strings.spare(limit_bytes - need), need / limit_bytes)
 
 
@@ -215,7 +215,7 @@ def memory_parts(
 ) -> tuple[MemoryPart, ...]:
     """Returns the parts of the memory need. A draft model's cache keeps full precision."""
     tokens = min(context_tokens, entry.context_tokens)
-    need = entry.need.with_cache(kv, tokens)
+    need = entry.need.with_cache(kv)
     bits = "" if need == entry.need else kv.bits
     parts = [
         MemoryPart(strings.WEIGHTS, "series_blue", need.weights),

@@ -22,7 +22,6 @@ from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 from core.settings import Settings, assign, assign_all
-from core.settings.request import drawn
 
 # The page is painted rarely while an answer is recorded, so that painting takes no time from it.
 _SHOW_EVERY_MS = 250
@@ -189,9 +188,8 @@ class RaceController(QObject):
         message = page.prompt.message
         if self._phase is not Phase.READY or self.recording or not message.content:
             return
-        # One seed for both, drawn at the start.
         settings = assign_all(
-            drawn(self._views.inspector.settings),
+            self._views.inspector.settings,
             [
                 ("drafting.drafter", page.prompt.drafter.value),
                 ("sampling.max_tokens", int(page.prompt.most_tokens.value)),

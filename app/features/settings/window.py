@@ -59,7 +59,7 @@ def saved_note(saved: SavedChatsListed | None, is_on: bool) -> str:
     count = "1 chat" if saved.files == 1 else f"{saved.files:,} chats"
     size = f"{count}, {_size(saved.size_bytes)}" if saved.files else "Nothing is saved"
     end = f" {saved.problem}." if saved.problem else ""
-    return f"{start} {size}; {_size(saved.written_today_bytes)} written today.{end}"
+    return f"{start} {size}.{end}"
 
 
 def _size(size_bytes: int) -> str:

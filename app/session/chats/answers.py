@@ -150,7 +150,6 @@ def _stats(first: Stats, then: Stats) -> Stats:
         steps=steps,
         drafted=first.drafted + then.drafted,
         tested=tested,
-        rechecked=first.rechecked + then.rechecked,
         acceptance=accepted / tested if tested else 0.0,
         mean_per_step=tokens / steps if steps else 0.0,
         ttft_s=first.ttft_s,
@@ -313,7 +312,7 @@ def all_typed(tokens: Sequence[Token]) -> tuple[Token, ...]:
 # Figures that depend on the tokens. The others describe the prompt and the machine.
 _OF_TOKENS = (
     *("tokens", "accepted", "tested", "acceptance", "bonus", "normal", "steps", "mean_per_step"),
-    *("ttft_s", "decode_s", "total_s", "tokens_per_s", "positions", "drafted", "rechecked"),
+    *("ttft_s", "decode_s", "total_s", "tokens_per_s", "positions", "drafted"),
 )
 
 

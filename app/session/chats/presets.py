@@ -77,7 +77,6 @@ BUILT_IN = (
         "Answer from the attached documents. Quote the sentences you rely on. If the documents do not say"
         " it, say so.",
         ("sampling.temperature", 0.0),
-        ("prefill.finish_reading", True),
     ),
     _preset(
         "Code edits",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.prefill.scorers.draft_model import score_by_draft_model
-from core.prefill.scorers.embedding import score_by_meaning, score_by_words_and_meaning
+from core.prefill.scorers.embedding import score_by_words_and_meaning
 from core.prefill.scorers.lexical import score_by_words
 from core.prefill.scorers.scorer import Score
 
@@ -25,7 +25,6 @@ SCORERS: dict[str, ScorerSpec] = {
     spec.name: spec
     for spec in (
         ScorerSpec("lexical", score_by_words),
-        ScorerSpec("embedding", score_by_meaning),
         ScorerSpec("fusion", score_by_words_and_meaning),
         ScorerSpec("draft-model", score_by_draft_model, needs_draft=True),
     )

@@ -66,18 +66,6 @@ class Meaning(Struct, frozen=True):
     foreign: bool = False
 
 
-def score_by_meaning(inputs: ScorerInputs) -> Scoring:
-    """A `Score`. By words where no passage has a vector; passages without one come last."""
-    words = yield from score_by_words(inputs)
-    meaning = yield from meaning_of(inputs)
-    known = ~np.isnan(meaning.similarity)
-    if not known.any():
-        return _by_words(words, meaning, inputs.about_all)
-    lowest = float(meaning.similarity[known].min())
-    scores = np.where(known, meaning.similarity, lowest).astype(np.float32)
-    return Scored(scores, matches(meaning, words, inputs.about_all), words.clearness)
-
-
 def score_by_words_and_meaning(inputs: ScorerInputs) -> Scoring:
     """A `Score`. By words where no passage has a vector."""
     words = yield from score_by_words(inputs)

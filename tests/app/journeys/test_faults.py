@@ -77,7 +77,7 @@ def with_settings(window: MainWindow, **values: object) -> None:
 
 async def teach(window: MainWindow) -> None:
     """A question and an answer from which the n-gram table learns."""
-    with_settings(window, drafting__drafter="ngram-mod", sampling__max_tokens=48, tables__autosave_s=1)
+    with_settings(window, drafting__drafter="ngram-mod", sampling__max_tokens=48)
     ask(window, "the tide waits for nobody and the pilot waits for the tide " * 3)
     await ready(window, _LOAD_S)
     assert last(window).status == "finished"

@@ -163,9 +163,6 @@ def test_every_setting_goes_round_and_is_shown_as_given(key: str, each: Inspecto
     assert read(each.settings, key) == pytest.approx(meant)
     assert told[-1] == each.settings
     back = assign(each.settings, key, setting.default)
-    if key == "sampling.seed":  # one that is chosen is to be used
-        assert back.sampling.new_seed == "never"
-        back = assign(back, "sampling.new_seed", Settings().sampling.new_seed)
     assert back == Settings()  # nothing else moved
     chosen = _with_drafter_of(setting)
     settings = assign(chosen, key, value)
@@ -195,7 +192,7 @@ def test_only_the_chosen_drafters_settings_show(inspector: Inspector, qtbot: QtB
     assert _spin(inspector, "ngram_simple.k").isVisible()
     inspector.set_settings(Settings())
     assert not _spin(inspector, "ngram_simple.k").isVisible()
-    assert _spin(inspector, "auto.most_tokens").isVisible()
+    assert inspector.field("auto.remembered").isVisible()
 
 
 def test_a_refused_value_is_explained_and_the_valid_ones_stay(
@@ -294,9 +291,6 @@ def test_a_greedy_answer_has_no_use_for_a_seed(inspector: Inspector) -> None:
     assert "seed" not in section.header.summary
     inspector.set_settings(assign(Settings(), "sampling.temperature", 0.7))
     assert seed.control.isEnabled()
-    inspector.set_settings(assign(inspector.settings, "sampling.new_seed", "always"))
-    assert not seed.control.isEnabled()
-    assert inspector.field("sampling.new_seed").control.isEnabled()
 
 
 def test_the_model_is_described(inspector: Inspector) -> None:
@@ -585,7 +579,7 @@ def test_only_what_works_on_the_model_can_be_changed(every_inspector: Inspector,
     for key in KEYS:
         group, reason = key.partition(".")[0], every_inspector.field(key).held
         no_draft = not info.speculates and (group in groups_of_drafts or key == "drafting.drafter")
-        no_head = not info.has_head and (group in groups_of_head or key == "auto.head")
+        no_head = not info.has_head and group in groups_of_head
         no_switch = not info.thinks and key == "chat.thinking"
         assert bool(reason) == (no_draft or no_head or no_switch), key
         if reason:

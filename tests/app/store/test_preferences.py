@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from app.session.chats.presets import Override, apply, differences
 from app.store.preferences import Preferences, PreferencesFile, WindowPlace
@@ -128,23 +127,6 @@ def test_an_override_that_is_wrong_by_now_spoils_no_other() -> None:
     settings, refused = apply(Settings(), (Override("ngram_simple.k", 5), wrong, Override("a.b", 1)))
     assert settings == assign(Settings(), "ngram_simple.k", 5)
     assert refused == (wrong, Override("a.b", 1))
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "differs"),
-    [
-        *(("prefill.positions", "true", True), ("prefill.read_on", "insert", True)),
-        *(("prefill.read_on", "auto", False), ("prefill.lookahead_tokens", 4, True)),
-        *(("prefill.passage_tokens", 64, True), ("prefill.score_layers", 8, True)),
-    ],
-)
-def test_a_removed_setting_opens_and_is_recorded_where_it_had_another_effect(
-    key: str, value: object, differs: bool
-) -> None:
-    settings, refused = apply(Settings(), (Override(key, value), Override("prefill.keep_pct", 30.0)))
-    assert refused == ()
-    assert replace(settings, retired=()) == assign(Settings(), "prefill.keep_pct", 30.0)
-    assert [each.key for each in settings.retired] == [key] * differs
 
 
 @pytest.mark.parametrize("data", [b'{"open_chat": ' + b"[" * 200_000, b'{"open_chat": "\xff"}'])

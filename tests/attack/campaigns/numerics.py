@@ -3,16 +3,14 @@
 Wider blocks are summed in another order than single tokens, so their logits can differ, and where two tokens
 are nearly as likely the other one can win. Tiny random models of several architectures and the starter are
 tried in the formats that models come in, each mode on the same prompts, always drafting. `exact` promises the
-plain loop's text: a difference is a fault. The differences of `guarded` and `fast` are counted.
+plain loop's text: a difference is a fault. The differences of `fast` are counted.
 
     python -m tests.attack.campaigns.numerics grid --out DIR
-    python -m tests.attack.campaigns.numerics flips
 
 `grid` runs 30 seeds of six models in four reduced formats, one cell after the other, and prints the table of
 docs/numerics.md. Each cell is a line of DIR/cells.jsonl; the same command resumes, and `--part 0/2` with
-`--part 1/2` share the work between two processes. `flips` measures how far one flipped bit of the cache moves
-a logit, from which `FLOOR_UNITS` was chosen. A case of `run` is one model in one format; the starter's cases
-come last and are not part of `make attack`, for they are slow.
+`--part 1/2` share the work between two processes. A case of `run` is one model in one format; the
+starter's cases come last and are not part of `make attack`, for they are slow.
 """
 
 from __future__ import annotations
@@ -104,7 +102,7 @@ def _try(number: int, case: Case, seed: int) -> Outcome:
         counts |= {f"{mode}_runs": len(prompts), f"{mode}_differed": differed, f"{mode}_drafted": drafted}
         if differed and mode == "exact":
             faults.append(f"{mode}: {differed} of {len(prompts)} texts differ from the plain loop's")
-    found = engine.exactness_profile(complete=True)  # sampled blocks of `exact` answers are computed again
+    found = engine.exactness_profile()
     if found.in_use:
         faults.append(f"a block of {found.in_use} tokens of an exact answer has other bits than plain steps")
     peaks = {"noise": found.noise, "seconds": time.perf_counter() - started}
@@ -244,65 +242,8 @@ def grid_table(cells: Sequence[Cell]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def flips(seeds: int, models: Sequence[str], formats: Sequence[str]) -> Iterator[str]:
-    """Markdown rows: how far one flipped bit of the cache moves a logit, in units in the last place.
-
-    In each of `seeds` models a context of 60 tokens is read and the last bit of one random element of the
-    cache is flipped; 24 tokens are then read from both caches.
-    """
-    yield "| model | format | flips that moved a logit | median | 90% | 99% | largest |"
-    yield "|---|---|---:|---:|---:|---:|---:|"
-    for each in formats:
-        for model in models:
-            moved = sorted(filter(None, (_flip(Case(model, each, 0, 24), seed) for seed in range(seeds))))
-            shown = [moved[min(len(moved) - 1, int(part * len(moved)))] for part in (0.5, 0.9, 0.99, 1.0)]
-            figures = " | ".join(f"{value:.1f}" for value in shown)
-            yield f"| {model} | {each} | {len(moved)} of {seeds} | {figures} |"
-
-
-def _flip(case: Case, seed: int) -> float:
-    from copy import deepcopy
-
-    from core.kv.mlx_lm_caches import leaves
-    from core.machine.compare import differences, forward, unit
-
-    loaded = _loaded(case, seed)
-    rng = random.Random(f"flip:{case.model}:{case.format}:{seed}")
-    cache = loaded.new_cache()
-    forward(loaded.model, [rng.randrange(200) for _ in range(60)], cache)
-    other = deepcopy(cache)
-    _flip_one_bit(rng.choice(list(leaves(other))), rng)
-    units = largest = 0.0
-    for _ in range(case.tokens):
-        token = rng.randrange(200)
-        one, two = (forward(loaded.model, [token], each) for each in (cache, other))
-        units = max(units, unit(one))
-        largest = max(largest, float(differences(two.logits[0], one.logits[0])[0].max()))
-    return largest / units
-
-
-def _flip_one_bit(entry: Any, rng: random.Random) -> None:
-    """Flips the last bit of an element of a cache entry that later tokens read."""
-    import mlx.core as mx
-
-    if hasattr(entry, "cache"):
-        index = rng.choice([at for at, held in enumerate(entry.cache) if isinstance(held, mx.array)])
-        array, columns = entry.cache[index], entry.cache[index].shape[-2]
-    else:
-        array, columns = entry.keys, min(entry.keys.shape[-2], entry.offset)
-    word = {2: mx.uint16, 4: mx.uint32}[array.dtype.size]
-    bits = array.view(word)
-    place = tuple(rng.randrange(size) for size in (*array.shape[:-2], columns, array.shape[-1]))
-    bits[place] = bits[place] ^ 1
-    flipped = bits.view(array.dtype)
-    if hasattr(entry, "cache"):
-        entry.cache[index] = flipped
-    else:
-        entry.keys = flipped
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the grid or the flips and prints a table; returns the exit status."""
+    """Runs the grid and prints a table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.campaigns.numerics")
     commands = parser.add_subparsers(dest="command", required=True)
     cells = commands.add_parser("grid", help="differing answers over seeds, models and reduced formats")
@@ -311,18 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cells.add_argument("--seeds", type=int, default=30, help="default 30")
     cells.add_argument("--prompts", type=int, default=4, help="answers of each cell and mode (default 4)")
     cells.add_argument("--part", type=_part, default=(0, 1), metavar="N/OF", help="share of one process")
-    moved = commands.add_parser("flips", help="how far one flipped bit of the cache moves a logit")
-    moved.add_argument("--seeds", type=int, default=120, help="models of each kind (default 120)")
-    moved.add_argument("--models", nargs="+", default=list(_TINY), help="default: all tiny models")
-    moved.add_argument("--formats", nargs="+", default=list(GRID_FORMATS), help="default: all of the grid")
     options = parser.parse_args(arguments)
-    if options.command == "flips":
-        with tempfile.TemporaryDirectory(prefix="draftlight-numerics-") as home:
-            os.environ["DRAFTLIGHT_HOME"] = home
-            _prepare()
-            for line in flips(options.seeds, options.models, options.formats):
-                print(line, flush=True)
-        return 0
     os.environ["DRAFTLIGHT_HOME"] = str((options.out / f"home-{options.part[0]}").resolve())
     print(f"{_prepare()}", flush=True)
     first = _first_seed(options.out, options.first_seed)

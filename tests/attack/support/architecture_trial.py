@@ -166,7 +166,6 @@ class Trial:
             "cacheback.tree_tokens": 16,
             "cacheback.reserved_tokens": 4,
             "draft_model.model": str(self._draft_model),
-            "draft_model.stop_below": 0.0,
             **values,
         }
         return assign_all(Settings(), chosen.items())

@@ -65,7 +65,7 @@ def test_drafters_exactness_and_lengths_that_are_met(toy_folder: Path, prompts: 
     status = main(
         [
             *("bench", "parity", "--model", str(toy_folder), "--prompts", str(prompts), "--out", str(out)),
-            *("--lengths", "6,40", "--drafters", "ngram-mod,auto", "--exactness", "fast,guarded"),
+            *("--lengths", "6,40", "--drafters", "ngram-mod,auto", "--exactness", "fast,exact"),
             *("--runs", "1", "--max-tokens", "12", "--grid", "ngram_mod.k=2,4", "--set", "ngram_mod.n=2"),
         ]
     )
@@ -75,4 +75,4 @@ def test_drafters_exactness_and_lengths_that_are_met(toy_folder: Path, prompts: 
     assert len(cells) == 2 * (4 + 4)
     assert {cell["prompt_tokens"] for cell in cells} == {6, 40}
     assert all((cell["padded_tokens"] > 0) == (cell["prompt_tokens"] == 40) for cell in cells)
-    assert {cell["given"]["decoding.exactness"] for cell in cells} == {"fast", "guarded"}
+    assert {cell["given"]["decoding.exactness"] for cell in cells} == {"fast", "exact"}

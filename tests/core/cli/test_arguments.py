@@ -27,7 +27,7 @@ _OUT = ["--out", "OUT"]
         (["bench", "quality", "--tasks", "all,none", *_OUT], "unknown task “all”"),
         (["bench", "quality", "--readers", "hindsight-x", *_OUT], "unknown reader “hindsight-x”"),
         (["bench", "sweep", "--drafters", "off", *_OUT], "unknown drafter “off”"),
-        (["bench", "sweep", "--exactness", "somewhat", *_OUT], "choose from fast, guarded, exact"),
+        (["bench", "sweep", "--exactness", "somewhat", *_OUT], "choose from fast, exact"),
         (["bench", "window", "--parts", "foo", *_OUT], "unknown part “foo”"),
         (["bench", "replay", "--streams", "HERE"], "A replay needs a folder for its report. Give --out"),
         (["bench", "replay", "--streams", "HERE", "--costs", "abacus", *_OUT], "unknown cost table “abacus”"),

@@ -205,7 +205,6 @@ def _settings(spec: Spec, drafter: str, values: dict[str, object] | None = None)
         "cacheback.tree_tokens": 16,
         "cacheback.reserved_tokens": 4,
         "draft_model.model": spec.draft_model,
-        "draft_model.stop_below": 0.0,
         **(values or {}),
     }
     return assign_all(Settings(), chosen.items())

@@ -15,13 +15,12 @@ import pytest
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from core.decoding.grammar import GrammarState
-from core.decoding.loop import FAST, DecodeLoop, DecodingOptions, Exactness
+from core.decoding.loop import DecodeLoop, DecodingOptions
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import EMPTY, Draft, Drafter
 from core.errors import BrokenLogitsError, GrammarError
 from core.prefill.read import read_prompt
 from core.settings.request import Sampling
-from tests.core.decoding.test_loop import Oracle
 from tests.core.toy import toy_model, toy_sequence, toy_tokenizer
 
 VOCABULARY = 260
@@ -208,42 +207,6 @@ def test_a_drafter_hears_each_token_once_and_guesses_behind_what_is_forced() -> 
     assert drafter.asked_at == [8]
     assert drafter.fed_back == [(9, 9)]
     assert [(step.forced, step.accepted, step.drafted) for step in steps] == [(8, 17, 17)]
-
-
-@pytest.mark.parametrize("spoil", [0.0, 0.3])
-def test_close_calls_are_made_again_by_the_grammar(spoil: float) -> None:
-    model = toy_model()
-    prompt = [random.Random(1).randrange(4, VOCABULARY) for _ in range(20)]
-    schema = {"type": "array", "items": {"type": "string", "maxLength": 5}, "minItems": 9, "maxItems": 9}
-
-    def answer(drafter: Drafter, exactness: Exactness = FAST) -> tuple[list[int], int]:
-        sequence = toy_sequence(model)
-        for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
-            pass
-        loop = DecodeLoop(
-            model,
-            sequence,
-            prompt[-1],
-            drafter,
-            Sampler(Sampling(temperature=0.5)),
-            vocabulary=VOCABULARY,
-            drafts=True,
-            options=DecodingOptions(grammar=state(schema)),
-            exactness=exactness,
-            stops=EOS,
-        )
-        written, rechecked = [], 0
-        for step in loop.steps(60):
-            written += step.tokens
-            rechecked += step.rechecked
-            if step.tokens[-1] in EOS:
-                break
-        return written, rechecked
-
-    plain, _ = answer(Drafter())
-    drafted, rechecked = answer(Oracle(plain, spoil, random.Random(3)), Exactness("guarded", None, 0.7))
-    assert drafted == plain
-    assert rechecked > 5
 
 
 def test_the_engine_starts_without_llguidance() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from core.drafting.auto import AutoDrafter
 from core.drafting.calibration import Calibration
 from core.drafting.draft import Draft
-from core.settings.drafting import Auto
 from tests.core.drafting.support import (
     PASSAGE,
     any_ids,
@@ -22,12 +21,6 @@ from tests.core.drafting.support import (
     survives,
 )
 
-settings = st.builds(
-    Auto,
-    most_tokens=st.integers(1, 24),
-    alternatives=st.integers(1, 4),
-    least_chance=st.sampled_from([0.001, 0.02, 0.3]),
-)
 rows = st.lists(st.lists(st.integers(0, 4), max_size=8), max_size=3)
 
 
@@ -38,43 +31,41 @@ def reached(draft: Draft) -> list[float]:
     return chances
 
 
-@given(settings, few_ids, st.lists(st.tuples(few_ids, rows), max_size=8), budgets, st.booleans())
+@given(few_ids, st.lists(st.tuples(few_ids, rows), max_size=8), budgets, st.booleans())
 def test_every_tree_is_well_formed_and_grown_best_first(
-    settings: Auto, prompt: list[int], steps: list[tuple[list[int], list[list[int]]]], budget: int, tree: bool
+    prompt: list[int], steps: list[tuple[list[int], list[list[int]]]], budget: int, tree: bool
 ) -> None:
-    drafter = AutoDrafter(settings, 1000, tree=tree)
+    drafter = AutoDrafter(1000, tree=tree)
     drafter.begin(prompt)
     for emitted, ranked in steps:
         drafter.observe(emitted[:5])
         drafter.observe_top(ranked)
         draft = drafter.draft(budget)
-        assert_well_formed(draft, min(budget, settings.most_tokens))
+        assert_well_formed(draft, min(budget, 16))
         assert len(draft.confidence) == len(draft)
         assert tree or draft.is_chain
         chances = reached(draft)
-        assert all(chance >= settings.least_chance for chance in chances)
+        assert all(chance >= 0.02 for chance in chances)
         assert chances == sorted(chances, reverse=True)
         for node in range(-1, len(draft)):
             children = draft.children(node)
-            assert len(children) <= settings.alternatives
+            assert len(children) <= 3
             assert sum(draft.confidence[child] for child in children) <= 1.0 + 1e-9
 
 
-@given(settings, few_ids, few_ids, st.integers(0, 24))
+@given(few_ids, few_ids, st.integers(0, 24))
 def test_a_smaller_budget_gives_the_beginning_of_a_larger_one(
-    settings: Auto, prompt: list[int], answer: list[int], budget: int
+    prompt: list[int], answer: list[int], budget: int
 ) -> None:
-    drafter = AutoDrafter(settings, 1000)
+    drafter = AutoDrafter(1000)
     drafter.begin(prompt)
     drafter.observe(answer)
     assert drafter.draft(budget) == drafter.draft(100).prefix(budget)
 
 
-@given(settings, few_ids, few_ids, st.lists(st.integers(0, 9), max_size=20))
-def test_pieces_and_requests_leave_no_trace(
-    settings: Auto, before: list[int], tokens: list[int], cuts: list[int]
-) -> None:
-    used, fresh = AutoDrafter(settings, 1000), AutoDrafter(settings, 1000)
+@given(few_ids, few_ids, st.lists(st.integers(0, 9), max_size=20))
+def test_pieces_and_requests_leave_no_trace(before: list[int], tokens: list[int], cuts: list[int]) -> None:
+    used, fresh = AutoDrafter(1000), AutoDrafter(1000)
     used.begin(before)
     used.observe(before)
     used.observe_top([before])
@@ -87,14 +78,14 @@ def test_pieces_and_requests_leave_no_trace(
     assert used.occupancy() == fresh.occupancy()
 
 
-@given(settings, any_ids, any_ids, st.booleans())
-def test_no_token_sequence_raises(settings: Auto, prompt: list[int], answer: list[int], tree: bool) -> None:
-    survives(AutoDrafter(settings, 40, tree=tree), prompt, answer)
+@given(any_ids, any_ids, st.booleans())
+def test_no_token_sequence_raises(prompt: list[int], answer: list[int], tree: bool) -> None:
+    survives(AutoDrafter(40, tree=tree), prompt, answer)
 
 
 @pytest.mark.parametrize("tree", [True, False])
 def test_a_repeated_passage_is_drafted(tree: bool) -> None:
-    drafter = AutoDrafter(Auto(), 1000, tree=tree)
+    drafter = AutoDrafter(1000, tree=tree)
     drafter.begin([*PASSAGE, 1, 2, *PASSAGE[:10]])
     draft = drafter.draft(8)
     assert draft.tokens == PASSAGE[10:18]
@@ -103,14 +94,14 @@ def test_a_repeated_passage_is_drafted(tree: bool) -> None:
 
 
 def test_a_loop_is_drafted_past_the_end_of_the_text() -> None:
-    drafter = AutoDrafter(Auto(), 1000)
+    drafter = AutoDrafter(1000)
     drafter.begin([1, 2, 3] * 4)
     assert drafter.draft(9).tokens[:6] == (1, 2, 3, 1, 2, 3)
 
 
 def test_two_continuations_make_a_fork_and_one_alternative_a_chain() -> None:
     prompt = [5, 6, 1, 9, 5, 6, 2, 8, 5, 6]
-    drafter, chain = AutoDrafter(Auto(), 1000), AutoDrafter(Auto(alternatives=1), 1000)
+    drafter, chain = AutoDrafter(1000), AutoDrafter(1000, tree=False)
     drafter.begin(prompt)
     chain.begin(prompt)
     draft = drafter.draft(16)
@@ -120,7 +111,7 @@ def test_two_continuations_make_a_fork_and_one_alternative_a_chain() -> None:
 
 def test_what_was_drafted_is_learned_from_as_if_it_had_not_been() -> None:
     """The guesses a draft has made are used again; a text without rankings shows that nothing differs."""
-    drafting, silent = AutoDrafter(Auto(), 1000), AutoDrafter(Auto(), 1000)
+    drafting, silent = AutoDrafter(1000), AutoDrafter(1000)
     for drafter in (drafting, silent):
         drafter.begin([*PASSAGE, 1])
         drafter.observe(PASSAGE[:4])
@@ -134,7 +125,7 @@ def test_what_was_drafted_is_learned_from_as_if_it_had_not_been() -> None:
 
 
 def test_rankings_of_rejected_nodes_are_used() -> None:
-    drafter = AutoDrafter(Auto(least_chance=0.001), 1000)
+    drafter = AutoDrafter(1000)
     drafter.begin([1, 2, 3])
     assert not len(drafter.draft(9))
     drafter.observe_top([], [(3, [40, 41])])
@@ -142,7 +133,7 @@ def test_rankings_of_rejected_nodes_are_used() -> None:
 
 
 def test_occupancy_is_the_text_within_the_capacity() -> None:
-    drafter = AutoDrafter(Auto(), 100)
+    drafter = AutoDrafter(100)
     drafter.begin(list(accumulate([1] * 60)))
     assert (drafter.occupancy().used, drafter.occupancy().capacity) == (60, 100)
     drafter.observe(range(60))
@@ -151,10 +142,10 @@ def test_occupancy_is_the_text_within_the_capacity() -> None:
 
 def test_an_earlier_answer_counts_for_a_quarter_in_the_next_one() -> None:
     calibration = Calibration()
-    first = AutoDrafter(Auto(), 1000, calibration=calibration)
+    first = AutoDrafter(1000, calibration=calibration)
     first.begin(PASSAGE)
     first.observe(PASSAGE[:40])
     learned = calibration.state()[:-1]
     assert learned.any()
-    AutoDrafter(Auto(), 1000, calibration=calibration).begin(PASSAGE)
+    AutoDrafter(1000, calibration=calibration).begin(PASSAGE)
     assert calibration.state()[:-1] == pytest.approx(learned / 4)

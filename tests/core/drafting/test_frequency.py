@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
+from core.drafting import frequency
 from core.drafting.frequency import FrequencyDrafter
 from core.settings.drafting import Frequency
 from tests.core.drafting.support import (
@@ -20,14 +21,20 @@ from tests.core.drafting.support import (
     survives,
 )
 
-settings = st.builds(
-    Frequency, order_max=st.integers(2, 5), k=st.integers(1, 10), window_tokens=st.integers(16, 40)
-)
+settings = st.builds(Frequency, order_max=st.integers(2, 5), k=st.integers(1, 10))
+WINDOW_TOKENS = 24
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_window() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frequency, "_WINDOW_TOKENS", WINDOW_TOKENS)
+        yield
 
 
 def recount(history: Sequence[int], settings: Frequency, budget: int) -> tuple[int, ...]:
     """The rule on the bare window: longest context, most frequent, most recent among equals."""
-    window = list(history[-settings.window_tokens :])
+    window = list(history[-WINDOW_TOKENS:])
     text = list(window)
     while len(text) < len(window) + min(settings.k, budget):
         for length in range(settings.order_max - 1, 0, -1):
@@ -46,7 +53,7 @@ def recount(history: Sequence[int], settings: Frequency, budget: int) -> tuple[i
 
 
 def runs(history: Sequence[int], settings: Frequency) -> int:
-    window = history[-settings.window_tokens :]
+    window = history[-WINDOW_TOKENS:]
     return sum(
         len({tuple(window[i : i + order]) for i in range(len(window) - order + 1)})
         for order in range(2, settings.order_max + 1)
@@ -111,12 +118,12 @@ def test_the_recent_one_wins_a_tie_and_the_frequent_one_wins_otherwise() -> None
 
 
 def test_what_leaves_the_window_no_longer_counts() -> None:
-    drafter = FrequencyDrafter(replace(Frequency(order_max=2, k=1), window_tokens=16))
+    drafter = FrequencyDrafter(Frequency(order_max=2, k=1))
     drafter.begin([5, 1] * 4)
     drafter.observe([5, 2, 5])
     assert drafter.draft(8).tokens == (1,)
-    drafter.observe([7, 8, 9, 10, 11, 12, 13, 14, 15, 5])
-    # Sixteen tokens are left, and of the followers of 5 in them 1 is gone.
+    drafter.observe([7, *range(8, 24), 5])
+    # Twenty-four tokens are left, and of the followers of 5 in them 1 is gone.
     assert drafter.draft(8).tokens == (7,)
 
 

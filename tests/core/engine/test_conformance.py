@@ -39,9 +39,8 @@ TOKENS = 80
 GREEDY_TOKENS = 120
 LONG_TOKENS = 200
 DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head"]
-# A tree drafter is tried as a chain drafter too: guarded verification takes chains only.
-VARIANTS = [(name, "fast") for name in DRAFTING] + [(n, "guarded") for n in DRAFTING if DRAFTERS[n].trees]
-VARIANT_IDS = [f"{name}-{'chain' if mode == 'guarded' else 'free'}" for name, mode in VARIANTS]
+VARIANTS = [(name, "fast") for name in DRAFTING]
+VARIANT_IDS = list(DRAFTING)
 lengths = pytest.mark.parametrize(
     "tokens", [GREEDY_TOKENS, pytest.param(LONG_TOKENS, marks=pytest.mark.slow)]
 )
@@ -131,7 +130,6 @@ def settings(variant: tuple[str, str], draft_model: Path, **values: object) -> S
         "cacheback.tree_tokens": 16,
         "cacheback.reserved_tokens": 4,
         "draft_model.model": str(draft_model),
-        "draft_model.stop_below": 0.0,
         **values,
     }
     return assign_all(Settings(), values.items())
@@ -193,7 +191,7 @@ def test_greedy_equals_plain_decoding(
     assert stats.steps == stats.bonus + stats.normal
     if DRAFTERS[variant[0]].trees:
         refused = [c.reason for c in effective.changes if c.asked.endswith("(tree)")]
-        assert bool(refused) == (variant[1] == "guarded" or not ARCHITECTURES[architecture].trees)
+        assert bool(refused) == (not ARCHITECTURES[architecture].trees)
 
 
 @chosen_pairs

@@ -25,7 +25,7 @@ def test_a_model_drafts_for_itself_almost_perfectly(toy_engine: Engine, toy_fold
     prompt = prompt_with_repetition(random.Random(0))
     expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
     toy_engine.forget()
-    chosen = settings(**drafting(toy_folder, **{"draft_model.stop_below": 0.0}))
+    chosen = settings(**drafting(toy_folder))
     got, finished = run(toy_engine, prompt, chosen)
     assert ids(got) == ids(expected)
     assert finished.stats.acceptance > 0.95
@@ -40,7 +40,7 @@ def test_auto_asks_the_draft_model(toy_engine: Engine, toy_folder: Path) -> None
     expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
     for asked in (False, True):
         toy_engine.forget(tables=True)
-        chosen = settings(**{"draft_model.model": str(toy_folder), "auto.draft_model": asked})
+        chosen = settings(**{"draft_model.model": str(toy_folder), "auto.model_drafts": asked})
         got, finished = run(toy_engine, prompt, chosen)
         assert ids(got) == ids(expected)
         assert finished.effective.changes == ()
@@ -50,12 +50,10 @@ def test_auto_asks_the_draft_model(toy_engine: Engine, toy_folder: Path) -> None
 
 
 def test_auto_without_its_draft_model_says_why(toy_engine: Engine) -> None:
-    for model, reason in (("", "no draft model is chosen"), ("/no/such/folder", "no model folder")):
-        chosen = settings(**{"draft_model.model": model, "auto.draft_model": True})
-        _, finished = run(toy_engine, [5, 6, 7], chosen)
-        (change,) = finished.effective.changes
-        assert (change.setting, change.used) == ("auto.draft_model", "off")
-        assert reason in change.reason
+    _, finished = run(toy_engine, [5, 6, 7], settings(**{"draft_model.model": "/no/such/folder"}))
+    (change,) = finished.effective.changes
+    assert (change.setting, change.used) == ("draft_model.model", "none")
+    assert "no model folder" in change.reason
 
 
 def test_another_member_of_the_family_changes_nothing(toy_engine: Engine, tmp_path: Path) -> None:
@@ -63,19 +61,9 @@ def test_another_member_of_the_family_changes_nothing(toy_engine: Engine, tmp_pa
     prompt = prompt_with_repetition(random.Random(1))
     expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
     toy_engine.forget()
-    got, finished = run(toy_engine, prompt, settings(**drafting(tmp_path, **{"draft_model.stop_below": 0.0})))
+    got, finished = run(toy_engine, prompt, settings(**drafting(tmp_path)))
     assert ids(got) == ids(expected)
     assert finished.stats.tested > 0
-
-
-def test_unlikely_guesses_end_the_draft(toy_engine: Engine, toy_folder: Path) -> None:
-    prompt = prompt_with_repetition(random.Random(0))
-    drafted = []
-    for threshold in (0.0, 0.5, 1.0):
-        toy_engine.forget()
-        chosen = settings(**drafting(toy_folder, **{"draft_model.stop_below": threshold}))
-        drafted.append(run(toy_engine, prompt, chosen)[1].stats.drafted)
-    assert drafted[0] >= drafted[1] > drafted[2]
 
 
 def test_progress_covers_both_models(toy_engine: Engine, toy_folder: Path) -> None:
@@ -138,7 +126,7 @@ def test_an_impossible_table_size(toy_engine: Engine, slots: int) -> None:
 def test_the_gate_says_what_it_decided(toy_engine: Engine) -> None:
     prompt = [(7 * i * i + 3 * i) % 256 + 4 for i in range(60)]
     simple = {"drafting.drafter": "ngram-simple"}
-    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "auto", "gate.repetition": 1.0}))
+    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "auto"}))
     assert "of the prompt repeats" in finished.effective.gate or "plain speed" in finished.effective.gate
     _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "always"}))
     assert "drafting at every step was requested" in finished.effective.gate

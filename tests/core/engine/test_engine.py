@@ -367,7 +367,7 @@ class _Threads(BlasThreads):
         self.told.append("step")
 
 
-@pytest.mark.parametrize("mode", ["fast", "guarded", "exact"])
+@pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_threads_may_change_between_forwards_where_no_bits_are_promised(toy_folder: Path, mode: str) -> None:
     threads = _Threads()
     engine = Engine(threads=threads)
@@ -386,14 +386,6 @@ def test_an_engine_holds_all_threads_unless_told_otherwise(toy_engine: Engine) -
         assert finished.effective.threads.startswith(f"{threads_at_start()} of {threads_at_start()}: ")
     else:
         assert not finished.effective.threads
-
-
-def test_settings_of_earlier_versions_are_reported_as_changes(toy_engine: Engine) -> None:
-    old = {"ngram_mod.poor_drafts": "reset", "gate.mode": "prompt", "frequency.low_streak": 0}
-    _, finished = run(toy_engine, prompt_with_repetition(random.Random(9)), settings(**old))
-    found = {(each.setting, each.asked, each.used) for each in finished.effective.changes}
-    assert {("ngram_mod.poor_drafts", "reset", "pause"), ("gate.mode", "prompt", "auto")} <= found
-    assert not [each for each in found if each[0] == "frequency.low_streak"], "its value is the fixed one"
 
 
 @pytest.mark.parametrize("drafter", ["auto", "ngram-simple", "off"])

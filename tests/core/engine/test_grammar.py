@@ -71,7 +71,7 @@ each = pytest.mark.parametrize(
             marks=few(architecture, variant),
         )
         for architecture in ONE_OF_EACH
-        for variant, name in zip([OFF, ("off", "guarded"), *VARIANTS], ["off", "off-guarded", *VARIANT_IDS])
+        for variant, name in zip([OFF, *VARIANTS], ["off", *VARIANT_IDS])
     ],
 )
 

@@ -47,7 +47,7 @@ def engine(name: str, folders: Path, engines: dict[str, Engine]) -> Engine:
 
 
 def drafting(**values: object) -> Settings:
-    values = {"sampling.max_tokens": TOKENS, "mtp.stop_below": 0.0, **values}
+    values = {"sampling.max_tokens": TOKENS, **values}
     return settings(("mtp", "fast"), Path(), **values)
 
 
@@ -85,17 +85,14 @@ def assert_head_follows(engine: Engine, text: list[int]) -> None:
 MODES: dict[str, dict[str, object]] = {
     "greedy": {},
     "sampled": dict(SAMPLED),
-    # Some rows are computed again at width 1.
-    "guarded": {"decoding.exactness": "guarded"},
 }
 
 
-# Which rows are computed again does not depend on the head: one of them is enough.
 each_mode = pytest.mark.parametrize(
     ("name", "mode"),
     [
         pytest.param(*pair, marks=() if pair[0] in quick else pytest.mark.sweep)
-        for mode, quick in (("greedy", FEW), ("sampled", FEW), ("guarded", FEW[:1]))
+        for mode, quick in (("greedy", FEW), ("sampled", FEW))
         for pair in ((name, mode) for name in CONFIGS)
     ],
 )
@@ -133,7 +130,7 @@ def test_auto_asks_the_head(engine: Engine, name: str, mode: str) -> None:
     follow = [*prompt, *got, *prompt_with_repetition(random.Random(1), 20)]
     got, _ = run(engine, follow, drafting(**values))
     assert got == plainly(engine, follow, **values)
-    run(engine, follow, drafting(**{**values, "auto.head": False}))
+    run(engine, follow, drafting(**{**values, "auto.model_drafts": False}))
     assert engine.sequence.head is None
 
 
@@ -170,7 +167,7 @@ def test_an_edited_and_another_chat(engine: Engine, name: str) -> None:
 @each_head
 def test_after_a_sparse_reading(engine: Engine, name: str) -> None:
     prompt = prompt_of(31, 800)
-    chosen = sparse(**{"mtp.stop_below": 0.0, "drafting.drafter": "mtp"})
+    chosen = sparse(**{"drafting.drafter": "mtp"})
     engine.forget()
     plain, finished = run(engine, prompt, assign(chosen, "drafting.drafter", "off"))
     assert finished.stats.skipped_tokens > 0

@@ -127,8 +127,8 @@ def test_a_quantised_cache_is_worked_out_as_it_is(bits: int, hidden: int, tmp_pa
     mx.eval([layer.state for layer in cache])
     need = Catalogue(machine()).take(str(tmp_path / "toy")).need
     kv = KvCache(str(bits))  # type: ignore[arg-type]
-    assert need.with_cache(kv, 256).cache_at(256) == sum(layer.nbytes for layer in cache)
-    assert (need.with_cache(kv, 256) == need) == (not groups) == (hidden == 32)
+    assert need.with_cache(kv).cache_at(256) == sum(layer.nbytes for layer in cache)
+    assert (need.with_cache(kv) == need) == (not groups) == (hidden == 32)
 
 
 def test_every_place_is_looked_at_once(tmp_path: Path, toy_folder: Path) -> None:

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from core.drafting.registry import DRAFTERS
 from core.errors import SettingError
-from core.settings import Setting, Settings, WindowSettings, assign, declared, parse, parse_all, read
-from core.settings.declaration import RETIRED, RETIRED_VALUES, retired_value
+from core.settings import Setting, Settings, assign, declared, parse, parse_all, read
 from core.settings.drafting import DrafterName
-from core.settings.request import Retired
 
 NUMBERS = [s for s in declared() if s.kind in ("integer", "number")]
 
@@ -82,7 +80,7 @@ def test_drafter_names_are_the_registry() -> None:
 def test_every_group_named_like_a_drafter_belongs_to_one() -> None:
     groups = {field.name for field in msgspec.structs.fields(Settings)}
     parameterised = {name.replace("-", "_") for name in DRAFTERS} & groups
-    others = {"drafting", "gate", "decoding", "sampling", "prefill", "kv", "tables", "chat", "retired"}
+    others = {"drafting", "gate", "decoding", "sampling", "prefill", "kv", "tables", "chat"}
     assert parameterised == groups - others
 
 
@@ -108,29 +106,3 @@ def test_every_setting_that_names_a_file_says_so() -> None:
     told = {s.key for s in declared() if s.kind == "text" and any(word in s.help.lower() for word in words)}
     named = {s.key for s in declared() if s.names}
     assert named == told | {"cacheback.frozen_file"}
-
-
-@pytest.mark.parametrize("key", sorted(RETIRED.keys() - {s.key for s in declared()}))
-def test_a_setting_of_an_earlier_version_opens_and_is_recorded(key: str) -> None:
-    assert assign(Settings(), key, RETIRED[key]) == Settings(), "the fixed value changes nothing"
-    for settings in (assign(Settings(), key, 7), parse(Settings(), key.replace("_", "-"), "7")):
-        assert settings.retired == (Retired(key, "7"),)
-        assert msgspec.json.decode(msgspec.json.encode(settings), type=Settings) == settings
-        assert assign(settings, key, 9).retired == (Retired(key, "9"),), "the latest value counts"
-    assert assign(settings, key, RETIRED[key]) == Settings()
-    assert retired_value(key, "7") == RETIRED[key]
-
-
-@pytest.mark.parametrize(("key", "value"), RETIRED_VALUES)
-def test_a_value_of_an_earlier_version_is_replaced_and_recorded(key: str, value: str) -> None:
-    setting = next(s for s in declared() if s.key == key)
-    if value in setting.choices:
-        pytest.skip("still a value")
-    settings = assign(Settings(), key, value)
-    assert read(settings, key) == RETIRED_VALUES[key, value] == retired_value(key, value)
-    assert settings.retired == (() if value == "auto" else (Retired(key, value),))
-
-
-def test_a_retired_name_is_unknown_in_other_groups_of_settings() -> None:
-    with pytest.raises(SettingError):
-        assign(WindowSettings(), "ngram_mod.poor_drafts", "reset")

@@ -14,7 +14,7 @@ from core.settings.drafting import Cacheback, Frequency, Gate, NgramMod, check_c
 def test_the_seeds_constants_are_the_defaults() -> None:
     mod, frequency, cacheback = NgramMod(), Frequency(), Cacheback()
     assert (mod.n, mod.slots) == (16, 4 * 1024 * 1024)
-    assert (frequency.order_max, frequency.k, frequency.window_tokens) == (4, 4, 512)
+    assert (frequency.order_max, frequency.k) == (4, 4)
     assert (cacheback.leader_tokens, cacheback.follower_tokens) == (1, 3)
     assert (cacheback.leader_capacity, cacheback.follower_capacity) == (2**20, 128)
     assert (cacheback.tree_tokens, cacheback.reserved_tokens, cacheback.mode) == (96, 16, "dual")
@@ -36,10 +36,8 @@ def test_every_field_has_a_title_a_help_text_and_an_allowed_default(group: type[
         (NgramMod, {"k": 0}),
         (NgramMod, {"slots": 2**23}),
         (Frequency, {"order_max": 1}),
-        (Frequency, {"window_tokens": 8}),
         (Cacheback, {"mode": "both"}),
         (Cacheback, {"tree_tokens": 257}),
-        (Gate, {"repetition": -0.1}),
         (Gate, {"unknown": 1}),
     ],
 )

@@ -13,12 +13,10 @@ SPARSE = {setting.key for setting in declared() if setting.key.startswith("prefi
     "prefill.memory_mib",
     "prefill.save",
     "prefill.disk_mib",
-    "prefill.disk_daily_mib",
 }
-DRAWS = {"sampling.top_p", "sampling.min_p", "sampling.top_k", "sampling.seed", "sampling.new_seed"}
+DRAWS = {"sampling.top_p", "sampling.min_p", "sampling.top_k", "sampling.seed"}
 PLANNED = {"cacheback.reserved_tokens"}
-AT_FIRST = DRAWS | PLANNED | {"kv.start_tokens"}
-GATE = {"gate.repetition", "gate.rest_tokens"}
+AT_FIRST = DRAWS | PLANNED
 
 
 def of(**changes: object) -> set[str]:
@@ -44,21 +42,12 @@ def test_patience_and_threshold_are_for_automatic() -> None:
 
 
 def test_limits_of_the_disk_are_for_chats_that_are_saved() -> None:
-    assert of(prefill__save=False) - of() == {"prefill.disk_mib", "prefill.disk_daily_mib"}
-
-
-def test_the_start_of_quantisation_is_for_a_cache_that_is_quantised() -> None:
-    assert of() - of(kv__bits="8") == {"kv.start_tokens"}
+    assert of(prefill__save=False) - of() == {"prefill.disk_mib"}
 
 
 def test_greedy_sampling_filters_nothing_and_draws_nothing() -> None:
     assert of() >= DRAWS
     assert not of(sampling__temperature=0.05) & DRAWS
-
-
-def test_a_seed_that_is_set_is_for_answers_without_one_of_their_own() -> None:
-    assert of(sampling__temperature=0.5, sampling__new_seed="always") & DRAWS == {"sampling.seed"}
-    assert not of(sampling__temperature=0.5, sampling__new_seed="never") & DRAWS
 
 
 @pytest.mark.parametrize("mode", ["auto", "on"])
@@ -73,11 +62,6 @@ def test_the_parts_of_drafters_that_what_is_chosen_in_them_does_not_use() -> Non
     assert of() - of(cacheback__tree="paper") == PLANNED
 
 
-def test_a_chat_that_teaches_nothing_has_nothing_to_be_saved() -> None:
-    assert of(tables__learn=False) - of() == {"tables.autosave_s"}
-
-
 def test_the_gate_and_exactness_are_about_drafts() -> None:
-    assert of(drafting__drafter="off") >= {"gate.mode", "decoding.exactness", *GATE}
-    assert of(gate__mode="always") & {"gate.mode", *GATE} == GATE
-    assert not of() & {"gate.mode", "decoding.exactness", *GATE}
+    assert of(drafting__drafter="off") >= {"gate.mode", "decoding.exactness"}
+    assert not of() & {"gate.mode", "decoding.exactness"}

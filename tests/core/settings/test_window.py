@@ -35,15 +35,14 @@ def test_what_is_not_allowed_is_refused(key: str, value: object) -> None:
 
 
 def test_what_is_kept_off_is_off_in_every_chat() -> None:
-    chat = assign_all(Settings(), [("tables.learn", True), ("prefill.finish_reading", True)])
+    chat = assign_all(Settings(), [("tables.learn", True), ("prefill.save", True)])
     assert permitted(chat, Allowed()) == chat
-    nothing = Allowed(learn=False, save=False, read_on=False)
-    assert forbidden(nothing) == ("tables.learn", "prefill.save", "prefill.finish_reading")
+    nothing = Allowed(learn=False, save=False)
+    assert forbidden(nothing) == ("tables.learn", "prefill.save")
     kept = permitted(chat, nothing)
     assert not kept.tables.learn
     assert not kept.prefill.save
-    assert not kept.prefill.finish_reading
-    on = [("tables.learn", True), ("prefill.save", True), ("prefill.finish_reading", True)]
+    on = [("tables.learn", True), ("prefill.save", True)]
     assert assign_all(kept, on) == chat
 
 

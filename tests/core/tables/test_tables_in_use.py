@@ -265,10 +265,10 @@ def test_the_worker_saves_when_nothing_is_asked_for_a_while(home: Path, toy_fold
     async def life() -> None:
         async with worker() as talk:
             await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.client.send(question("r1", **{"tables.autosave_s": 1}))
+            await talk.client.send(question("r1"))
             await talk.until(Finished)
             assert (await talk.until(TableStatus)).moment == "learned"
-            assert (await talk.until(TableStatus, 20)).moment == "saved"
+            assert (await talk.until(TableStatus, 60)).moment == "saved"
             assert len(files(home)) == 1
             talk.client.kill()
 

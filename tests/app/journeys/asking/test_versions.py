@@ -14,7 +14,7 @@ from app.controllers import strings
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.settings import Settings, assign
-from tests.app.stage import click, last, play, press, ready, shown, until
+from tests.app.stage import last, play, press, ready, shown, until
 
 
 def footer(window: MainWindow) -> AnswerFooter:
@@ -141,37 +141,6 @@ def test_an_edit_that_is_stopped_loses_neither_question(qapp: QApplication, tmp_
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
-
-
-async def test_a_seed_chosen_by_hand_stays(window: MainWindow) -> None:
-    await ready(window)
-    inspector = window.views.inspector
-    inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.5))
-    inspector.field("sampling.seed").control.editor.set_value(7)  # type: ignore[attr-defined]
-    assert inspector.settings.sampling.new_seed == "never"
-    assert inspector.field("sampling.new_seed").control.editor.value == "never"  # type: ignore[attr-defined]
-    await two_versions(window)
-    assert seeds(window) == [7, 7]
-    # And so does one that was drawn by hand.
-    await click(inspector.field("sampling.seed").control.shuffle_button)  # type: ignore[attr-defined]
-    drawn = inspector.settings.sampling.seed
-    assert drawn != 7
-    window.controller.chat.branch(window.controller.chats.open.turns[0].id)
-    await two_versions(window)
-    assert seeds(window) == [drawn, drawn]
-
-
-async def test_each_answer_has_a_seed_of_its_own_if_that_is_wanted(window: MainWindow) -> None:
-    await ready(window)
-    inspector = window.views.inspector
-    for key, value in (("sampling.new_seed", "always"), ("sampling.temperature", 0.5)):
-        inspector.change_settings(assign(inspector.settings, key, value))
-    await two_versions(window)
-    first, second = seeds(window)
-    assert len({first, second, inspector.settings.sampling.seed}) == 3
-    shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-    assert shown
-    assert f"Sampled with seed {second}." in shown.footer.stats.accessibleDescription()
 
 
 async def test_what_is_written_on_keeps_its_seed(window: MainWindow) -> None:

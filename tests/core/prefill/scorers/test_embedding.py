@@ -87,7 +87,7 @@ def place_of(inputs: ScorerInputs, tokenizer: TokenizerWrapper, scored: Scored, 
 
 
 @pytest.mark.parametrize("passages", ["sentences", "fixed"])
-@pytest.mark.parametrize("scorer", ["embedding", "fusion"])
+@pytest.mark.parametrize("scorer", ["fusion"])
 def test_what_is_said_in_other_words_is_found(
     tokenizer: TokenizerWrapper,
     embedder: Embedder,
@@ -127,7 +127,7 @@ def test_requests_for_the_whole_stand_out_nowhere(
     assert not scored.stands_out
 
 
-@pytest.mark.parametrize("scorer", ["embedding", "fusion"])
+@pytest.mark.parametrize("scorer", ["fusion"])
 def test_without_the_encoder_words_alone_score_and_say_why(
     tokenizer: TokenizerWrapper, tmp_path: Path, scorer: str
 ) -> None:
