@@ -61,7 +61,8 @@ class LeaderCount:
         piece.
         """
         piece = np.array(ids, dtype=self._ids)
-        text = piece if starts else np.concatenate([self._tail, piece])
+        # NumPy joins arrays in the machine's byte order.
+        text = piece if starts else np.concatenate([self._tail, piece]).astype(self._ids)
         self.tokens += len(ids)
         self._tail = text[max(0, len(text) - self._window + 1) :]
         if len(text) < self._window:

@@ -30,10 +30,15 @@ def read(name: str) -> dict[str, list[str]]:
     return found
 
 
+def writes() -> bool:
+    """Whether the files are written."""
+    return bool(os.environ.get(WRITES))
+
+
 def same(name: str, sections: Mapping[str, Sequence[str]]) -> bool:
     """Whether the file `name` has `sections`; it may have others. Always after `make goldens` wrote them."""
     known = read(name)
-    if os.environ.get(WRITES):
+    if writes():
         known |= {title: list(lines) for title, lines in sections.items()}
         texts = ["\n".join((_TITLE + title, *lines)) for title, lines in sorted(known.items())]
         (FOLDER / f"{name}.txt").write_text("\n".join(texts) + "\n", "utf-8")

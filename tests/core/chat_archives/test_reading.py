@@ -162,7 +162,7 @@ def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in" / "c.json").write_text("[]")
     chats, lost = read(tmp_path)
     assert [head.title for head, _ in chats] == ["Buoys", "Lighthouse 1"]
-    assert lost == {"files": 1}
+    assert lost == {"files": 1, "tools": 1}
 
 
 def test_an_own_export_is_passed_on_chat_by_chat(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_cacheback_uses_the_table_in_its_own_place(tmp_path: Path, monkeypatch: 
     settings = assign_all(Settings(), chosen)
     engine = Engine()
     engine.load(str(tmp_path / "toy"))
+    engine.try_out()
     missing = list(engine.generate_ids([5, 6, 7], settings))[-1].effective.changes  # type: ignore[union-attr]
     assert [each.reason for each in missing] == ["there is no prebuilt table for this tokenizer"]
     assert main(command) == 0

@@ -66,6 +66,9 @@ QUESTION = Message("user", "abc abc abc. How many boats has town 7?")
 DOCUMENT = Message("user", "How many boats has town 7?", (Attachment("towns.txt", TOWNS),))
 CALLS = (Tool("boats", "Counts boats.", json.dumps(SCHEMA)),)
 
+# Stands for the toy model.
+DRAFT_MODEL = "DRAFT-MODEL"
+
 # Model, drafter, settings, and what else the request has. Requests without messages are the ids of `PROMPT`.
 Case = tuple[str, str, Mapping[str, Any], Mapping[str, Any]]
 CASES: dict[str, Case] = {
@@ -73,7 +76,7 @@ CASES: dict[str, Case] = {
        for name in ("off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model")},
     **{f"{name} sampled": ("llama", name, SAMPLED, {})
        for name in ("off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model")},
-    "auto with the draft model": ("llama", "auto", {}, {}),
+    "auto with the draft model": ("llama", "auto", {"draft_model.model": DRAFT_MODEL}, {}),
     "cacheback with the paper's tree": ("llama", "cacheback", {"cacheback.tree": "paper"}, {}),
     "gate": ("llama", "ngram-simple", {"gate.mode": "auto"}, {}),
     "prediction": ("llama", "auto", {}, {"prediction": "to be drafted from"}),
@@ -168,8 +171,10 @@ def prompt_of(model: str) -> list[int]:
 
 
 def settings(drafter: str, draft_model: Path, values: Mapping[str, Any]) -> Settings:
-    chosen = {**USUAL, "drafting.drafter": drafter, "draft_model.model": str(draft_model), **values}
-    return assign_all(Settings(), chosen.items())
+    model = {"draft_model.model": DRAFT_MODEL} if drafter == "draft-model" else {}
+    chosen = {**USUAL, "drafting.drafter": drafter, **model, **values}
+    given = {key: str(draft_model) if each == DRAFT_MODEL else each for key, each in chosen.items()}
+    return assign_all(Settings(), given.items())
 
 
 def asked(engine: Engine, model: str, chosen: Settings, more: Mapping[str, Any]) -> list[Event]:
@@ -191,7 +196,7 @@ def lines_of(events: Iterable[Event], draft_model: Path) -> Iterator[str]:
             )
             yield json.dumps("".join(each.text for each in tokens))
         else:
-            yield from (_other(each).replace(str(draft_model), "DRAFT-MODEL") for each in some)
+            yield from (_other(each).replace(str(draft_model), DRAFT_MODEL) for each in some)
 
 
 def _token(token: Token) -> str:

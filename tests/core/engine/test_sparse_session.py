@@ -346,10 +346,11 @@ def test_where_nothing_stands_out_auto_reads_all_and_says_so(engine: Engine, wor
 
 
 def test_what_readings_take_is_learned(engine: Engine) -> None:
-    assert engine.dense_s(1000) is None, "it is not known before anything was read"
+    assert engine.pace() is None, "it is not known before anything was read"
     run(engine, prompt_of(14, 900), settings(**{"prefill.mode": "off"}))
-    seconds = engine.dense_s(1000)
-    assert seconds is not None
+    pace = engine.pace()
+    assert pace is not None
+    seconds = pace.seconds(1000)
     assert 0 < seconds < 60
     assert load_pace(machine_key(engine.loaded.info)).seconds(1000) == seconds  # for the next start
 

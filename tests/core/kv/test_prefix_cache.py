@@ -20,7 +20,7 @@ from core.kv.cached_sequence import (
     shared_prefix,
     take_snapshot,
 )
-from core.prefill.read import read_prompt, read_rest
+from core.prefill.read import read_prompt
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.prefill.gaps import (
     difference,
@@ -197,24 +197,6 @@ def test_a_snapshot_does_not_hold_the_chunk_that_its_state_is_a_view_of() -> Non
     assert before - mx.get_active_memory() > 15 << 20
     restore([entry], snapshot)
     assert entry[0].shape == (1, 3, 64)
-
-
-@pytest.mark.parametrize("name", ["llama", "gemma3_text", "qwen3_5"])
-def test_the_rest_is_read_beside_and_takes_the_place(name: str) -> None:
-    model, rng = tiny(name), random.Random(name)
-    cache, prompt, kept = cache_of(model), prompt_of(rng), some_positions(rng)
-    sparse = read(model, cache.take(prompt), prompt, kept)
-    rest = read_rest(model, cache, sparse, chunk_tokens=50)
-    next(rest)
-    next(rest)
-    assert cache.current is sparse
-    for _ in rest:
-        pass
-    twin = cache.current
-    assert twin is not sparse
-    assert (twin.skipped, twin.tokens) == (0, sparse.tokens)
-    dense = read(model, sequence_of(model), prompt)
-    assert difference(logits(model, twin, prompt[-1:]), logits(model, dense, prompt[-1:])) < 1e-4
 
 
 @given(st.integers(0, 9000), st.integers(0, 9000), st.integers(0, 9000), st.none() | st.integers(0, 9000))
