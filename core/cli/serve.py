@@ -55,7 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-file", type=Path, metavar="F", help="clients must know the key in it; made if it is not there"
     )
-    parser.add_argument("--metrics", action="store_true", help="serve statistics at /metrics, for Prometheus")
     parser.add_argument(
         "--waiting", type=whole(0, 100), default=defaults.waiting, metavar="N",
         help=f"requests that may wait while one is answered (default {defaults.waiting})",
@@ -111,7 +110,6 @@ def run(options: argparse.Namespace) -> int:
     serving = Serving(
         doors,
         options.port,
-        options.metrics,
         strict=options.strict,
         longest_answer=options.longest_answer,
         installed=_installed() if options.load_models else None,

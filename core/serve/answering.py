@@ -74,15 +74,14 @@ _CLIENT_CHARACTERS = 60
 class Serving(Struct, frozen=True):
     """Configuration of the server: access, port, and the settings of requests.
 
-    `base` returns the default settings of a request; it is called for each one. `metrics`: serve figures at
-    `/metrics`. `strict`: refuse requests of which something would be left out and named in
-    `draftlight.changes`, other model names included. `longest_answer`: maximum length in tokens of an answer
-    whose request sets none. `installed`: requests load the model that they name; None: they do not.
+    `base` returns the default settings of a request; it is called for each one. `strict`: refuse requests of
+    which something would be left out and named in `draftlight.changes`, other model names included.
+    `longest_answer`: maximum length in tokens of an answer whose request sets none. `installed`: requests
+    load the model that they name; None: they do not.
     """
 
     doors: AccessPolicy = AccessPolicy()
     port: int = 8317
-    metrics: bool = False
     base: Callable[[], Settings] = Settings
     strict: bool = False
     longest_answer: int = Server().longest_answer

@@ -464,7 +464,7 @@ class ChatWriter(Writer):
 
     def __init__(self, asked: ChatRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules, asked.schema_check, streams=asked.stream)
+        self._written = Written(rules, streams=asked.stream)
         self._head = {
             "id": generate.request,
             "object": "chat.completion.chunk" if asked.stream else "chat.completion",

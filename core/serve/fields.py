@@ -16,7 +16,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -142,10 +141,8 @@ _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
 _INDEX = re.compile(r"\[\d+\]")
 _MOST_NAMED = 50
-_MOST_SHORT = 5
 # Schemas, arguments of calls and settings: null is a value in them.
 _OWN = frozenset({"parameters", "schema", "input", "settings"})
-_SIMILAR = 0.7
 
 
 def convert_fields(
@@ -194,20 +191,17 @@ def _without_nulls(value: Any) -> Any:
 
 def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> Iterator[Change]:
     """One change for each unknown field, however many list items have it."""
-    found: dict[str, tuple[str, Any, str]] = {}
-    for place, value, nearest in _unknown_fields(said, request, ignored, ""):
+    found: dict[str, tuple[str, Any]] = {}
+    for place, value in _unknown_fields(said, request, ignored, ""):
         if len(found) == _MOST_NAMED:
             break
-        found.setdefault(_INDEX.sub("[]", place), (place, value, nearest))
-    for place, value, nearest in found.values():
-        hint = f"; the nearest supported field is “{nearest}”" if nearest else ""
-        yield change(place, value, "", f"Draftlight does not support this field{hint}")
+        found.setdefault(_INDEX.sub("[]", place), (place, value))
+    for place, value in found.values():
+        yield change(place, value, "", "Draftlight does not support this field")
 
 
-def _unknown_fields(
-    raw: Any, value: Any, ignored: frozenset[str], place: str
-) -> Iterator[tuple[str, Any, str]]:
-    """(path, value, similar field) of each key in `raw` that the struct decoded from it does not have."""
+def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -> Iterator[tuple[str, Any]]:
+    """(path, value) of each key in `raw` that the struct decoded from it does not have."""
     if isinstance(value, list) and isinstance(raw, list):
         for number, (inner, decoded) in enumerate(zip(raw, value)):
             yield from _unknown_fields(inner, decoded, ignored, f"{place}[{number}]")
@@ -218,16 +212,7 @@ def _unknown_fields(
             if key in known:
                 yield from _unknown_fields(inner, getattr(value, known[key]), ignored, where)
             elif key not in ignored and key != value.__struct_config__.tag_field and inner is not None:
-                yield where, inner, nearest_name(key, known)
-
-
-def nearest_name(name: str, known: Collection[str]) -> str:
-    """The name in `known` that `name` may be a misspelling of; empty if none is similar.
-
-    Short names with another letter, such as `top_a`, are other servers' fields rather than misspellings.
-    """
-    candidates = [one for one in known if len(one) != len(name) or len(name) > _MOST_SHORT]
-    return next(iter(get_close_matches(name[:_MOST_VALUE], candidates, 1, _SIMILAR)), "")
+                yield where, inner
 
 
 def _named(words: str) -> ApiError:

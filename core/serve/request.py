@@ -17,7 +17,7 @@ from core.events import Change, Generate, Grammar, Message, ModelInfo
 from core.events.wire import well_formed_record
 from core.serve.fields import OwnFields, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
-from core.serve.tools import Choice, GivenTool, SchemaCheck, ToolChoice, choose, relaxed
+from core.serve.tools import Choice, GivenTool, ToolChoice, choose, relaxed
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -37,17 +37,12 @@ class Sampling(OwnFields, kw_only=True):
     repetition_penalty: float | None = None
     logit_bias: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def schema_check(self) -> SchemaCheck | None:
-        """The keywords that the finished answer is checked for."""
-        check: SchemaCheck | None = self.__dict__.get("schema_check")
-        return check
-
     def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
-        """`grammar`, from the field `name`, without keywords that it cannot enforce; see `schema_check`."""
+        """`grammar`, from the field `name`, without keywords that it cannot enforce, which become changes."""
         if grammar is None:
             return None
-        grammar, self.__dict__["schema_check"] = relaxed(grammar, name)
+        grammar, dropped = relaxed(grammar, name)
+        self.changes.extend(dropped)
         return grammar
 
     def check_strictly(self) -> None:
@@ -56,13 +51,6 @@ class Sampling(OwnFields, kw_only=True):
             first = self.changes[0]
             raise field_error(
                 first.setting, f"“{first.setting}” is not supported: {first.reason}.", "unsupported_parameter"
-            )
-        if self.schema_check is not None:
-            raise field_error(
-                self.schema_check.name,
-                f"“{self.schema_check.name}{self.schema_check.dropped[0].place}” is not supported: a grammar"
-                " cannot enforce this keyword.",
-                "unsupported_parameter",
             )
 
     @property

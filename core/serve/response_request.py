@@ -353,8 +353,8 @@ class ResponseRequest(AnswerRequest, kw_only=True):
             reason = "the loaded model has no levels of verbosity"
             yield change("text.verbosity", self.text.verbosity, "medium", reason)
         for number, tool in enumerate(self.tools):
-            if isinstance(tool.format, dict) and "definition" in tool.format and not tool.pattern:
-                reason = "only a grammar of the syntax “regex” is enforced in a call"
+            if isinstance(tool.format, dict) and "definition" in tool.format:
+                reason = "the input of a custom tool is any text"
                 yield change(f"tools[{number}].format", tool.format, "in the tool's description", reason)
         for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
             yield change("include", name, "", "answers do not have this")

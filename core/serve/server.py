@@ -36,7 +36,7 @@ from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
 from core.serve.responses import ResponsesEndpoint
 from core.serve.security import Guard
-from core.serve.status import About, Health, Metrics, Model, Models
+from core.serve.status import About, Health, Model, Models
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -186,8 +186,8 @@ _WITHOUT_V1 = tuple(f"{path}/" for path in _APIS)
 Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def application(answers: Answers, serving: Serving, metrics: Metrics | None = None) -> ASGIApp:
-    """The ASGI application; `/metrics` is served if `metrics` are given."""
+def application(answers: Answers, serving: Serving) -> ASGIApp:
+    """The ASGI application."""
     endpoint = partial(AnswerEndpoint, answers, serving)
     routes = [
         _route("/", "GET", About()),
@@ -202,8 +202,6 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
         _route("/v1/messages", "POST", endpoint("msg_", message_request, MessageWriter)),
         _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
     ]
-    if metrics is not None:
-        routes.append(_route("/metrics", "GET", metrics))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _our_error})
     app.state.requests = answers.requests
     app.router.redirect_slashes = False
@@ -332,7 +330,6 @@ class LocalServer:
         self._answers = answers
         self._serving = serving
         self._server: Server | None = None
-        self._metrics = Metrics(answers) if serving.metrics else None
         self._life: asyncio.Task[None] | None = None
         self._port = 0
 
@@ -356,7 +353,7 @@ class LocalServer:
         sockets = listen(self._serving.doors.host, self._serving.port)
         self._port = sockets[0].getsockname()[1]
         config = uvicorn.Config(
-            application(self._answers, self._serving, self._metrics),
+            application(self._answers, self._serving),
             http=Connection,
             ws="none",
             lifespan="off",
@@ -382,8 +379,6 @@ class LocalServer:
         if life is None or self._server is None:
             return
         self._answers.end_all()
-        if self._metrics is not None:
-            self._metrics.close()
         self._server.should_exit = True
         await life
         while self._server.server_state.connections:

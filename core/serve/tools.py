@@ -6,8 +6,7 @@ schemas, if the model writes calls as JSON between marks; other forms of calls a
 
 llguidance refuses a schema with a keyword that a grammar cannot enforce. zod writes `propertyNames` for every
 record, pydantic writes `uniqueItems` for every set, and both write regular expressions with look-ahead. The
-grammar keeps everything else; the finished answer is checked against the whole schema, and
-`draftlight.changes` says what came of it (`relaxed`, `SchemaCheck`).
+grammar keeps everything else, and `draftlight.changes` names what is not enforced (`relaxed`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from json import dumps
 from typing import Any, Literal
 
 import msgspec
@@ -69,103 +67,48 @@ _ONES = frozenset({"items", "additionalItems", "additionalProperties"})
 # Look-around, back references and word boundaries; a backslash or a class before them makes them plain.
 _IRREGULAR = re.compile(r"\(\?(?:[=!]|<[=!]|P=)|\\[1-9bBk]")
 _PLAIN = re.compile(r"\\\\|\[\^?\]?(?:\\.|[^\]\\])*\]")
-# A schema may make a checker branch without end; no schema of a client comes near this.
-_MOST_STEPS = 20_000
 _MOST_REFERENCES = 16
 _LONG_PATTERN = 10_000
 _MOST_NAMED = 50
 _WHY = "a grammar cannot enforce this keyword"
 
 
-class Dropped(Struct, frozen=True):
-    """A keyword that is left out of a grammar: its path in the schema, and its value.
-
-    `checks`: the finished answer is checked for it.
-    """
-
-    place: str
-    value: Any
-    checks: bool
-
-
-class SchemaCheck(Struct, frozen=True):
-    """The keywords that a finished answer is checked for. `name` is the request's field with the schema.
-
-    `calls`: the schema is that of the calls in an answer, and not of its text.
-    """
-
-    name: str
-    schema: Any
-    dropped: tuple[Dropped, ...]
-    calls: bool = False
-
-    def changes(self, texts: Sequence[str]) -> tuple[Change, ...]:
-        """The keywords that were not enforced, and whether `texts` satisfy them.
-
-        They are the whole answer, or each of its calls as an object with `name` and `arguments`.
-        """
-        checked = any(one.checks for one in self.dropped)
-        verdict = self._verdict(texts) if checked else ""
-        return tuple(
-            change(f"{self.name}{one.place}", one.value, verdict if one.checks else "not checked", _WHY)
-            for one in self.dropped[:_MOST_NAMED]
-        )
-
-    def _verdict(self, texts: Sequence[str]) -> str:
-        if not texts:
-            return "not checked: nothing was called"
-        try:
-            values = [msgspec.json.decode(text) for text in texts]
-        except (msgspec.DecodeError, RecursionError):
-            return "not checked: the answer is not complete"
-        # Imported on demand: few requests have such a schema.
-        from referencing.exceptions import Unresolvable
-
-        try:
-            fits = all(_fits(value, self.schema) for value in values)
-        except (Unresolvable, RecursionError, _TooLongError, TypeError, ValueError):
-            return "not checked: the schema is too complex"
-        return (
-            "checked afterwards: the answer keeps it" if fits else "checked afterwards: the answer breaks it"
-        )
-
-
-def relaxed(grammar: Grammar, name: str) -> tuple[Grammar, SchemaCheck | None]:
-    """`grammar` without the keywords that it cannot enforce, and the check for them; None if it has none.
+def relaxed(grammar: Grammar, name: str) -> tuple[Grammar, list[Change]]:
+    """`grammar` without the keywords that it cannot enforce, and a change for each of them.
 
     `name` is the request's field that has the schema.
     """
     if grammar.kind == "json_object":
-        return grammar, None
+        return grammar, []
     schema = msgspec.json.decode(grammar.text)
-    dropped: list[Dropped] = []
+    dropped: list[tuple[str, Any]] = []
     try:
-        # A tool's parameters are in the schema of its call, which no client has seen.
         kept = _kept(schema, schema, "", dropped)
-        if name.startswith("tools["):
-            dropped = [replace(one, place=one.place.removeprefix(".properties.arguments")) for one in dropped]
-        check = SchemaCheck(name, _checkable(schema), tuple(dropped), calls=grammar.kind == "tool_calls")
     except RecursionError:
-        return grammar, None  # the compiler reports the error
+        return grammar, []  # the compiler reports the error
     if kept != schema:
         grammar = replace(grammar, text=msgspec.json.encode(kept).decode())
-    return grammar, check if dropped else None
+    # A tool's parameters are in the schema of its call, which no client has seen.
+    own = ".properties.arguments" if name.startswith("tools[") else ""
+    return grammar, [
+        change(f"{name}{place.removeprefix(own)}", value, "not enforced", _WHY)
+        for place, value in dropped[:_MOST_NAMED]
+    ]
 
 
-def _kept(schema: Any, root: Any, place: str, dropped: list[Dropped]) -> Any:
+def _kept(schema: Any, root: Any, place: str, dropped: list[tuple[str, Any]]) -> Any:
     """`schema` without keywords that a grammar cannot enforce; appends these to `dropped`."""
     if not isinstance(schema, dict):
         return schema
     kept: dict[str, Any] = {}
     for name, value in schema.items():
         where = f"{place}.{name}"
-        if name in _DROPPED:
-            dropped.append(Dropped(where, value, checks=not _has_pattern(value)))
-        elif (name == "format" and isinstance(value, str) and value not in _FORMATS) or (
-            name == "pattern" and isinstance(value, str) and _is_irregular(value)
+        if (
+            name in _DROPPED
+            or (name == "format" and isinstance(value, str) and value not in _FORMATS)
+            or (name == "pattern" and isinstance(value, str) and _is_irregular(value))
         ):
-            # Regular expressions are not checked: one of a client's may take Python's `re` hours.
-            dropped.append(Dropped(where, value, checks=False))
+            dropped.append((where, value))
         elif name in _MAPS and isinstance(value, dict):
             kept[name] = {key: _kept(one, root, f"{where}.{key}", dropped) for key, one in value.items()}
         elif name in _LISTS and isinstance(value, list):
@@ -173,7 +116,7 @@ def _kept(schema: Any, root: Any, place: str, dropped: list[Dropped]) -> Any:
             if name == "oneOf" and "anyOf" not in schema:
                 # The compiler does not follow references, and refuses branches that are not clearly disjoint.
                 if not _disjoint(value, root):
-                    dropped.append(Dropped(where, value, checks=True))
+                    dropped.append((where, value))
                 name = "anyOf"
             kept[name] = inner
         elif name in _ONES:
@@ -185,14 +128,6 @@ def _kept(schema: Any, root: Any, place: str, dropped: list[Dropped]) -> Any:
 
 def _is_irregular(pattern: str) -> bool:
     return len(pattern) > _LONG_PATTERN or bool(_IRREGULAR.search(_PLAIN.sub("", pattern)))
-
-
-def _has_pattern(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(map(_has_pattern, value))
-    return isinstance(value, dict) and (
-        "pattern" in value or "patternProperties" in value or any(map(_has_pattern, value.values()))
-    )
 
 
 def _disjoint(branches: Sequence[Any], root: Any) -> bool:
@@ -230,49 +165,6 @@ def _resolved(schema: Any, root: Any) -> Any:
     return schema
 
 
-def _checkable(schema: Any) -> Any:
-    """`schema` without regular expressions."""
-    if isinstance(schema, list):
-        return [_checkable(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        name: {key: _checkable(one) for key, one in value.items()}
-        if name in _MAPS and isinstance(value, dict)
-        else value
-        if name in ("const", "enum", "default", "examples")
-        else _checkable(value)
-        for name, value in schema.items()
-        if name not in ("pattern", "patternProperties")
-    }
-
-
-class _TooLongError(Exception):
-    """The check has too many steps."""
-
-
-def _fits(value: Any, schema: Any) -> bool:
-    from jsonschema import Draft202012Validator, validators
-    from referencing import Registry
-
-    steps = 0
-
-    def bounded(check: Any) -> Any:
-        def step(*arguments: Any) -> Iterator[Any]:
-            nonlocal steps
-            steps += 1
-            if steps > _MOST_STEPS:
-                raise _TooLongError
-            return check(*arguments)  # type: ignore[no-any-return]
-
-        return step
-
-    checks = {name: bounded(check) for name, check in Draft202012Validator.VALIDATORS.items()}
-    kind = validators.extend(Draft202012Validator, checks)  # type: ignore[no-untyped-call]
-    # With an empty registry no `$ref` is fetched.
-    return bool(kind(schema, registry=Registry()).is_valid(value))
-
-
 # ---- tools
 
 # The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
@@ -284,9 +176,8 @@ _NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 class GivenTool(Struct):
     """A function that the model may call, or a custom tool, whose input is any text.
 
-    To the model a custom tool is a function of that text, with the grammar in its description. A regular
-    expression keeps the text as a strict tool's schema does; a grammar in Lark's syntax cannot stand within
-    the JSON of a call.
+    To the model a custom tool is a function of that text, with its grammar, which is not enforced, in the
+    description.
     """
 
     name: str
@@ -303,21 +194,13 @@ class GivenTool(Struct):
             return Tool(self.name, self.description, msgspec.json.encode(self.parameters).decode())
         grammar = self.format.get("definition") if isinstance(self.format, dict) else None
         texts = [self.description, f"Grammar of the input:\n{grammar}" if grammar else ""]
-        text = {"type": "string"} | ({"pattern": f"^(?:{self.pattern})$"} if self.pattern else {})
         parameters = {
             "type": "object",
-            "properties": {"input": text},
+            "properties": {"input": {"type": "string"}},
             "required": ["input"],
             "additionalProperties": False,
         }
         return Tool(self.name, "\n\n".join(filter(None, texts)), msgspec.json.encode(parameters).decode())
-
-    @property
-    def pattern(self) -> str:
-        """The regular expression of a custom tool's input; empty without one."""
-        form = self.format if self.type == "custom" and isinstance(self.format, dict) else {}
-        pattern = form.get("definition") if form.get("syntax") == "regex" else None
-        return pattern if isinstance(pattern, str) else ""
 
 
 class Choice(Struct):
@@ -424,7 +307,7 @@ def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) 
     only = () if must and len(choice.names) == 1 else choice.names
     declared = tuple(tool.declared for tool in tools if not only or tool.name in only)
     name = choice.names[0] if must and len(choice.names) == 1 else ""
-    strict = frozenset(tool.name for tool in tools if tool.strict or tool.pattern)
+    strict = frozenset(tool.name for tool in tools if tool.strict)
     several = several and not choice.disable_parallel_tool_use
     return ToolChoice(declared, must, name, several, strict)
 
@@ -511,28 +394,20 @@ class Written:
     `streams`: the arguments of calls are given while they are written.
     """
 
-    def __init__(self, rules: CallRules, check: SchemaCheck | None = None, *, streams: bool = False) -> None:
+    def __init__(self, rules: CallRules, *, streams: bool = False) -> None:
         self._rules = rules
         self._streams = streams
-        self._check = check
-        self._text: list[str] = []  # the text to be checked, with the calls
-        self._called: list[list[str]] = []  # the name and the arguments of each
         self._parser: AnswerParser | ForcedCall | None = None
         self.thought_tokens = 0
         self.calls = 0
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Schemas that were not enforced, and incomplete calls; after `end`."""
+        """Strict tools whose schemas were not enforced, and incomplete calls; after `end`."""
         found = [_LOOSE] if self._rules.loose else []
         if isinstance(self._parser, AnswerParser):
             found += [Change("tools", name, "incomplete", _CUT_OFF) for name in self._parser.cut_off]
-        if self._check is None:
-            return tuple(found)
-        if not self._check.calls:
-            return (*found, *self._check.changes(["".join(self._text)]))
-        calls = [f'{{"name":{dumps(name)},"arguments":{"".join(more)}}}' for name, *more in self._called]
-        return (*found, *self._check.changes(calls))
+        return tuple(found)
 
     def add(self, tokens: Sequence[Token]) -> Iterator[Delta]:
         """Add tokens. Consecutive text is one delta."""
@@ -541,8 +416,6 @@ class Written:
             if self._parser is None:
                 self._parser = self._begin(token.format or AnswerFormat())
             more = self._parser.add(token.text)
-            if self._check is not None and not self._check.calls:
-                self._text.append(token.text)
             self.thought_tokens += self._parser.in_thought or any(isinstance(one, Thought) for one in more)
             found += more
         return self._kept(found)
@@ -558,12 +431,6 @@ class Written:
         format = format if tools else format.without_calls()
         return AnswerParser(format, tools, streams_calls=self._streams)
 
-    def _remember(self, delta: CallBegun | CallArguments) -> None:
-        if isinstance(delta, CallBegun):
-            self._called.append([delta.name])
-        else:
-            self._called[-1].append(delta.text)
-
     def _kept(self, deltas: Iterable[Delta]) -> Iterator[Delta]:
         last: Thought | Text | None = None
         for delta in deltas:
@@ -573,8 +440,6 @@ class Written:
                     last = None
                 if self._rules.most is not None and delta.index >= self._rules.most:
                     continue
-                if self._check is not None and self._check.calls:
-                    self._remember(delta)
                 if isinstance(delta, CallBegun):
                     self.calls += 1
                     delta = replace(delta, id=f"call_{secrets.token_hex(12)}")

@@ -199,13 +199,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             " ignored and listed in the answer’s draftlight.changes.",
         ),
     ] = False
-    metrics: Annotated[
-        bool,
-        about(
-            "Metrics",
-            "Provides counts and speeds, without any text of requests, at /metrics in Prometheus format.",
-        ),
-    ] = False
 
 
 class WindowSettings(Struct, frozen=True, forbid_unknown_fields=True):

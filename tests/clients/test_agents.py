@@ -12,9 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +23,11 @@ from msgspec import Struct
 
 from core.cli.launch import start_of
 from core.events import ModelInfo
+from core.serve.requests import ServedRequest, ServedState
 from tests.clients.conftest import HERE
 from tests.clients.scripted_model import DONE, write_scripted_model
+from tests.core.serve.served import Served
+from tests.core.serve.served import serving as serve_model
 
 COMMAND = "echo called > called.txt"
 QUESTION = "Run the command."
@@ -35,7 +36,6 @@ STARTER_CONTEXT_TOKENS = 8192
 LONGEST_TOKENS = 512
 _RUN_S = 300
 _STARTER_S = 1500  # a CPU reads 6,000 to 8,000 tokens in one to five minutes
-_START_S = 120
 _NOBODY = "http://127.0.0.1:9"
 # npm runs no scripts of packages; these two copy the program for this system over a placeholder.
 _COPY_BINARY = ("@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs")
@@ -117,19 +117,19 @@ def _run_in(folder: Path, command: Sequence[str]) -> None:
 class AgentServer:
     """A server with a scripted model. `base` has no /v1."""
 
-    def __init__(self, base: str, context_tokens: int) -> None:
-        self.base = base
+    def __init__(self, served: Served, context_tokens: int) -> None:
+        self.base = f"http://127.0.0.1:{served.port}"
+        self._served = served
         self._context_tokens = context_tokens
 
-    def figures(self) -> dict[str, float]:
-        """The server's metrics by name."""
-        with urllib.request.urlopen(f"{self.base}/metrics", timeout=30) as reply:
-            lines = reply.read().decode().splitlines()
-        return {name: float(value) for name, value in (line.split() for line in lines if line[0] != "#")}
+    @property
+    def records(self) -> tuple[ServedRequest, ...]:
+        """Its requests, the oldest first."""
+        return self._served.records
 
-    def count(self, state: str) -> float:
-        """Requests that ended so."""
-        return self.figures()[f'draftlight_requests_total{{state="{state}"}}']
+    def count(self, state: ServedState) -> int:
+        """Requests that are in this state."""
+        return sum(record.state == state for record in self.records)
 
     def start(self, agent: str, programs: Path, folder: Path) -> subprocess.Popen[str]:
         """The agent in `folder`, in a process group of its own."""
@@ -179,19 +179,8 @@ def serving(folder: Path, agent: str, context_tokens: int = 131_072) -> Iterator
 
 @contextmanager
 def serving_model(model: str, context_tokens: int) -> Iterator[AgentServer]:
-    command = [sys.executable, "-m", "core.cli", "serve", "--model", model, "--port", "0", "--quiet",
-               "--metrics", "--longest-answer", str(LONGEST_TOKENS)]  # fmt: skip
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    try:
-        server = AgentServer(child.stdout.readline().strip().removesuffix("/v1"), context_tokens)
-        # It answers when the model is loaded.
-        urllib.request.urlopen(f"{server.base}/v1/models", timeout=_START_S).close()
-        yield server
-    finally:
-        child.send_signal(signal.SIGTERM)
-        child.wait(60)
-        child.stdout.close()
+    with serve_model(Path(model), longest_answer=LONGEST_TOKENS) as served:
+        yield AgentServer(served, context_tokens)
 
 
 def end_of(agent: subprocess.Popen[str], limit_s: float = _RUN_S) -> str:
@@ -210,17 +199,17 @@ def test_an_agent_calls_a_tool_and_answers(agent: str, programs: Path, tmp_path:
     with serving(tmp_path, agent) as server:
         running = server.start(agent, programs, tmp_path)
         said = end_of(running)
-        figures = server.figures()
+        records = server.records
     assert running.returncode == 0, said
     assert (tmp_path / "called.txt").read_text() == "called\n", said
     assert "".join(DONE) in said
     # The second turn begins with the prompt of the first.
-    assert figures["draftlight_cached_tokens_total"] > 500
-    assert server_failures(figures) == 0, said
+    assert sum(record.cached_tokens for record in records) > 500
+    assert not failures(records), said
 
 
-def server_failures(figures: Mapping[str, float]) -> float:
-    return figures['draftlight_requests_total{state="failed"}']
+def failures(records: Sequence[ServedRequest]) -> int:
+    return sum(record.state == "failed" for record in records)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -228,11 +217,11 @@ def test_an_agent_that_is_killed_ends_its_request(agent: str, programs: Path, tm
     with serving(tmp_path, agent) as server:
         running = server.start(agent, programs, tmp_path)
         try:
-            wait_until(lambda: server.figures()["draftlight_requests_running"] > 0, running)
+            wait_until(lambda: not all(record.is_over for record in server.records), running)
         finally:
             os.killpg(running.pid, signal.SIGKILL)
             running.communicate()
-        wait_until(lambda: server.figures()["draftlight_requests_running"] == 0)
+        wait_until(lambda: all(record.is_over for record in server.records))
         assert server.count("cancelled") + server.count("finished") > 0
         assert server.count("failed") == 0
 
@@ -264,19 +253,19 @@ def test_the_starter_answers_an_agent_whose_prompt_it_can_read(
     agent: str, programs: Path, tmp_path: Path
 ) -> None:
     """The text of so small a model is of no use to an agent; requests and streams are those of any model."""
-    figures: Mapping[str, float] = {}
+    records: Sequence[ServedRequest] = ()
     with serving_model("starter", STARTER_CONTEXT_TOKENS) as server:
         running = server.start(agent, programs, tmp_path)
         if AGENTS[agent].compacts_for_ever:
             # Its own prompt fits, but leaves so little that it compacts after each answer, and does not end.
             wait_until(lambda: server.count("finished") > 1, running, _STARTER_S)
-            figures = server.figures()
+            records = server.records
             os.killpg(running.pid, signal.SIGKILL)
         said = end_of(running, _STARTER_S)
-        figures = figures or server.figures()
+        records = records or server.records
     if AGENTS[agent].prompt_tokens < STARTER_CONTEXT_TOKENS:
-        assert server_failures(figures) == 0, said
-        assert figures["draftlight_completion_tokens_total"] > 0
+        assert not failures(records), said
+        assert any(record.tokens for record in records)
     else:
-        assert server_failures(figures) > 0
+        assert failures(records)
         assert re.search(r"too long|maximum context length", said), said

@@ -360,7 +360,6 @@ class ServerController(QObject):
             Serving(
                 doors,
                 wanted.port,
-                wanted.metrics,
                 self._base,
                 wanted.strict,
                 wanted.longest_answer,

@@ -16,7 +16,7 @@ AGENT = "the-agent-of-this-case"
 KEY = "dl-a-key-that-is-told-to-nobody"
 _PATHS = (
     *(CHAT, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"),
-    *("/v1/models", "/health", "/metrics"),
+    *("/v1/models", "/health"),
 )
 _TYPES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonx")
 _FIELDS = (

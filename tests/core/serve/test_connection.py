@@ -6,13 +6,10 @@ import gzip
 import json
 import socket
 import time
-import zlib
-from pathlib import Path
 
 import pytest
 
-from core.serve.security import AccessPolicy
-from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
+from tests.core.serve.served import CHAT, Served, question, read_reply, send_request
 
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
@@ -187,21 +184,9 @@ def test_head_and_options_are_answered(served: Served) -> None:
     assert served.ask("OPTIONS", "/nothing").status == 404
 
 
-def test_compressed_bodies_are_read_within_the_limit(toy_folder: Path) -> None:
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_compressed_bodies_are_refused(served: Served, encoding: str) -> None:
     body = json.dumps(question(max_tokens=1)).encode()
-    bomb = b'{"messages": "' + b"x" * 1_000_000 + b'"}'
-    with serving(toy_folder, doors=AccessPolicy(most_bytes=100_000)) as served:
-
-        def sent(packed: bytes, encoding: str) -> Reply:
-            return served.ask("POST", CHAT, packed, {"content-encoding": encoding})
-
-        assert sent(gzip.compress(body), "gzip").status == 200
-        assert sent(zlib.compress(body), "deflate").status == 200
-        assert sent(body, "identity").status == 200
-        assert sent(gzip.compress(bomb), "gzip").error["code"] == "request_too_large"
-        assert sent(gzip.compress(body)[:-9], "gzip").error["code"] == "invalid_body"
-        assert sent(body, "gzip").error["code"] == "invalid_body"
-        assert (sent(body, "zstd").status, sent(body, "zstd").error["code"]) == (
-            415,
-            "unsupported_content_encoding",
-        )
+    assert served.ask("POST", CHAT, body, {"content-encoding": "identity"}).status == 200
+    reply = served.ask("POST", CHAT, gzip.compress(body), {"content-encoding": encoding})
+    assert (reply.status, reply.error["code"]) == (415, "unsupported_content_encoding")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.core.serve.served import Reply, Served, question, send_request, serving
-from tests.core.serve.test_metrics import figures
 
 PATH = "/v1/embeddings"
 TEXTS = ["The ferry leaves at nine.", "At nine o'clock the boat departs.", "Copper conducts heat."]
@@ -138,8 +137,8 @@ def test_a_worker_that_dies_fails_the_request(toy_folder: Path) -> None:
         assert embed(served, "again").status == 200
 
 
-def test_its_requests_are_recorded_and_counted(toy_folder: Path) -> None:
-    with serving(toy_folder, metrics=True) as served:
+def test_its_requests_are_recorded(toy_folder: Path) -> None:
+    with serving(toy_folder) as served:
         reply = served.ask("POST", PATH, {"input": TEXTS * 5}, {"user-agent": "rag/1.0"})
         [record] = served.records
         assert record.id == reply.headers["x-request-id"]
@@ -149,19 +148,12 @@ def test_its_requests_are_recorded_and_counted(toy_folder: Path) -> None:
         assert record.total_s > 0
         served.ask("POST", PATH, {"input": [5]})
         assert [one.state for one in served.records] == ["finished", "failed"]
-        told = figures(served)
-        assert told["draftlight_embedded_tokens_total"] == 5 * 26
-        assert told["draftlight_prompt_tokens_total"] == 0
-        assert told['draftlight_requests_total{state="finished"}'] == 1
-        assert told["draftlight_requests_running"] == 0
 
 
 def test_a_client_that_leaves_cancels_its_vectors(toy_folder: Path) -> None:
-    with serving(toy_folder, metrics=True) as served:
+    with serving(toy_folder) as served:
         line = served.line()
         send_request(line, "POST", PATH, {"input": ["tide " * 20] * 2048})
         served.until(lambda: bool(served.records) and served.records[0].read_tokens > 0, 120)
-        assert figures(served)["draftlight_requests_running"] == 1
         line.close()
         served.until(lambda: served.records[0].state == "cancelled")
-        assert figures(served)["draftlight_requests_running"] == 0
