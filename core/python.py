@@ -22,8 +22,7 @@ def open_engine(model: str = "starter") -> Engine:
 
     prepare()
     from core.engine.engine import Engine
-    from core.models.blas import BlasThreads
 
-    engine = Engine(threads=BlasThreads())
+    engine = Engine()
     engine.load(model)
     return engine

@@ -29,8 +29,6 @@ _PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials", "qasync", "msgspec", "numpy"
 # OpenBLAS on two cores reaches 110 and more, the reference BLAS 4.
 _SLOW_GFLOPS = 20.0
 # Duration of the measurement of other programs' CPU use, and the use that is reported.
-_MEASURE_S = 0.3
-_BUSY_CORES = 0.5
 # Enough for the starter, tables and the beginning of a download.
 _LOW_DISK_BYTES = 1_000_000_000
 _MOST_TABLE_BYTES = 1 << 30
@@ -114,6 +112,7 @@ def _compute() -> Iterator[Finding]:
     import mlx.core as mx
 
     from core.models import memory
+    from core.models.blas import threads_at_start
 
     limit_gb = memory.limit_bytes() / 1e9
     if mx.default_device() == mx.gpu:
@@ -127,32 +126,10 @@ def _compute() -> Iterator[Finding]:
     if not on_metal and speed < _SLOW_GFLOPS:
         fast = blas.startswith("OpenBLAS")
         hint = "Something else is using the processor." if fast else "Answers are slow without OpenBLAS."
-    made_with = "Metal" if on_metal else blas
+    count = 0 if on_metal else threads_at_start()
+    made_with = "Metal" if on_metal else f"{blas} ({count} threads)" if count else blas
     text = f"{speed:,.0f} GFLOP/s in float32, with {made_with}"
     yield Finding("Matrix product", "note" if hint else "ok", text, hint)
-    if not on_metal:
-        yield from _threads()
-
-
-def _threads() -> Iterator[Finding]:
-    """The number of compute threads and the reason for it."""
-    from core.models import blas
-    from core.models.blas import ProcessorUse, usable_cores
-
-    subject, most = "Threads", blas.threads_at_start()
-    if why := blas.why_threads_are_fixed():
-        if most:
-            yield Finding(subject, "ok", f"always {most}: {why}")
-        return
-    use = ProcessorUse()
-    time.sleep(_MEASURE_S)
-    others = use.others()
-    if others is None:
-        yield Finding(subject, "note", f"always {most}: what other programs use is not known")
-        return
-    text = f"{most}, and fewer while other programs keep cores busy: now {others:.1f} of {usable_cores()}"
-    fewer = others >= _BUSY_CORES
-    yield Finding(subject, "note" if fewer else "ok", text, "Answers are slower meanwhile." if fewer else "")
 
 
 def _exactness() -> Iterator[Finding]:

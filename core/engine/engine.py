@@ -56,7 +56,6 @@ from core.machine.exactness import Profile
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models import memory
-from core.models.blas import BlasThreads
 from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
@@ -88,7 +87,6 @@ _MOST_CONTEXTS = 64
 _LONGEST_IDLE_S = 86_400.0
 
 # Why the number of threads stays constant while block widths are compared.
-_COMPARES = "widths are compared"
 
 
 class Released(Struct, frozen=True):
@@ -114,13 +112,11 @@ class Engine:
         memory: TableMemory | None = None,
         say: Callable[[EngineEvent], None] = lambda event: None,
         clock: Callable[[], float] = time.perf_counter,
-        threads: BlasThreads | None = None,
         saved_files: SavedFiles | None = None,
         left_bytes: Callable[[], int] = memory.left_bytes,
     ) -> None:
         check_prepared()
         self._left_bytes = left_bytes
-        self._threads = threads or BlasThreads("held still")
         self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
         self._embedder = Embedder()
@@ -332,7 +328,6 @@ class Engine:
         The first call compares widths for some seconds; with `complete`, until all widths of `exact` are
         measured, which takes minutes.
         """
-        self._threads.begin(steady=_COMPARES)
         widths = self._session.profile.widths
         return widths.complete() if complete else widths.want()
 
@@ -357,8 +352,6 @@ class Engine:
         and compare widths for `exact`; release an idle model, if that is on.
         """
         session = self._resident
-        # Another number of threads splits sums differently, which changes their last bits.
-        self._threads.idle(steady=_COMPARES if session and session.compares_widths else "")
         if self._saved_chats.piece() or self._embedding.piece():
             return True
         if session is None:
@@ -498,8 +491,6 @@ class Engine:
     ) -> Generator[Event, None, None]:
         session = self._session
         try:
-            mode = request.settings.decoding.exactness
-            self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
             planning = Planning(session, self._memory)
             plan = planning.plan(text, request, changes)
             yield from self._run(planning, plan, text, request, cancelled, requested_s)
@@ -556,7 +547,7 @@ class Engine:
             session.drafts.forget()
         answer = Generation(
             *(session.model, sequence, text, inputs, plan, cancelled, request),
-            *(requested_s, self._threads, guard),
+            *(requested_s, guard),
         )
         try:
             with memory.wired():

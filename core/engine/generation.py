@@ -22,7 +22,7 @@ from core.decoding.repetition import Repetition
 from core.decoding.sampling import Sampler
 from core.decoding.text import StopTexts, TokenTexts
 from core.drafting.draft import Drafter
-from core.drafting.gate import Gate, default_cost
+from core.drafting.gate import Gate
 from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
 from core.engine.model_session import ModelProposer
@@ -49,7 +49,6 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.width_cost import LiveCost
 from core.models import memory
-from core.models.blas import BlasThreads
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
@@ -183,12 +182,10 @@ class Generation:
         cancelled: Callable[[], bool],
         request: Generate,
         requested_s: float,
-        threads: BlasThreads,
         guard: MemoryGuard,
     ) -> None:
         self._loaded = loaded
         self._guard = guard
-        self._threads = threads
         self._sequence = sequence
         self._loaded_columns, sequence.loaded_columns = sequence.loaded_columns, 0
         self._prompt = text.ids
@@ -265,7 +262,6 @@ class Generation:
                 yield replace(event, time_s=self._prefill_s)
                 if self._cancelled():
                     return True
-                self._threads.look()
         return False
 
     def _read_prompt(self) -> Generator[Event, None, bool]:
@@ -287,7 +283,6 @@ class Generation:
                 yield event
                 if self._cancelled():
                     return True
-                self._threads.look()
         if proposer is None:
             return False
         proposer.sequence.reuse(self._prompt)
@@ -315,7 +310,6 @@ class Generation:
             )
             if self._cancelled():
                 return True
-            self._threads.look()
         return False
 
     def _shorten(self) -> None:
@@ -385,7 +379,6 @@ class Generation:
                     # T is the time of the block alone.
                     asked_s = step.draft_s if step.proposal_cost else 0.0
                     plan.cost.step(step.width, step_s - asked_s)
-                self._threads.step(step_s / (plan.cost or default_cost)(step.width))
                 self._tally.add(step, now_s)
                 for index, token in enumerate(step.tokens):
                     waiting.append(self._token(step, index, now_s, texts))
@@ -534,7 +527,6 @@ class Generation:
             "sparse" if self._sequence.skipped else "dense",
             reading.reason,
             reading.scorer,
-            self._threads.words,
             exactness=plan.exactness.summary,
             unmatched=reading.unmatched,
         )

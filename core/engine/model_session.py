@@ -287,10 +287,6 @@ class ModelSession:
         """Runs the next piece of a missing measurement; returns whether there was one."""
         return any(each.some() for each in self.profiles)
 
-    @property
-    def compares_widths(self) -> bool:
-        return any(each.widths.has_work for each in self.profiles)
-
     def measuring_due_s(self) -> float | None:
         """Seconds until a measurement that failed is repeated; None if none is waiting."""
         due = (each.due_s() for each in self.profiles)

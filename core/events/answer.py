@@ -250,7 +250,6 @@ class Effective(Struct, frozen=True):
 
     - `gate`: the gate's last decision and its reason; empty without drafts.
     - `reading`, `reading_reason`: dense or sparse prefill, and why. `scorer`: empty if dense.
-    - `threads`: OpenBLAS threads at the end, their maximum, and the reason; empty without OpenBLAS.
     - `unmatched`: a part of the text was skipped, and no passage matches the question.
     - `format`: the syntax of the answer.
     - `exactness`: the guarantee of `exact` and the number of compared rows; empty in `fast` and without
@@ -266,7 +265,6 @@ class Effective(Struct, frozen=True):
     reading: ReadingWay = "dense"
     reading_reason: str = ""
     scorer: str = ""
-    threads: str = ""
     format: AnswerFormat = AnswerFormat()
     exactness: str = ""
     unmatched: bool = False

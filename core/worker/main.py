@@ -186,7 +186,6 @@ def _wanted_models(command: Command) -> tuple[str, ...]:
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
         from core.engine.engine import Engine
-        from core.models.blas import BlasThreads
         from core.models.memory import machine
         from core.tables.files import TableFolder
         from core.tables.memory import TableMemory
@@ -196,7 +195,7 @@ class _Worker:
         self._clock = Clock()
         # Called by the main thread and by the saving thread; the channel is thread-safe.
         memory = TableMemory(TableFolder(tables_dir()), channel.send)
-        self._engine = Engine(memory, channel.send, self._clock, BlasThreads())
+        self._engine = Engine(memory, channel.send, self._clock)
         self._in_use = FoldersInUse()
         self._models = ModelService(channel.send, machine(), self._in_use)
         # Each with its arrival time.

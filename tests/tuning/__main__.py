@@ -49,7 +49,6 @@ def parser() -> argparse.ArgumentParser:
         add_quiet(added)
 
     command("fit", "fit the weights of auto's evidence to recorded answers", _fit)
-    command("neighbours", "adaptive BLAS threads next to a busy program", _neighbours)
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
     command("answers", "right answers and loops: facts asked about documents", _answers)
@@ -85,19 +84,6 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--held-out", type=whole(2), default=5, metavar="N", help="hold out every Nth answer (default 5)"
     )
-
-
-def _neighbours(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    add_prompts(parser)
-    parser.add_argument(
-        "--pairs", type=whole(), default=5, help="pairs without and with a busy loop each (default 5)"
-    )
-    parser.add_argument("--drafter", type=name("drafter", DRAFTERS), default="auto", help="default auto")
-    parser.add_argument(
-        "--max-prompt-tokens", type=whole(), default=200, help="limit; longer prompts are cut (default 200)"
-    )
-    add_answer_length(parser, 48)
 
 
 def _ttft(parser: argparse.ArgumentParser) -> None:

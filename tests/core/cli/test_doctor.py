@@ -32,7 +32,6 @@ def test_a_whole_installation_is_well(home: Path, capsys: pytest.CaptureFixture[
     subjects = {line[8:].split("  ")[0] for line in said if line.startswith(("ok", "note", "BROKEN"))}
     assert subjects == {
         *("Draftlight", "Packages", "Device", "Matrix product", "Exactness", "Starter model"),
-        *(("Threads",) if sys.platform == "linux" else ()),
         *("Encoder", "Data folder", "Cache folder", "Tables", "Window"),
     }
     assert said[-1] == "All that is needed is there."
@@ -127,25 +126,17 @@ def test_from_the_command_line(home: Path) -> None:
     assert "SmolLM2 135M" in done.stdout
 
 
-def _threads_line(**variables: str) -> str:
-    kept = {name: text for name, text in os.environ.items() if not name.endswith("_NUM_THREADS")}
+@pytest.mark.skipif(sys.platform != "linux", reason="MLX uses OpenBLAS on Linux alone")
+def test_how_many_threads_compute_is_said(home: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "core.cli", "doctor"],
-        env=kept | variables,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    return next(line for line in done.stdout.splitlines() if line[8:].startswith("Threads"))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="MLX uses OpenBLAS on Linux alone")
-def test_how_many_threads_compute_is_said_and_why(home: Path) -> None:
-    assert "always 1: OPENBLAS_NUM_THREADS is set" in _threads_line(OPENBLAS_NUM_THREADS="1")
-    cores = len(os.sched_getaffinity(0))
-    wanted = f"{cores}, and fewer while other programs keep cores busy: now " if cores > 1 else "always 1: "
-    assert wanted in _threads_line()
+    assert "(1 threads)" in done.stdout
 
 
 def test_exactness_says_on_how_many_rows_it_rests(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

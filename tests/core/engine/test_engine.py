@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from mlx_lm.models.cache import ChunkedKVCache, KVCache
 from core.engine.engine import Engine, never
 from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Finished, Gauges, Generate, Message, PrefillProgress, Token
-from core.models.blas import BlasThreads, threads_at_start
 from core.models.loader import LoadedModel
 from core.prefill.layout import unknown_layout
 from core.prefill.reading import PromptText
@@ -343,49 +341,6 @@ def test_a_cache_that_cannot_roll_back_is_not_speculated_on(toy_folder: Path) ->
     assert {t.origin for t in tokens} == {"normal"}
     assert finished.effective.drafter == "off"
     assert "ChunkedKVCache" in finished.effective.changes[0].reason
-
-
-class _Threads(BlasThreads):
-    """Writes down what it is told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.told: list[str] = []
-
-    @property
-    def words(self) -> str:
-        return "1 of 2: because"
-
-    def begin(self, *, steady: str = "") -> None:
-        self.told.append(steady or "begin")
-
-    def look(self) -> None:
-        self.told.append("look")
-
-    def step(self, plain_s: float) -> None:
-        assert plain_s > 0
-        self.told.append("step")
-
-
-@pytest.mark.parametrize("mode", ["fast", "exact"])
-def test_threads_may_change_between_forwards_where_no_bits_are_promised(toy_folder: Path, mode: str) -> None:
-    threads = _Threads()
-    engine = Engine(threads=threads)
-    engine.load(str(toy_folder))
-    prompt = prompt_with_repetition(random.Random(9))
-    _, finished = run(engine, prompt, settings(**{"decoding.exactness": mode, "drafting.drafter": "auto"}))
-    assert threads.told[0] == ("begin" if mode == "fast" else f"exactness is “{mode}”")
-    assert threads.told[1] == "look", "after a chunk of the prompt"
-    assert threads.told.count("step") == finished.stats.steps
-    assert finished.effective.threads == "1 of 2: because"
-
-
-def test_an_engine_holds_all_threads_unless_told_otherwise(toy_engine: Engine) -> None:
-    _, finished = run(toy_engine, prompt_with_repetition(random.Random(9)), settings())
-    if sys.platform == "linux":
-        assert finished.effective.threads.startswith(f"{threads_at_start()} of {threads_at_start()}: ")
-    else:
-        assert not finished.effective.threads
 
 
 @pytest.mark.parametrize("drafter", ["auto", "ngram-simple", "off"])

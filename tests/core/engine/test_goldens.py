@@ -214,7 +214,6 @@ def _other(event: Event) -> str:
             for each in declared()
             if read(event.effective.settings, each.key) != read(default, each.key)
         }
-        raw["effective"].pop("threads", None)
     return json.dumps(_masked(raw), ensure_ascii=False)
 
 
