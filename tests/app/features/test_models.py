@@ -136,12 +136,11 @@ def test_drafts_are_offered_with_the_reason_where_they_cannot() -> None:
 
 def test_a_quantised_cache_takes_less_memory() -> None:
     need = replace(LARGE.need, growing_8=GIB // 16384, working_quantised=GIB // 65536)
-    model, kv = replace(LARGE, need=need), KvCache("8", 2048)
+    model, kv = replace(LARGE, need=need), KvCache("8")
     parts = memory_parts(model, 4096, None, kv)
     assert [part.label for part in parts] == ["Weights", "Cache at 4,096 tokens, 8 bits", "Working space"]
     # Scores of all positions take working space in return.
     assert [part.size_bytes / GIB for part in parts] == [8, 0.25, 1 + 1 / 16]
-    assert memory_parts(model, 1024, None, kv) == memory_parts(model, 1024)
     assert memory_parts(LARGE, 4096, None, kv) == memory_parts(LARGE, 4096)
     (row,) = rows(state(model, kv=kv), 4096)
     assert row.fit

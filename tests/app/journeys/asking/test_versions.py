@@ -14,7 +14,7 @@ from app.controllers import strings
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.settings import Settings, assign
-from tests.app.stage import last, play, press, ready, shown, until
+from tests.app.stage import click, last, play, press, ready, shown, until
 
 
 def footer(window: MainWindow) -> AnswerFooter:
@@ -143,33 +143,11 @@ def test_an_edit_that_is_stopped_loses_neither_question(qapp: QApplication, tmp_
     play(qapp, again, folder=tmp_path)
 
 
-async def test_what_is_written_on_keeps_its_seed(window: MainWindow) -> None:
-    await ready(window)
-    inspector = window.views.inspector
-    inspector.change_settings(assign(inspector.settings, "sampling.new_seed", "always"))
-    ask(window, "write 100000 slowly")
-    await until(lambda: len(last(window).tokens) > 5)
-    window.controller.asking.stop()
-    await ready(window)
-    (drawn,) = seeds(window)
-    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-    await until(lambda: not last(window).over)
-    window.controller.asking.stop()
-    await ready(window)
-    assert seeds(window) == [drawn]
-
-
 async def two_versions(window: MainWindow) -> None:
     ask(window, "write 3")
     await ready(window)
     window.controller.asking.regenerate()
     await ready(window)
-
-
-def seeds(window: MainWindow) -> list[int]:
-    """Of the versions of the last answer."""
-    found = [version.answer.finished for version in window.controller.chats.open.turns[-1].versions]
-    return [finished.effective.settings.sampling.seed for finished in found if finished]
 
 
 def test_a_tint_that_was_chosen_holds_from_the_start(qapp: QApplication, tmp_path: Path) -> None:
