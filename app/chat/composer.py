@@ -309,6 +309,7 @@ class Composer(QWidget):
             self.intent.emit(StopAnswer())
         else:
             self.submit()
+        self.edit.setFocus()
 
     def _keep(self, attachment: Attachment) -> None:
         self.intent.emit(KeepInLibrary(attachment))

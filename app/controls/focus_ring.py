@@ -1,4 +1,4 @@
-"""FocusRing: the 3 px ring around the focused control.
+"""FocusRing: the 3 px ring around the focused control. FocusKeeper: the focus after a control vanished.
 
 A widget cannot paint outside itself, and controls are exactly as large as designed, so the ring is a
 sibling above the control: a child of the window, or of the page inside a scroll area so that it scrolls with
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt, QTimer
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from shiboken6 import isValid
 
 from app.theme.theme import Theme
@@ -78,8 +78,8 @@ class FocusRing(QObject):
                     self._wanted = self._with_mouse or event.reason() != Qt.FocusReason.MouseFocusReason
                 if self._wanted:
                     self._show()
-            elif kind == QEvent.Type.KeyPress:
-                self._wanted = True
+            elif kind == QEvent.Type.KeyPress and any(source.hasFocus() for source in self._sources):
+                self._wanted = True  # the key can also come from a child, or from the window
                 self._show()
             elif kind in (QEvent.Type.FocusOut, QEvent.Type.Hide):
                 self._hide()
@@ -162,3 +162,35 @@ def _host_of(control: QWidget) -> QWidget | None:
             return widget
         widget = viewport
     return widget
+
+
+class FocusKeeper(QObject):
+    """Gives the focus of a control of `window` that is hidden, disabled or deleted to `home`.
+
+    Qt gives it to the next control in the Tab order, where Space or Return would press something that the
+    person never chose. If `home` cannot have the focus, Qt's choice stays.
+    """
+
+    def __init__(self, window: QWidget, home: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        self._home = home
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._on_changed)
+
+    def _on_changed(self, old: QWidget | None, new: QWidget | None) -> None:
+        if not isValid(self._home) or not self._home.isVisible() or new is self._home:
+            return
+        if new is None:  # deleted, or the window is no longer active
+            QTimer.singleShot(0, self, self._fill)
+        if old is None or not isValid(old) or old.window() is not self._window:
+            return
+        vanished = not (old.isVisible() and old.isEnabled())
+        if vanished and (new is None or new.window() is self._window):
+            self._home.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _fill(self) -> None:
+        """Focus `home` if nothing has the focus in the active window."""
+        if isValid(self._home) and self._window.isActiveWindow() and QApplication.focusWidget() is None:
+            self._home.setFocus(Qt.FocusReason.OtherFocusReason)

@@ -27,6 +27,7 @@ from app.chat.transcript import Transcript, takes_tab
 from app.controllers import strings
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
+from app.controls.focus_ring import FocusKeeper
 from app.controls.sheets import Question, first_folder, save_file
 from app.controls.text_label import TextLabel
 from app.features.help import HelpWindow, help_pages
@@ -145,6 +146,7 @@ class MainWindow(QMainWindow):
             self.windows.add(name, make)
         self.setMenuBar(MenuBar(theme, self.menu_actions))
         self._wire()
+        FocusKeeper(self, self.views.composer.edit)
         self._restore()
         self._show_arrangement(self.columns.arrangement)
         self.views.composer.edit.setFocus()

@@ -1,0 +1,103 @@
+"""A control that vanishes gives the keyboard back to the message field, and one ring is shown at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+
+from app.controls.focus_ring import FocusRing
+from app.session.trouble import Trouble
+from app.shell.window import MainWindow
+from core.events import Attachment, Message
+from tests.app.hand import Hand
+from tests.app.stage import click, ready
+
+
+def controls(window: MainWindow) -> list[QWidget]:
+    """All that can have the keyboard now, without the message field."""
+    field = window.views.composer.edit
+    return [
+        each
+        for each in window.findChildren(QWidget)
+        if each.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and each.isVisible()
+        and each.isEnabled()
+        and each.focusProxy() is None
+        and each is not field
+    ]
+
+
+def rings(window: MainWindow) -> int:
+    return sum(ring.shown for ring in window.findChildren(FocusRing))
+
+
+async def everything_shown(window: MainWindow) -> Hand:
+    hand, views = Hand(window), window.views
+    await ready(window)
+    await hand.ask("write 9")
+    await hand.ask("write 9")
+    views.notice_bar.show_notice("Exported", "Show", lambda: None)
+    views.banner.show_trouble(Trouble("Stopped.", "Memory.", "restart", log=("a line",)))
+    views.editing_bar.show_text("Editing")
+    views.sidebar.undo_bar.show_done("Deleted")
+    waiting = [Message("user", "one"), Message("user", "two")]
+    views.queue_list.show_messages(waiting, "Waiting", offered=True, can_send=True)
+    views.composer.attach(Attachment("a.txt", "words"))
+    await asyncio.sleep(0.05)
+    return hand
+
+
+async def test_whatever_vanishes_the_keyboard_goes_to_the_message_field(window: MainWindow) -> None:
+    hand = await everything_shown(window)
+    found = controls(window)
+    assert len(found) > 25
+    for each in found:
+        if not (each.isVisible() and each.isEnabled()):
+            continue  # it went with an earlier one
+        name = each.accessibleName() or type(each).__name__
+        for vanish in (each.setDisabled, each.setHidden):
+            each.setFocus(Qt.FocusReason.TabFocusReason)
+            assert QApplication.focusWidget() is each
+            vanish(True)
+            assert hand.keyboard == "message", f"after {name}: {hand.keyboard}"
+            before = hand.draft
+            await hand.press(Qt.Key.Key_Space)
+            assert hand.draft == before + " ", f"after {name}"
+            vanish(False)
+        assert rings(window) == 1
+
+
+async def test_a_deleted_control_gives_the_keyboard_to_the_message_field(window: MainWindow) -> None:
+    hand = Hand(window)
+    await ready(window)
+    extra = QPushButton("Extra", window)
+    extra.show()
+    extra.setFocus()
+    assert hand.keyboard == "QPushButton"
+    extra.deleteLater()
+    await asyncio.sleep(0.05)
+    assert hand.keyboard == "message"
+
+
+async def test_after_a_click_on_send_the_next_words_go_into_the_field(window: MainWindow) -> None:
+    hand = Hand(window)
+    await ready(window)
+    await hand.type("write 20 slowly")
+    await click(window.views.composer.send_button)
+    assert hand.keyboard == "message"
+    await hand.press(Qt.Key.Key_Space)
+    assert hand.questions == ["write 20 slowly"]
+    assert hand.draft == " "
+    await ready(window)
+    assert hand.keyboard == "message"
+
+
+async def test_after_undo_the_keyboard_is_in_the_message_field(window: MainWindow) -> None:
+    hand = Hand(window)
+    await hand.ask("write 3")
+    window.menu_actions["delete"].trigger()
+    await click(window.views.sidebar.undo_bar.undo_button)
+    assert hand.questions == ["write 3"]
+    assert hand.keyboard == "message"
