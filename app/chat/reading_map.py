@@ -29,6 +29,9 @@ _HEADING_CHARACTERS = 100
 _NAMED = re.compile(
     r"(?:section|chapter|part|article|annex|appendix|kapitel|teil|abschnitt) +[0-9IVXLA-Z]+\b", re.I
 )
+# A root prompt with a command, as in “# ls -l”: options, paths or operators follow a lower-case word.
+_PROMPT = re.compile(r"# +[a-z][\w.+-]*(?=\s|$)")
+_COMMAND = re.compile(r"\s(?:--?\w|[./~$]|\||>|&&|\w+=)")
 _ITEM = re.compile(r"\s*\d+[.)]?\s")
 
 # In ascending priority: of passages that share a column the highest is shown.
@@ -172,6 +175,15 @@ def heading_level(line: str) -> int:
     return min(6, len(parts)) if numbered and short else 0
 
 
+def _is_prompt(lines: Sequence[str], number: int) -> bool:
+    """Whether the line is a command after a root prompt, or among lines of a terminal."""
+    line = lines[number]
+    if not _PROMPT.match(line):
+        return False
+    around = (*lines[max(0, number - 1) : number], *lines[number + 1 : number + 2])
+    return _COMMAND.search(line) is not None or all(each.strip() for each in around)
+
+
 def heading_levels(lines: Sequence[str]) -> list[int]:
     """The heading level of each line; 0 for other lines and in fenced code.
 
@@ -185,7 +197,7 @@ def heading_levels(lines: Sequence[str]) -> list[int]:
             fence = "" if fence else mark
             found.append(0)
             continue
-        level = 0 if fence else heading_level(line)
+        level = 0 if fence or _is_prompt(lines, number) else heading_level(line)
         if level and not line.lstrip().startswith("#"):
             begins = number == 0 or not lines[number - 1].strip() or found[-1] > 0
             in_list = number + 1 < len(lines) and _ITEM.match(line) and _ITEM.match(lines[number + 1])
@@ -229,10 +241,23 @@ def labels(reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> tuple[t
         first = {p.source: p.first_char for p in reversed(reading.passages)}
         marks = [(source, first[source], texts[source][0]) for source in sources]
     elif sources:
-        found = sections(texts[sources[0]][1])[:_MAX_LABELS]
-        marks = [(sources[0], offset, _short(words)) for offset, words in found]
+        first_of = {words: (at, words) for at, words in reversed(sections(texts[sources[0]][1]))}
+        found = sorted(first_of.values())[:_MAX_LABELS]  # a page's running head is one label
+        names = _told_apart([words for _, words in found])
+        marks = [(sources[0], offset, name) for (offset, _), name in zip(found, names, strict=True)]
     placed = [(position_of_character(reading, source, offset), words) for source, offset, words in marks]
     return tuple((position, words) for position, words in placed if position is not None)
+
+
+def _told_apart(marks: Sequence[str]) -> list[str]:
+    """Short labels of headings. Those that would be cut to the same words show their ends."""
+    short = [_short(words) for words in marks]
+    return [
+        f"…{words[-_LABEL_CHARACTERS:].partition(' ')[2] or words[-_LABEL_CHARACTERS:]}"
+        if label != words and short.count(label) > 1
+        else label
+        for words, label in zip(marks, short, strict=True)
+    ]
 
 
 def _short(words: str) -> str:

@@ -21,6 +21,7 @@ from app.chat.reading_map import (
     heading_levels,
     is_worth_showing,
     kept_passages,
+    labels,
     passage_at,
     passage_states,
     passages_of,
@@ -142,6 +143,31 @@ def test_sections_are_the_headings_that_come_more_than_once() -> None:
     assert sections(text) == ((text.index("## P"), "Purpose"), (text.index("## C"), "Crew"))
     assert sections("# Only\ntext") == ((0, "Only"),)
     assert sections("no headings here") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# ls -l /etc", "Then:\n\n# apt install -y nginx\n\nand wait.", "# whoami\nroot\n# uptime\n 19:16 up"],
+)
+def test_shell_prompts_are_no_headings(text: str) -> None:
+    assert sections(text) == ()
+
+
+def test_a_heading_in_lower_case_is_one() -> None:
+    assert [words for _, words in sections("# draftlight\n\nIt drafts.\n\n# usage notes\n\nRun it.")] == [
+        "draftlight",
+        "usage notes",
+    ]
+
+
+def test_labels_of_headings_that_begin_alike_can_be_told_apart() -> None:
+    heads = [f"Chapter 3. Before the ferry {end}" for end in ("leaves", "arrives", "arrives", "is built")]
+    text = "".join(f"{head}\n\n{'x ' * 100}\n\n" for head in heads)
+    passages = [replace(PASSAGES[0], start=0, end=len(text), source=0, first_char=0, last_char=len(text))]
+    found = labels(replace(MAP, passages=tuple(passages)), {0: ("a.txt", text)})
+    names = [words for _, words in found]
+    assert len(names) == len(set(names)) == 3  # the head of the second page of a chapter is no new one
+    assert [name.split()[-1] for name in names] == ["leaves", "arrives", "built"]
 
 
 def test_lines_of_the_body_are_no_headings() -> None:
