@@ -59,7 +59,7 @@ def _read(loaded: Any, ids: list[int], bits: int) -> tuple[int, np.ndarray[Any, 
 
     kv = None
     if bits:
-        kv = KvQuantisation(bits, 0, quantisable(loaded.model, loaded.new_cache).groups)
+        kv = KvQuantisation(bits, quantisable(loaded.model, loaded.new_cache).groups)
     sequence, rows = CachedSequence(loaded.new_cache, kv), []
     for start in range(0, len(ids) - 1, _CHUNK_TOKENS):
         chunk = ids[start : min(start + _CHUNK_TOKENS, len(ids) - 1)]

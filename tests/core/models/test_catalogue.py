@@ -122,7 +122,7 @@ def test_a_quantised_cache_is_worked_out_as_it_is(bits: int, hidden: int, tmp_pa
     groups = quantisable(model.model, model.new_cache).groups
     cache = model.new_cache()
     if groups:
-        quantise(cache, KvQuantisation(bits, 0, groups))
+        quantise(cache, KvQuantisation(bits, groups))
     model.model(mx.zeros((1, 256), mx.int32), cache=cache)
     mx.eval([layer.state for layer in cache])
     need = Catalogue(machine()).take(str(tmp_path / "toy")).need
