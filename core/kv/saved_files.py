@@ -61,7 +61,7 @@ class SavedFiles(CacheFolder):
             return 0
 
     def reserve(self, path: Path, size_bytes: int, limit_bytes: int) -> str:
-        """Makes space for a file of `size_bytes` that replaces `path`,
+        """Makes space for a file of `size_bytes` that replaces `path`.
 
         The least recently used files are removed until all fit `limit_bytes`. Returns why the file must not
         be written; empty if it may. Raises `OSError`.

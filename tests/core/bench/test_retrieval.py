@@ -168,8 +168,8 @@ def test_vectors_of_a_document_are_computed_once_and_not_put_into_the_apps_cache
     open_encoder = encoder.open_encoder
     before = set((cache_dir() / "vectors").glob("*"))
     monkeypatch.setattr(encoder, "open_encoder", counted)
-    results = bench(toy_folder, tmp_path, "--scorers", "embedding,fusion")
-    assert len(results["found"]) == 2 * len(retrieval.questions())
+    results = bench(toy_folder, tmp_path, "--scorers", "fusion")
+    assert len(results["found"]) == len(retrieval.questions()) > 1
     assert len(opened) == 1
     assert len(list((tmp_path / "vectors").iterdir())) == 1
     assert set((cache_dir() / "vectors").glob("*")) == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import subprocess
 import sys
@@ -12,8 +11,6 @@ import pytest
 
 from core.kv import saved_files
 from core.kv.saved_files import SavedFiles
-
-MB = 1 << 20
 
 
 @pytest.fixture
@@ -25,7 +22,7 @@ def save(
     files: SavedFiles, chat: str, size_bytes: int, used_at: int, limit_bytes: int = 1 << 30, model: str = "m"
 ) -> str:
     path = files.path(chat, model)
-    problem = files.reserve(path, size_bytes, limit_bytes, 1 << 40)
+    problem = files.reserve(path, size_bytes, limit_bytes)
     if not problem:
         with files.writing(path) as file:
             file.write(b"x" * size_bytes)
@@ -62,41 +59,11 @@ def test_the_least_recently_used_goes_first(files: SavedFiles) -> None:
     assert kept(files, "abcd") == "d"
 
 
-def test_a_day_has_a_limit(files: SavedFiles) -> None:
-    path = files.path("a", "m")
-    assert files.reserve(path, 6 * MB, 1 << 30, 10 * MB) == ""
-    assert files.written_bytes() == 6 * MB
-    assert files.reserve(path, 4 * MB, 1 << 30, 10 * MB) == ""
-    assert (
-        files.reserve(path, 1, 1 << 30, 10 * MB) == "10 MB were written today, and the limit is 10 MB a day"
-    )
-    assert SavedFiles(files.folder).written_bytes() == 10 * MB
-
-
-def test_the_next_day_begins_at_nothing(files: SavedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = files.path("a", "m")
-    files.reserve(path, 6, 1 << 30, 10)
-    tomorrow = (datetime.date.today() + datetime.timedelta(days=1)).isoformat()
-    monkeypatch.setattr(saved_files, "_today", lambda: tomorrow)
-    assert files.written_bytes() == 0
-    assert files.reserve(path, 6, 1 << 30, 10) == ""
-    assert (files.folder / "written").read_text() == f"{tomorrow} 6\n"
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\n", b"today many\n", b"2026-01-01\n\n 5 5 5\n"])
-def test_a_damaged_count_counts_as_nothing(files: SavedFiles, content: bytes) -> None:
-    files.folder.mkdir()
-    (files.folder / "written").write_bytes(content)
-    assert files.written_bytes() == 0
-    assert files.reserve(files.path("a", "m"), 6, 1 << 30, 10) == ""
-    assert files.written_bytes() == 6
-
-
 def test_an_almost_full_disk(files: SavedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = saved_files.shutil.disk_usage
     monkeypatch.setattr(saved_files.shutil, "disk_usage", lambda path: usage(path)._replace(free=1 << 30))
     assert save(files, "a", 1, 1) == "the disk is almost full"
-    assert files.written_bytes() == 0
+    assert files.usage() == (0, 0)
 
 
 def test_erasing_a_chat_takes_all_its_models(files: SavedFiles) -> None:
@@ -136,7 +103,7 @@ from pathlib import Path
 from core.kv.saved_files import SavedFiles
 files = SavedFiles(Path(sys.argv[1]))
 path = files.path("a", "m")
-assert files.reserve(path, 100, 1 << 30, 1 << 30) == ""
+assert files.reserve(path, 100, 1 << 30) == ""
 with files.writing(path) as file:
     file.write(b"y" * 50)
     file.flush()
@@ -150,7 +117,6 @@ def test_what_a_killed_process_left(files: SavedFiles) -> None:
         subprocess.run([sys.executable, "-c", KILLED, str(files.folder)], check=False, timeout=60)
     assert files.path("a", "m").read_bytes() == b"x" * 5
     assert files.usage() == (3, 105)
-    assert files.written_bytes() == 205
     files.clean(1 << 30)
     assert files.usage()[0] == 3, "another process may be writing them"
     for path in files.folder.glob(".*.tmp"):

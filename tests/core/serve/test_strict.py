@@ -27,7 +27,7 @@ def strict(toy_folder: Path) -> Iterator[Served]:
         (CHAT, message(colour="red"), "colour"),
         (CHAT, message(reasoning_effort="high"), "reasoning_effort"),
         (CHAT, message(tools=[{"type": "web_search"}]), "tools[0]"),
-        (CHAT, message(response_format=SET), "response_format"),
+        (CHAT, message(response_format=SET), "response_format.uniqueItems"),
         (
             CHAT,
             message(user([{"type": "image_url", "image_url": {"url": PIXEL}}]), user()),

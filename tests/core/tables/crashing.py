@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from core.system import files as system_files
 from tests.core.tables.support import FILE, Home, content, files
 
 CALLS = ("open", "write", "fsync", "close", "replace", "rename", "unlink", "listdir", "stat")
@@ -31,8 +32,8 @@ def die() -> NoReturn:
 class Unbuffered:
     """A file whose writes are calls of `os.write`, so that one of them can be the last."""
 
-    def __init__(self, descriptor: int, *_: object) -> None:
-        self._descriptor = descriptor
+    def __init__(self, path: Path, _mode: str, opener: Callable[[str, int], int]) -> None:
+        self._descriptor = opener(str(path), os.O_WRONLY)
 
     def __enter__(self) -> Unbuffered:
         return self
@@ -70,7 +71,7 @@ def sabotage(number: int, moment: str, report: int) -> None:
 
         return wrapped
 
-    setattr(os, "fdopen", Unbuffered)  # noqa: B010 (its type is not that of `fdopen`)
+    vars(system_files)["open"] = Unbuffered
     for name in CALLS:
         setattr(os, name, deadly(name, getattr(os, name)))
 

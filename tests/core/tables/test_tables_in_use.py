@@ -327,11 +327,10 @@ def test_a_running_engine_uses_nothing_of_what_was_erased(
     save_grams(
         counter.table(Pruning()), path, family=info.family, family_name=info.family_name, learned_from="x"
     )
-    auto = assign_all(Settings(), [("drafting.drafter", "auto"), ("sampling.max_tokens", 2)]).auto
     beforehand = engine._session.beforehand
-    assert beforehand.continuations(auto, []) is not None
+    assert beforehand.continuations([]) is not None
     engine.erase_learned(info.family)
     assert not path.exists()
-    assert beforehand.continuations(auto, []) is None
+    assert beforehand.continuations([]) is None
     engine.close()
     assert [name for name in files(tables_dir()) if name != "built"] == []
