@@ -12,6 +12,7 @@ import pytest
 
 from core.decoding.loop import FAST, DecodeLoop, Exactness
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
+from core.drafting import draft_model
 from core.drafting.draft import Draft, Drafter
 from core.drafting.draft_model import DraftModelDrafter
 from core.engine.engine import Engine
@@ -180,7 +181,9 @@ def test_rows_are_judged_one_by_one() -> None:
         assert chosen.pull() == [1, NO_CHOICE, 1, NO_CHOICE]
 
 
-def test_a_draft_model_that_breaks_costs_time_only() -> None:
+def test_a_draft_model_that_breaks_costs_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The random toy's own guesses are unlikely.
+    monkeypatch.setattr(draft_model, "_STOP_BELOW", 0.0)
     model, expected = toy_model(), answer()
     proposer = ModelProposer(Toy(breaking()))
     drafter = DraftModelDrafter(DraftModel(k=4), proposer)

@@ -97,9 +97,9 @@ def test_no_token_sequence_raises(settings: Frequency, prompt: list[int], answer
 
 def test_a_repeated_passage_is_drafted() -> None:
     drafter = FrequencyDrafter(Frequency())
-    drafter.begin([*PASSAGE, 1, 2, *PASSAGE[:10]])
-    assert drafter.draft(64).tokens == PASSAGE[10:14]
-    assert drafter.draft(2).tokens == PASSAGE[10:12]
+    drafter.begin([*PASSAGE[:14], 1, 2, *PASSAGE[:8]])
+    assert drafter.draft(64).tokens == PASSAGE[8:12]
+    assert drafter.draft(2).tokens == PASSAGE[8:10]
 
 
 def test_the_longest_context_decides() -> None:
@@ -132,5 +132,5 @@ def test_memory_is_bounded_by_the_window() -> None:
     drafter.begin(range(20_000))
     drafter.observe(range(20_000, 40_000))
     held = drafter.occupancy()
-    assert held.capacity == 511 + 510 + 509
+    assert held.capacity == sum(WINDOW_TOKENS - n for n in (1, 2, 3))
     assert held.used == held.capacity

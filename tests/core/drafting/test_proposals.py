@@ -13,7 +13,6 @@ from core.decoding.planner import Planner, walk
 from core.drafting.auto import AutoDrafter
 from core.drafting.draft import EMPTY
 from core.drafting.draft_model import Proposal, Proposals
-from core.settings.drafting import Auto
 from tests.core.drafting.support import assert_well_formed, few_ids
 
 VOCABULARY = 2000
@@ -61,7 +60,7 @@ def spent(
     token_cost, row_cost = costs
     block_cost = lambda width: 1.0 + row_cost * (width - 1)  # noqa: E731
     proposals = Proposals(guessing, lambda count: token_cost * count, block_cost) if guessing else None
-    drafter = AutoDrafter(Auto(), 1 << 14, proposals=proposals)
+    drafter = AutoDrafter(1 << 14, proposals=proposals)
     drafter.begin(text[:prompt])
     planner = Planner(block_cost)
     at, total = prompt, 0.0
@@ -139,7 +138,7 @@ def test_a_guess_is_of_the_head_where_its_probability_counts() -> None:
     for states, source in ((0.99, "head"), (0.01, "n-gram")):
         head = Guessing([*phrase, 11, *phrase, 11], lambda at: True, states)
         proposals = Proposals(head, lambda count: 0.01, source="head")
-        drafter = AutoDrafter(Auto(), 1000, proposals=proposals)
+        drafter = AutoDrafter(1000, proposals=proposals)
         drafter.begin([*phrase, 11, *phrase])
         draft = drafter.draft(1)
         assert (draft.tokens, draft.sources) == ((11,), (source,))
@@ -153,7 +152,7 @@ def test_drafts_are_well_formed(
         def propose(self, context: Sequence[int], count: int) -> Proposal:
             return Proposal(chain[:count], [stated] * len(chain[:count]), 3, 1 - stated)
 
-    drafter = AutoDrafter(Auto(), 1000, proposals=Proposals(Fixed(), lambda count: 0.1 * count))
+    drafter = AutoDrafter(1000, proposals=Proposals(Fixed(), lambda count: 0.1 * count))
     drafter.begin(prompt)
     for token in answer:
         draft = drafter.draft(budget)

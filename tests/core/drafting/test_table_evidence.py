@@ -11,7 +11,6 @@ from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.evidence import TAIL_TOKENS, Evidence
 from core.drafting.gram_table import GramTable, Learned, Remembered
 from core.drafting.ngram_mod import NgramTable
-from core.settings.drafting import Auto
 from tests.tuning.gram_count import GramCounter, Pruning
 
 ANSWERS = [[5, 6, 7, 8, 5, 6, 7, 9], [5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8]] * 4
@@ -75,7 +74,7 @@ def test_the_table_raises_what_both_know_and_lowers_what_it_does_not_expect() ->
 def test_a_table_that_is_always_wrong_is_put_aside_and_a_right_one_is_not() -> None:
     def heard(answer: list[int]) -> Calibration:
         calibration = Calibration()
-        drafter = AutoDrafter(Auto(), 1000, calibration=calibration, continuations=table())
+        drafter = AutoDrafter(1000, calibration=calibration, continuations=table())
         drafter.begin([30, 31])
         drafter.observe(answer)
         return calibration
@@ -141,15 +140,15 @@ def test_figures_count_what_came_where_there_was_a_guess() -> None:
 
 def test_auto_drafts_what_another_chat_said_and_teaches_its_own() -> None:
     table = NgramTable(16, SLOTS)
-    first = AutoDrafter(Auto(), 4000, memory=table)
+    first = AutoDrafter(4000, memory=table)
     first.begin([1, 2, 3])
     first.observe(SAID)
     assert 100 < table.used < 200, "the newest transitions wait"
-    second = AutoDrafter(Auto(), 4000, memory=table)
+    second = AutoDrafter(4000, memory=table)
     second.begin([5, 6, 7])
     second.observe(SAID[:40])
     assert second.draft(16).tokens[:8] == tuple(SAID[40:48])
-    without = AutoDrafter(Auto(), 4000)
+    without = AutoDrafter(4000)
     without.begin([5, 6, 7])
     without.observe(SAID[:40])
     assert SAID[40] not in without.draft(16).tokens

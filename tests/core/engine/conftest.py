@@ -9,6 +9,7 @@ import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 
+from core.drafting import draft_model
 from core.engine.engine import Engine
 from tests.core.engine.test_conformance import engine_of
 
@@ -34,3 +35,11 @@ def engine(architecture: str, engines: dict[str, Engine], tokenizer: TokenizerWr
         engines[architecture] = engine_of(architecture, tokenizer)
     engines[architecture].forget(tables=True)
     return engines[architecture]
+
+
+@pytest.fixture(scope="module")
+def unlikely_guesses() -> Iterator[None]:
+    """Draft models and heads draft guesses of any probability: those of random ones are unlikely."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draft_model, "_STOP_BELOW", 0.0)
+        yield

@@ -35,6 +35,8 @@ from tests.core.architectures import ARCHITECTURES, CONTEXT_TOKENS, VOCABULARY, 
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 TOKENS = 80
 GREEDY_TOKENS = 120
 LONG_TOKENS = 200

@@ -16,6 +16,8 @@ from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_engine import ids, run, settings
 from tests.core.toy import write_toy_model
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 
 def drafting(model: Path | str, **values: object) -> dict[str, object]:
     return {"drafting.drafter": "draft-model", "draft_model.model": str(model), **values}

@@ -34,6 +34,8 @@ from tests.core.engine.test_conformance import (
 from tests.core.tokenizers import KINDS, loaded
 from tests.core.toy import SPECIALS, toy_tokenizer
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 PROMPT = Prompt([], "<|turn|>\n", ())
 CONTEXTS = (PROMPT, Prompt([], "a word\n", ()))
 TOKENS = 60

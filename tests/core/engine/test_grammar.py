@@ -33,6 +33,8 @@ from tests.core.engine.test_shaped import asking, ids, prompt_of
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 OFF = ("off", "fast")
 SCHEMA: dict[str, Any] = {
     "type": "object",

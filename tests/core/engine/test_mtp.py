@@ -22,6 +22,8 @@ from tests.core.engine.test_sparse_session import prompt_of
 from tests.core.engine.test_sparse_session import settings as sparse
 from tests.core.heads import CONFIGS, write_headed_model
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 TOKENS = 40
 # Each kind of cache, and each kind of block, once; the others are sweeps.
 FEW = ("qwen3_5", "deepseek_v3")
@@ -47,7 +49,7 @@ def engine(name: str, folders: Path, engines: dict[str, Engine]) -> Engine:
 
 
 def drafting(**values: object) -> Settings:
-    values = {"sampling.max_tokens": TOKENS, **values}
+    values = {"sampling.max_tokens": TOKENS, "draft_model.model": "", **values}
     return settings(("mtp", "fast"), Path(), **values)
 
 

@@ -22,6 +22,8 @@ from tests.core.engine.test_conformance import (
 from tests.core.engine.test_shaped import asking, ids, prompt_of
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 OFF = ("off", "fast")
 TOKENS = 100
 # Ids of more than a byte's worth are parts of characters; so what is written can be predicted as text.

@@ -40,6 +40,8 @@ from tests.core.engine.test_saved_chats import started
 from tests.core.engine.test_sparse_session import prompt_of
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 TOKENS = 100
 LONG_TOKENS = 2048
 REFUSED = ("gpt_oss", "deepseek_v3")

@@ -513,7 +513,7 @@ def test_an_erased_chat_leaves_nothing(chats: Chats, monkeypatch: pytest.MonkeyP
     assert chats.count == 1
     chats.engine.saved_chats.erase([CHAT])
     assert chats.count == 0
-    assert chats.said[-1] == SavedChatsListed(0, 0, chats.files.written_bytes())
+    assert chats.said[-1] == SavedChatsListed(0, 0)
     chats.engine.unload()
     assert chats.count == 1, "the other chat"
     saved_chats = chats.start().saved_chats

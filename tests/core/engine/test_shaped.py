@@ -35,6 +35,8 @@ from tests.core.engine.test_conformance import (
 )
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 TOKENS = 60
 OFF = ("off", "fast")
 BIAS = {7: 3.0, 40: -100.0, 41: 2.5, 259: 1.0}

@@ -35,6 +35,8 @@ from tests.core.prefill.gaps import kept_forward
 from tests.core.toy import write_toy_model
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("unlikely_guesses")
+
 CONTEXT_TOKENS = 4096
 PROMPT_TOKENS = 1000
 LENGTH = {"sampling.max_tokens": 80}
@@ -346,9 +348,9 @@ def test_where_nothing_stands_out_auto_reads_all_and_says_so(engine: Engine, wor
 
 
 def test_what_readings_take_is_learned(engine: Engine) -> None:
-    assert engine.pace() is None, "it is not known before anything was read"
+    assert engine.pace is None, "it is not known before anything was read"
     run(engine, prompt_of(14, 900), settings(**{"prefill.mode": "off"}))
-    pace = engine.pace()
+    pace = engine.pace
     assert pace is not None
     seconds = pace.seconds(1000)
     assert 0 < seconds < 60
