@@ -132,8 +132,9 @@ class Library:
     # ---- the archive
 
     def summaries(self) -> Sequence[Summary]:
+        waiting = self.waiting_chats()  # before the rows: what is written meanwhile is in one of them
         found = self.rows("chats", ChatStore.summaries, ChatStore.summary)
-        found.update((chat.id, summary_of(chat)) for chat in self.waiting_chats())
+        found.update((chat.id, summary_of(chat)) for chat in waiting)
         return list(found.values())
 
     def load(self, chat_id: str) -> Conversation:
@@ -158,19 +159,19 @@ class Library:
     def search(self, query: str) -> Sequence[Hit]:
         words = query.split()
         waiting = self.waiting()
-        hits = {
-            hit.chat_id: hit for chat in self.waiting_chats() if words and (hit := _found_in(chat, words))
-        }
+        chats = [job for job in waiting.values() if isinstance(job, Conversation)]
+        hits = {hit.chat_id: hit for chat in chats if words and (hit := _found_in(chat, words))}
         for hit in self.find(lambda store: store.search(query)):
             if hit.chat_id not in waiting:
                 hits.setdefault(hit.chat_id, hit)
         return list(hits.values())
 
     def projects(self) -> Sequence[Project]:
+        waiting = self.waiting().values()
         found = self.rows(
             "projects", ChatStore.projects, lambda store, row_id: store.project_rows.load(row_id)
         )
-        found.update((job.id, job) for job in self.waiting().values() if isinstance(job, Project))
+        found.update((job.id, job) for job in waiting if isinstance(job, Project))
         return list(found.values())
 
     def save_project(self, project: Project) -> None:
@@ -544,6 +545,7 @@ class Library:
     ) -> dict[str, _Row]:
         """Returns all rows of a table, without those that wait to be deleted."""
         found: dict[str, _Row] = {}
+        waiting = self.waiting()
         for store in self._readable():
             if self.damaged:
                 for row_id in store.ids(table) - found.keys():
@@ -556,7 +558,7 @@ class Library:
                 self._outdated = not is_damage(error)  # the disk may be readable later
                 if not self._outdated and self._found_damage(error):
                     return self.rows(table, read, one)
-        for key, job in self.waiting().items():
+        for key, job in waiting.items():
             deleted = deleted_row(key, job)
             if deleted and deleted[0] == table:
                 found.pop(deleted[1], None)
@@ -628,10 +630,10 @@ class KeptDocuments:
         self._library = library
 
     def documents(self) -> Sequence[KeptDocument]:
+        waiting = self._library.waiting().values()
         found = self._library.rows(
             "documents", ChatStore.documents, lambda store, row_id: store.document_rows.load(row_id)
         )
-        waiting = self._library.waiting().values()
         for kind in (DocumentAdded, DocumentChanged):  # a change is later
             found.update((job.document.id, job.document) for job in waiting if isinstance(job, kind))
         for job in waiting:
@@ -668,7 +670,8 @@ class KeptDocuments:
             if isinstance(job, DocumentAdded) and words:
                 text = f"{job.document.name}\n{job.text}".casefold()
                 if all(word in text for word in words):
-                    hits[job.document.id] = DocumentHit(job.document.id)
+                    passage, marks = passage_of(job.text, query.split())
+                    hits[job.document.id] = DocumentHit(job.document.id, passage if marks else "", marks)
         for hit in self._library.find(lambda store: store.find_documents(query)):
             if hit.id not in gone:
                 hits.setdefault(hit.id, hit)

@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.store.chat_store import ChatStore
+from app.session.chats.projects import Project
+from app.session.documents import KeptDocument
+from app.store.chat_store import ChatStore, Job
 from app.store.library import Library
 from core.events import Message
 from tests.app.store.chats import NOON, chat_of
@@ -66,6 +69,35 @@ def test_what_was_saved_is_there_at_once(folder: Path, libraries: list[Library])
     library.purge("c1")
     with pytest.raises(KeyError):
         library.load("c1")
+
+
+def test_what_is_written_while_it_is_listed_is_listed(
+    folder: Path, libraries: list[Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = opened(folder, libraries)
+    waiting = library.waiting
+
+    def waiting_until_then() -> dict[str, Job]:
+        jobs = waiting()
+        assert library.flush()
+        return jobs
+
+    monkeypatch.setattr(library, "waiting", waiting_until_then)
+    library.save(chat_of(1))
+    assert [each.id for each in library.summaries()] == ["c1"]
+    library.save(chat_of(2, text="A ship comes in."))
+    assert [each.chat_id for each in library.search("ship")] == ["c2"]
+    project = Project("p1", "Harbour", NOON)
+    library.save_project(project)
+    assert library.projects() == [project]
+    document = KeptDocument("d1", "Ships.md", "x", 16, NOON, NOON)
+    library.documents.add(document, "A ship comes in.")
+    assert library.documents.documents() == [document]
+    library.documents.add(replace(document, id="d2"), "Every ship leaves.")
+    # The passages are the same before and after, their order is not.
+    before, after = library.documents.search("ship"), library.documents.search("ship")
+    assert {hit.id: hit for hit in before} == {hit.id: hit for hit in after}
+    assert {hit.id: hit.passage for hit in before} == {"d1": "A ship comes in.", "d2": "Every ship leaves."}
 
 
 def test_a_second_one_reads_and_saves_nothing(folder: Path, libraries: list[Library]) -> None:

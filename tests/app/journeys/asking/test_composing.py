@@ -9,6 +9,7 @@ from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import Settings, assign
+from core.settings.prefill import DOCUMENT_TAIL_TOKENS
 from tests.app.stage import click, last, play, ready, until
 
 
@@ -31,6 +32,11 @@ def test_the_worker_counts_what_is_pasted(qapp: QApplication) -> None:
         composer.clear()
         paste(window, many)
         await until(lambda: [(a.text, a.tokens) for a in composer.attachments] == [(many, 2_500)])
+        # The pill counts what will be read of it.
+        prefill = window.views.inspector.settings.prefill
+        kept = round(2_500 * prefill.keep_pct / 100) + DOCUMENT_TAIL_TOKENS
+        assert composer.pill.used_tokens == kept < 2_500
+        window.views.inspector.change_settings(assign(window.views.inspector.settings, "prefill.mode", "off"))
         assert composer.pill.used_tokens == 2_500
         ask(window, "write 2")
         await ready(window)

@@ -83,7 +83,7 @@ def test_who_can_go_on(reason: FinishReason, model: str, used: int, possible: bo
 
 
 def test_figures_are_those_of_the_whole_answer() -> None:
-    whole = joined(end(FIRST), end(THEN, "stop"))
+    whole = joined(end(FIRST), end(THEN, "stop"), 0)
     stats = whole.stats
     assert whole.reason == "stop"
     assert (stats.tokens, stats.accepted, stats.bonus, stats.normal, stats.steps) == (40, 24, 7, 9, 16)
@@ -101,10 +101,16 @@ def test_figures_are_those_of_the_whole_answer() -> None:
 def test_what_was_read_again_is_told() -> None:
     again = replace(THEN, reused_tokens=0, read_tokens=110)
     sparse = replace(end(FIRST), effective=replace(end(FIRST).effective, reading="sparse", scorer="lexical"))
-    stats = joined(sparse, end(again)).stats
+    stats = joined(sparse, end(again), 0).stats
     assert (stats.prompt_tokens, stats.reused_tokens, stats.read_tokens, stats.ttft_s) == (110, 0, 110, 0.5)
-    assert joined(sparse, end(again)).effective.reading == "dense"
-    assert joined(sparse, end(THEN)).effective.reading == "sparse"
+    assert joined(sparse, end(again), 0).effective.reading == "dense"
+    assert joined(sparse, end(THEN), 0).effective.reading == "sparse"
+
+
+def test_a_loop_of_the_second_part_is_placed_in_the_whole_answer() -> None:
+    looping = replace(end(THEN), repeats_from=3)
+    assert joined(end(FIRST), looping, 7).repeats_from == 10
+    assert joined(replace(end(FIRST), repeats_from=3), end(THEN), 7).repeats_from is None
 
 
 def test_tokens_are_counted_through() -> None:
@@ -161,5 +167,5 @@ def test_sources_of_both_parts_are_kept() -> None:
     passages = [Passage(n, n + 9, True, 1.0, 0, n, n + 9) for n in (0, 30)]
     first = replace(end(FIRST), sources=(passages[0],))
     then = replace(end(THEN), sources=(passages[0], passages[1]))
-    whole = joined(first, then)
+    whole = joined(first, then, 0)
     assert whole.sources == (passages[0], passages[1])

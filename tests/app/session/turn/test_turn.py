@@ -140,7 +140,7 @@ SAMPLES: dict[type, Any] = {
         ModelRemoved("m4", "/toy", "toy"),
         DocumentEmbedded("e1", "running", 0.5),
         SimilarFound("f1"),
-        SavedChatsListed(1, 2, 3),
+        SavedChatsListed(1, 2, "Not saved"),
         HEARTBEAT,
         KILLED,
         WorkerSilent(15.0),
