@@ -171,7 +171,7 @@ def _case(seed: int, case: int, chat: _Chat) -> Outcome:
 def _replace(path: Path, content: bytes, pieces: int = 17) -> None:
     """Replace `path` by `content` as a chat is saved, and die after so many sixteenths. Runs in a child."""
     files = SavedFiles(path.parent)
-    assert files.reserve(path, len(content), 1 << 40, 1 << 40) == ""
+    assert files.reserve(path, len(content), 1 << 40) == ""
     with files.writing(path) as file:
         step = len(content) // 16 + 1
         for number in range(min(pieces, 16)):
@@ -206,7 +206,7 @@ def _killed(chat: _Chat, rng: random.Random) -> str:
         return "the killed process changed the file"
     fault = chat.fault(is_good=True)
     chat.files.erase([_CHAT])
-    left = [path.name for path in chat.files.folder.iterdir() if path.name != "written"]
+    left = [path.name for path in chat.files.folder.iterdir()]
     return fault or (f"{left} is left after erasing" if left else "")
 
 
