@@ -14,6 +14,7 @@ One process at a time saves: it holds a lock beside the file. Without a folder e
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import threading
 import time
@@ -610,14 +611,13 @@ def _found_in(chat: Conversation, words: Sequence[str]) -> Hit | None:
     if chat.deleted or not chat.turns:
         return None
 
-    def has_all(text: str) -> bool:
-        return all(word.casefold() in text.casefold() for word in words)
-
-    if has_all(chat.title):
+    if all(word.casefold() in chat.title.casefold() for word in words):
         return Hit(chat.id)
+    # As the full-text index finds it once it is written: at the beginnings of words.
+    begins = [re.compile(rf"(?<!\w){re.escape(word)}", re.IGNORECASE) for word in words]
     for turn in chat.turns:
         texts = [turn.user.content, *(each.name for each in turn.user.attachments), turn.answer.text]
-        if has_all("\n".join(texts)):
+        if all(pattern.search("\n".join(texts)) for pattern in begins):
             best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
             return Hit(chat.id, turn.id, *passage_of(best, words))
     return None
