@@ -384,7 +384,7 @@ def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
         await until(lambda: window.controller.link.phase is Phase.DEAD)
         assert download.progress.state == "paused"
         assert not download.resume.isEnabled()
-        assert not row(models, home / "small").button.isEnabled()
+        assert row(models, home / "small").button.isEnabled()  # another model may be one that loads
         window.controller.restart()
         await ready(window, 60)
         await until(lambda: download.resume.isEnabled(), 60)

@@ -17,7 +17,6 @@ from core.cli import main
 from core.system.terminal import STOPPED
 from tests.core.toy import write_toy_model
 from tests.thinned import thinned
-from tests.tuning.streams import Stream, write_streams
 
 _BEFORE_STOP = 2
 _RNG = random.Random(2)
@@ -35,10 +34,7 @@ BENCHES: dict[str, tuple[list[str], str, int]] = {
         "readings.jsonl",
         4,
     ),
-    "replay": (["--drafters", "frequency,ngram-simple", "--costs", "cpu,apple"], "rows.jsonl", 4),
 }
-_NO_PROMPTS = ("prefill", "replay")
-_NO_MODEL = ("replay",)
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +86,8 @@ def test_measurements_are_kept_and_continued(
 ) -> None:
     more, name, total = BENCHES[bench]
     out = tmp_path / "out"
-    words = ["bench", bench, *more, "--out", str(out)]
-    if bench not in _NO_MODEL:
-        words += ["--model", str(folder)]
-    else:
-        streams = [Stream(*([_RNG.randrange(90) for _ in range(40)] for _ in range(2))) for _ in range(2)]
-        write_streams(tmp_path / "s.jsonl.gz", streams)
-        words += ["--streams", str(tmp_path / "s.jsonl.gz")]
-    if bench not in _NO_PROMPTS:
+    words = ["bench", bench, *more, "--out", str(out), "--model", str(folder)]
+    if bench != "prefill":
         words += ["--prompts", str(prompts)]
 
     assert main(words) == STOPPED
