@@ -127,3 +127,23 @@ def test_no_pattern_repeats_a_group_possessively() -> None:
         and any(mark in str(node.value) for mark in (")*+", ")++", ")?+", "(?>"))
     ]
     assert not found
+
+
+def _lines_of_packages() -> dict[str, int]:
+    """Lines of Python per package of app and core, and per folder of tests."""
+    found: dict[str, int] = {}
+    for path in _tracked():
+        if path.suffix == ".py" and path.parts[0] in ("app", "core", "tests") and len(path.parts) > 2:
+            package = "/".join(path.parts[:2])
+            found[package] = found.get(package, 0) + len((ROOT / path).read_bytes().splitlines())
+    return found
+
+
+def test_no_package_is_larger_than_its_budget() -> None:
+    text = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `((?:app|core|tests)/\w+)` \| ([\d,]+) \|", text, re.MULTILINE)
+    budgets = {name: int(lines.replace(",", "")) for name, lines in rows}
+    found = _lines_of_packages()
+    assert budgets.keys() == found.keys()
+    over = {name: (lines, budgets[name]) for name, lines in found.items() if lines > budgets[name]}
+    assert over == {}, "lines and budget; delete something, or move lines to where they belong"
