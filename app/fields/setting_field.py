@@ -218,7 +218,7 @@ _LINE_GAP_PX = 4
 
 
 class SettingField(QWidget):
-    """`labelled` False hides the label and gives the control the full width.
+    """`labelled` False hides the label and gives the control the full width. `terse`: notes are tooltips.
 
     `content_px` is the width of the field, which wrapped notes need.
     """
@@ -231,6 +231,7 @@ class SettingField(QWidget):
         setting: Setting,
         labelled: bool = True,
         *,
+        terse: bool = False,
         label_px: int = LABEL_PX,
         content_px: int = CONTENT_PX,
     ) -> None:
@@ -238,7 +239,8 @@ class SettingField(QWidget):
         self.setting = setting
         self.control = control_for(theme, setting)
         self.control.edited.connect(self._take)
-        self._held = self._unused = self._note_of_value = self._source = ""
+        self._terse = terse
+        self._held = self._note_of_value = self._source = ""
         indent = label_px + GAP_PX if labelled else 0
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
@@ -303,7 +305,7 @@ class SettingField(QWidget):
         if reason == self._held:
             return
         self._held = reason
-        self._enable()
+        self.control.setEnabled(not reason)
         self._say_note()
 
     def leave_out(self, choices: Collection[str]) -> None:
@@ -311,28 +313,9 @@ class SettingField(QWidget):
         assert isinstance(self.control, _Choice)
         self.control.leave_out(choices)
 
-    @property
-    def unused(self) -> str:
-        """Why the setting has no effect with the other settings; empty if it has one."""
-        return self._unused
-
-    def set_unused(self, reason: str) -> None:
-        """Marks the setting as without effect while there is a `reason`, which its tooltip shows."""
-        if reason == self._unused:
-            return
-        self._unused = reason
-        self._enable()
-        self.setToolTip(reason)
-        if self._label is not None:
-            self._label.setEnabled(not reason)
-            self._label.setToolTip(reason or self.setting.help)
-        self._describe()
-
-    def _enable(self) -> None:
-        self.control.setEnabled(not (self._held or self._unused))
-
     def _describe(self) -> None:
-        parts = filter(None, (self.setting.help, self._unused, self._error.text()))
+        note = self._note.text() if self._terse else ""
+        parts = filter(None, (self.setting.help, note, self._error.text()))
         self.control.editor.setAccessibleDescription(" ".join(parts))
 
     def show_source(self, source: str) -> None:
@@ -352,7 +335,10 @@ class SettingField(QWidget):
     def _say_note(self) -> None:
         note = self._held or " ".join(filter(None, (self._note_of_value, self._source)))
         self._note.setText(note)
-        self._note.setVisible(bool(note))
+        self._note.setVisible(bool(note) and not self._terse)
+        if self._terse:
+            self.setToolTip(note)
+            self._describe()
 
 
 class FieldColumn(QWidget):

@@ -1,7 +1,7 @@
 """The sections of the inspector and the summaries of closed ones. Pure; no Qt.
 
-A section is a group of settings. Groups named like a drafter have its parameters: they are in the section
-with the choice of the drafter and show only while it is selected.
+A section is a group of settings. The basics come first, with the choice of the drafter; groups named like a
+drafter have its parameters, which are in the section Drafting and show only while it is selected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from core.settings import Setting, Settings, assign_all, declared, read, unused
 DRAFTER_KEY = "drafting.drafter"
 BASICS = "basics"
 # All other groups are under Advanced.
-_BASIC_KEYS = ("chat.system_prompt", "sampling.temperature", "sampling.max_tokens", "prefill.mode")
+_BASIC_KEYS = (
+    "chat.system_prompt",
+    DRAFTER_KEY,
+    "decoding.exactness",
+    "sampling.temperature",
+    "sampling.max_tokens",
+    "chat.thinking",
+    "prefill.mode",
+    "prefill.keep_pct",
+)
 _QUOTE_CHARACTERS = 24
 
 
@@ -43,6 +52,7 @@ def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
     basics = [by_key[key] for key in _BASIC_KEYS if key in by_key]
     if basics:
         by_name[BASICS] = basics
+        by_name[DRAFTER_KEY.partition(".")[0]] = []
     for setting in settings:
         if setting not in basics:
             by_name.setdefault(setting.group, []).append(setting)

@@ -38,38 +38,29 @@ from core.errors import SettingError
 from core.events import ModelDefault, ModelInfo
 from core.prefill.forecast import ReadingForecast
 from core.settings import FROM_MODEL, Setting, Settings, assign_all, declared, read, unused
+from core.settings.declaration import find
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
 READING_KEY = "prefill.mode"
 THINKING_KEY = "chat.thinking"
 HEAD_DRAFTERS = frozenset({"mtp"})
-# Groups of settings that only concern drafts.
-_DRAFTING_GROUPS = ("auto", "gate", "decoding")
 _OPEN_AT_FIRST = (BASICS, "drafting")
+# The choice of the drafter, and the parameters of each.
+_DRAFTING_GROUPS = ("drafting", *(name.replace("-", "_") for name in find(DRAFTER_KEY).choices))
 # A column takes up to 50 ms: the window handles events in between.
 _REST_MS = 50
 
 
-def unsupported(info: ModelInfo) -> dict[str, str]:
-    """Settings that have no effect on the model, and why."""
-    keys = [setting.key for setting in declared(Settings)]
-    drafters = {name.replace("-", "_") for name in _drafters()}
-    found: dict[str, str] = {}
-    if not info.speculates:
-        why = strings.cannot_draft(info.why_not)
-        groups = {*drafters, *_DRAFTING_GROUPS}
-        found |= {key: why for key in keys if key.partition(".")[0] in groups or key == DRAFTER_KEY}
+def without_effect(info: ModelInfo) -> frozenset[str]:
+    """The settings without effect on the model."""
+    drafts = {*_DRAFTING_GROUPS, "auto", "gate", "decoding"}
+    keys = {each.key for each in declared() if each.group in drafts and not info.speculates}
     if not info.has_head:
-        own = {key for key in keys if key.partition(".")[0] in HEAD_DRAFTERS}
-        found |= dict.fromkeys(own, strings.NO_HEAD)
+        keys |= {each.key for each in declared() if each.group in HEAD_DRAFTERS}
     if not info.thinks:
-        found[THINKING_KEY] = strings.NO_THINKING_SWITCH
-    return found
-
-
-def _drafters() -> tuple[str, ...]:
-    return next(setting.choices for setting in declared(Settings) if setting.key == DRAFTER_KEY)
+        keys.add(THINKING_KEY)
+    return frozenset(keys)
 
 
 class Inspector(QWidget):
@@ -87,9 +78,8 @@ class Inspector(QWidget):
         self._model_defaults: dict[str, ModelDefault] = {}
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
-        self._unknown: Mapping[str, str] = {}  # settings that the model does not support, and why
+        self._without_effect: frozenset[str] = frozenset()  # on the model
         self._absent: frozenset[str] = frozenset()  # drafters that the model does not support
-        self._unused: Mapping[str, str] = {}  # settings without effect, and why
         self._fields: dict[str, SettingField] = {}  # those that were made
         self._columns: dict[str, FieldColumn] = {}  # by their settings
         self._drafter_columns: dict[str, FieldColumn] = {}
@@ -107,6 +97,7 @@ class Inspector(QWidget):
         self.estimate = TextLabel(theme, "", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
         self.estimate.hide()
         self._groups = groups()
+        self._basic_keys = {each.key for each in self._groups[0].settings}
         self._sections = {group.name: self._build_section(group) for group in self._groups}
         self.advanced.header.toggled.connect(self._fill_shown)
         self._footer = TextLabel(theme, strings.FOOTER)
@@ -160,11 +151,11 @@ class Inspector(QWidget):
         self._card.show_model(info)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
         self._model_defaults = {each.key: each for each in info.defaults} if info else {}
-        self._unknown = unsupported(info) if info else {}
+        self._without_effect = without_effect(info) if info else frozenset()
         self._absent = HEAD_DRAFTERS if info is not None and not info.has_head else frozenset()
         if DRAFTER_KEY in self._fields:
             self._fields[DRAFTER_KEY].leave_out(self._absent)
-        self._hold_fields()
+        self._show_effective()
         self._show_sources()
 
     @property
@@ -269,12 +260,14 @@ class Inspector(QWidget):
         return column
 
     def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
-        field = self._fields[setting.key] = SettingField(self._theme, setting, labelled)
+        terse = setting.key not in self._basic_keys
+        field = self._fields[setting.key] = SettingField(self._theme, setting, labelled, terse=terse)
         field.show_value(read(self._settings, setting.key))
-        field.hold(self._why_held(setting.key))
+        field.hold(self._held.get(setting.key, ""))
         if setting.key == DRAFTER_KEY:
             field.leave_out(self._absent)
-        field.set_unused(self._unused.get(setting.key, ""))
+        if setting.key in self._idle:  # shown now, it would be a window of its own: it has no parent yet
+            field.hide()
         field.edited.connect(self._take_edit)
         field.show_source(self._source_of(setting.key))
         return field
@@ -362,9 +355,7 @@ class Inspector(QWidget):
             self._fields[key].show_value(read(self._settings, key))
 
     def _show_summaries(self) -> None:
-        self._unused = unused(self._settings)
-        for key, field in self._fields.items():
-            field.set_unused(self._unused.get(key, ""))
+        self._show_effective()
         for group in self._groups:
             section = self._sections[group.name]
             own = differs(group, self._settings, self._defaults, self._chosen)
@@ -376,10 +367,21 @@ class Inspector(QWidget):
 
     def _hold_fields(self) -> None:
         for key, field in self._fields.items():
-            field.hold(self._why_held(key))
+            field.hold(self._held.get(key, ""))
 
-    def _why_held(self, key: str) -> str:
-        return self._held.get(key) or self._unknown.get(key, "")
+    @property
+    def _idle(self) -> frozenset[str]:
+        """The settings that have no effect now, which are hidden."""
+        return self._without_effect.union(unused(self._settings))
+
+    def _show_effective(self) -> None:
+        """Hide the fields without effect, and sections that have no others."""
+        idle, drafter = self._idle, read(self._settings, DRAFTER_KEY)
+        for key, field in self._fields.items():
+            field.setVisible(key not in idle)
+        for group in self._groups:
+            shown = (*group.settings, *group.drafters.get(drafter, ()))
+            self._sections[group.name].setVisible(any(each.key not in idle for each in shown))
 
     def _show_sources(self) -> None:
         for key in FROM_MODEL:

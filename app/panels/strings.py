@@ -127,14 +127,6 @@ MODEL_DEFAULT = "Model default."
 MODEL_DEFAULT_MOVED = "Model default; its {given:,g} is not allowed."
 CHOSEN_HERE = "Set for this chat. Model default: {value:g}."
 CHOSEN_FOR_ALL = "Your default. Model default: {value:g}."
-NO_THINKING_SWITCH = "This model has no switch for it."
-NO_HEAD = "This model’s files have no MTP head."
-
-
-def cannot_draft(reason: str) -> str:
-    return f"This model cannot draft: {reason.rstrip('.')}."
-
-
 OWN_SETTINGS = "Set for this chat only"
 RESET_SECTION = "Reset to Defaults"
 MAKE_DEFAULT = "Make Default"
@@ -149,12 +141,10 @@ GROUP_TITLES = {
     "basics": "Answers",
     "drafting": "Drafting",
     "gate": "Draft gating",
-    "decoding": "Exactness",
     "sampling": "Sampling",
     "prefill": "Sparse prefill",
     "kv": "KV cache",
     "tables": "Learning",
-    "chat": "Thinking",
     "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
@@ -164,15 +154,12 @@ GROUP_TITLES = {
 
 # What a closed section says at the right: setting keys and how each is written.
 SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
-    "basics": (("sampling.temperature", "temp {}"), ("prefill.mode", "{}")),
-    "drafting": (("drafting.drafter", "{}"),),
+    "basics": (("drafting.drafter", "{}"), ("sampling.temperature", "temp {}"), ("prefill.mode", "{}")),
     "gate": (("gate.mode", "{}"),),
-    "decoding": (("decoding.exactness", "{}"),),
     "sampling": (
         ("sampling.top_p", "top-p {}"),
         ("sampling.seed", "seed {}"),
     ),
-    "prefill": (("prefill.keep_pct", "keep {}%"),),
     "kv": (("kv.bits", "{}"),),
     "tables": (("tables.learn", "learning {}"),),
 }

@@ -97,7 +97,6 @@ class Commands(QObject):
             "sidebar": plan.sidebar_px > 0,
             "inspector": plan.inspector_px > 0,
             "document": self._document_is_shown(plan),
-            f"tint_{self.views.header.tint.value}": True,
             "gauges": self.views.strip.is_pinned,
             "full_screen": self.window.isFullScreen(),
             "pin": controller.chats.open.pinned,
@@ -243,9 +242,6 @@ class Commands(QObject):
 
     def toggle_inspector(self) -> None:
         self.columns.show_inspector(self.columns.arrangement.inspector_px == 0)
-
-    def set_tint(self, mode: str) -> None:
-        self.views.header.tint.set_value(mode)
 
     def export(self, kind: str) -> None:
         """Export the open chat as "pdf", "html", "markdown" or "json"."""
@@ -422,6 +418,20 @@ _EDIT = (
         Command("find", "Find…", Commands.find, ("Ctrl+F",), _asked),
         Command("find_next", "Find Next", lambda c: c.find_step(True), ("Ctrl+G",), _asked),
         Command("find_previous", "Find Previous", lambda c: c.find_step(False), ("Ctrl+Shift+G",), _asked),
+        Command(
+            "next_passage",
+            "Next Kept Passage",
+            lambda c: c.jump(1),
+            ("Ctrl+Alt+Down",),
+            attrgetter("document"),
+        ),
+        Command(
+            "previous_passage",
+            "Previous Kept Passage",
+            lambda c: c.jump(-1),
+            ("Ctrl+Alt+Up",),
+            attrgetter("document"),
+        ),
     ),
     (Command("settings", "Settings…", _show("settings"), ("Ctrl+,",), role="preferences", reach="app"),),
 )
@@ -445,27 +455,8 @@ _VIEW = (
             ("Ctrl+Alt+D",),
             title_on="Hide Document",
         ),
-        Command(
-            "next_passage",
-            "Next Kept Passage",
-            lambda c: c.jump(1),
-            ("Ctrl+Alt+Down",),
-            attrgetter("document"),
-        ),
-        Command(
-            "previous_passage",
-            "Previous Kept Passage",
-            lambda c: c.jump(-1),
-            ("Ctrl+Alt+Up",),
-            attrgetter("document"),
-        ),
     ),
-    (
-        Command("tint_always", "Always Show Token Tint", lambda c: c.set_tint("always"), checkable=True),
-        Command("tint_hover", "Show Token Tint on Hover", lambda c: c.set_tint("hover"), checkable=True),
-        Command("tint_never", "Hide Token Tint", lambda c: c.set_tint("never"), checkable=True),
-        Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),
-    ),
+    (Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),),
     (
         Command(
             "gauges", "Always Show All Gauges", lambda c: c.views.header.gauges_button.click(), checkable=True

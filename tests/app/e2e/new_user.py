@@ -157,9 +157,8 @@ async def first(window: MainWindow) -> int:
     assert 0 < read.read_tokens < read.prompt_tokens / 2
     hands.step(f"first answer, {read.read_tokens:,} of {read.prompt_tokens:,} tokens read: {answer.text!r}")
 
-    await open_section(hands, "drafting")
+    await open_section(hands, "basics")
     await choose(hands, "drafting.drafter", "ngram-simple")
-    await open_section(hands, "prefill")
     slider = inspector.field("prefill.keep_pct").control.editor
     assert isinstance(slider, Slider)
     await hands.click(slider)

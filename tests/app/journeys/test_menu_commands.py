@@ -41,13 +41,10 @@ def test_tint_and_gauges_are_in_the_view_menu_and_remembered(qapp: QApplication,
         await ready(window)
         ask(window, "write 5")
         await ready(window)
-        assert [name for name in ("always", "hover", "never") if actions[f"tint_{name}"].isChecked()] == [
-            "hover"
-        ]
+        assert views.header.tint.value == "hover"
         assert views.legend.isVisible()
-        actions["tint_never"].trigger()
-        assert actions["tint_never"].isChecked()
-        assert not actions["tint_hover"].isChecked()
+        actions["tint"].trigger()
+        assert views.header.tint.value == "never"
         assert not views.legend.isVisible()
         window.controller.chat.start()
         ask(window, "write 5")
@@ -63,7 +60,7 @@ def test_tint_and_gauges_are_in_the_view_menu_and_remembered(qapp: QApplication,
         await ready(window)
         assert window.views.strip.is_pinned
         assert window.menu_actions["gauges"].isChecked()
-        assert window.menu_actions["tint_never"].isChecked()
+        assert window.views.header.tint.value == "never"
 
     play(qapp, first, folder=tmp_path)
     play(qapp, second, folder=tmp_path)

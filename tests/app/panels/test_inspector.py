@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
@@ -280,17 +280,18 @@ def test_closed_sections_sum_up(inspector: Inspector) -> None:
     slider = inspector.field("sampling.temperature").control.editor
     assert isinstance(slider, Slider)
     slider.set_value(0.7)
-    assert section.header.accessibleDescription() == "Closed, Set for this chat only, temp 0.7 · Automatic"
+    assert (
+        section.header.accessibleDescription()
+        == "Closed, Set for this chat only, Auto · temp 0.7 · Automatic"
+    )
 
 
 def test_a_greedy_answer_has_no_use_for_a_seed(inspector: Inspector) -> None:
     seed, section = inspector.field("sampling.seed"), inspector.section("sampling")
-    section.set_open(False)
-    assert not seed.control.isEnabled()
-    assert "temperature 0" in seed.unused
+    assert seed.isHidden()
     assert "seed" not in section.header.summary
     inspector.set_settings(assign(Settings(), "sampling.temperature", 0.7))
-    assert seed.control.isEnabled()
+    assert seed.isVisible()
 
 
 def test_the_model_is_described(inspector: Inspector) -> None:
@@ -383,11 +384,13 @@ def test_everything_but_the_basics_is_under_advanced(theme: Theme, qtbot: QtBot)
     qtbot.addWidget(inspector)
     activate(inspector, qtbot)
     seen = {field.setting.title for field in inspector.findChildren(SettingField) if field.isVisible()}
-    assert seen == {"System prompt", "Temperature", "Length", "Reading"}
+    assert seen == {
+        *("System prompt", "Drafter", "Exactness", "Temperature", "Length", "Think first", "Reading", "Keep")
+    }
     assert not inspector.section("drafting").isVisible()
     inspector.advanced.set_open(True)
     assert inspector.section("drafting").isVisible()
-    inspector.set_settings(SIMPLE)
+    inspector.set_settings(assign(Settings(), "sampling.top_p", 0.5))
     assert inspector.advanced.is_own  # what holds for this chat only is marked, also while it is closed
 
 
@@ -414,29 +417,67 @@ def test_tab_goes_as_it_is_read_whatever_was_opened_first(theme: Theme, qtbot: Q
     test_tab_reaches_every_visible_control_in_reading_order(inspector, qtbot)
 
 
-def test_what_does_nothing_cannot_be_set_and_says_why(inspector: Inspector) -> None:
+def test_what_does_nothing_is_not_shown(inspector: Inspector) -> None:
     inspector.set_settings(assign(Settings(), "sampling.temperature", 0.8))
     fields = {
         key: inspector.field(key) for key in ("prefill.keep_pct", "sampling.top_p", "prefill.chunk_tokens")
     }
-    assert all(field.control.isEnabled() for field in fields.values())
+    assert all(field.isVisible() for field in fields.values())
     inspector.field("prefill.mode").edited.emit("prefill.mode", "off")
-    keep = fields["prefill.keep_pct"]
-    assert not keep.control.isEnabled()
-    assert keep.toolTip() == "Not used while sparse prefill is off."
-    assert "Not used while sparse prefill is off." in keep.control.editor.accessibleDescription()
-    assert fields["prefill.chunk_tokens"].control.isEnabled()
+    assert fields["prefill.keep_pct"].isHidden()
+    assert fields["prefill.chunk_tokens"].isVisible()
     inspector.field("sampling.temperature").edited.emit("sampling.temperature", 0.0)
-    assert not fields["sampling.top_p"].control.isEnabled()
+    assert fields["sampling.top_p"].isHidden()
     inspector.field("prefill.mode").edited.emit("prefill.mode", "auto")
-    assert keep.control.isEnabled()
-    assert keep.toolTip() == ""
+    assert fields["prefill.keep_pct"].isVisible()
+    inspector.field("drafting.drafter").edited.emit("drafting.drafter", "off")
+    assert inspector.section("gate").isHidden()
+    assert inspector.field("decoding.exactness").isHidden()
     assert read(inspector.settings, "prefill.keep_pct") == read(Settings(), "prefill.keep_pct")
 
 
-def test_a_field_made_later_is_held_too(inspector: Inspector) -> None:
-    inspector.set_settings(assign(Settings(), "drafting.drafter", "off"))
-    assert not inspector.field("gate.mode").control.isEnabled()
+def test_what_does_nothing_on_the_model_is_not_shown(inspector: Inspector) -> None:
+    inspector.set_settings(SIMPLE)
+    keys = ("drafting.drafter", "decoding.exactness", "gate.mode", "ngram_simple.k")
+    for thinks in (True, False):
+        for speculates in (True, False):
+            inspector.set_model(replace(MODEL, thinks=thinks, speculates=speculates))
+            assert inspector.field("chat.thinking").isVisible() == thinks
+            for key in keys:
+                assert inspector.field(key).isVisible() == speculates, key
+            assert inspector.field("sampling.repetition_penalty").isVisible()
+    inspector.set_model(None)
+    assert all(inspector.field(key).isVisible() for key in (*keys, "chat.thinking"))
+
+
+def test_a_setting_under_advanced_is_one_line(inspector: Inspector) -> None:
+    inspector.set_settings(assign(Settings(), "sampling.temperature", 0.7))
+    inspector.hold({"prefill.scorer": "Not today.", "prefill.mode": "Not today."})
+    scorer = inspector.field("prefill.scorer")
+    assert scorer.toolTip() == "Not today."
+    assert scorer.control.editor.accessibleDescription() == f"{scorer.setting.help} Not today."
+    notes = [each for each in inspector.findChildren(TextLabel) if each.text() == "Not today."]
+    shown = [note for note in notes if note.isVisible()]
+    assert [inspector.field("prefill.mode").isAncestorOf(note) for note in shown] == [True]
+
+
+def test_no_field_is_ever_a_window(theme: Theme, qtbot: QtBot) -> None:
+    windows: list[QObject] = []
+
+    class Watch(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.Show and isinstance(watched, SettingField) and watched.isWindow():
+                windows.append(watched)
+            return False
+
+    watch, application = Watch(), QApplication.instance()
+    assert application
+    application.installEventFilter(watch)
+    inspector = opened(theme)
+    qtbot.addWidget(inspector)
+    inspector.show()
+    application.removeEventFilter(watch)
+    assert windows == []
 
 
 def _by_name() -> dict[str, Group]:
@@ -462,10 +503,9 @@ def test_summaries_are_the_telling_values() -> None:
     settings = assign(settings, "prefill.keep_pct", 30.0)
     settings = assign(settings, "drafting.drafter", "off")
     named = _by_name()
-    assert summary(named["basics"], settings) == "temp 0.7 · Automatic"
+    assert summary(named["basics"], settings) == "Off · temp 0.7 · Automatic"
     assert summary(named["sampling"], settings) == "top-p 0.95 · seed 42"
-    assert "keep 30%" in summary(named["prefill"], settings)
-    assert summary(named["drafting"], settings).startswith("Off")
+    assert summary(named["drafting"], settings) == ""
 
 
 def test_a_group_without_a_phrase_of_its_own_names_its_first_settings() -> None:
@@ -481,18 +521,13 @@ def test_groups_are_titled_even_if_nobody_named_them() -> None:
     assert (group.name, group.title, group.drafters) == ("cache_reuse", "Cache reuse", {})
 
 
-def test_the_basics_are_five_controls_and_come_first() -> None:
-    """With the model above them: system prompt, temperature, length, reading."""
+def test_the_basics_are_seven_settings_and_come_first() -> None:
+    """The share that a sparse prefill keeps belongs to the choice of the prefill."""
     first = groups()[0]
-    keys = ["chat.system_prompt", "sampling.temperature", "sampling.max_tokens", "prefill.mode"]
+    keys = ["chat.system_prompt", "drafting.drafter", "decoding.exactness", "sampling.temperature"]
+    keys += ["sampling.max_tokens", "chat.thinking", "prefill.mode", "prefill.keep_pct"]
     assert (first.name, [setting.key for setting in first.settings]) == ("basics", keys)
-    assert [setting.title for setting in first.settings] == [
-        "System prompt",
-        "Temperature",
-        "Length",
-        "Reading",
-    ]
-    reading = first.settings[-1]
+    reading = first.settings[-2]
     assert [reading.labels[choice] for choice in reading.choices] == ["Automatic", "Whole", "Quick"]
 
 
@@ -570,27 +605,26 @@ def every_capability() -> Iterator[ModelInfo]:
 @pytest.mark.parametrize(
     "info", [*every_capability()], ids=lambda i: f"{i.speculates}-{i.has_head}-{i.thinks}"
 )
-def test_only_what_works_on_the_model_can_be_changed(every_inspector: Inspector, info: ModelInfo) -> None:
-    """Settings by capabilities: a field without effect is off and says why, and no other field is."""
+def test_only_what_works_on_the_model_is_shown(every_inspector: Inspector, info: ModelInfo) -> None:
+    """A field with effect on a model without limits is hidden by limits alone."""
+    limitless = replace(MODEL, speculates=True, has_head=True, thinks=True, why_not="")
+    every_inspector.set_model(limitless)
+    effective = {key for key in KEYS if not every_inspector.field(key).isHidden()}
     every_inspector.set_model(info)
     need_head = {spec.name for spec in DRAFTERS.values() if spec.needs_proposer == "head"}
     groups_of_head = {name.replace("-", "_") for name in need_head}
     groups_of_drafts = {name.replace("-", "_") for name in DRAFTERS} | {"auto", "gate", "decoding"}
     for key in KEYS:
-        group, reason = key.partition(".")[0], every_inspector.field(key).held
+        group = key.partition(".")[0]
         no_draft = not info.speculates and (group in groups_of_drafts or key == "drafting.drafter")
         no_head = not info.has_head and group in groups_of_head
         no_switch = not info.thinks and key == "chat.thinking"
-        assert bool(reason) == (no_draft or no_head or no_switch), key
-        if reason:
-            assert reason.endswith(".")
-            assert ("MTP" in reason) == no_head or no_draft
+        shown = key in effective and not (no_draft or no_head or no_switch)
+        assert every_inspector.field(key).isHidden() != shown, key
     popup = every_inspector.field("drafting.drafter").control.editor
     assert isinstance(popup, Popup)
     offered = {popup.itemData(row) for row in range(popup.count())}
     assert offered == set(DRAFTERS) - (set() if info.has_head else need_head)
-    every_inspector.set_model(None)
-    assert not any(every_inspector.field(key).held for key in KEYS)
 
 
 def test_a_chosen_drafter_that_the_model_lacks_stays_visible(inspector: Inspector) -> None:

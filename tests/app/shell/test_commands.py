@@ -85,4 +85,5 @@ def test_the_menus_are_those_of_a_mac() -> None:
     assert titles == ["File", "Edit", "View", "Chat", "Window", "Help"]
     window = {each.title for group in MENUS[4].groups for each in group}
     assert {"Minimize", "Zoom", "Bring All to Front"} <= window
+    assert sum(map(len, MENUS[2].groups)) <= 9  # a menu that is taken in at a glance
     assert [each.id for each in all_commands() if each.act is None] == ["about"]

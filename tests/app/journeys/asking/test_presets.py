@@ -139,13 +139,13 @@ def test_ones_own_is_changed_and_renamed(qapp: QApplication) -> None:
 
 
 def test_the_estimate_of_what_is_read_is_under_reading(qapp: QApplication) -> None:
-    """Keep has one control, its slider under Advanced."""
+    """Keep has one control, its slider below the choice of the reading."""
 
     async def scene(window: MainWindow) -> None:
         await ready(window)
         inspector = window.views.inspector
         inspector.change_settings(assign(inspector.settings, "prefill.mode", "on"))
-        section = inspector.open_section("prefill")
+        section = inspector.open_section("basics")
         assert not [button for button in section.findChildren(Button) if "%" in button.text()]
         keep = inspector.field("prefill.keep_pct").control.editor
         assert isinstance(keep, Slider)

@@ -48,7 +48,7 @@ def test_it_is_turned_in_a_chat_obeyed_and_remembered(
         inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 3))
         assert think.isVisible()
         assert think.switch.isChecked()
-        assert inspector.field("chat.thinking").held == ""
+        assert not inspector.field("chat.thinking").isHidden()
         thinking = await answered(window, "hello")
         assert thinking.effective.settings.chat.thinking
 
@@ -93,7 +93,7 @@ def test_it_is_hidden_for_a_model_without_the_switch_which_says_so(qapp: QApplic
         window.controller.handle(Load(str(models / "always")))
         await ready(window, 60)
         assert think.isHidden()
-        assert inspector.field("chat.thinking").held == "This model has no switch for it."
+        assert inspector.field("chat.thinking").isHidden()
         finished = await answered(window, "hello")
         assert "chat.thinking" in [change.setting for change in finished.effective.changes]
         item = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
