@@ -36,9 +36,9 @@ _GGUF_BYTES = 98_362_432
 _FOLDER = "SmolLM2-135M-Instruct"
 _MANIFEST = "draftlight-manifest.json"
 # Increase with each change of the conversion, so that existing folders are converted again.
-_CONVERSION = 2
+_CONVERSION = 3
 # Without them two of three answers about documents end in a loop (docs/model-habits.md).
-_GENERATION = {"frequency_penalty": 0.6, "no_repeat_ngram_size": 12}
+_GENERATION = {"frequency_penalty": 0.3, "no_repeat_ngram_size": 12}
 Progress = Callable[[str, float | None], None]
 
 

@@ -97,7 +97,7 @@ def test_it_has_sampling_defaults_of_its_own(converted: Path) -> None:
     defaults, problem = sampling_defaults(converted)
     assert not problem
     assert {each.key: each.value for each in defaults} == {
-        "sampling.frequency_penalty": 0.6,
+        "sampling.frequency_penalty": 0.3,
         "sampling.no_repeat_ngram_size": 12,
     }
 
