@@ -99,7 +99,7 @@ NAMES = frozenset(
     }
 )
 # What shows a text as a menu item, a menu or a button, and which of its arguments that is.
-_SHOWN_AS_COMMAND = {"Command": 1, "Button": 1, "Menu": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
+_SHOWN_AS_COMMAND = {"Command": 1, "Button": 0, "Menu": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
 # Titles of windows, and texts that reach a menu or a button in another way.
 _ALSO_COMMANDS = frozenset(
     {

@@ -175,7 +175,7 @@ class _Screens:
                 await self._grab(f"panel-{name}", before=partial(show, True), forms=(form,))
 
     async def _about(self) -> None:
-        about = AboutWindow(self._window._theme, self._window)
+        about = AboutWindow(self._window)
         about.show()
         await self._grab("about", about)
         about.close()

@@ -28,7 +28,6 @@ from app.controls.sheets import Question
 from app.controls.text_fields import TextArea
 from app.richtext.text_canvas import MARGIN_PX, announce
 from app.richtext.tint_paint import TintMode
-from app.theme.theme import Theme
 from app.theme.zoom import px, px_rect
 from core.events import Finished, PrefillProgress, Token
 
@@ -45,7 +44,6 @@ class AnswerEditor(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         text: str,
         save: Callable[[str], object],
         cancel: Callable[[], object],
@@ -53,17 +51,16 @@ class AnswerEditor(QWidget):
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._cancel = cancel
-        self.area = TextArea(theme, self, font_px=_EDITOR_FONT_PX, line_px=_EDITOR_LINE_PX)
+        self.area = TextArea(self, font_px=_EDITOR_FONT_PX, line_px=_EDITOR_LINE_PX)
         self.area.setAccessibleName(strings.EDIT_ANSWER)
         self.area.setAccessibleDescription(strings.EDIT_ANSWER_SAYS)
         self.area.set_value(text)
         self._before = self.area.value  # a text field may change line ends
         self.area.value_changed.connect(self._on_changed)
         self.area.resized.connect(resized)
-        self.cancel_button = Button(theme, strings.CANCEL, small=True, parent=self)
-        self.save_button = Button(theme, strings.SAVE, "primary", True, self)
+        self.cancel_button = Button(strings.CANCEL, small=True, parent=self)
+        self.save_button = Button(strings.SAVE, "primary", True, self)
         self.save_button.setToolTip(strings.SAVE_KEYS)
         self.cancel_button.clicked.connect(self.cancel)
         self.save_button.clicked.connect(lambda: save(self.area.value))
@@ -87,7 +84,6 @@ class AnswerEditor(QWidget):
             self._cancel()
             return
         question = Question(
-            self._theme,
             strings.DISCARD_TITLE,
             strings.DISCARD_DETAIL,
             strings.KEEP_EDITING,
@@ -151,7 +147,6 @@ class AnswerView(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         entry: AnswerEntry,
         act: Callable[[Intent], object],
         resized: Callable[[], object],
@@ -165,7 +160,6 @@ class AnswerView(QWidget):
         """
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
-        self._theme = theme
         self._entry = entry
         self._act = act
         self._resized = resized
@@ -180,10 +174,8 @@ class AnswerView(QWidget):
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
-        self.body = AnswerBody(
-            theme, self, entry.text, entry.unfolded, entry.turn_id, act, self._body_pointed
-        )
-        self.footer = AnswerFooter(theme, entry.turn_id, act, self.copy, self._strip_pointed, self)
+        self.body = AnswerBody(self, entry.text, entry.unfolded, entry.turn_id, act, self._body_pointed)
+        self.footer = AnswerFooter(entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
         self.body.height_changed.connect(resized)
 
@@ -226,7 +218,7 @@ class AnswerView(QWidget):
         """Edit the answer in its place."""
         if self.editor is None and self.is_editable:
             text = self._entry.text.answer_source
-            self.editor = AnswerEditor(self._theme, text, self._save, self.end_edit, self._resized, self)
+            self.editor = AnswerEditor(text, self._save, self.end_edit, self._resized, self)
             self.body.hide()
             self.footer.hide()
             self.editor.show()
@@ -371,7 +363,7 @@ class AnswerView(QWidget):
         self.footer.stats.set_revealed(self._hovered)
 
     def _make_card(self) -> None:
-        card = self.card = ReadingCard(self._theme, self._entry.turn_id, self._act, self)
+        card = self.card = ReadingCard(self._entry.turn_id, self._act, self)
         card.show()
         self.body.hide()
         if self._entry.reading is not None:

@@ -27,7 +27,7 @@ from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import InkTable, Pointed, TintMode, marks_of, paint_marks, paint_pointed
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
 from core.events import TYPED, Token
 
@@ -42,8 +42,8 @@ class ThoughtHead(PaintedButton):
     Checked: unfolded.
     """
 
-    def __init__(self, theme: Theme, start: int, parent: QWidget) -> None:
-        super().__init__(theme, 5, parent)
+    def __init__(self, start: int, parent: QWidget) -> None:
+        super().__init__(5, parent)
         self.start = start
         self._over = False
         self.setCheckable(True)
@@ -82,9 +82,9 @@ class ThoughtHead(PaintedButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color("text2" if self._over else "accent")
+        color = theme.color("text2" if self._over else "accent")
         if self.underMouse() and self._over:
-            color = self._theme.color("text")
+            color = theme.color("text")
         name = "down" if self.isChecked() else "right"
         icon = icon_pixmap(name, color, _ICON_PX, ratio_of(self))
         painter.drawPixmap(QPointF(0, (height_of(self) - _ICON_PX) // 2), icon)
@@ -111,7 +111,6 @@ class AnswerBody(TextCanvas):
 
     def __init__(
         self,
-        theme: Theme,
         parent: QWidget | None = None,
         text: AnswerText | None = None,
         unfolded: set[int] | None = None,
@@ -124,7 +123,7 @@ class AnswerBody(TextCanvas):
         `unfolded` are the source offsets of the unfolded thoughts; it is changed in place. `act` gets the
         person's intents about the turn, `point` the index of the token that is pointed at, −1 for none.
         """
-        super().__init__(theme, None, parent)
+        super().__init__(None, parent)
         self._text = text or AnswerText()
         self._unfolded = set[int]() if unfolded is None else unfolded
         self._turn_id, self._act, self._on_pointed = turn_id, act, point
@@ -279,7 +278,7 @@ class AnswerBody(TextCanvas):
     def _show(self, change: TextChange) -> None:
         kept = self._selected_source()
         # The caret at the old end has to be erased.
-        dirty_top = self.boxes[-1].bottom - self._theme.zoom * _CARET_LINE_PX if self.boxes else 0.0
+        dirty_top = self.boxes[-1].bottom - theme.zoom * _CARET_LINE_PX if self.boxes else 0.0
         first = 0 if change.again else len(self.boxes) - self._open
         dirty_top = min(dirty_top, self._show_from(first, [*change.closed, *change.open]))
         self._open = len(change.open)
@@ -364,7 +363,7 @@ class AnswerBody(TextCanvas):
         for box in boxes:
             start = box.piece.thought
             if start not in known:
-                head = ThoughtHead(self._theme, start, self)
+                head = ThoughtHead(start, self)
                 head.setChecked(start in self._unfolded)
                 head.toggled.connect(lambda unfold, start=start: self.unfold(start, unfold))
                 self._heads.append(head)
@@ -476,11 +475,11 @@ class AnswerBody(TextCanvas):
 
         def paint_between() -> None:
             if pointed:
-                paint_pointed(painter, box.layout, box.inks, lines, self._theme, pointed)
+                paint_pointed(painter, box.layout, box.inks, lines, pointed)
 
         opacity = _THOUGHT_TINT if box.piece.thought >= 0 else 1.0
         origin = QPointF(box.text_left, box.text_top)
-        paint_marks(painter, marks, origin, self._theme, opacity, paint_between)
+        paint_marks(painter, marks, origin, opacity, paint_between)
 
     def paint_over_text(self, painter: QPainter) -> None:
         """Paint the caret while the answer is being generated."""
@@ -495,10 +494,10 @@ class AnswerBody(TextCanvas):
             end = box.text_left + line.x_at(line.end)
             x = end - _CARET_GAP_PX - _CARET_WIDTH_PX if line.chunk.rtl else end + _CARET_GAP_PX
             middle = box.text_top + line.top + box.layout.style.line_px / 2
-        caret_px = _CARET_HEIGHT_PX * self._theme.zoom
+        caret_px = _CARET_HEIGHT_PX * theme.zoom
         painter.fillRect(
             QRectF(x, middle - caret_px / 2, _CARET_WIDTH_PX, caret_px),
-            self._theme.color("accent"),
+            color("accent"),
         )
 
     def height_for(self, width: int) -> int:

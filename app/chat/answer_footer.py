@@ -28,7 +28,7 @@ from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import ActionButton
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
 
 _HEIGHT_PX = 24
@@ -40,13 +40,12 @@ _SIZE_PX = 11
 class VersionSwitch(QWidget):
     """Shows ‹ 2/3 ›; hidden while there is one version only. `choose` gets the index of another version."""
 
-    def __init__(self, theme: Theme, choose: Callable[[int], object], parent: QWidget | None = None) -> None:
+    def __init__(self, choose: Callable[[int], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._choose = choose
         self._index, self._count = 0, 1
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, theme, 5.0)
+        self._ring = FocusRing(self, 5.0)
         self.hide()
 
     @property
@@ -90,13 +89,13 @@ class VersionSwitch(QWidget):
             ("left", 0, self._index > 0),
             ("right", width_of(self) - _ARROW_PX, self._index + 1 < self._count),
         ):
-            ink = self._theme.color("text2" if possible and self.isEnabled() else "text3")
+            ink = color("text2" if possible and self.isEnabled() else "text3")
             pixmap = icon_pixmap(icon, ink, _ICON_PX, ratio_of(self))
             painter.drawPixmap(
                 QPointF(left + (_ARROW_PX - _ICON_PX) // 2, (_HEIGHT_PX - _ICON_PX) // 2), pixmap
             )
         painter.setFont(ui_font(_SIZE_PX, tabular=True))
-        painter.setPen(self._theme.color("text2"))
+        painter.setPen(color("text2"))
         painter.drawText(area_of(self), Qt.AlignmentFlag.AlignCenter, self.text)
         painter.end()
 
@@ -116,7 +115,6 @@ class AnswerFooter(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         turn_id: str,
         act: Callable[[Intent], object],
         copy: Callable[[], object],
@@ -125,24 +123,23 @@ class AnswerFooter(QWidget):
     ) -> None:
         """`copy` copies the answer. `point` gets the index of the token under the mouse, or −1."""
         super().__init__(parent)
-        self._theme = theme
         self._copies_only = False
         self._editable = False
         self._finished = False
         self._prompt_tokens = 0  # of a sparse prefill
         self._limit_tokens = self._limit_then_tokens = 0  # 0: unknown
         self._notes: list[TextLabel] = []
-        self.strip = TokenStrip(theme, point, self)
-        self.stats = StatsLabel(theme, self)
-        self.sources = SourcesRow(theme, lambda source: act(OpenSource(turn_id, source)), self)
-        self.versions = VersionSwitch(theme, lambda index: act(ShowVersion(turn_id, index)), self)
-        self.copy_button = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
-        self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
-        self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
-        self.edit_button = ActionButton(theme, "edit", strings.EDIT_ANSWER, self)
-        self.continue_button = Button(theme, strings.CONTINUE, "link", True, self)
-        self.everything_button = Button(theme, strings.READ_EVERYTHING, "link", True, self)
-        self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
+        self.strip = TokenStrip(point, self)
+        self.stats = StatsLabel(self)
+        self.sources = SourcesRow(lambda source: act(OpenSource(turn_id, source)), self)
+        self.versions = VersionSwitch(lambda index: act(ShowVersion(turn_id, index)), self)
+        self.copy_button = ActionButton("copy", strings.COPY_ANSWER, self)
+        self._again = ActionButton("redo", strings.REGENERATE, self)
+        self._branch = ActionButton("branch", strings.BRANCH, self)
+        self.edit_button = ActionButton("edit", strings.EDIT_ANSWER, self)
+        self.continue_button = Button(strings.CONTINUE, "link", True, self)
+        self.everything_button = Button(strings.READ_EVERYTHING, "link", True, self)
+        self._estimate = TextLabel("", 11, 16, "text2", tabular=True, parent=self)
         self.copy_button.clicked.connect(copy)
         self.copy_button.clicked.connect(self.copy_button.show_done)
         for button, intent in (
@@ -192,7 +189,7 @@ class AnswerFooter(QWidget):
         self.stats.set_parts(parts)
         self.sources.show_sources(sources)
         for text in notes:
-            note = TextLabel(self._theme, text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
+            note = TextLabel(text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
             note.show()
             self._notes.append(note)
         self._finished = True

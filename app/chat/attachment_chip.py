@@ -22,7 +22,7 @@ from app.richtext.canvas_menu import pop_up
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px_size, ratio_of, width_of
 from core.documents.text import Guess
 from core.events import Attachment
@@ -72,7 +72,6 @@ class Chip(QAbstractButton):
 
     def __init__(
         self,
-        theme: Theme,
         name: str,
         remove_name: Callable[[str], str],
         remove: Callable[[Chip], object],
@@ -80,14 +79,13 @@ class Chip(QAbstractButton):
     ) -> None:
         """`remove_name` makes the accessible name of the button that calls `remove` from the file's name."""
         super().__init__(parent)
-        self._theme = theme
         self._on_remove = remove
         self._note = ""
         self._fraction: float | None = None
         self.setText(name)
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.remove_button = _RemoveButton(theme, remove_name(name), self)
+        self.remove_button = _RemoveButton(remove_name(name), self)
         self.remove_button.setToolTip(remove_name(in_own_direction(name)))
         self.remove_button.clicked.connect(lambda: remove(self))
 
@@ -126,31 +124,31 @@ class Chip(QAbstractButton):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, painter = self._theme, painter_on(self)
+        painter = painter_on(self)
         takes_clicks = self.focusPolicy() != Qt.FocusPolicy.NoFocus
         lit = takes_clicks and (self.isDown() or self.isChecked() or self.underMouse())
-        fill = theme.color("fill1" if lit else "raised")
-        draw_box(painter, area_of(self), _RADIUS_PX, fill, theme.color("hair2" if lit else "hair"))
+        fill = color("fill1" if lit else "raised")
+        draw_box(painter, area_of(self), _RADIUS_PX, fill, color("hair2" if lit else "hair"))
         box = QRectF(
             _LEFT_PX, (height_of(self) - _ICON_BOX.height()) / 2, _ICON_BOX.width(), _ICON_BOX.height()
         )
-        draw_box(painter, box, 5, theme.color("fill2" if theme.is_dark or lit else "fill1"))
-        icon = icon_pixmap("doc", theme.color("text2"), 14, ratio_of(self))
+        draw_box(painter, box, 5, color("fill2" if theme.is_dark or lit else "fill1"))
+        icon = icon_pixmap("doc", color("text2"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(box.center().x() - 7, box.center().y() - 7), icon)
         left = box.right() + _GAP_PX
         width = design_px(self.remove_button.x()) - _GAP_PX / 2 - left
-        for font, color, top, height, text in (
+        for font, ink, top, height, text in (
             (_name_font(), "text", 6, 16, self.text()),
             (_size_font(), "text2", 22, 15, self._note),
         ):
             line = QRectF(left, top, width, height)
             align, elide = Qt.AlignmentFlag.AlignLeft, Qt.TextElideMode.ElideMiddle
-            draw_text(painter, line, text, font, theme.color(color), align, elide)
+            draw_text(painter, line, text, font, color(ink), align, elide)
         if self._fraction is not None:
             bar = QRectF(left, height_of(self) - 5, width, _BAR_PX)
-            draw_box(painter, bar, _BAR_PX / 2, theme.color("fill2"))
+            draw_box(painter, bar, _BAR_PX / 2, color("fill2"))
             bar.setWidth(max(_BAR_PX, width * min(1.0, self._fraction)))
-            draw_box(painter, bar, _BAR_PX / 2, theme.color("accent_fill"))
+            draw_box(painter, bar, _BAR_PX / 2, color("accent_fill"))
         painter.end()
 
 
@@ -162,19 +160,18 @@ class AttachmentChip(Chip):
 
     def __init__(
         self,
-        theme: Theme,
         attachment: Attachment,
         remove: Callable[[Chip], object],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(theme, attachment.name, strings.remove_attachment, remove, parent)
+        super().__init__(attachment.name, strings.remove_attachment, remove, parent)
         self._attachment = attachment
         self._tokens: int | None = None
         self._embedded: float | None = None
         self._guess: Guess | None = None
         self._read_as: Callable[[str], object] = lambda encoding: None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, theme, _RADIUS_PX)
+        self._ring = FocusRing(self, _RADIUS_PX)
         self.show_tokens(attachment.tokens or None)
 
     @property
@@ -228,16 +225,14 @@ class AttachmentChip(Chip):
 class FileChip(Chip):
     """A file that is being read."""
 
-    def __init__(
-        self, theme: Theme, name: str, remove: Callable[[Chip], object], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(theme, name, strings.stop_reading, remove, parent)
+    def __init__(self, name: str, remove: Callable[[Chip], object], parent: QWidget | None = None) -> None:
+        super().__init__(name, strings.stop_reading, remove, parent)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
 
 class _RemoveButton(PaintedButton):
-    def __init__(self, theme: Theme, name: str, parent: QWidget) -> None:
-        super().__init__(theme, 5, parent)
+    def __init__(self, name: str, parent: QWidget) -> None:
+        super().__init__(5, parent)
         self.setAccessibleName(name)
         set_fixed_size(self, QSize(_REMOVE_PX, _REMOVE_PX))
 
@@ -247,8 +242,8 @@ class _RemoveButton(PaintedButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         if self.underMouse():
-            draw_box(painter, area_of(self), 5, self._theme.color("fill2"))
-        ink = self._theme.color("text" if self.underMouse() or self.hasFocus() else "text3")
+            draw_box(painter, area_of(self), 5, color("fill2"))
+        ink = color("text" if self.underMouse() or self.hasFocus() else "text3")
         painter.drawPixmap(QPointF(3, 3), icon_pixmap("x", ink, 12, ratio_of(self)))
         painter.end()
 

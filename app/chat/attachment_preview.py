@@ -19,7 +19,7 @@ from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.measures import column_of, set_font
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px
 from core.events import Attachment
 
@@ -34,19 +34,17 @@ class AttachmentPreview(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         parent: QWidget,
         closed: Callable[[], object],
         keep: Callable[[], object],
     ) -> None:
         """`closed` is called after closing, `keep` by the button that keeps the document in the library."""
         super().__init__(parent)
-        self._theme = theme
         self._closed = closed
-        self._name = TextLabel(theme, "", 13, 18, "text", weight=600)
-        self._note = TextLabel(theme, "", 11, 15, "text2", tabular=True)
-        self.keep_button = Button(theme, strings.KEEP, small=True, icon_name="save")
-        self.close_button = IconButton(theme, "x", strings.CLOSE_PREVIEW)
+        self._name = TextLabel("", 13, 18, "text", weight=600)
+        self._note = TextLabel("", 11, 15, "text2", tabular=True)
+        self.keep_button = Button(strings.KEEP, small=True, icon_name="save")
+        self.close_button = IconButton("x", strings.CLOSE_PREVIEW)
         self.text_view = QPlainTextEdit(self)
         view = self.text_view
         view.setReadOnly(True)
@@ -56,7 +54,7 @@ class AttachmentPreview(QWidget):
         view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         set_font(view, 12.5)
         view.setTabChangesFocus(True)
-        view.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        view.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         view.document().setDocumentMargin(0)
         view.installEventFilter(self)
@@ -113,13 +111,12 @@ class AttachmentPreview(QWidget):
         return self.eventFilter(self, event) or super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        color = self._theme.color
         draw_box(painter_on(self), area_of(self), _RADIUS_PX, color("raised"), color("hair2"))
 
     def _recolor(self) -> None:
         palette = self.text_view.palette()
-        palette.setColor(QPalette.ColorRole.Base, self._theme.color("raised"))
-        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        palette.setColor(QPalette.ColorRole.Base, color("raised"))
+        palette.setColor(QPalette.ColorRole.Text, color("text"))
         self.text_view.setPalette(palette)
         self.update()
 
@@ -132,7 +129,6 @@ class ChipPreview(QObject):
 
     def __init__(
         self,
-        theme: Theme,
         row: ChipRow,
         edit: QWidget,
         frame: QWidget,
@@ -140,7 +136,6 @@ class ChipPreview(QObject):
     ) -> None:
         super().__init__(frame)
         self._keep_document = keep
-        self._theme = theme
         self._row = row
         self._edit = edit
         self._frame = frame
@@ -172,7 +167,7 @@ class ChipPreview(QObject):
 
     def _made(self) -> AttachmentPreview:
         if self.popup is None:
-            self.popup = AttachmentPreview(self._theme, self._frame.window(), self._closed, self._keep)
+            self.popup = AttachmentPreview(self._frame.window(), self._closed, self._keep)
         return self.popup
 
     def _keep(self) -> None:

@@ -43,7 +43,7 @@ from app.theme.measures import (
     set_maximum_width,
     set_mono_font,
 )
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px, ratio_of, width_of
 from core.events import Message
 
@@ -59,7 +59,6 @@ class _Bar(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         icon: str,
         parent: QWidget | None,
         *,
@@ -69,9 +68,8 @@ class _Bar(QWidget):
     ) -> None:
         """`fill` and `ink` are the palette tokens of the box and the icon."""
         super().__init__(parent)
-        self._theme = theme
         self._icon, self._fill, self._ink = icon, fill, ink
-        self._label = TextLabel(theme, "", 12, 16, "text", elide=elide)
+        self._label = TextLabel("", 12, 16, "text", elide=elide)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._row = row_of((self._label, 1), gap=4, margins=(38, 0, 4, _HEIGHT_PX - _BOX_PX), parent=self)
         set_fixed_height(self, _HEIGHT_PX)
@@ -95,8 +93,8 @@ class _Bar(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        draw_box(painter, QRectF(0, 0, width_of(self), _BOX_PX), 9, self._theme.color(self._fill))
-        icon = icon_pixmap(self._icon, self._theme.color(self._ink), 14, ratio_of(self))
+        draw_box(painter, QRectF(0, 0, width_of(self), _BOX_PX), 9, color(self._fill))
+        icon = icon_pixmap(self._icon, color(self._ink), 14, ratio_of(self))
         painter.drawPixmap(QPointF(14, 9), icon)
 
 
@@ -106,12 +104,12 @@ class NoticeBar(_Bar):
     Shows the newest notice only. Hides after 20 s, but not while the mouse or the focus is on it.
     """
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         # The text ends with a file's name.
-        super().__init__(theme, "check", parent, elide=Qt.TextElideMode.ElideMiddle)
+        super().__init__("check", parent, elide=Qt.TextElideMode.ElideMiddle)
         self._act: Callable[[], object] | None = None
-        self.action_button = Button(theme, "", "link", True)
-        self.close_button = IconButton(theme, "x", strings.CLOSE_NOTICE)
+        self.action_button = Button("", "link", True)
+        self.close_button = IconButton("x", strings.CLOSE_NOTICE)
         self._row.addWidget(self.action_button)
         self._row.addWidget(self.close_button)
         self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
@@ -157,9 +155,9 @@ class EditingBar(_Bar):
 
     intent = Signal(object)  # intents.CancelEdit
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, "edit", parent, fill="accent_tint", ink="accent")
-        self.cancel_button = Button(theme, strings.CANCEL, "link", True)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("edit", parent, fill="accent_tint", ink="accent")
+        self.cancel_button = Button(strings.CANCEL, "link", True)
         self._row.addWidget(self.cancel_button)
         self.cancel_button.clicked.connect(lambda: self.intent.emit(CancelEdit()))
 
@@ -180,18 +178,17 @@ class QueueList(QWidget):
 
     intent = Signal(object)  # intents.SendQueued, EditQueued or RemoveQueued
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._messages: tuple[Message, ...] = ()
         self.rows: tuple[QueueRow, ...] = ()
-        self._title = TextLabel(theme, "", 12, 16, "text2", elide=Qt.TextElideMode.ElideRight)
+        self._title = TextLabel("", 12, 16, "text2", elide=Qt.TextElideMode.ElideRight)
         self._title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.send_button = Button(theme, strings.SEND_NOW, "link", True)
+        self.send_button = Button(strings.SEND_NOW, "link", True)
         self.send_button.clicked.connect(lambda: self.intent.emit(SendQueued()))
         page = QWidget()
         self._rows = column_of(parent=page)
-        self._page = ScrollPage(theme, page)
+        self._page = ScrollPage(page)
         head = row_of((self._title, 1), self.send_button, gap=4)
         column_of(head, self._page, gap=2, margins=(14, 6, 4, 8), parent=self)
         set_maximum_width(self, WIDTH_PX)
@@ -217,7 +214,7 @@ class QueueList(QWidget):
                 self._rows.removeWidget(row)
                 row.hide()
                 row.deleteLater()
-            made = [QueueRow(self._theme, n, each, self.intent.emit) for n, each in enumerate(messages)]
+            made = [QueueRow(n, each, self.intent.emit) for n, each in enumerate(messages)]
             self.rows = tuple(made)
             for row in made:
                 self._rows.addWidget(row)
@@ -233,19 +230,19 @@ class QueueList(QWidget):
         painter = painter_on(self)
         area = area_of(self)
         box = QRectF(0, 0, area.width(), area.height() - 4)
-        draw_box(painter, box, 9, self._theme.color("fill1"))
+        draw_box(painter, box, 9, color("fill1"))
 
 
 class QueueRow(QWidget):
     """A queued message in one line. `act` gets `EditQueued` and `RemoveQueued`."""
 
-    def __init__(self, theme: Theme, index: int, message: Message, act: Callable[[Intent], object]) -> None:
+    def __init__(self, index: int, message: Message, act: Callable[[Intent], object]) -> None:
         super().__init__()
-        label = TextLabel(theme, _summary(message), 12, 16, "text", elide=Qt.TextElideMode.ElideRight)
+        label = TextLabel(_summary(message), 12, 16, "text", elide=Qt.TextElideMode.ElideRight)
         label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.text = label.text()
-        self.edit_button = Button(theme, strings.EDIT_QUEUED, "link", True)
-        self.remove_button = Button(theme, strings.REMOVE, "link", True)
+        self.edit_button = Button(strings.EDIT_QUEUED, "link", True)
+        self.remove_button = Button(strings.REMOVE, "link", True)
         self.edit_button.clicked.connect(lambda: act(EditQueued(index, message)))
         self.remove_button.clicked.connect(lambda: act(RemoveQueued(index, message)))
         for button in (self.edit_button, self.remove_button):
@@ -267,12 +264,11 @@ class UndoBar(QWidget):
     undo_requested = Signal()
     expired = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self._label = TextLabel(theme, "", 12, 16, "text", elide=Qt.TextElideMode.ElideMiddle)
+        self._label = TextLabel("", 12, 16, "text", elide=Qt.TextElideMode.ElideMiddle)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.undo_button = Button(theme, strings.UNDO, "link", True)
+        self.undo_button = Button(strings.UNDO, "link", True)
         self.undo_button.clicked.connect(self.undo_requested)
         row = row_of((self._label, 1), self.undo_button, gap=4, margins=(20, 1, 6, 0), parent=self)
         row.setAlignment(self.undo_button, Qt.AlignmentFlag.AlignVCenter)
@@ -306,7 +302,7 @@ class UndoBar(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), color("hair"))
 
 
 def _summary(message: Message) -> str:
@@ -335,21 +331,20 @@ class Banner(QWidget):
 
     remedy_requested = Signal(str)  # trouble.Remedy
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.trouble: Trouble | None = None  # None while hidden
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-        self._title = TextLabel(theme, "", 13.5, 18, "text", weight=600, wrap=True, parent=self)
-        self._text = TextLabel(theme, "", 12.5, 18, "text", tabular=True, wrap=True, parent=self)
-        self.remedy_button = Button(theme, strings.RESTART_WORKER, "primary", True)
-        self.smaller_button = Button(theme, "", small=True)
-        self.details_button = Button(theme, strings.DETAILS, "link", True)
-        self.count_label = TextLabel(theme, "", 11, 16, tabular=True, parent=self)
-        self.next_button = Button(theme, strings.NEXT_TROUBLE, "link", True)
-        self.close_button = IconButton(theme, "x", strings.CLOSE_BANNER)
+        self._title = TextLabel("", 13.5, 18, "text", weight=600, wrap=True, parent=self)
+        self._text = TextLabel("", 12.5, 18, "text", tabular=True, wrap=True, parent=self)
+        self.remedy_button = Button(strings.RESTART_WORKER, "primary", True)
+        self.smaller_button = Button("", small=True)
+        self.details_button = Button(strings.DETAILS, "link", True)
+        self.count_label = TextLabel("", 11, 16, tabular=True, parent=self)
+        self.next_button = Button(strings.NEXT_TROUBLE, "link", True)
+        self.close_button = IconButton("x", strings.CLOSE_BANNER)
         self.log_view = QPlainTextEdit(self)
         self._prepare_log()
         self._lay_out()
@@ -418,8 +413,8 @@ class Banner(QWidget):
         self.log_view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.log_view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.log_view.setTabChangesFocus(True)
-        self.log_view.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
-        self.log_view.setHorizontalScrollBar(ScrollBar(self._theme, Qt.Orientation.Horizontal))
+        self.log_view.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
+        self.log_view.setHorizontalScrollBar(ScrollBar(Qt.Orientation.Horizontal))
 
     def _lay_out(self) -> None:
         buttons = self._buttons = row_of(
@@ -458,20 +453,20 @@ class Banner(QWidget):
             self.setFixedHeight(height)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, painter = self._theme, painter_on(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(theme.color("danger_border"), 1))
-        painter.setBrush(theme.color("danger_tint"))
+        painter.setPen(QPen(color("danger_border"), 1))
+        painter.setBrush(color("danger_tint"))
         box = area_of(self).adjusted(0.5, _ABOVE_PX + 0.5, -0.5, -0.5)
         painter.drawRoundedRect(box, 11, 11)
-        icon = icon_pixmap("warn", theme.color("danger"), 16, ratio_of(self))
+        icon = icon_pixmap("warn", color("danger"), 16, ratio_of(self))
         painter.drawPixmap(QPointF(15, _ABOVE_PX + 15), icon)
         painter.end()
 
     def _recolor(self) -> None:
         palette = self.log_view.palette()
-        palette.setColor(QPalette.ColorRole.Base, self._theme.color("window"))
-        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        palette.setColor(QPalette.ColorRole.Base, color("window"))
+        palette.setColor(QPalette.ColorRole.Text, color("text"))
         self.log_view.setPalette(palette)
         self.update()
 

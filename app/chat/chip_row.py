@@ -19,7 +19,6 @@ from app.chat.attachment_chip import AttachmentChip, Chip, FileChip
 from app.chat.file_reader import AttachmentReading, FileReader, FolderReading, Reading
 from app.controls.buttons import Button
 from app.controls.scroll_bar import ScrollBar
-from app.theme.theme import Theme
 from app.theme.zoom import px
 from core.documents.reading import quick_text, shown_name
 from core.documents.text import Guess
@@ -38,19 +37,16 @@ class ChipRow(QWidget):
 
     changed = Signal()
 
-    def __init__(
-        self, theme: Theme, removed: Callable[[Attachment], object], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, removed: Callable[[Attachment], object], parent: QWidget | None = None) -> None:
         """`removed` gets a document that the person removed."""
         super().__init__(parent)
-        self._theme = theme
         self._removed = removed
         self.cancel: Callable[[Reading], object] = lambda reading: None
         self.open: Callable[[AttachmentChip], object] = lambda chip: None
         self._all: list[Chip] = []
         self._files: dict[Reading, FileChip] = {}
         self._folded = True
-        self.fold_button = Button(theme, "", "link", True, self)
+        self.fold_button = Button("", "link", True, self)
         self.fold_button.hide()
         self.fold_button.clicked.connect(self._toggle_fold)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -90,7 +86,7 @@ class ChipRow(QWidget):
 
     def add_file(self, reading: Reading) -> None:
         """Add the chip of a file that is being read."""
-        chip = FileChip(self._theme, reading.name, lambda _: self._cancel(reading), self)
+        chip = FileChip(reading.name, lambda _: self._cancel(reading), self)
         chip.set_note(reading.words, reading.fraction)
         self._files[reading] = chip
         self._put(chip)
@@ -157,7 +153,7 @@ class ChipRow(QWidget):
         return super().event(event)
 
     def _chip(self, attachment: Attachment) -> AttachmentChip:
-        chip = AttachmentChip(self._theme, attachment, self._remove, self)
+        chip = AttachmentChip(attachment, self._remove, self)
         chip.clicked.connect(lambda: self.open(chip))
         return chip
 
@@ -250,14 +246,14 @@ _MAX_SHARE = 0.2  # of the window's height
 class ChipShelf(QScrollArea):
     """Scrolls `row` once it has more than a few rows, fewer in a low window. Hidden while `row` is."""
 
-    def __init__(self, theme: Theme, row: ChipRow, parent: QWidget | None = None) -> None:
+    def __init__(self, row: ChipRow, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._row = row
         self._window: QWidget | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.viewport().setAutoFillBackground(False)
         self.setWidget(row)

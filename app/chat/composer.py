@@ -69,7 +69,7 @@ from app.theme.measures import (
     set_margins,
     set_maximum_width,
 )
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, painter_on, px
 from core.chat_archives.reading import looks_like_chats
 from core.errors import RequestError
@@ -94,9 +94,8 @@ class Composer(QWidget):
     folder_attached = Signal(object)  # FolderReading
     attachment_removed = Signal(object)  # Attachment, removed by the person
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.state: ComposerState = "idle"
         self.blocked_reason = ""
         self._dragging = False
@@ -107,22 +106,22 @@ class Composer(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
 
-        self.edit = ComposerEdit(theme, self)
+        self.edit = ComposerEdit(self)
         # The whole frame accepts drops.
         self.edit.setAcceptDrops(False)
-        self.notice = ComposerNotice(theme, self)
+        self.notice = ComposerNotice(self)
         self._notice_gap = QWidget(self)
         set_fixed_height(self._notice_gap, 10)
         self._notice_gap.setVisible(False)
-        self.chips = ChipRow(theme, self.attachment_removed.emit, self)
-        self._shelf = ChipShelf(theme, self.chips, self)
+        self.chips = ChipRow(self.attachment_removed.emit, self)
+        self._shelf = ChipShelf(self.chips, self)
         self._intake = FileIntake(self.chips, self.attach_failed.emit, self.folder_attached.emit, self)
-        self._preview = ChipPreview(theme, self.chips, self.edit, self, self._keep)
+        self._preview = ChipPreview(self.chips, self.edit, self, self._keep)
         self.paste = LongPaste(self.edit, self._attach_pasted, self)
-        self._attach = IconButton(theme, "plus", strings.ATTACH)
-        self.think = ThinkSwitch(theme, self)
-        self.pill = ContextPill(theme, self)
-        self.send_button = SendButton(theme, self)
+        self._attach = IconButton("plus", strings.ATTACH)
+        self.think = ThinkSwitch(self)
+        self.pill = ContextPill(self)
+        self.send_button = SendButton(self)
         self._lay_out()
 
         self.edit.textChanged.connect(self._changed)
@@ -131,7 +130,7 @@ class Composer(QWidget):
         self.chips.changed.connect(self._changed)
         self._attach.clicked.connect(self._show_attach_menu)
         self.send_button.clicked.connect(self._click_button)
-        self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
+        self._ring = FocusRing(self, _RADIUS_PX, sources=[self.edit], with_mouse=True)
         self._show_state()
 
     # ---- content
@@ -407,19 +406,19 @@ class Composer(QWidget):
         return QSize(px(WIDTH_PX), super().sizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, painter = self._theme, painter_on(self)
+        painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         frame = area_of(self)
-        border = QPen(theme.color("accent_mid" if self.edit.hasFocus() else "hair2"), 1)
-        painter.setBrush(theme.color("raised"))
+        border = QPen(color("accent_mid" if self.edit.hasFocus() else "hair2"), 1)
+        painter.setBrush(color("raised"))
         if self._dragging:
-            border = QPen(theme.color("accent"), 1.5, Qt.PenStyle.DashLine)
-            painter.setBrush(theme.color("accent_tint"))
+            border = QPen(color("accent"), 1.5, Qt.PenStyle.DashLine)
+            painter.setBrush(color("accent_tint"))
         painter.setPen(border)
         painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS_PX - 0.5, _RADIUS_PX - 0.5)
         if self._dragging:
             painter.setFont(ui_font(13, 500))
-            painter.setPen(theme.color("accent"))
+            painter.setPen(color("accent"))
             row = QRectF(frame.left(), frame.bottom() - 38, frame.width(), 28)
             painter.drawText(row, int(Qt.AlignmentFlag.AlignCenter), self._drop_text)
         painter.end()

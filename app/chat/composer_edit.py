@@ -29,7 +29,7 @@ from app.chat.attachment_chip import estimated_tokens
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_fields import text_of
 from app.theme.fonts import enlarged_ui_font
-from app.theme.theme import Theme, clear_base
+from app.theme.theme import clear_base, color, theme
 from app.theme.zoom import px
 
 if TYPE_CHECKING:
@@ -63,9 +63,8 @@ class ComposerEdit(QTextEdit):
 
     focus_changed = Signal(bool)  # True: it has the focus
 
-    def __init__(self, theme: Theme, composer: Composer) -> None:
+    def __init__(self, composer: Composer) -> None:
         super().__init__(composer)
-        self._theme = theme
         self._composer = composer
         self.placeholder = strings.ASK_FIRST
         self._send_keys: SendKeys = "return"
@@ -73,7 +72,7 @@ class ComposerEdit(QTextEdit):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAcceptRichText(False)
         self.setTabChangesFocus(True)
-        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -197,7 +196,7 @@ class ComposerEdit(QTextEdit):
         if not self.toPlainText():
             painter = QPainter(self.viewport())
             painter.setFont(self.font())
-            painter.setPen(self._theme.color("text2"))
+            painter.setPen(color("text2"))
             line = self.viewport().rect().adjusted(1, 0, 0, 0)
             line.setHeight(self._line_px)
             text = painter.fontMetrics().elidedText(

@@ -30,7 +30,7 @@ from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, row_of, set_fixed_size, set_spacing
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
 
 # A shortened document leaves an eighth of the context, and at least 256 tokens, for the template, the answer
@@ -120,12 +120,11 @@ NoticeAction = tuple[str, Callable[[], object]]  # a button's label, and what it
 class ComposerNotice(QWidget):
     """A warning inside the composer with a button for each remedy. Hidden without a text."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._labels: tuple[str, ...] = ()
         self._actions: list[NoticeAction] = []
-        self._text = TextLabel(theme, "", 12, 17, "text", tabular=True, parent=self)
+        self._text = TextLabel("", 12, 17, "text", tabular=True, parent=self)
         self._buttons: list[Button] = []
         self._row = QHBoxLayout()
         self._row.setContentsMargins(0, 0, 0, 0)
@@ -161,7 +160,6 @@ class ComposerNotice(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         draw_box(painter, area_of(self), 8, color("danger_tint"), color("danger_border"))
         icon = icon_pixmap("warn", color("danger"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(11, 10.5), icon)
@@ -172,7 +170,7 @@ class ComposerNotice(QWidget):
             button.hide()
             button.deleteLater()
         self._labels = tuple(label for label, _ in self._actions)
-        self._buttons = [Button(self._theme, label, "plain", True, self) for label in self._labels]
+        self._buttons = [Button(label, "plain", True, self) for label in self._labels]
         for index, button in enumerate(self._buttons):
             self._row.insertWidget(index, button, 0, Qt.AlignmentFlag.AlignLeft)
             button.clicked.connect(lambda checked=False, index=index: self._actions[index][1]())
@@ -189,9 +187,8 @@ _RADIUS_PX, _STROKE_PX = 5.2, 2.0
 class ContextPill(QWidget):
     """The used part of the model's context, as a ring and in figures. Hidden until the limit is known."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.used_tokens = 0
         self.limit_tokens = 0  # 0: unknown
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -221,15 +218,15 @@ class ContextPill(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         middle = QPointF(_LEFT_PX + _RING_PX / 2, _HEIGHT_PX / 2)
         ring = QRectF(middle.x() - _RADIUS_PX, middle.y() - _RADIUS_PX, 2 * _RADIUS_PX, 2 * _RADIUS_PX)
-        painter.setPen(QPen(self._theme.color("hair2"), _STROKE_PX))
+        painter.setPen(QPen(theme.color("hair2"), _STROKE_PX))
         painter.drawEllipse(ring)
         fraction = min(1.0, self.used_tokens / self.limit_tokens) if self.limit_tokens else 0.0
-        color = self._theme.color("series_vermilion" if self.near_limit else "accent")
+        color = theme.color("series_vermilion" if self.near_limit else "accent")
         painter.setPen(QPen(color, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
         # Qt measures in sixteenths of a degree, anticlockwise from three o'clock.
         painter.drawArc(ring, 90 * 16, -round(fraction * 360 * 16))
         painter.setFont(ui_font(11.5, tabular=True))
-        painter.setPen(self._theme.color("text2"))
+        painter.setPen(theme.color("text2"))
         words = QRectF(_LEFT_PX + _RING_PX + _GAP_PX, 0, width_of(self), _HEIGHT_PX)
         painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter), self._text())
         painter.end()
@@ -245,8 +242,8 @@ _ICON_PX = 16
 class SendButton(PaintedButton):
     """The round button that sends the message, or stops the answer."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, _SIDE_PX / 2, parent)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(_SIDE_PX / 2, parent)
         self.stops = False
         set_fixed_size(self, QSize(_SIDE_PX, _SIDE_PX))
         self.set_stops(False)
@@ -264,9 +261,9 @@ class SendButton(PaintedButton):
         painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._theme.color(self._fill()))
+        painter.setBrush(color(self._fill()))
         painter.drawEllipse(area_of(self))
-        ink = self._theme.color("on_accent" if self.isEnabled() else "text3")
+        ink = color("on_accent" if self.isEnabled() else "text3")
         pixmap = icon_pixmap("stop" if self.stops else "send", ink, _ICON_PX, ratio_of(self))
         corner = (width_of(self) - _ICON_PX) / 2
         painter.drawPixmap(QPointF(corner, corner), pixmap)
@@ -287,16 +284,16 @@ _THINK_SWITCH_LEFT_PX = 6
 class ThinkSwitch(QWidget):
     """Whether the model thinks before it answers. Hidden for models without that choice."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.switch = Switch(theme)
+        self.switch = Switch()
         self.switch.setAccessibleName(strings.THINK_FIRST)
         self.switch.setAccessibleDescription(strings.THINK_FIRST_SAYS)
         self.setToolTip(strings.THINK_FIRST_SAYS)
         row_of(
             self.switch,
-            TextLabel(theme, strings.THINK_FIRST, 12, 16),
+            TextLabel(strings.THINK_FIRST, 12, 16),
             gap=_THINK_SWITCH_GAP_PX,
             margins=(_THINK_SWITCH_LEFT_PX, 0, 0, 0),
             parent=self,

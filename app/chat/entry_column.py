@@ -28,7 +28,7 @@ from app.chat.user_message import UserMessage
 from app.richtext import strings as canvas_strings
 from app.richtext.canvas_menu import ActionButton
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from app.theme.zoom import px, px_size, zoom
 
 _UNSHOWN_GAP_PX = 4
@@ -42,17 +42,15 @@ class UnshownEntry(QWidget):
     Extends `MARGIN_PX` beyond the text column on both sides.
     """
 
-    def __init__(
-        self, theme: Theme, name: str, source: str, error: Exception, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, name: str, source: str, error: Exception, parent: QWidget | None = None) -> None:
         """`name` is the accessible name, `error` the exception that is reported."""
         super().__init__(parent)
         self._source = source
-        self.body = TextCanvas(theme, None, self)
+        self.body = TextCanvas(None, self)
         self.body.setAccessibleName(name)
         self.body.give_up(error)
         self.body.setAccessibleDescription(canvas_strings.UNSHOWN)
-        self.copy_button = ActionButton(theme, "copy", strings.COPY_SOURCE, self)
+        self.copy_button = ActionButton("copy", strings.COPY_SOURCE, self)
         self.copy_button.clicked.connect(self._copy)
 
     @property
@@ -257,7 +255,6 @@ class EntryColumn(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         area: QScrollArea,
         entries: Sequence[Entry],
         pool: WidgetPool,
@@ -265,7 +262,6 @@ class EntryColumn(QWidget):
     ) -> None:
         super().__init__()
         self._placed = placed
-        self._theme = theme
         self._area = area
         self._entries = entries
         self._pool = pool
@@ -377,7 +373,7 @@ class EntryColumn(QWidget):
             if entry.height_px is not None:
                 return entry.height_px
             if entry.estimated_px is None:
-                entry.estimated_px = entry.estimate_height_px(self.column_px, self._theme.zoom)
+                entry.estimated_px = entry.estimate_height_px(self.column_px, theme.zoom)
             return entry.estimated_px
         return entry.height_px
 

@@ -17,7 +17,6 @@ from app.chat.entry import AnswerEntry, Entry
 from app.richtext.find_bar import Finder
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.selection import Match, matches_in
-from app.theme.theme import Theme
 
 if TYPE_CHECKING:
     from app.chat.transcript import Transcript
@@ -106,8 +105,8 @@ _SLICE_S = 0.005
 class ChatFinder(Finder):
     """Searches the entries of `transcript` while idle, and shows the matches through it."""
 
-    def __init__(self, theme: Theme, transcript: Transcript) -> None:
-        super().__init__(theme, transcript, strings.FIND_IN_CHAT)
+    def __init__(self, transcript: Transcript) -> None:
+        super().__init__(transcript, strings.FIND_IN_CHAT)
         self._transcript = transcript
         self._find = Find()
         self._went_to: tuple[Entry, Match] | None = None

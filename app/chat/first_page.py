@@ -22,7 +22,7 @@ from app.richtext.text_style import answer_style, note_style
 from app.richtext.tint_paint import InkTable, marks_of, paint_marks
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_size, painter_on, place, px, ratio_of, width_of
 from core.events import Attachment, Message, Origin
 
@@ -74,11 +74,11 @@ class SampleLine:
     def height(self) -> int:
         return round(self._layout.height)
 
-    def paint(self, painter: QPainter, left: float, top: float, theme: Theme) -> None:
+    def paint(self, painter: QPainter, left: float, top: float) -> None:
         """Paint with the upper left corner at (`left`, `top`)."""
         marks = [marks_of(self._layout, self._inks, number) for number in range(len(self._layout.lines))]
-        paint_marks(painter, marks, QPointF(left, top), theme)
-        painter.setPen(theme.color("text"))
+        paint_marks(painter, marks, QPointF(left, top))
+        painter.setPen(color("text"))
         self._layout.draw(painter, left, top, QRectF(left, top, 10_000, self.height))
 
 
@@ -93,9 +93,9 @@ class ExampleCard(PaintedButton):
     """A button that puts the question `example` into the composer."""
 
     def __init__(
-        self, theme: Theme, icon_name: str, title: str, text: str, example: str, parent: QWidget | None = None
+        self, icon_name: str, title: str, text: str, example: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(theme, 12, parent)
+        super().__init__(12, parent)
         self._icon_name = icon_name
         self._words = text
         self.example = example
@@ -117,7 +117,6 @@ class ExampleCard(PaintedButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         fill = color("fill2" if self.isDown() else "fill1" if self.underMouse() else "raised")
         area = area_of(self)
         draw_box(painter, area, 12, fill, color("hair"))
@@ -171,14 +170,13 @@ class FirstPage(QScrollArea):
     intent = Signal(object)  # intents.UseExample
     focus_left = Signal()  # the focused button of the lead disappeared or got another meaning
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self._page = _Page(theme)
+        self._page = _Page()
         self.lead_button, self.other_button = self._page.lead_button, self._page.other_button
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        OverlayScrollBar(theme, self)  # an overlay, so that texts do not move
+        OverlayScrollBar(self)  # an overlay, so that texts do not move
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidget(self._page)
         for card in self._page.cards:
@@ -242,7 +240,7 @@ class FirstPage(QScrollArea):
 
     def _recolour(self) -> None:
         palette = self._page.palette()
-        palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+        palette.setColor(QPalette.ColorRole.Window, color("window"))
         self._page.setPalette(palette)
         self.viewport().setPalette(palette)
 
@@ -250,21 +248,20 @@ class FirstPage(QScrollArea):
 class _Page(QWidget):
     """Paints all texts; the cards are widgets."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._theme = theme
         self.model = ""
         self.loading = True
         self.stage = ""
         self.fraction: float | None = None
         self.lead: Lead | None = None
-        self.lead_button = Button(theme, "", "primary", parent=self)
-        self.other_button = Button(theme, "", parent=self)
+        self.lead_button = Button("", "primary", parent=self)
+        self.other_button = Button("", parent=self)
         self._left = self._top = 0
         self._column = _COLUMN_PX
         self._cards_bottom = 0
         self.setAutoFillBackground(True)
-        self.cards = [ExampleCard(theme, *example, self) for example in _EXAMPLES]
+        self.cards = [ExampleCard(*example, self) for example in _EXAMPLES]
         self.refresh()
 
     @property
@@ -360,7 +357,6 @@ class _Page(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        color = self._theme.color
         x, y = self._left, self._top
         self._paint_mark(painter, x, y)
         y += _MARK_PX + 10
@@ -381,7 +377,6 @@ class _Page(QWidget):
         self._paint_classes(painter, x, self._cards_bottom + 36)
 
     def _paint_classes(self, painter: QPainter, x: int, y: int) -> None:
-        color = self._theme.color
         left = Qt.AlignmentFlag.AlignLeft
         painter.fillRect(QRectF(x, y, self._column, 1), color("hair"))
         y += 22
@@ -393,14 +388,14 @@ class _Page(QWidget):
         says.draw(painter, x, y, QRectF(x, y, self._column, says.height))
         y += round(says.height) + 12
         sample = self._sample()
-        sample.paint(painter, x, y, self._theme)
+        sample.paint(painter, x, y)
         y += sample.height + 14
         for number, origin in enumerate(_CLASSES):
             at = x + number * (self._class_width() + _CLASS_GAP_PX)
             indent = 0 if origin == "normal" else 2
             name = strings.CLASS_NAMES[origin]
             font = ui_font(12.5, 500)
-            paint_class_name(painter, self._theme, origin, name, QPointF(at + indent, y + 14), font)
+            paint_class_name(painter, origin, name, QPointF(at + indent, y + 14), font)
             area = QRectF(at + indent, y, self._class_width(), 20)
             draw_text(painter, area, name, font, color("text"), left)
             painter.setPen(color("text2"))
@@ -410,7 +405,6 @@ class _Page(QWidget):
     def _paint_mark(self, painter: QPainter, x: float, y: float) -> None:
         """Paint the app's mark in the theme's token colours, on a grid of 32."""
         unit = _MARK_PX / 32
-        color = self._theme.color
         for left, top, width, height, radius, name in (
             (1.0, 8.0, 13.0, 12.0, 3.5, "accepted_hover"),
             (1.0, 23.0, 13.0, 2.4, 1.2, "accepted_line"),

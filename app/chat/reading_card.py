@@ -31,7 +31,7 @@ from app.controls.buttons import Button
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import (
     design_point,
     design_px,
@@ -61,11 +61,8 @@ class ReadingMapStrip(QWidget):
 
     HEIGHT_PX = _OUT_PX + STRIP_PX + _OUT_PX + _LABELS_PX
 
-    def __init__(
-        self, theme: Theme, open_passage: Callable[[Passage], object], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, open_passage: Callable[[Passage], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._open_passage = open_passage
         self._reading: ReadingMap | None = None
         self._labels: tuple[Label, ...] = ()
@@ -109,15 +106,15 @@ class ReadingMapStrip(QWidget):
         strip = QRectF(0, _OUT_PX, width_of(self), STRIP_PX)
         if self._cells is None or len(self._cells) != self._columns():
             self._cells = self._make_cells()
-        draw_map(painter, strip, self._cells, self._theme)
+        draw_map(painter, strip, self._cells)
         if self._reading is None:
             return
         self._paint_labels(painter, strip)
         if self._read_tokens < self._reading.read_tokens:
             x = reading_map.playhead(self._reading, self._read_tokens) * width_of(self)
             line = QRectF(x - 1, 0, 2, STRIP_PX + 2 * _OUT_PX)
-            painter.fillRect(line.adjusted(-1.5, 0, 1.5, 0), self._theme.color("raised"))
-            painter.fillRect(line, self._theme.color("text"))
+            painter.fillRect(line.adjusted(-1.5, 0, 1.5, 0), color("raised"))
+            painter.fillRect(line, color("text"))
 
     def _paint_labels(self, painter: QPainter, strip: QRectF) -> None:
         font = ui_font(10.5, tabular=True)
@@ -129,10 +126,10 @@ class ReadingMapStrip(QWidget):
             width = metrics.horizontalAdvance(words) + 5
             if x < free_from or x + width > width_of(self):
                 continue
-            painter.setPen(self._theme.color("hair2"))
+            painter.setPen(color("hair2"))
             painter.drawLine(QPointF(x + 0.5, top), QPointF(x + 0.5, top + 5))
             box = QRectF(x + 5, top + 1, width, 15)
-            draw_text(painter, box, words, font, self._theme.color("text2"), Qt.AlignmentFlag.AlignLeft)
+            draw_text(painter, box, words, font, color("text2"), Qt.AlignmentFlag.AlignLeft)
             free_from = x + width + _LABEL_GAP_PX
 
     def _columns(self) -> int:
@@ -170,7 +167,6 @@ class ReadingCard(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         turn_id: str,
         act: Callable[[Intent], object],
         parent: QWidget | None = None,
@@ -178,7 +174,6 @@ class ReadingCard(QWidget):
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._now = now
         self._progress: PrefillProgress | None = None
         self._reading: ReadingMap | None = None
@@ -189,9 +184,9 @@ class ReadingCard(QWidget):
         self._reported_s = self._interval_s = 0.0  # time of the last report, and since the one before
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._refresh)
-        self.strip = ReadingMapStrip(theme, lambda passage: act(OpenPassage(passage)), self)
-        self.everything_button = Button(theme, strings.READ_EVERYTHING, parent=self)
-        self.cancel_button = Button(theme, strings.CANCEL, parent=self)
+        self.strip = ReadingMapStrip(lambda passage: act(OpenPassage(passage)), self)
+        self.everything_button = Button(strings.READ_EVERYTHING, parent=self)
+        self.cancel_button = Button(strings.CANCEL, parent=self)
         self.everything_button.clicked.connect(lambda: act(ReadEverything(turn_id)))
         self.cancel_button.clicked.connect(lambda: act(StopAnswer()))
         self._sparse_parts = (self.strip, self.everything_button, self.cancel_button)
@@ -238,7 +233,6 @@ class ReadingCard(QWidget):
         if facts is None:
             return
         painter = painter_on(self)
-        color = self._theme.color
         card = QRectF(0, 0, width_of(self), self.height_px - _NOTE_PX)
         draw_box(painter, card, 12, color("raised"), color("hair"))
         left, width = _PAD_X_PX, width_of(self) - 2 * _PAD_X_PX
@@ -297,7 +291,6 @@ class ReadingCard(QWidget):
         place(self.cancel_button, left, _BUTTONS_PX, size.width(), size.height())
 
     def _paint_phases(self, painter: QPainter, facts: ReadingFacts) -> None:
-        color = self._theme.color
         title_font, note_font = ui_font(12, 500), ui_font(11, tabular=True)
         x = float(_PAD_X_PX)
         for phase in facts.phases:
@@ -324,7 +317,7 @@ class ReadingCard(QWidget):
             x += 24 + widest + _PHASE_GAP_PX
 
     def _paint_legend(self, painter: QPainter) -> None:
-        color, font = self._theme.color, ui_font(11)
+        font = ui_font(11)
         x = float(_PAD_X_PX)
         earlier = [(strings.KEY_EARLIER, MapCell("earlier"))]
         for words, cell in (
@@ -333,7 +326,7 @@ class ReadingCard(QWidget):
             *(earlier if self._reading and reads_on(self._reading) else []),
             (strings.KEY_SKIPPED, MapCell("skipped", 0.5)),
         ):
-            draw_box(painter, QRectF(x, _LEGEND_PX + 2.5, 10, 10), 2, cell_color(self._theme, cell))
+            draw_box(painter, QRectF(x, _LEGEND_PX + 2.5, 10, 10), 2, cell_color(cell))
             width = QFontMetricsF(font).horizontalAdvance(words) + 1
             draw_text(painter, QRectF(x + 16, _LEGEND_PX, width, 15), words, font, color("text2"), _LEFT)
             x += 16 + width + 16
@@ -347,9 +340,7 @@ class ReadingCard(QWidget):
         left = _PAD_X_PX if button.isHidden() else design_px(button.geometry().right()) + 9
         available = design_px(self.cancel_button.x()) - 9 - left
         box = QRectF(left, _BUTTONS_PX, available, 28)
-        draw_text(
-            painter, box, self._estimate(), ui_font(12, tabular=True), self._theme.color("text2"), _LEFT
-        )
+        draw_text(painter, box, self._estimate(), ui_font(12, tabular=True), color("text2"), _LEFT)
 
     def _estimate(self) -> str:
         if self._progress is None:

@@ -17,7 +17,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath
 
 from app.chat import strings
 from app.controls.shapes import blend
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from core.events import Passage, PrefillProgress, ReadingMap
 from core.settings.declaration import find
 
@@ -288,26 +288,25 @@ _MIN_BLEND, _MAX_BLEND = 0.045, 0.155
 _RADIUS_PX = 5.0
 
 
-def cell_color(theme: Theme, cell: MapCell) -> QColor:
+def cell_color(cell: MapCell) -> QColor:
     """The colour of a cell: blue if read, paler if kept, blue-grey if read earlier, grey if skipped."""
     if cell.state == "read":
-        return theme.color("accent")
+        return color("accent")
     if cell.state == "kept":
-        return theme.color("accent_mid")
-    empty = theme.color("map_empty")
+        return color("accent_mid")
+    empty = color("map_empty")
     if cell.state == "earlier":
-        return blend(theme.color("accent_mid"), theme.color("text2"), 0.5)
+        return blend(color("accent_mid"), color("text2"), 0.5)
     if cell.state == "empty":
         return empty
     share = _MIN_BLEND + (_MAX_BLEND - _MIN_BLEND) * max(0.0, min(1.0, cell.score))
-    return blend(theme.color("text"), empty, share)
+    return blend(color("text"), empty, share)
 
 
 def draw_map(
     painter: QPainter,
     rect: QRectF,
     cells: Sequence[MapCell],
-    theme: Theme,
     *,
     radius_px: float = _RADIUS_PX,
     vertical: bool = False,
@@ -329,7 +328,7 @@ def draw_map(
         for at, cell in enumerate(cells):
             color = colors.get(cell)
             if color is None:
-                color = colors[cell] = cell_color(theme, cell).rgb()
+                color = colors[cell] = cell_color(cell).rgb()
             image.setPixel(*((0, at) if vertical else (at, 0)), color)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
         painter.drawImage(rect, image)

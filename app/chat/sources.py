@@ -19,7 +19,6 @@ from app.chat import strings
 from app.controls.buttons import Button
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
-from app.theme.theme import Theme
 from app.theme.zoom import px
 from core.events import Passage, ReadingMap
 
@@ -117,13 +116,10 @@ class SourcesRow(QWidget):
     Hidden without sources. Buttons that do not fit the width are below the others.
     """
 
-    def __init__(
-        self, theme: Theme, open_source: Callable[[Source], object], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, open_source: Callable[[Source], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._open = open_source
-        self._title = TextLabel(theme, strings.SOURCES, 11, 16, "text2", parent=self)
+        self._title = TextLabel(strings.SOURCES, 11, 16, "text2", parent=self)
         self._sources: tuple[Source, ...] = ()
         self.buttons: list[Button] = []
         self.hide()
@@ -137,7 +133,7 @@ class SourcesRow(QWidget):
         del self.buttons[len(sources) :]
         # Buttons are kept, because one of them may have the focus.
         for at in range(len(self.buttons), len(sources)):
-            button = Button(self._theme, f"{at + 1}", "link", True, self)
+            button = Button(f"{at + 1}", "link", True, self)
             button.clicked.connect(lambda _, at=at: self._open(self._sources[at]))
             self.buttons.append(button)
             button.show()

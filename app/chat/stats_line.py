@@ -22,7 +22,7 @@ from app.chat import strings
 from app.chat.answer_text import PartFigures, TokenTable
 from app.richtext.canvas_menu import pop_up, to_clipboard
 from app.theme.fonts import ui_font
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import design_point, design_px, painter_on, px, width_of
 from core.events import Change, Effective, Finished, Stats
 from core.settings import declared
@@ -210,9 +210,8 @@ class StatsLabel(QWidget):
     Space for minor figures is kept while they are hidden.
     """
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._parts: tuple[StatsPart, ...] = ()
         self._revealed = False
 
@@ -301,7 +300,7 @@ class StatsLabel(QWidget):
 
     def _draw(self, painter: QPainter, part: StatsPart, x: float, baseline: int) -> None:
         painter.setFont(_font(part.emphasis))
-        painter.setPen(self._theme.color(_COLORS[part.emphasis]))
+        painter.setPen(color(_COLORS[part.emphasis]))
         painter.drawText(QPointF(x, baseline), part.text)
 
 

@@ -29,7 +29,7 @@ from app.chat.stats_line import seconds
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.tint_paint import RULE_PX, dots
 from app.theme.fonts import mono_font, ui_font
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
 from core.events import Origin, Token
 from core.settings import declared
@@ -135,9 +135,8 @@ def place_tip(card: QSize, target: QRect, inside: QRect) -> QPoint:
 class TokenTip(QWidget):
     """A card with the facts of one token. Hidden until `show_facts()`."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.facts: TokenFacts | None = None
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -174,9 +173,9 @@ class TokenTip(QWidget):
         painter = painter_on(self)
         card = area_of(self).adjusted(SHADOW_PX, SHADOW_PX, -SHADOW_PX, -SHADOW_PX)
         self._paint_shadow(painter, card)
-        edge = QColor(255, 255, 255, 26) if self._theme.is_dark else QColor(0, 0, 0, 26)
+        edge = QColor(255, 255, 255, 26) if theme.is_dark else QColor(0, 0, 0, 26)
         draw_box(painter, card.adjusted(-0.5, -0.5, 0.5, 0.5), _RADIUS_PX + 0.5, edge)
-        draw_box(painter, card, _RADIUS_PX, self._theme.color("tip"))
+        draw_box(painter, card, _RADIUS_PX, color("tip"))
         x, y = card.left() + _PAD_X_PX, card.top() + _PAD_TOP_PX
         self._paint_head(painter, facts, QRectF(x, y, card.width() - 2 * _PAD_X_PX, _HEAD_PX))
         y += _HEAD_PX + _HEAD_GAP_PX
@@ -187,13 +186,13 @@ class TokenTip(QWidget):
             y += _ROW_PX + _ROW_GAP_PX
             self._paint_label(painter, label, x, y)
             area = QRectF(x + _LABEL_PX, y, value_width, _ROW_PX)
-            draw_text(painter, area, value, ui_font(12, tabular=True), self._theme.color("text"), _LEFT)
+            draw_text(painter, area, value, ui_font(12, tabular=True), color("text"), _LEFT)
         if facts.address:
             y += _ROW_PX + _LINK_GAP_PX
             ink = "text2"
             for line in (strings.TIP_LINK, *self._address_lines(facts.address)):
                 area = QRectF(x, y, card.width() - 2 * _PAD_X_PX, _LINK_LINE_PX)
-                draw_text(painter, area, line, ui_font(11.5), self._theme.color(ink), _LEFT)
+                draw_text(painter, area, line, ui_font(11.5), color(ink), _LEFT)
                 y += _LINK_LINE_PX
                 ink = "accent"
 
@@ -215,35 +214,31 @@ class TokenTip(QWidget):
         mono = mono_font(13)
         text_width = min(QFontMetricsF(mono).horizontalAdvance(facts.text), area.width() - 78)
         box = QRectF(area.left(), area.top(), text_width + 12, area.height())
-        draw_box(painter, box, 5, self._theme.color("fill2"))
+        draw_box(painter, box, 5, color("fill2"))
         inner = box.adjusted(6, 0, -6, 0)
-        draw_text(painter, inner, facts.text, mono, self._theme.color("text"), _LEFT)
+        draw_text(painter, inner, facts.text, mono, color("text"), _LEFT)
         rest = QRectF(box.right() + 8, area.top(), area.right() - box.right() - 8, area.height())
-        draw_text(painter, rest, facts.id, mono_font(11.5), self._theme.color("text2"), _LEFT)
+        draw_text(painter, rest, facts.id, mono_font(11.5), color("text2"), _LEFT)
 
     def _paint_label(self, painter: QPainter, label: str, x: float, y: float) -> None:
         area = QRectF(x, y, _LABEL_PX, _ROW_PX)
-        draw_text(painter, area, label, ui_font(12), self._theme.color("text2"), _LEFT)
+        draw_text(painter, area, label, ui_font(12), color("text2"), _LEFT)
 
     def _paint_class(self, painter: QPainter, facts: TokenFacts, x: float, y: float) -> None:
         """Paint the class's name with the marks of its tokens."""
         font = ui_font(12)
-        paint_class_name(painter, self._theme, facts.origin, facts.class_name, QPointF(x, y + 14), font)
-        draw_text(
-            painter, QRectF(x, y, 140, _ROW_PX), facts.class_name, font, self._theme.color("text"), _LEFT
-        )
+        paint_class_name(painter, facts.origin, facts.class_name, QPointF(x, y + 14), font)
+        draw_text(painter, QRectF(x, y, 140, _ROW_PX), facts.class_name, font, color("text"), _LEFT)
 
     def _paint_shadow(self, painter: QPainter, card: QRectF) -> None:
         """Paint a soft shadow of thin layers."""
-        layer = QColor(0, 0, 0, 9 if self._theme.is_dark else 3)
+        layer = QColor(0, 0, 0, 9 if theme.is_dark else 3)
         for spread in range(-6, SHADOW_PX - 8, 2):
             box = card.adjusted(-spread, -spread + 8, spread, spread + 8)
             draw_box(painter, box, _RADIUS_PX + spread, layer)
 
 
-def paint_class_name(
-    painter: QPainter, theme: Theme, origin: Origin, name: str, baseline: QPointF, font: QFont
-) -> None:
+def paint_class_name(painter: QPainter, origin: Origin, name: str, baseline: QPointF, font: QFont) -> None:
     """Paint the tint and underline of a class below its name."""
     if origin == "normal":
         return
@@ -251,8 +246,8 @@ def paint_class_name(
     width = metrics.horizontalAdvance(name)
     x, y = baseline.x(), baseline.y()
     top, bottom = round(metrics.ascent() + 1.5), round(metrics.descent() + 1.5)
-    draw_box(painter, QRectF(x - 2, y - top, width + 4, top + bottom), 4, theme.color(f"{origin}_tint"))
-    line = theme.color(f"{origin}_line")
+    draw_box(painter, QRectF(x - 2, y - top, width + 4, top + bottom), 4, color(f"{origin}_tint"))
+    line = color(f"{origin}_line")
     rule = y + bottom - 0.25
     if origin == "accepted":
         painter.fillRect(QRectF(x, rule - RULE_PX / 2, width, RULE_PX), line)
@@ -271,11 +266,11 @@ _MARGIN_PX = 8
 class Tips(QObject):
     """Shows the tooltip of the transcript `area` after 150 ms, or at once while it is open."""
 
-    def __init__(self, theme: Theme, area: QAbstractScrollArea) -> None:
+    def __init__(self, area: QAbstractScrollArea) -> None:
         super().__init__(area)
         self._area = area
         self._pointed: tuple[QWidget, Callable[[], TokenFacts], QRect] | None = None
-        self.tip = TokenTip(theme, area)
+        self.tip = TokenTip(area)
         self._timer = QTimer(self, interval=_DELAY_MS, singleShot=True)
         self._timer.timeout.connect(self._show)
 
@@ -332,10 +327,9 @@ _CLASSES = tuple(_COLORS)
 class TokenStrip(QWidget):
     """A thin bar with a cell for each token in the colour of its class."""
 
-    def __init__(self, theme: Theme, point: Callable[[int], object], parent: QWidget | None = None) -> None:
+    def __init__(self, point: Callable[[int], object], parent: QWidget | None = None) -> None:
         """`point` gets the index of the token under the mouse, or −1."""
         super().__init__(parent)
-        self._theme = theme
         self._on_pointed = point
         self._cells = bytearray()  # for each token, the index of its class in `_CLASSES`
         self._last: Token | None = None
@@ -379,7 +373,7 @@ class TokenStrip(QWidget):
         shape.addRoundedRect(QRectF(0, STRIP_REACH_PX, width_of(self), STRIP_PX), STRIP_PX / 2, STRIP_PX / 2)
         painter.setClipPath(shape)
         self._paint_cells(painter)
-        veil = self._theme.color("window")
+        veil = color("window")
         veil.setAlphaF(_THOUGHT_VEIL)
         for tokens in self._thoughts:
             painter.fillRect(self.cell(tokens.start).united(self.cell(tokens.stop - 1)), veil)
@@ -389,7 +383,7 @@ class TokenStrip(QWidget):
         if width > _GAP_FROM_PX:
             for number, index in enumerate(self._cells):
                 cell = QRectF(number * width, STRIP_REACH_PX, width - _STRIP_GAP_PX, STRIP_PX)
-                painter.fillRect(cell, self._theme.color(_COLORS[_CLASSES[index]]))
+                painter.fillRect(cell, color(_COLORS[_CLASSES[index]]))
             return
         # Thousands of narrow cells are scaled by Qt, because painting each takes long.
         bar = self._bar()
@@ -407,7 +401,7 @@ class TokenStrip(QWidget):
         """An image with one pixel per token."""
         count = len(self._cells)
         indexed = QImage(bytes(self._cells), count, 1, count, QImage.Format.Format_Indexed8)
-        indexed.setColorTable([self._theme.color(name).rgb() for name in _COLORS.values()])
+        indexed.setColorTable([color(name).rgb() for name in _COLORS.values()])
         return indexed.convertToFormat(QImage.Format.Format_RGB32)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -438,9 +432,8 @@ class Legend(QWidget):
     What follows the classes is left out where it does not fit; the tooltip has it as well.
     """
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.is_wanted = True  # False while token tint is off
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _CLASSES))
@@ -476,7 +469,7 @@ class Legend(QWidget):
         hint = metrics.horizontalAdvance(words)
         with_hint = keys + _ITEM_GAP_PX + hint <= width_of(self) - 16
         x = (width_of(self) - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
-        ink = self._theme.color("text2")
+        ink = color("text2")
         for origin, width in zip(_CLASSES, labels):
             self._paint_swatch(
                 painter, origin, QPointF(round(x), (_LEGEND_HEIGHT_PX - _SWATCH_HEIGHT_PX) / 2)
@@ -492,14 +485,14 @@ class Legend(QWidget):
     def _paint_swatch(self, painter: QPainter, origin: Origin, corner: QPointF) -> None:
         box = QRectF(corner.x(), corner.y(), _SWATCH_WIDTH_PX, _SWATCH_HEIGHT_PX)
         if origin == "normal":
-            pen = QPen(self._theme.color("hair2"), 1, Qt.PenStyle.CustomDashLine)
+            pen = QPen(color("hair2"), 1, Qt.PenStyle.CustomDashLine)
             pen.setDashPattern([2.5, 2])
             painter.setPen(pen)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 3.5, 3.5)
             return
-        draw_box(painter, box, 4, self._theme.color(f"{origin}_tint"))
-        line = self._theme.color(f"{origin}_line")
+        draw_box(painter, box, 4, color(f"{origin}_tint"))
+        line = color(f"{origin}_line")
         if origin == "accepted":
             painter.fillRect(QRectF(box.left() + 3, box.bottom() - 3, 18.5, 1.5), line)
             return

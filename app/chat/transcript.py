@@ -32,7 +32,7 @@ from app.richtext.tint_paint import TintMode
 from app.session.chats.conversation import Turn
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
@@ -80,8 +80,8 @@ _GAP_PX = 5
 class NewestButton(PaintedButton):
     """Scrolls to the end; shown over the transcript while it is scrolled away from its end."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(theme, _HEIGHT_PX / 2, parent)
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(_HEIGHT_PX / 2, parent)
         self.setText(strings.NEWEST)
         self.setAccessibleName(strings.NEWEST)
 
@@ -91,7 +91,6 @@ class NewestButton(PaintedButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         fill = color("fill2" if self.isDown() else "fill1" if self.underMouse() else "raised")
         draw_box(painter, area_of(self), _HEIGHT_PX / 2, fill, color("hair2"))
         icon = icon_pixmap("down", color("text2"), _ICON_PX, ratio_of(self))
@@ -109,10 +108,9 @@ class Transcript(QScrollArea):
 
     intent = Signal(object)  # intents.Intent
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None, *, read_only: bool = False) -> None:
+    def __init__(self, parent: QWidget | None = None, *, read_only: bool = False) -> None:
         """`read_only`: a conversation of an API client, which can be copied but not changed."""
         super().__init__(parent)
-        self._theme = theme
         self._read_only = read_only
         self._mode: TintMode = "always"
         self._regenerable = True
@@ -126,19 +124,19 @@ class Transcript(QScrollArea):
 
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         # Always on, so that texts keep their width. An overlay bar would repaint all texts on scrolling.
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(strings.TRANSCRIPT_NAME)
-        self._tips = Tips(theme, self)
-        self._column = EntryColumn(theme, self, self._entries, self._pool, self._tips.keep)
+        self._tips = Tips(self)
+        self._column = EntryColumn(self, self._entries, self._pool, self._tips.keep)
         self._prefetch = Prefetch(self._entries, self._unfinished, self._pool, self._column, self)
-        self._newest = NewestButton(theme, self)
+        self._newest = NewestButton(self)
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
         self._selecting = TranscriptSelection(self, self._entries, self._pool, self._text_of)
-        self.finder = ChatFinder(theme, self)
+        self.finder = ChatFinder(self)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
@@ -390,13 +388,13 @@ class Transcript(QScrollArea):
 
         item: Item
         if isinstance(entry, QuestionEntry):
-            item = UserMessage(self._theme, entry, self.intent.emit, resized, parent)
+            item = UserMessage(entry, self.intent.emit, resized, parent)
             if self._read_only:
                 item.offer_copy_only()
         else:
             if entry.over:
                 entry.documents = self._documents()
-            item = AnswerView(self._theme, entry, self.intent.emit, resized, self._tips.point, parent)
+            item = AnswerView(entry, self.intent.emit, resized, self._tips.point, parent)
             if self._read_only:
                 item.offer_copy_only()
             item.set_mode(self._mode)
@@ -411,7 +409,7 @@ class Transcript(QScrollArea):
 
     def _make_unshown(self, entry: Entry, error: Exception) -> UnshownEntry:
         name = strings.MESSAGE_NAME if isinstance(entry, QuestionEntry) else strings.ANSWER_NAME
-        item = UnshownEntry(self._theme, name, entry.source, error)
+        item = UnshownEntry(name, entry.source, error)
         self._set_up(item)
         return item
 
@@ -554,7 +552,7 @@ class Transcript(QScrollArea):
 
     def _recolour(self) -> None:
         palette = self._column.palette()
-        palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+        palette.setColor(QPalette.ColorRole.Window, color("window"))
         self._column.setPalette(palette)
         self.viewport().setPalette(palette)
 

@@ -32,7 +32,7 @@ from app.richtext.markdown.markdown import pieces_of
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of, width_of
 from core.events import Attachment, Passage
 
@@ -51,8 +51,8 @@ class MessageChip(PaintedButton):
     Shows an eye, or the reading map once it is known which passages were read.
     """
 
-    def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
-        super().__init__(theme, _CHIP_RADIUS_PX, parent)
+    def __init__(self, attachment: Attachment, parent: QWidget | None = None) -> None:
+        super().__init__(_CHIP_RADIUS_PX, parent)
         self._attachment = attachment
         self._passages: tuple[Passage, ...] = ()
         self._cells: list[MapCell] = []
@@ -89,7 +89,6 @@ class MessageChip(PaintedButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         lit = self.isDown() or self.underMouse()
         box = area_of(self)
         fill, frame = color("fill1" if lit else "raised"), color("hair2" if lit else "hair")
@@ -110,7 +109,7 @@ class MessageChip(PaintedButton):
         """Paint the map or the eye. Returns the right end of the text in design pixels."""
         end = width_of(self) - _AFTER_PX
         if not self._passages:
-            eye = icon_pixmap("eye", self._theme.color("text3"), _EYE_PX, ratio_of(self))
+            eye = icon_pixmap("eye", color("text3"), _EYE_PX, ratio_of(self))
             painter.drawPixmap(QPointF(end - _EYE_PX, (HEIGHT_PX - _EYE_PX) / 2), eye)
             return end - _EYE_PX - _CHIP_GAP_PX / 2
         width = min(_MAP_PX, max(24, end - _BEFORE_PX - 120))
@@ -118,7 +117,7 @@ class MessageChip(PaintedButton):
         if len(self._cells) != pixels:
             self._cells = reading_map.cells(self._passages, pixels)
         strip = QRectF(end - width, (HEIGHT_PX - _MAP_HEIGHT_PX) / 2, width, _MAP_HEIGHT_PX)
-        draw_map(painter, strip, self._cells, self._theme, radius_px=3)
+        draw_map(painter, strip, self._cells, radius_px=3)
         return strip.left() - _CHIP_GAP_PX / 2
 
     def _describe(self) -> None:
@@ -145,37 +144,35 @@ class UserMessage(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         entry: QuestionEntry,
         act: Callable[[Intent], object],
         resized: Callable[[], object],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._message = message = entry.message
         self._resized = resized
         self._fitted: tuple[tuple[int, float], int, int] | None = None
-        self.chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
+        self.chips = [MessageChip(attachment, self) for attachment in message.attachments]
         for index, chip in enumerate(self.chips):
             chip.show_passages(entry.passages.get(index, ()))
             # The entry's id changes when its question is answered again.
             chip.clicked.connect(lambda checked=False, at=index: act(OpenAttachment(entry.turn_id, at)))
         self._folded = len(self.chips) > _MAX_UNFOLDED
-        self.fold_button = Button(theme, "", "link", True, self)
+        self.fold_button = Button("", "link", True, self)
         self.fold_button.setVisible(self._folded)
         self.fold_button.clicked.connect(self._toggle_fold)
         self._show_fold()
-        self.body = TextCanvas(theme, (14.5, 21), self)
+        self.body = TextCanvas((14.5, 21), self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
         self.body.set_pieces(pieces_of(message.content))
         self.body.setVisible(bool(message.content))
-        self.copy_button = ActionButton(theme, "copy", strings.COPY_MESSAGE, self)
+        self.copy_button = ActionButton("copy", strings.COPY_MESSAGE, self)
         self.copy_button.set_revealed(False)
         self.copy_button.clicked.connect(self._copy_text)
         self.copy_button.setVisible(bool(message.content))
-        self.edit_button = ActionButton(theme, "edit", strings.EDIT_MESSAGE, self)
+        self.edit_button = ActionButton("edit", strings.EDIT_MESSAGE, self)
         self.edit_button.set_revealed(False)
         self.edit_button.clicked.connect(lambda: act(EditMessage(entry.turn_id)))
         self.edit_button.setVisible(bool(message.content))
@@ -221,7 +218,7 @@ class UserMessage(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         if self._message.content:
-            draw_box(painter, self._bubble(), px(_RADIUS_PX), self._theme.color("fill1"))
+            draw_box(painter, self._bubble(), px(_RADIUS_PX), color("fill1"))
 
     @property
     def _column(self) -> int:
@@ -236,7 +233,7 @@ class UserMessage(QWidget):
         Right-to-left lines are aligned to the right edge, so the text is laid out again at the width of the
         longest line.
         """
-        key = (self._available_width(column), self._theme.zoom)
+        key = (self._available_width(column), theme.zoom)
         if self._fitted and self._fitted[0] == key and not self.body.is_given_up:
             return self._fitted[1:]
         available = key[0]

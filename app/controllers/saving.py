@@ -23,7 +23,6 @@ from app.session.trouble import Trouble, Until
 from app.store.chat_files import to_json
 from app.store.faults import is_damage, saving_trouble
 from app.store.library import Home
-from app.theme.theme import Theme
 from core.errors import RequestError
 from core.system.files import write_atomic
 
@@ -71,7 +70,7 @@ class Saving(QObject):
         if report:
             self._trouble.show(Trouble(strings.CHATS_RESTORED_TITLE, report, until=Until.ASKED))
 
-    def ask_to_close(self, theme: Theme, owner: QWidget) -> Question:
+    def ask_to_close(self, owner: QWidget) -> Question:
         """Open a sheet that asks what to do with unsaved changes; answers `elsewhere` or `discard`."""
         library = self._home.library
         count = len(library.unsaved())
@@ -82,7 +81,7 @@ class Saving(QObject):
             ("discard", strings.DISCARD, "plain"),
             ("elsewhere", strings.SAVE_ELSEWHERE, "primary"),
         )
-        question = Question(theme, title, detail, strings.CANCEL, answers, owner)
+        question = Question(title, detail, strings.CANCEL, answers, owner)
         question.open()
         return question
 

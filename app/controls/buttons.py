@@ -12,7 +12,7 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of, width_of
 
 
@@ -31,14 +31,13 @@ def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
 class PaintedButton(QAbstractButton):
     """Base of painted buttons of a fixed size: focus by Tab and mouse, focus ring, hover, Return presses."""
 
-    def __init__(self, theme: Theme, radius_px: float, parent: QWidget | None) -> None:
+    def __init__(self, radius_px: float, parent: QWidget | None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._radius_px = radius_px
-        self._ring = FocusRing(self, theme, radius_px)
+        self._ring = FocusRing(self, radius_px)
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -58,7 +57,6 @@ class Button(PaintedButton):
 
     def __init__(
         self,
-        theme: Theme,
         text: str,
         kind: Kind = "plain",
         small: bool = False,
@@ -66,7 +64,7 @@ class Button(PaintedButton):
         *,
         icon_name: str = "",
     ) -> None:
-        super().__init__(theme, 6.0 if small else 7.0, parent)
+        super().__init__(6.0 if small else 7.0, parent)
         self._kind = kind
         self._small = small
         self._icon_name = icon_name
@@ -106,7 +104,6 @@ class Button(PaintedButton):
 
     def _colors(self) -> tuple[QColor | None, QColor | None, QColor]:
         """Returns fill, frame and text colour for the current state."""
-        color = self._theme.color
         pressed, hovered = self.isDown(), self.underMouse() and self.isEnabled()
         if self._kind == "primary":
             if not self.isEnabled():
@@ -131,8 +128,8 @@ COPIED = "Copied"
 class CopyButton(Button):
     """A button that copies a value; its accessible name contains `name`."""
 
-    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(theme, "", small=True, parent=parent, icon_name="copy")
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__("", small=True, parent=parent, icon_name="copy")
         self._name = name
         self._shown = self._value = ""
         self._said = QTimer(self, interval=_SAID_MS, singleShot=True)
@@ -176,7 +173,6 @@ class IconButton(PaintedButton):
 
     def __init__(
         self,
-        theme: Theme,
         icon_name: str,
         accessible_name: str,
         checkable: bool = False,
@@ -186,7 +182,7 @@ class IconButton(PaintedButton):
     ) -> None:
         """`size` is for buttons that are not 28 × 28 (those of an answer are 26 × 24)."""
         self._size = size or QSize(28, 28)
-        super().__init__(theme, 6.0 if self._size.width() >= 28 else 5.0, parent)
+        super().__init__(6.0 if self._size.width() >= 28 else 5.0, parent)
         self.icon_name = icon_name
         self.setCheckable(checkable)
         self.setAccessibleName(accessible_name)
@@ -203,7 +199,6 @@ class IconButton(PaintedButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         rect = area_of(self)
-        color = self._theme.color
         on = self.isDown() or self.isChecked()
         if on or (self.underMouse() and self.isEnabled()):
             # fill1 is too close to the sidebar's grey.

@@ -26,7 +26,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_margins
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_rect, height_of, painter_on, px, px_size, ratio_of, width_of, zoom
 
 _HEIGHT_PX = 24
@@ -43,14 +43,11 @@ class Segment(QWidget):
 
     value_changed = Signal(str)  # the selected option's value
 
-    def __init__(
-        self, theme: Theme, options: Sequence[tuple[str, str]], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, options: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         if not options:
             raise ValueError("A segment needs at least one option.")
-        self._theme = theme
-        self._options = [_Option(theme, value, label, self) for value, label in options]
+        self._options = [_Option(value, label, self) for value, label in options]
         self._value = options[0][0]
         layout = QHBoxLayout(self)
         set_margins(layout, _INSET_PX, _INSET_PX, _INSET_PX, _INSET_PX)
@@ -61,7 +58,7 @@ class Segment(QWidget):
         self._options[0].setChecked(True)
         set_fixed_height(self, _HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._ring = FocusRing(self, theme, 6, sources=self._options)
+        self._ring = FocusRing(self, 6, sources=self._options)
 
     @property
     def value(self) -> str:
@@ -82,13 +79,12 @@ class Segment(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         draw_box(painter, area_of(self), 6, color("segment_track"))
         options = self._living()
         for before, option in zip([None, *options], options):
             box = design_rect(QRectF(option.geometry()))
             if option.isChecked():
-                shade = QColor(0, 0, 0, 90 if self._theme.is_dark else 28)
+                shade = QColor(0, 0, 0, 90 if theme.is_dark else 28)
                 draw_box(painter, box.adjusted(-0.5, 0, 0.5, 1), 5, shade)
                 draw_box(painter, box, 4.5, color("segment_on"))
             elif before is not None and not before.isChecked():
@@ -111,10 +107,9 @@ class Segment(QWidget):
 class _Option(QRadioButton):
     """Paints its label; the segment paints the ground."""
 
-    def __init__(self, theme: Theme, value: str, label: str, segment: QWidget) -> None:
+    def __init__(self, value: str, label: str, segment: QWidget) -> None:
         super().__init__(label, segment)
         self.value = value
-        self._theme = theme
         self._segment = segment
         self.setAccessibleName(label)
         self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
@@ -145,19 +140,18 @@ class _Option(QRadioButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         weight = 500 if self.isChecked() else 400
-        ink = self._theme.color("text" if self.isEnabled() else "text3")
+        ink = color("text" if self.isEnabled() else "text3")
         draw_text(painter, area_of(self), self.text(), ui_font(12, weight), ink)
 
 
 class Toggle(QCheckBox):
     """Base of on/off controls: a QCheckBox, painted by subclasses. `ring_px` is the ring's radius."""
 
-    def __init__(self, theme: Theme, text: str, ring_px: float, parent: QWidget | None = None) -> None:
+    def __init__(self, text: str, ring_px: float, parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
-        self._theme = theme
         self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, theme, ring_px)
+        self._ring = FocusRing(self, ring_px)
 
     def hitButton(self, pos: QPoint) -> bool:
         return self.rect().contains(pos)
@@ -174,8 +168,8 @@ _KNOB_PX = 14
 class Switch(Toggle):
     """A switch; a QCheckBox for assistive technology."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, "", _SIZE[1] / 2, parent)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", _SIZE[1] / 2, parent)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -189,7 +183,7 @@ class Switch(Toggle):
         width, height = _SIZE
         rect = QRectF(0, (height_of(self) - height) / 2, width, height)
         on, enabled = self.isChecked(), self.isEnabled()
-        track = self._theme.color("accent_fill" if on else "fill2")
+        track = color("accent_fill" if on else "fill2")
         if on and not enabled:
             track.setAlphaF(0.45)
         frame = None if on else QColor(0, 0, 0, 20)
@@ -199,7 +193,7 @@ class Switch(Toggle):
         draw_box(painter, knob.translated(0, 0.6).adjusted(-0.4, -0.4, 0.4, 0.4), 8, QColor(0, 0, 0, 40))
         knob_color = QColor(Qt.GlobalColor.white)
         if not enabled:
-            knob_color = self._theme.color("fill1" if not self._theme.is_dark else "text3")
+            knob_color = color("fill1" if not theme.is_dark else "text3")
         draw_box(painter, knob, _KNOB_PX / 2, knob_color)
 
 
@@ -211,8 +205,8 @@ _BOX_GAP_PX = 9
 class CheckBox(Toggle):
     """A check box; `note` is shown small at the right end."""
 
-    def __init__(self, theme: Theme, text: str, note: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(theme, text, 6, parent)
+    def __init__(self, text: str, note: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, 6, parent)
         self._note = note
         self.setAccessibleName(text)
         self.setAccessibleDescription(note)
@@ -230,7 +224,6 @@ class CheckBox(Toggle):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         on, enabled = self.isChecked(), self.isEnabled()
         box = QRectF(0, (height_of(self) - _BOX_PX) / 2, _BOX_PX, _BOX_PX)
         if on:
@@ -262,11 +255,8 @@ class Popup(QComboBox):
 
     value_changed = Signal(str)  # the selected option's value
 
-    def __init__(
-        self, theme: Theme, options: Sequence[tuple[str, str]], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, options: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         for value, label in options:
             self.addItem(label, value)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -274,8 +264,8 @@ class Popup(QComboBox):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         set_fixed_height(self, _HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setItemDelegate(_Row(theme, self))
-        self._ring = FocusRing(self, theme, 6)
+        self.setItemDelegate(_Row(self))
+        self._ring = FocusRing(self, 6)
         self.currentIndexChanged.connect(self._take_choice)
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -318,7 +308,6 @@ class Popup(QComboBox):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         frame = color("accent_mid" if self._ring.shown else "control_border")
         draw_box(painter, area_of(self), 6, color("control"), frame)
         ink = color("text" if self.isEnabled() else "text3")
@@ -336,7 +325,7 @@ class Popup(QComboBox):
         view = self.view()
         palette = QPalette(view.palette())
         for role in (QPalette.ColorRole.Base, QPalette.ColorRole.Window):
-            palette.setColor(role, self._theme.color("tip"))
+            palette.setColor(role, color("tip"))
         view.setPalette(palette)
         view.window().setPalette(palette)
         view.setFrameShape(QFrame.Shape.NoFrame)
@@ -346,9 +335,8 @@ class Popup(QComboBox):
 class _Row(QStyledItemDelegate):
     """A row of the open list, with a tick at the selected option."""
 
-    def __init__(self, theme: Theme, popup: Popup) -> None:
+    def __init__(self, popup: Popup) -> None:
         super().__init__(popup)
-        self._theme = theme
         self._popup = popup
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
@@ -358,7 +346,6 @@ class _Row(QStyledItemDelegate):
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        color = self._theme.color
         box = design_rect(QRectF(option.rect))
         pointed = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.save()

@@ -17,7 +17,7 @@ from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from shiboken6 import isValid
 
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import px
 
 RING_PX = 3
@@ -40,7 +40,6 @@ class FocusRing(QObject):
     def __init__(
         self,
         control: QWidget,
-        theme: Theme,
         radius_px: float,
         *,
         sources: Iterable[QWidget] = (),
@@ -49,7 +48,6 @@ class FocusRing(QObject):
     ) -> None:
         super().__init__(control)
         self._control = control
-        self._theme = theme
         self._radius_px = radius_px
         self._with_mouse = with_mouse
         self._inset_px = inset_px
@@ -93,9 +91,7 @@ class FocusRing(QObject):
         host = _host_of(self._control)
         if host is None:
             return
-        self._overlay = _Overlay(
-            self._theme, self._radius_px, _FIELD_RING_PX if self._with_mouse else RING_PX, host
-        )
+        self._overlay = _Overlay(self._radius_px, _FIELD_RING_PX if self._with_mouse else RING_PX, host)
         # A sibling is not deleted with the control.
         self._control.destroyed.connect(self._overlay.deleteLater)
         widget: QWidget | None = self._control
@@ -135,9 +131,8 @@ class FocusRing(QObject):
 class _Overlay(QWidget):
     """Paints the ring and nothing else."""
 
-    def __init__(self, theme: Theme, radius_px: float, line_px: float, host: QWidget) -> None:
+    def __init__(self, radius_px: float, line_px: float, host: QWidget) -> None:
         super().__init__(host)
-        self._theme = theme
         self._line_px = line_px
         self._radius_px = radius_px
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -146,7 +141,7 @@ class _Overlay(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self._theme.color("focus"), self._line_px))
+        painter.setPen(QPen(color("focus"), self._line_px))
         half = RING_PX - self._line_px / 2
         radius = px(self._radius_px) + half
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius)

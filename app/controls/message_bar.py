@@ -10,7 +10,7 @@ from app.controls.buttons import IconButton
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.measures import set_margins
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 
 
@@ -19,17 +19,16 @@ class MessageBar(QWidget):
 
     closed = Signal()
 
-    def __init__(self, theme: Theme, close: str = "") -> None:
+    def __init__(self, close: str = "") -> None:
         super().__init__()
-        self._theme = theme
         self.is_bad = False
-        self.label = TextLabel(theme, "", 12, 17, "text", wrap=True)
+        self.label = TextLabel("", 12, 17, "text", wrap=True)
         row = QHBoxLayout(self)
         set_margins(row, 26, 7, 14, 8)
         row.addWidget(self.label, 1)
         self.close_button: IconButton | None = None
         if close:
-            self.close_button = IconButton(theme, "x", close, size=QSize(24, 20))
+            self.close_button = IconButton("x", close, size=QSize(24, 20))
             self.close_button.clicked.connect(self.closed)
             row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
         self.hide()
@@ -52,7 +51,6 @@ class MessageBar(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         painter.fillRect(area_of(self), color("danger_tint" if self.is_bad else "fill1"))
         line = color("danger_border" if self.is_bad else "hair")
         painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), line)

@@ -18,7 +18,7 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_font
-from app.theme.theme import Theme, clear_base
+from app.theme.theme import clear_base, color, theme
 from app.theme.zoom import (
     area_of,
     design_point,
@@ -45,15 +45,12 @@ class Slider(QSlider):
 
     value_changed = Signal(float)  # the new value
 
-    def __init__(
-        self, theme: Theme, minimum: float, maximum: float, step: float, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, minimum: float, maximum: float, step: float, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         if not (maximum > minimum and step > 0):
             raise ValueError(
                 f"A slider needs minimum < maximum and a step, not {minimum}, {maximum}, {step}."
             )
-        self._theme = theme
         self._low, self._high, self._step = minimum, maximum, step
         self._exact = minimum
         self._set_ticks()
@@ -61,7 +58,7 @@ class Slider(QSlider):
         self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._ring = FocusRing(self, theme, _SLIDER_HEIGHT_PX / 2)
+        self._ring = FocusRing(self, _SLIDER_HEIGHT_PX / 2)
         self.valueChanged.connect(self._take_tick)
 
     @property
@@ -112,7 +109,6 @@ class Slider(QSlider):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         middle = height_of(self) / 2
         share = (self._exact - self._low) / (self._high - self._low)
         knob_x = _KNOB_PX / 2 + share * (width_of(self) - _KNOB_PX)
@@ -126,7 +122,7 @@ class Slider(QSlider):
         if self._ring.shown:
             edge = color("accent_mid")
         else:
-            edge = QColor(0, 0, 0, 60) if self._theme.is_dark else color("hair2")
+            edge = QColor(0, 0, 0, 60) if theme.is_dark else color("hair2")
         draw_box(painter, knob, _KNOB_PX / 2, fill, edge)
 
     def _set_ticks(self) -> None:
@@ -172,7 +168,6 @@ class Spin(QDoubleSpinBox):
 
     def __init__(
         self,
-        theme: Theme,
         minimum: float,
         maximum: float,
         step: float,
@@ -180,7 +175,6 @@ class Spin(QDoubleSpinBox):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._repeat = QTimer(self)
         self._repeat.timeout.connect(self._step_again)
         self._repeat_steps = 0
@@ -202,7 +196,7 @@ class Spin(QDoubleSpinBox):
         field = self.lineEdit()
         field.setFrame(False)
         field.setTextMargins(0, 0, 0, 0)
-        self._ring = FocusRing(self, theme, 6, with_mouse=True)
+        self._ring = FocusRing(self, 6, with_mouse=True)
         self.valueChanged.connect(self.value_changed)
         for part in (self, field):
             clear_base(part)
@@ -273,7 +267,6 @@ class Spin(QDoubleSpinBox):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         frame = color("accent_mid" if self._ring.shown else "control_border")
         draw_box(painter, area_of(self), 6, color("control"), frame)
         ink = color("text2" if self.isEnabled() else "text3")

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
-from app.theme.theme import Theme
+from app.theme.theme import color
 
 LABEL_PX = 10.5
 
@@ -18,17 +18,16 @@ LABEL_PX = 10.5
 class Plot:
     """Paints into `box`, whose left margin takes the labels of the grid."""
 
-    def __init__(self, painter: QPainter, theme: Theme, box: QRectF) -> None:
+    def __init__(self, painter: QPainter, box: QRectF) -> None:
         self.painter = painter
-        self.theme = theme
         self.box = box
 
     def grid(self, y: float, label: str) -> None:
         """Paints a hairline across the box at `y` with its value at the left."""
-        self.painter.setPen(QPen(self.theme.color("hair"), 1))
+        self.painter.setPen(QPen(color("hair"), 1))
         self.painter.drawLine(QPointF(self.box.left(), y), QPointF(self.box.right(), y))
         place = QRectF(0, y - 8, self.box.left() - 8, 16)
-        font, ink = ui_font(LABEL_PX, tabular=True), self.theme.color("text2")
+        font, ink = ui_font(LABEL_PX, tabular=True), color("text2")
         draw_text(self.painter, place, label, font, ink, Qt.AlignmentFlag.AlignRight)
 
     def at(self, across: float, up: float) -> QPointF:
@@ -44,7 +43,7 @@ class Plot:
 
     def under(self, x: float, y: float, label: str, strong: bool = False) -> None:
         font = ui_font(LABEL_PX, 600 if strong else 400, tabular=True)
-        ink = self.theme.color("text" if strong else "text2")
+        ink = color("text" if strong else "text2")
         draw_text(self.painter, QRectF(x - 45, y, 90, 16), label, font, ink)
 
     def line(

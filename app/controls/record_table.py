@@ -44,7 +44,7 @@ from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import PaintedRow, draw_box, draw_text, elided_at, show_tip
 from app.theme.fonts import ui_font
 from app.theme.measures import add_gap, set_fixed_height, set_font
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import (
     area_of,
     design_px,
@@ -98,7 +98,6 @@ class Cell(Struct, frozen=True):
     """What a column paints: `row`'s value into `box`. `number` is the row's index."""
 
     painter: QPainter
-    theme: Theme
     box: QRectF
     row: Any
     number: int
@@ -114,7 +113,7 @@ class Cell(Struct, frozen=True):
     def write(self, box: QRectF, text: str, size_px: int, ink: str = "text", weight: int = 400) -> None:
         """Writes one line with tabular figures at the left of `box`, elided if it is too long."""
         font = ui_font(size_px, weight, tabular=True)
-        draw_text(self.painter, box, text, font, self.theme.color(ink), _LEFT)
+        draw_text(self.painter, box, text, font, color(ink), _LEFT)
 
 
 class Column(Struct, frozen=True):
@@ -151,7 +150,7 @@ def paint_state(cell: Cell) -> None:
     level, box = cell.row.level, cell.box
     if level == "live":
         dot = QRectF(box.left(), box.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
-        draw_box(cell.painter, dot, _DOT_PX / 2, cell.theme.color("series_blue"))
+        draw_box(cell.painter, dot, _DOT_PX / 2, color("series_blue"))
         box = box.adjusted(_DOT_PX + _DOT_GAP_PX, 0, 0, 0)
     cell.write(box, cell.row.state, 13, "text" if level == "bad" and cell.selected else _INKS[level])
 
@@ -170,7 +169,6 @@ class RecordTable(QWidget, Generic[_Row]):
 
     def __init__(
         self,
-        theme: Theme,
         name: str,
         columns: Sequence[Column],
         *,
@@ -179,13 +177,13 @@ class RecordTable(QWidget, Generic[_Row]):
     ) -> None:
         super().__init__()
         self.model = _Model(bool(editable), self)
-        self.view = _View(theme, name, self.model, _Delegate(theme, columns, editable))
+        self.view = _View(name, self.model, _Delegate(columns, editable))
         self._instead = instead or _neighbour
         self._chosen = ""
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(_Header(theme, self.view, columns))
+        layout.addWidget(_Header(self.view, columns))
         add_gap(layout, _ABOVE_PX)
         layout.addWidget(self.view, 1)
         self.view.chosen.connect(self._choose)
@@ -315,9 +313,8 @@ class _View(QListView):
     opened = Signal(str)
     remove_requested = Signal()
 
-    def __init__(self, theme: Theme, name: str, model: _Model, delegate: _Delegate) -> None:
+    def __init__(self, name: str, model: _Model, delegate: _Delegate) -> None:
         super().__init__()
-        self._theme = theme
         self.silent = False
         self.empty = "", ""
         self.setModel(model)
@@ -333,7 +330,7 @@ class _View(QListView):
         self.setAccessibleName(name)
         self.viewport().setAutoFillBackground(False)
         for orientation in (Qt.Orientation.Vertical, Qt.Orientation.Horizontal):
-            OverlayScrollBar(theme, self, orientation)
+            OverlayScrollBar(self, orientation)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.data(_ROW).id))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -347,10 +344,10 @@ class _View(QListView):
         painter.setFont(ui_font(12))
         height = painter.boundingRect(box, flags, hint).height() if hint else 0.0
         top = box.center().y() - (_EMPTY_TITLE_PX + height) / 2
-        painter.setPen(self._theme.color("text2"))
+        painter.setPen(color("text2"))
         painter.drawText(QRectF(box.left(), top + _EMPTY_TITLE_PX, box.width(), height), flags, hint)
         painter.setFont(ui_font(13, 600))
-        painter.setPen(self._theme.color("text"))
+        painter.setPen(color("text"))
         painter.drawText(QRectF(box.left(), top, box.width(), _EMPTY_TITLE_PX), flags, title)
 
     def updateGeometries(self) -> None:
@@ -387,9 +384,8 @@ class _View(QListView):
 class _Delegate(QStyledItemDelegate):
     """Paints a row on its ground: a hairline, or a rounded box if it is selected or under the pointer."""
 
-    def __init__(self, theme: Theme, columns: Sequence[Column], editable: str) -> None:
+    def __init__(self, columns: Sequence[Column], editable: str) -> None:
         super().__init__()
-        self._theme = theme
         self._columns = tuple(columns)
         self._editable = editable
 
@@ -408,9 +404,9 @@ class _Delegate(QStyledItemDelegate):
         for column, box in zip(self._columns, boxes, strict=True):
             row = index.data(_ROW)
             if column.paint is not None:
-                column.paint(Cell(painter, self._theme, box, row, index.row(), selected))
+                column.paint(Cell(painter, box, row, index.row(), selected))
                 continue
-            align, color = _RIGHT if column.right else _LEFT, self._theme.color(column.ink)
+            align, color = _RIGHT if column.right else _LEFT, theme.color(column.ink)
             draw_text(painter, box, getattr(row, column.name), ui_font(13, tabular=True), color, align)
         painter.restore()
 
@@ -429,8 +425,8 @@ class _Delegate(QStyledItemDelegate):
         editor.setMaxLength(_MOST_CHARACTERS)
         editor.setAccessibleName(self._editable)
         palette = editor.palette()
-        palette.setColor(QPalette.ColorRole.Base, self._theme.color("raised"))
-        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        palette.setColor(QPalette.ColorRole.Base, color("raised"))
+        palette.setColor(QPalette.ColorRole.Text, color("text"))
         editor.setPalette(palette)
         editor.setAutoFillBackground(True)
         return editor
@@ -441,7 +437,7 @@ class _Delegate(QStyledItemDelegate):
 
     def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem) -> None:
         pill = design_rect(QRectF(option.rect)).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
-        state, color = option.state, self._theme.color
+        state = option.state
         selected = bool(state & QStyle.StateFlag.State_Selected)
         if not selected:
             line = QRectF(pill.left() + _PADDING_PX, pill.bottom() - 1, pill.width() - 2 * _PADDING_PX, 1)
@@ -462,9 +458,8 @@ class _Delegate(QStyledItemDelegate):
 class _Header(PaintedRow):
     """The columns' titles with a hairline below."""
 
-    def __init__(self, theme: Theme, view: QListView, columns: Sequence[Column]) -> None:
+    def __init__(self, view: QListView, columns: Sequence[Column]) -> None:
         super().__init__()
-        self._theme = theme
         self._view = view
         self._columns = tuple(columns)
         set_fixed_height(self, _HEADER_PX)
@@ -472,7 +467,7 @@ class _Header(PaintedRow):
         view.horizontalScrollBar().valueChanged.connect(self.update)
 
     def paint_row(self, painter: QPainter) -> None:
-        width, color = width_of(self), self._theme.color
+        width = width_of(self)
         left = -design_px(self._view.horizontalScrollBar().value())
         row = QRectF(left, 0, max(width, _least_width(self._columns)), _HEADER_PX)
         for column, box in zip(self._columns, _boxes(row, self._columns), strict=True):

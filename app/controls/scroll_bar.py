@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.controls.shapes import draw_box
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from app.theme.zoom import design_rect, height_of, painter_on, px, px_size, width_of
 
 _WIDTH_PX = 8
@@ -27,9 +27,8 @@ _HANDLE_PX = 4
 class ScrollBar(QScrollBar):
     """Replaces a scroll bar of a `QAbstractScrollArea`."""
 
-    def __init__(self, theme: Theme, orientation: Qt.Orientation, parent: QWidget | None = None) -> None:
+    def __init__(self, orientation: Qt.Orientation, parent: QWidget | None = None) -> None:
         super().__init__(orientation, parent)
-        self._theme = theme
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, False)
 
@@ -46,7 +45,7 @@ class ScrollBar(QScrollBar):
         on_screen = self.style().subControlRect(QStyle.ComplexControl.CC_ScrollBar, option, part, self)
         handle = design_rect(QRectF(on_screen))
         painter = painter_on(self)
-        color = self._theme.color("text3")
+        color = theme.color("text3")
         color.setAlphaF(0.85 if self.isSliderDown() or self.underMouse() else 0.45)
         if self.orientation() == Qt.Orientation.Vertical:
             thin = QRectF(
@@ -64,11 +63,10 @@ class OverlayScrollBar(ScrollBar):
 
     def __init__(
         self,
-        theme: Theme,
         area: QAbstractScrollArea,
         orientation: Qt.Orientation = Qt.Orientation.Vertical,
     ) -> None:
-        super().__init__(theme, orientation, area)
+        super().__init__(orientation, area)
         self._area = area
         off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         if orientation == Qt.Orientation.Vertical:
@@ -112,7 +110,7 @@ class OverlayScrollBar(ScrollBar):
 class ScrollPage(QScrollArea):
     """Shows `page` in the full width, with a transparent ground. Not in the Tab order."""
 
-    def __init__(self, theme: Theme, page: QWidget) -> None:
+    def __init__(self, page: QWidget) -> None:
         super().__init__()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -122,7 +120,7 @@ class ScrollPage(QScrollArea):
         # Afterwards: setWidget() turns the fill on.
         self.viewport().setAutoFillBackground(False)
         page.setAutoFillBackground(False)
-        OverlayScrollBar(theme, self)
+        OverlayScrollBar(self)
 
 
 _EVERY_MS = 30

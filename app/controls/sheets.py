@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
 from app.controls.buttons import Button, Kind
 from app.controls.text_label import TextLabel
 from app.theme.measures import add_gap, set_margins, set_spacing
-from app.theme.theme import Theme
 
 REPLACE = "Replace"
 REPLACE_DETAIL = "Replacing it overwrites its current contents."
@@ -236,7 +235,6 @@ class Question(QDialog):
 
     def __init__(
         self,
-        theme: Theme,
         title: str,
         detail: str,
         cancel: str,
@@ -250,11 +248,11 @@ class Question(QDialog):
         self.setAccessibleDescription(detail)
         self.setWindowModality(Qt.WindowModality.WindowModal)
         inner_px = _WIDTH_PX - 2 * _MARGIN_PX
-        self.title = TextLabel(theme, title, 15, 20, "text", weight=600, wrap=True, width_px=inner_px)
-        self.detail = TextLabel(theme, detail, 12.5, 18, wrap=True, width_px=inner_px)
-        self.cancel = Button(theme, cancel)
+        self.title = TextLabel(title, 15, 20, "text", weight=600, wrap=True, width_px=inner_px)
+        self.detail = TextLabel(detail, 12.5, 18, wrap=True, width_px=inner_px)
+        self.cancel = Button(cancel)
         self.cancel.clicked.connect(self.reject)
-        self.buttons = {value: Button(theme, words, kind) for value, words, kind in answers}
+        self.buttons = {value: Button(words, kind) for value, words, kind in answers}
         column = QVBoxLayout(self)
         set_margins(column, _MARGIN_PX, 18, _MARGIN_PX, 16)
         set_spacing(column, 8)

@@ -24,7 +24,7 @@ from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_font, set_margins
-from app.theme.theme import Theme, clear_base
+from app.theme.theme import clear_base, color, theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px, px_size, ratio_of, width_of
 from core.events.wire import well_formed
 
@@ -44,20 +44,19 @@ class SearchField(QLineEdit):
 
     results_wanted = Signal()  # Return or Down: moves to the results
 
-    def __init__(self, theme: Theme, name: str, clear_name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, clear_name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self.setFrame(False)
         set_font(self, 12.5)
         set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._clear = IconButton(theme, "x", clear_name, False, self, size=QSize(_CLEAR_PX, _CLEAR_PX))
+        self._clear = IconButton("x", clear_name, False, self, size=QSize(_CLEAR_PX, _CLEAR_PX))
         self._clear.clicked.connect(self.clear)
         self._clear.hide()
         self.textChanged.connect(self._show_clear_button)
-        self._ring = FocusRing(self, theme, 6, with_mouse=True)
+        self._ring = FocusRing(self, 6, with_mouse=True)
         clear_base(self)
 
     @property
@@ -109,8 +108,8 @@ class SearchField(QLineEdit):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        draw_box(painter, area_of(self), 6, self._theme.color("sel"))
-        icon = icon_pixmap("search", self._theme.color("text2"), _ICON_PX, ratio_of(self))
+        draw_box(painter, area_of(self), 6, color("sel"))
+        icon = icon_pixmap("search", color("text2"), _ICON_PX, ratio_of(self))
         painter.drawPixmap(QPointF(9, (height_of(self) - _ICON_PX) // 2), icon)
         painter.end()
         super().paintEvent(event)
@@ -134,11 +133,8 @@ class TextArea(QWidget):
     value_changed = Signal(str)  # the whole text
     resized = Signal()  # `height_for` may differ
 
-    def __init__(
-        self, theme: Theme, parent: QWidget | None = None, *, font_px: float = 12, line_px: int = 17
-    ) -> None:
+    def __init__(self, parent: QWidget | None = None, *, font_px: float = 12, line_px: int = 17) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._line_px = line_px
         self._value = ""
         self._edit = _Edit(self)
@@ -147,10 +143,10 @@ class TextArea(QWidget):
         self._edit.setFrameShape(QFrame.Shape.NoFrame)
         set_font(self._edit, font_px)
         self._edit.document().setDocumentMargin(0)
-        OverlayScrollBar(theme, self._edit)
+        OverlayScrollBar(self._edit)
         self._edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         # Qt shows only its first line. Painted where the text will be, in the same width.
-        self.placeholder = TextLabel(theme, "", font_px, line_px, wrap=True, parent=self._edit.viewport())
+        self.placeholder = TextLabel("", font_px, line_px, wrap=True, parent=self._edit.viewport())
         self.placeholder.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         over = QVBoxLayout(self._edit.viewport())
         over.setContentsMargins(0, 0, 0, 0)
@@ -160,7 +156,7 @@ class TextArea(QWidget):
         layout.addWidget(self._edit)
         self.setFocusProxy(self._edit)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._ring = FocusRing(self, theme, 6, sources=(self._edit,), with_mouse=True)
+        self._ring = FocusRing(self, 6, sources=(self._edit,), with_mouse=True)
         self._edit.textChanged.connect(self._take_text)
         self._edit.composed.connect(self._show_placeholder)
         self._edit.document().documentLayout().documentSizeChanged.connect(lambda size: self.resized.emit())
@@ -207,8 +203,8 @@ class TextArea(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        frame = self._theme.color("accent_mid" if self._ring.shown else "control_border")
-        draw_box(painter, area_of(self), 6, self._theme.color("text_area"), frame)
+        frame = color("accent_mid" if self._ring.shown else "control_border")
+        draw_box(painter, area_of(self), 6, color("text_area"), frame)
 
     def _show_placeholder(self, composing: bool = False) -> None:
         self.placeholder.setVisible(not composing and self._edit.document().isEmpty())

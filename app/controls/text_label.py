@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_width
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, design_px, painter_on, px, px_size, width_of
 
 
@@ -28,7 +28,6 @@ class TextLabel(QLabel):
 
     def __init__(
         self,
-        theme: Theme,
         text: str = "",
         size_px: float = 11,
         line_px: int = 15,
@@ -43,7 +42,6 @@ class TextLabel(QLabel):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._elide = elide
         self._size_px, self._weight, self._tabular = size_px, weight, tabular
         self._line_px = line_px
@@ -88,7 +86,7 @@ class TextLabel(QLabel):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        ink = self._theme.color(self._color if self.isEnabled() else "text3")
+        ink = color(self._color if self.isEnabled() else "text3")
         if not self._wrap:
             box = area_of(self)
             draw_text(painter, box, self.text(), self._text_font(), ink, self._align, self._elide)

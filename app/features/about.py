@@ -14,7 +14,6 @@ from app.controls.text_label import TextLabel
 from app.session import strings as app_strings
 from app.theme.icons import APP_ICON
 from app.theme.measures import STRETCH, column_of, row_of
-from app.theme.theme import Theme
 from core.system.paths import resources_dir
 
 TITLE = "About Draftlight"
@@ -40,7 +39,7 @@ def licenses_file() -> Path | None:
 class AboutWindow(QDialog):
     """Deletes itself when closed."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(TITLE)
@@ -49,16 +48,16 @@ class AboutWindow(QDialog):
         icon.setPixmap(QIcon(str(APP_ICON)).pixmap(_ICON_PX, _ICON_PX))
         icon.setAlignment(middle)
         number = version(importlib.metadata.version("draftlight"))
-        self.licenses_button = Button(theme, LICENSES)
+        self.licenses_button = Button(LICENSES)
         self.licenses_button.setEnabled(licenses_file() is not None)
         self.licenses_button.clicked.connect(_open_licenses)
-        self.close_button = Button(theme, CLOSE, "primary")
+        self.close_button = Button(CLOSE, "primary")
         self.close_button.clicked.connect(self.close)
         column_of(
             icon,
-            TextLabel(theme, app_strings.APP_NAME, 15, 20, "text", weight=600, align=middle),
-            TextLabel(theme, number, 11, 15, "text2", align=middle),
-            TextLabel(theme, CLAIM, 12, 16, "text2", align=middle),
+            TextLabel(app_strings.APP_NAME, 15, 20, "text", weight=600, align=middle),
+            TextLabel(number, 11, 15, "text2", align=middle),
+            TextLabel(CLAIM, 12, 16, "text2", align=middle),
             row_of(self.licenses_button, STRETCH, self.close_button, gap=6, margins=(0, 8, 0, 0)),
             gap=8,
             margins=(24, 24, 24, 16),

@@ -16,7 +16,6 @@ from app.features.side_window import Hairline, SideWindow
 from app.session.chats.archive import Summary
 from app.session.chats.chats import KEPT_DELETED, Chats
 from app.theme.measures import STRETCH, column_of, row_of
-from app.theme.theme import Theme
 
 DELETED = "Recently Deleted"
 DELETED_NOTE = "Deleted chats are kept here for 30 days."
@@ -61,19 +60,17 @@ class ChatsWindow(SideWindow):
     Subclasses define `rows()`, which is called after each change of `listing`.
     """
 
-    def __init__(
-        self, theme: Theme, title: str, note: str, nothing: str, when: str, listing: ChatListController
-    ) -> None:
-        super().__init__(theme, title, _SIZE)
+    def __init__(self, title: str, note: str, nothing: str, when: str, listing: ChatListController) -> None:
+        super().__init__(title, _SIZE)
         self._buttons: list[Button] = []
         columns = (
             Column("title", CHAT, 220, grows=True, paint=paint_names),
             Column("when", when, 110, right=True, ink="text2"),
         )
-        self.list = RecordTable[ChatRow](theme, title, columns)
+        self.list = RecordTable[ChatRow](title, columns)
         self.list.set_empty(nothing)
         self._row = row_of(STRETCH, gap=8, margins=(16, 10, 16, 12))
-        foot = column_of(Hairline(theme), self._row)
+        foot = column_of(Hairline(), self._row)
         column_of(self.make_header(subtitle=note), (self.list, 1), foot, parent=self)
         self.list.row_selected.connect(self._enable)
         for signal in (listing.listed, self.shown):
@@ -83,7 +80,7 @@ class ChatsWindow(SideWindow):
         self, words: str, act: Callable[[str], object], kind: Kind = "plain", *, usual: bool = False
     ) -> Button:
         """Adds a button that calls `act` with the selected chat's id; Return also does the `usual` one."""
-        button = Button(self._theme, words, kind)
+        button = Button(words, kind)
         button.clicked.connect(lambda: act(self.list.selected))
         if usual:
             self.list.opened.connect(act)
@@ -108,8 +105,8 @@ class ChatsWindow(SideWindow):
 class DeletedWindow(ChatsWindow):
     """The chats that were deleted in the last 30 days."""
 
-    def __init__(self, theme: Theme, listing: ChatListController, chats: Chats) -> None:
-        super().__init__(theme, DELETED, DELETED_NOTE, NONE_DELETED, TIME_LEFT, listing)
+    def __init__(self, listing: ChatListController, chats: Chats) -> None:
+        super().__init__(DELETED, DELETED_NOTE, NONE_DELETED, TIME_LEFT, listing)
         self._chats = chats
         self.erase_button = self.add_button(ERASE, listing.erase, "danger")
         self.restore_button = self.add_button(RESTORE, listing.restore, usual=True)

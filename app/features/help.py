@@ -29,7 +29,7 @@ from app.controls.scroll_bar import ScrollBar
 from app.controls.text_fields import SearchField
 from app.features.side_window import SideWindow
 from app.theme.measures import column_of, row_of, set_fixed_width, set_font
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import px
 from core.system.paths import resources_dir
 
@@ -98,10 +98,10 @@ def _escaped(keys: str) -> str:
 class HelpWindow(SideWindow):
     """Links between pages open them; other links open in the browser."""
 
-    def __init__(self, theme: Theme, pages: Sequence[HelpPage]) -> None:
-        super().__init__(theme, TITLE, _SIZE, _LEAST)
+    def __init__(self, pages: Sequence[HelpPage]) -> None:
+        super().__init__(TITLE, _SIZE, _LEAST)
         self.pages = tuple(pages)
-        self.search = SearchField(theme, SEARCH, CLEAR_SEARCH)
+        self.search = SearchField(SEARCH, CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
         self.list = QListWidget()
         self.list.setAccessibleName(PAGES_NAME)
@@ -112,7 +112,7 @@ class HelpWindow(SideWindow):
         self.text = QTextBrowser()
         self.text.setFrameShape(QFrame.Shape.NoFrame)
         self.text.setOpenLinks(False)
-        self.text.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.text.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         set_font(self.text, _TEXT_PX)
         column_of(self.make_header((self.search,)), (row_of(self.list, (self.text, 1)), 1), parent=self)
@@ -157,7 +157,7 @@ class HelpWindow(SideWindow):
     def _mark_matches(self) -> None:
         marks = []
         document, look = self.text.document(), QTextCharFormat()
-        look.setBackground(self._theme.color("accent_tint"))
+        look.setBackground(color("accent_tint"))
         for word in self.search.text().split():
             found = document.find(word)
             while not found.isNull():
@@ -198,7 +198,7 @@ class HelpWindow(SideWindow):
                 if run.charFormat().fontWeight() > QFont.Weight.DemiBold:
                     look.setFontWeight(QFont.Weight.DemiBold)
                 if run.charFormat().isAnchor():
-                    look.setForeground(self._theme.color("accent"))
+                    look.setForeground(color("accent"))
                 cursor.setPosition(run.position())
                 cursor.setPosition(run.position() + run.length(), QTextCursor.MoveMode.KeepAnchor)
                 cursor.mergeCharFormat(look)
@@ -207,7 +207,7 @@ class HelpWindow(SideWindow):
         for frame in document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
                 table = frame.format()
-                table.setBorderBrush(self._theme.color("hair"))
+                table.setBorderBrush(color("hair"))
                 table.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
                 table.setCellPadding(px(4))
                 widths = [QTextLength(QTextLength.Type.PercentageLength, share) for share in _COLUMNS_PCT]
@@ -222,7 +222,7 @@ class HelpWindow(SideWindow):
             QDesktopServices.openUrl(url)
 
     def _recolor(self) -> None:
-        color, role = self._theme.color, QPalette.ColorRole
+        role = QPalette.ColorRole
         for widget, ground in ((self.list, "sidebar"), (self.text, "window")):
             palette = widget.palette()
             palette.setColor(role.Base, color(ground))

@@ -35,7 +35,7 @@ from app.gauges.figures import percent, speed
 from app.session.turn.link_state import Link, Phase
 from app.theme.fonts import ui_font
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import height_of, painter_on, width_of
 from core.errors import ProtocolError
 from core.events import Failed
@@ -192,14 +192,12 @@ class LabController(QObject):
 
     def __init__(
         self,
-        theme: Theme,
         settings: Callable[[], Settings],
         hold_chat: Callable[[bool], None],
         folder: Path | None = None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._settings = settings
         self._hold_chat = hold_chat
         self._model = "starter"
@@ -219,7 +217,7 @@ class LabController(QObject):
 
     def make_window(self) -> QWidget:
         """Makes the window. Once."""
-        window = self.window = LabWindow(self._theme)
+        window = self.window = LabWindow()
         window.destroyed.connect(self._forget_window)
         on_click(
             (window.run_button, self.run),
@@ -386,30 +384,30 @@ COLUMNS = (
 class LabWindow(SideWindow):
     """`show_sweep` after each change. `drafters` are the selected ones."""
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, TITLE, _SIZE, _MINIMUM)
+    def __init__(self) -> None:
+        super().__init__(TITLE, _SIZE, _MINIMUM)
         labels = find("drafting.drafter").labels
-        self.boxes = {name: CheckBox(theme, label) for name, label in labels.items() if name != "off"}
+        self.boxes = {name: CheckBox(label) for name, label in labels.items() if name != "off"}
         for name in _FIRST_DRAFTERS:
             self.boxes[name].setChecked(True)
-        self.repeats = Spin(theme, 1, 9, 1)
+        self.repeats = Spin(1, 9, 1)
         self.repeats.setAccessibleName(EACH_PROMPT)
         self.repeats.set_value(3)
-        self.most_tokens = Spin(theme, 8, 1024, 32)
+        self.most_tokens = Spin(8, 1024, 32)
         self.most_tokens.setAccessibleName(AT_MOST)
         self.most_tokens.set_value(128)
-        self.run_button = Button(theme, RUN, "primary", small=True)
-        self.stop_button = Button(theme, STOP, small=True, icon_name="stop")
-        self.folder_button = Button(theme, SHOW_FOLDER, "link", small=True)
-        self.status = TextLabel(theme, "", 12, 16, tabular=True, wrap=True)
-        self.plot = SpeedPlot(theme)
-        self.list = RecordTable[LabRow](theme, RESULTS, COLUMNS)
+        self.run_button = Button(RUN, "primary", small=True)
+        self.stop_button = Button(STOP, small=True, icon_name="stop")
+        self.folder_button = Button(SHOW_FOLDER, "link", small=True)
+        self.status = TextLabel("", 12, 16, tabular=True, wrap=True)
+        self.plot = SpeedPlot()
+        self.list = RecordTable[LabRow](RESULTS, COLUMNS)
         self.list.set_empty(EMPTY, EMPTY_HINT)
         for box in self.boxes.values():
             box.toggled.connect(self._enable)
         numbers = row_of(
-            *(TextLabel(theme, EACH_PROMPT, 12, 16), self.repeats, 16),
-            *(TextLabel(theme, AT_MOST, 12, 16), self.most_tokens, STRETCH),
+            *(TextLabel(EACH_PROMPT, 12, 16), self.repeats, 16),
+            *(TextLabel(AT_MOST, 12, 16), self.most_tokens, STRETCH),
             gap=8,
         )
         boxes = list(self.boxes.values())
@@ -425,7 +423,7 @@ class LabWindow(SideWindow):
         )
         plot = column_of(self.plot, margins=(_PADDING_PX, 12, _PADDING_PX, 12))
         header = self.make_header((self.run_button, self.stop_button), subtitle=SUBTITLE)
-        column_of(header, choices, Hairline(theme), plot, (self.list, 1), parent=self)
+        column_of(header, choices, Hairline(), plot, (self.list, 1), parent=self)
 
     @property
     def drafters(self) -> tuple[str, ...]:
@@ -469,9 +467,8 @@ _INKS = ("series_blue", "series_purple", "series_sky", "series_grey", "text2", "
 class SpeedPlot(QWidget):
     """Bars of the median speeds, grouped by prompts. The table has the figures for assistive technology."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._theme = theme
         self._rows: Sequence[LabRow] = ()
         self.setAccessibleName(PLOT)
         set_fixed_height(self, _PLOT_PX)
@@ -481,12 +478,12 @@ class SpeedPlot(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter, color = painter_on(self), self._theme.color
+        painter = painter_on(self)
         title = QRectF(0, 0, width_of(self), 18)
         left = Qt.AlignmentFlag.AlignLeft
         draw_text(painter, title, PLOT, ui_font(13, 600), color("text"), left)
         height = height_of(self) - _HEAD_PX - _FOOT_PX
-        plot = Plot(painter, self._theme, QRectF(_AXIS_PX, _HEAD_PX, width_of(self) - _AXIS_PX, height))
+        plot = Plot(painter, QRectF(_AXIS_PX, _HEAD_PX, width_of(self) - _AXIS_PX, height))
         top = above(max((row.ratio for row in self._rows), default=1.0))
         plot.scale(("0", f"{top / 2:g}×", f"{top:g}×"))
         kinds = list(dict.fromkeys(row.title for row in self._rows))

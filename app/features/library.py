@@ -41,7 +41,7 @@ from app.session.documents import DocumentHit, Documents, KeptDocument
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, row_of, set_fixed_height, set_fixed_width
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from app.theme.zoom import zoom
 from core.errors import RequestError
 from core.events import Attachment, SimilarFound
@@ -117,11 +117,11 @@ SHOWN_CHARACTERS = 20_000
 class DocumentPreview(QWidget):
     """A name, a note and the text of a document. Hidden without a name."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
-        self.note = TextLabel(theme, "", 12, 16, tabular=True)
-        self.text_view = TextView(theme, PREVIEW, 12.5)
+        self.title = TextLabel("", 15, 20, "text", weight=600)
+        self.note = TextLabel("", 12, 16, tabular=True)
+        self.text_view = TextView(PREVIEW, 12.5)
         head = row_of(self.title, (self.note, 1), gap=10)
         head.setAlignment(self.note, Qt.AlignmentFlag.AlignBottom)
         column = column_of(head, (self.text_view, 1), gap=10, margins=(26, 14, 10, 14), parent=self)
@@ -151,17 +151,17 @@ class LibraryWindow(SideWindow):
     hidden = Signal()
     files_chosen = Signal(object)  # list[Path]: files and folders, by the dialog or dropped
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, TITLE, SIZE, _MINIMUM, parent)
-        self.search = SearchField(theme, SEARCH, CLEAR_SEARCH)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(TITLE, SIZE, _MINIMUM, parent)
+        self.search = SearchField(SEARCH, CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
-        self.add = IconButton(theme, "plus", ADD_FILES)
-        self.attach = Button(theme, ATTACH, "primary", small=True)
-        self.rename = Button(theme, RENAME, small=True, icon_name="edit")
-        self.remove = Button(theme, REMOVE, "danger", small=True, icon_name="trash")
-        self.list = RecordTable[LibraryRow](theme, LIST, COLUMNS, editable=NAME)
-        self.preview = DocumentPreview(theme)
-        self.undo_bar = UndoBar(theme)
+        self.add = IconButton("plus", ADD_FILES)
+        self.attach = Button(ATTACH, "primary", small=True)
+        self.rename = Button(RENAME, small=True, icon_name="edit")
+        self.remove = Button(REMOVE, "danger", small=True, icon_name="trash")
+        self.list = RecordTable[LibraryRow](LIST, COLUMNS, editable=NAME)
+        self.preview = DocumentPreview()
+        self.undo_bar = UndoBar()
         self._lay_out()
         self.search.results_wanted.connect(self.list.view.setFocus)
         self.list.row_selected.connect(self._show_buttons)
@@ -202,7 +202,7 @@ class LibraryWindow(SideWindow):
         set_fixed_height(self.preview, _FOOT_PX)
         commands = (self.attach, self.rename, self.remove)
         header = self.make_header((self.search, self.add), commands, subtitle=SUBTITLE)
-        line = Hairline(self._theme)
+        line = Hairline()
         column_of(header, (self.list, 1), self.undo_bar, line, self.preview, parent=self)
         order: tuple[QWidget, ...] = (self.search, self.add, self.attach, self.rename, self.remove)
         order = (*order, self.list.view, self.undo_bar.undo_button, self.preview.text_view)
@@ -289,13 +289,13 @@ def _paint_name(cell: Cell) -> None:
     """Paints icon, name and passage, with the matches in the passage marked."""
     painter, box, row = cell.painter, cell.box, cell.row
     ratio = painter.device().devicePixelRatioF() * zoom()
-    icon = icon_pixmap("doc", cell.theme.color("text2"), _ICON_PX, ratio)
+    icon = icon_pixmap("doc", theme.color("text2"), _ICON_PX, ratio)
     painter.drawPixmap(round(box.left()) - _NAME_LEFT_PX, round(box.center().y()) - _ICON_PX // 2, icon)
     first, second = cell.lines()
     cell.write(first, row.name, 13, weight=500)
     marked = QTextCharFormat()
-    marked.setBackground(cell.theme.color("accent_tint"))
-    color = cell.theme.color("text2")
+    marked.setBackground(theme.color("accent_tint"))
+    color = theme.color("text2")
     draw_passage(painter, second, row.passage, ui_font(11, tabular=True), color, row.marks, marked)
 
 

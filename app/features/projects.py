@@ -38,7 +38,7 @@ from app.session.chats.projects import Project
 from app.session.documents import KeptDocument, digest_of
 from app.store.preferences import PreferencesFile
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_font
-from app.theme.theme import Theme, clear_base
+from app.theme.theme import clear_base, color
 from app.theme.zoom import area_of, painter_on, px
 from core.errors import RequestError
 from core.events import Attachment
@@ -119,7 +119,6 @@ class ProjectSheet(QDialog):
 
     def __init__(
         self,
-        theme: Theme,
         title: str,
         project: Project,
         presets: Sequence[str],
@@ -128,19 +127,18 @@ class ProjectSheet(QDialog):
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._project = project
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)
         self.setAccessibleName(title)
         self.setWindowModality(Qt.WindowModality.WindowModal)
         self.setAcceptDrops(True)
-        self.name = NameField(theme, project.name)
-        self.system_prompt = TextArea(theme)
+        self.name = NameField(project.name)
+        self.system_prompt = TextArea()
         self.system_prompt.set_placeholder(SYSTEM_PROMPT_HINT)
         self.system_prompt.set_value(project.system_prompt)
-        self.preset = Popup(theme, [("", USUAL_PRESET), *((name, name) for name in presets)])
-        self.model = Popup(theme, ())
+        self.preset = Popup([("", USUAL_PRESET), *((name, name) for name in presets)])
+        self.model = Popup(())
         self._list_models = list_models
         self._models: Sequence[tuple[str, str]] | None = None
         self.refresh_models()
@@ -150,10 +148,10 @@ class ProjectSheet(QDialog):
         self._by_digest: dict[str, CheckBox] = {}  # by their texts
         self._notes: list[str] = []  # about added files
         self._failed = False
-        self.add_button = Button(theme, ADD_FILES, small=True, icon_name="plus")
-        self.note = TextLabel(theme, "", 11, 15, wrap=True, width_px=_INNER_PX)
-        self.cancel = Button(theme, CANCEL)
-        self.save = Button(theme, SAVE if project.name else CREATE, "primary")
+        self.add_button = Button(ADD_FILES, small=True, icon_name="plus")
+        self.note = TextLabel("", 11, 15, wrap=True, width_px=_INNER_PX)
+        self.cancel = Button(CANCEL)
+        self.save = Button(SAVE if project.name else CREATE, "primary")
         self._reader = FileReader(self._show_reading, self._take_file, self)
         self._lay_out(title)
         for document in sorted(documents, key=lambda each: each.id not in project.documents):
@@ -265,21 +263,21 @@ class ProjectSheet(QDialog):
     def _add_document(
         self, key: str | Attachment, digest: str, name: str, checked: bool, *, first: bool = False
     ) -> None:
-        box = self.documents[key] = self._by_digest[digest] = CheckBox(self._theme, name)
+        box = self.documents[key] = self._by_digest[digest] = CheckBox(name)
         box.setToolTip(name)
         box.setChecked(checked)
         self._list.insertWidget(0 if first else self._list.count() - 1, box)
 
     def _lay_out(self, title: str) -> None:
-        theme, page = self._theme, QWidget()
+        page = QWidget()
         self._list = column_of(STRETCH, gap=2, margins=(0, 0, 12, 0), parent=page)  # for the scroll bar
-        documents = self._documents = ScrollPage(theme, page)
+        documents = self._documents = ScrollPage(page)
         set_fixed_height(documents, _DOCUMENTS_PX)
         column = column_of(
-            TextLabel(theme, title, 15, 20, "text", weight=600, width_px=_INNER_PX),
+            TextLabel(title, 15, 20, "text", weight=600, width_px=_INNER_PX),
             self._row(NAME, self.name),
             2,
-            TextLabel(theme, FOR_NEW_CHATS, 11, 15, wrap=True, width_px=_INNER_PX),
+            TextLabel(FOR_NEW_CHATS, 11, 15, wrap=True, width_px=_INNER_PX),
             self._row(SYSTEM_PROMPT, self.system_prompt),
             self._row(PRESET, self.preset),
             self._row(MODEL, self.model),
@@ -302,7 +300,7 @@ class ProjectSheet(QDialog):
             set_fixed_height(self._documents, max(_LEAST_DOCUMENTS_PX, shorter))
 
     def _row(self, label: str, field: QWidget) -> QHBoxLayout:
-        name = TextLabel(self._theme, label, 12, 24, width_px=_LABEL_PX)
+        name = TextLabel(label, 12, 24, width_px=_LABEL_PX)
         name.setBuddy(field)
         field.setAccessibleName(label)
         row = row_of(name, (field, 1), gap=10)
@@ -313,21 +311,20 @@ class ProjectSheet(QDialog):
 class NameField(QLineEdit):
     """One line of text, 28 high."""
 
-    def __init__(self, theme: Theme, text: str) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._theme = theme
         self.setFrame(False)
         self.setMaxLength(_NAME_CHARACTERS)
         self.setTextMargins(px(8), 0, px(8), 0)
         set_font(self, 13)
         set_fixed_height(self, 28)
-        self._ring = FocusRing(self, theme, 6, with_mouse=True)
+        self._ring = FocusRing(self, 6, with_mouse=True)
         clear_base(self)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        frame = self._theme.color("accent_mid" if self._ring.shown else "control_border")
+        frame = color("accent_mid" if self._ring.shown else "control_border")
         painter = painter_on(self)
-        draw_box(painter, area_of(self), 6, self._theme.color("text_area"), frame)
+        draw_box(painter, area_of(self), 6, color("text_area"), frame)
         painter.end()
         super().paintEvent(event)
 
@@ -337,7 +334,6 @@ class ProjectsController(QObject):
 
     def __init__(
         self,
-        theme: Theme,
         views: Views,
         chats: Chats,
         chat: ChatController,
@@ -347,7 +343,6 @@ class ProjectsController(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._views = views
         self._chats = chats
         self._chat = chat
@@ -409,7 +404,6 @@ class ProjectsController(QObject):
             self._delete(project, with_chats=False)
             return
         question = Question(
-            self._theme,
             delete_title(project.name, len(chats)),
             DELETE_TEXT,
             CANCEL,
@@ -446,7 +440,7 @@ class ProjectsController(QObject):
                 return
         presets = [preset.name for preset in known(self._preferences.now.presets)]
         documents = self._library.documents.listed()
-        sheet = ProjectSheet(self._theme, title, project, presets, self._model_names, documents, window)
+        sheet = ProjectSheet(title, project, presets, self._model_names, documents, window)
         sheet.saved.connect(save)
         self._models.changed.connect(sheet.refresh_models)
         if not self._models.state.listed:

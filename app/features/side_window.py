@@ -25,7 +25,7 @@ from app.theme.measures import (
     set_mono_font,
     start_at,
 )
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 
 HEADER_PX = 52
@@ -40,14 +40,12 @@ class SideWindow(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         title: str,
         size: QSize,
         minimum: QSize | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.setWindowTitle(title)
         self.setAccessibleName(title)
         if minimum is not None:
@@ -58,21 +56,21 @@ class SideWindow(QWidget):
         """Returns the header: the titles at the left, groups of controls at the right, a hairline below."""
         header = QWidget()
         set_fixed_height(header, HEADER_PX)
-        self.titles = WindowTitles(self._theme, self.windowTitle(), subtitle)
+        self.titles = WindowTitles(self.windowTitle(), subtitle)
         row = row_of((self.titles, 1), gap=_SPACING_PX, margins=(left_px, 0, _RIGHT_PX, 0))
         for place, group in enumerate(groups):
             if place:
                 add_gap(row, _SPACING_PX)
             for control in group:
                 row.addWidget(control)
-        column_of((row, 1), Hairline(self._theme), parent=header)
+        column_of((row, 1), Hairline(), parent=header)
         return header
 
     def open_question(
         self, title: str, detail: str, cancel: str, answers: Sequence[tuple[str, str, Kind]]
     ) -> Question:
         """Opens a question over the window and returns it."""
-        question = Question(self._theme, title, detail, cancel, answers, self)
+        question = Question(title, detail, cancel, answers, self)
         question.open()
         return question
 
@@ -89,7 +87,7 @@ class SideWindow(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(area_of(self), color("window"))
         painter.end()
 
 
@@ -102,10 +100,10 @@ def on_click(*commands: tuple[QAbstractButton, Callable[[], object]]) -> None:
 class WindowTitles(QWidget):
     """A title and a subtitle. A subtitle that does not fit is hidden and becomes the tooltip."""
 
-    def __init__(self, theme: Theme, title: str, says: str = "") -> None:
+    def __init__(self, title: str, says: str = "") -> None:
         super().__init__()
-        self.subtitle = TextLabel(theme, says, 11, 15, tabular=True)
-        name = TextLabel(theme, title, 13, 17, "text", weight=600)
+        self.subtitle = TextLabel(says, 11, 15, tabular=True)
+        name = TextLabel(title, 13, 17, "text", weight=600)
         column_of(STRETCH, name, self.subtitle, STRETCH, parent=self)
 
     @property
@@ -136,22 +134,20 @@ class WindowTitles(QWidget):
 class Hairline(QWidget):
     """A line, 1 design pixel high, between two parts of a window, in the middle of `height_px`."""
 
-    def __init__(self, theme: Theme, height_px: int = 1) -> None:
+    def __init__(self, height_px: int = 1) -> None:
         super().__init__()
-        self._theme = theme
         self._top_px = height_px // 2
         set_fixed_height(self, height_px)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter_on(self).fillRect(QRectF(0, self._top_px, width_of(self), 1), self._theme.color("hair"))
+        painter_on(self).fillRect(QRectF(0, self._top_px, width_of(self), 1), color("hair"))
 
 
 class PanelBeside(QWidget):
     """The base of panels at the right of a window, of a fixed width; below its content in a narrow window."""
 
-    def __init__(self, theme: Theme, width_px: int, parent: QWidget | None = None) -> None:
+    def __init__(self, width_px: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._width_px = width_px
         self.set_beside(True)
 
@@ -163,9 +159,9 @@ class PanelBeside(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("panel"))
+        painter.fillRect(area_of(self), color("panel"))
         edge = QRectF(0, 0, 1, height_of(self)) if self._beside else QRectF(0, 0, width_of(self), 1)
-        painter.fillRect(edge, self._theme.color("hair"))
+        painter.fillRect(edge, color("hair"))
 
 
 class TextView(QPlainTextEdit):
@@ -174,11 +170,8 @@ class TextView(QPlainTextEdit):
     `ground` is the color of its ground in the palette.
     """
 
-    def __init__(
-        self, theme: Theme, name: str, size_px: float, *, mono: bool = False, ground: str = "window"
-    ) -> None:
+    def __init__(self, name: str, size_px: float, *, mono: bool = False, ground: str = "window") -> None:
         super().__init__()
-        self._theme = theme
         self._ground = ground
         flags = Qt.TextInteractionFlag
         self.setReadOnly(True)
@@ -191,7 +184,7 @@ class TextView(QPlainTextEdit):
             set_mono_font(self, size_px)
         else:
             set_font(self, size_px)
-        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         # Lines wrap; only the caret's width would scroll.
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         theme.changed.connect(self._recolour)
@@ -199,6 +192,6 @@ class TextView(QPlainTextEdit):
 
     def _recolour(self) -> None:
         palette = self.palette()
-        palette.setColor(QPalette.ColorRole.Base, self._theme.color(self._ground))
-        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        palette.setColor(QPalette.ColorRole.Base, color(self._ground))
+        palette.setColor(QPalette.ColorRole.Text, color("text"))
         self.setPalette(palette)

@@ -20,7 +20,6 @@ from app.controls.numbers import Slider, Spin
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.theme.measures import set_fixed_height, set_margins, set_spacing, set_strut
-from app.theme.theme import Theme
 from core.settings import Setting
 
 _SHUFFLE = "Shuffle: draw another seed"
@@ -55,18 +54,18 @@ class SettingControl(QWidget):
 
 
 class _WholeNumber(SettingControl):
-    def __init__(self, theme: Theme, setting: Setting) -> None:
+    def __init__(self, setting: Setting) -> None:
         low, high = _bounds(setting)
-        self._spin = Spin(theme, low, high, setting.step or 1)
+        self._spin = Spin(low, high, setting.step or 1)
         self._spin.set_factor(setting.factor)
         # Thousands are separated in counts, not in a seed.
         self._spin.set_grouped(bool(setting.unit))
         super().__init__(setting, self._spin)
         if setting.unit and setting.unit not in setting.title.lower().split():
-            self.row.addWidget(TextLabel(theme, setting.unit, 12, 16))
+            self.row.addWidget(TextLabel(setting.unit, 12, 16))
         self.shuffle_button: IconButton | None = None
         if setting.random:
-            self.shuffle_button = IconButton(theme, "shuffle", _SHUFFLE, size=QSize(26, 24))
+            self.shuffle_button = IconButton("shuffle", _SHUFFLE, size=QSize(26, 24))
             self.shuffle_button.clicked.connect(self._shuffle)
             self.row.addWidget(self.shuffle_button)
         self.row.addStretch(1)
@@ -86,13 +85,13 @@ class _WholeNumber(SettingControl):
 
 
 class _Number(SettingControl):
-    def __init__(self, theme: Theme, setting: Setting) -> None:
+    def __init__(self, setting: Setting) -> None:
         low, high = _bounds(setting)
         step = setting.step or (high - low) / _STEPS_IF_UNDECLARED
         low = low + step if setting.minimum_open else low
-        self._slider = Slider(theme, low, high, step)
+        self._slider = Slider(low, high, step)
         super().__init__(setting, self._slider)
-        self._spin = _Typed(theme, low, high, step)
+        self._spin = _Typed(low, high, step)
         self._spin.setAccessibleName(setting.title)
         self._spin.setAccessibleDescription(setting.help)
         self.row.addWidget(self._spin)
@@ -113,17 +112,17 @@ class _Number(SettingControl):
 class _Typed(Spin):
     """Any number within the slider's bounds, also between its steps, without trailing zeros."""
 
-    def __init__(self, theme: Theme, low: float, high: float, step: float) -> None:
-        super().__init__(theme, low, high, step, _DECIMALS)
+    def __init__(self, low: float, high: float, step: float) -> None:
+        super().__init__(low, high, step, _DECIMALS)
 
     def textFromValue(self, value: float) -> str:
         return f"{value:g}"
 
 
 class _Choice(SettingControl):
-    def __init__(self, theme: Theme, setting: Setting) -> None:
+    def __init__(self, setting: Setting) -> None:
         options = [(choice, setting.labels.get(choice, choice)) for choice in setting.choices]
-        self._popup = Popup(theme, options)
+        self._popup = Popup(options)
         self._left_out: Collection[str] = ()
         super().__init__(setting, self._popup)
         self._popup.value_changed.connect(self._report)
@@ -147,8 +146,8 @@ class _Choice(SettingControl):
 
 
 class _OnOff(SettingControl):
-    def __init__(self, theme: Theme, setting: Setting) -> None:
-        self._switch = Switch(theme)
+    def __init__(self, setting: Setting) -> None:
+        self._switch = Switch()
         super().__init__(setting, self._switch)
         self.row.addStretch(1)
         self._switch.toggled.connect(self._report)
@@ -161,8 +160,8 @@ class _OnOff(SettingControl):
 
 
 class _Text(SettingControl):
-    def __init__(self, theme: Theme, setting: Setting) -> None:
-        self._area = TextArea(theme)
+    def __init__(self, setting: Setting) -> None:
+        self._area = TextArea()
         set_fixed_height(self._area, setting.lines * 17 + 16)
         # One line has no space for the help, which is in the tooltip.
         self._area.set_placeholder(setting.help if setting.lines > 1 else setting.empty)
@@ -195,8 +194,8 @@ _CONTROLS: dict[str, type[_WholeNumber | _Number | _Choice | _OnOff | _Text]] = 
 }
 
 
-def control_for(theme: Theme, setting: Setting) -> SettingControl:
-    return _CONTROLS[setting.kind](theme, setting)
+def control_for(setting: Setting) -> SettingControl:
+    return _CONTROLS[setting.kind](setting)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -227,7 +226,6 @@ class SettingField(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         setting: Setting,
         labelled: bool = True,
         *,
@@ -237,7 +235,7 @@ class SettingField(QWidget):
     ) -> None:
         super().__init__()
         self.setting = setting
-        self.control = control_for(theme, setting)
+        self.control = control_for(setting)
         self.control.edited.connect(self._take)
         self._terse = terse
         self._held = self._note_of_value = self._source = ""
@@ -247,15 +245,15 @@ class SettingField(QWidget):
         set_spacing(row, GAP_PX)
         self._label: TextLabel | None = None
         if labelled:
-            label = self._label = TextLabel(theme, setting.title, 12, 16, wrap=True, width_px=label_px)
+            label = self._label = TextLabel(setting.title, 12, 16, wrap=True, width_px=label_px)
             label.setToolTip(setting.help)
             label.setBuddy(self.control.editor)
             row.addWidget(label, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.control, 1)
         set_strut(row, ROW_PX)
         line_px = content_px - indent
-        self._note = TextLabel(theme, "", 11, 15, wrap=True, width_px=line_px)
-        self._error = TextLabel(theme, "", 11, 15, "danger", wrap=True, width_px=line_px)
+        self._note = TextLabel("", 11, 15, wrap=True, width_px=line_px)
+        self._error = TextLabel("", 11, 15, "danger", wrap=True, width_px=line_px)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         set_spacing(layout, _LINE_GAP_PX)

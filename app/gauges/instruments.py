@@ -25,7 +25,7 @@ from app.gauges.figures import (
     short_count,
 )
 from app.theme.fonts import ui_font
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import painter_on, width_of
 from core.events import Occupancy, PositionStat, TableUse
 
@@ -47,9 +47,8 @@ class Instrument(QLabel):
     A QLabel, so that assistive technology knows it as text. Takes no focus.
     """
 
-    def __init__(self, theme: Theme, title: str, width_px: int, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._figure = Figure()
         self._share: float | None = None
         self._words = ""
@@ -88,7 +87,7 @@ class Instrument(QLabel):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         title_box = QRectF(PADDING_PX, TOP_PX, width_of(self) - PADDING_PX, _TITLE_LINE_PX)
-        draw_text(painter, title_box, self.title, ui_font(11), self._theme.color("text2"), _LEFT)
+        draw_text(painter, title_box, self.title, ui_font(11), color("text2"), _LEFT)
         self._paint(painter)
 
     def _show(
@@ -107,11 +106,11 @@ class Instrument(QLabel):
         if share is not None:
             width = self.width_px - 2 * PADDING_PX
             box = QRectF(PADDING_PX, TOP_PX + _TITLE_LINE_PX + _SMALL[1], width, _BAR_PX)
-            draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
+            draw_box(painter, box, _BAR_PX / 2, color("fill2"))
             if share > 0:
                 # At least as wide as the radius of the bar's ends.
                 box.setWidth(max(min(1.0, share) * width, _BAR_PX / 2))
-                draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), self._theme.color(self._ink))
+                draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), color(self._ink))
 
     def _described(self) -> str:
         """The painted figures as one phrase."""
@@ -126,12 +125,12 @@ class Instrument(QLabel):
         top = TOP_PX + _TITLE_LINE_PX + (line_px - metrics.height()) / 2
         baseline = QPointF(PADDING_PX, top + metrics.ascent())
         painter.setFont(font)
-        painter.setPen(self._theme.color("text" if figure.is_known else "text2"))
+        painter.setPen(color("text" if figure.is_known else "text2"))
         painter.drawText(baseline, figure.value)
         if figure.unit:
             x = PADDING_PX + metrics.horizontalAdvance(figure.value) + _UNIT_GAP_PX
             painter.setFont(ui_font(11, tabular=True))
-            painter.setPen(self._theme.color("text2"))
+            painter.setPen(color("text2"))
             painter.drawText(QPointF(x, baseline.y()), figure.unit)
 
     def _figure_px(self) -> float:
@@ -145,8 +144,8 @@ class Instrument(QLabel):
 class FirstTokenInstrument(Instrument):
     """The time to the first token; before it, the share of the prompt that has been read."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.FIRST_TOKEN, 104, parent)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(strings.FIRST_TOKEN, 104, parent)
 
     def show_time(self, ttft_s: float) -> None:
         """Shows the seconds to the first token; at most 0 means that there was none."""
@@ -166,8 +165,8 @@ class FirstTokenInstrument(Instrument):
 class IndexInstrument(Instrument):
     """The occupancy of the drafter's index, or of the family's table with its hits."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.TABLE, 182, parent)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(strings.TABLE, 182, parent)
 
     def show_occupancy(self, occupancy: Occupancy) -> None:
         """Shows the entries used and their limit; a drafter without an index (`capacity` 0) has no figure."""
@@ -187,9 +186,9 @@ class IndexInstrument(Instrument):
 class MemoryInstrument(Instrument):
     """The worker's memory and its limit, vermilion over the limit."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         self._used_bytes = self._limit_bytes = 0
-        super().__init__(theme, strings.MEMORY, 160, parent)
+        super().__init__(strings.MEMORY, 160, parent)
 
     def show_used(self, used_bytes: int, limit_bytes: int | None = None) -> None:
         """Shows the memory in use and, if given, its limit; 0 if unknown."""
@@ -234,9 +233,9 @@ def paint_bars(
 class AcceptanceInstrument(Instrument):
     """The accepted share of all drafted tokens, and of those at each position. As wide without bars."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         self._positions: tuple[PositionStat, ...] = ()
-        super().__init__(theme, strings.DRAFTS_ACCEPTED, 226, parent)
+        super().__init__(strings.DRAFTS_ACCEPTED, 226, parent)
 
     def show_drafts(
         self, tested: int, acceptance: float, mean_per_step: float, positions: Sequence[PositionStat]
@@ -251,8 +250,8 @@ class AcceptanceInstrument(Instrument):
 
     def _paint(self, painter: QPainter) -> None:
         self._paint_figure(painter)
-        ink = self._theme.color("normal_mark" if self.is_stale else "series_green")
-        paint_bars(painter, _POSITIONS_BOX, self._positions, ink, self._theme.color("hair2"))
+        ink = color("normal_mark" if self.is_stale else "series_green")
+        paint_bars(painter, _POSITIONS_BOX, self._positions, ink, color("hair2"))
 
     def _described(self) -> str:
         heights = [percent(share) for share in shares(self._positions)]

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from app.gauges import strings
 from app.gauges.figures import Figure, speed
 from app.gauges.instruments import PADDING_PX, TOP_PX, Instrument
-from app.theme.theme import Theme
+from app.theme.theme import color
 
 SPAN_S = 20.0
 _MAX_SAMPLES = 240
@@ -135,11 +135,11 @@ _LINE_BOX = QRectF(PADDING_PX + 87, TOP_PX + 1.5, 95, 36)
 class SpeedInstrument(Instrument):
     """The dashed line is the model's speed without drafts; without a plain speed there is none."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         self._line = Sparkline()
         self._reading = False
         self._plain_tokens_per_s: float | None = None
-        super().__init__(theme, strings.SPEED, _WIDTH_PX, parent)
+        super().__init__(strings.SPEED, _WIDTH_PX, parent)
 
     def show_speed(self, tokens_per_s: float | None, now_s: float, *, reading: bool = False) -> None:
         """Adds a sample of the decode speed, or with `reading` of the prefill speed; None if unknown."""
@@ -169,15 +169,15 @@ class SpeedInstrument(Instrument):
 
     def _paint(self, painter: QPainter) -> None:
         self._paint_figure(painter)
-        ink = self._theme.color("text3" if self.is_stale else "accent")
-        dashes = self._theme.color("text3")
+        ink = color("text3" if self.is_stale else "accent")
+        dashes = color("text3")
         dashes.setAlphaF(0.8)
         plain = None if self._reading else self._plain_tokens_per_s
         # A long figure ("12,345 tok/s read") shortens the line.
         box = QRectF(_LINE_BOX)
         box.setLeft(max(box.left(), PADDING_PX + self._figure_px() + _LINE_GAP_PX))
         if box.width() >= _LEAST_LINE_PX:
-            self._line.paint(painter, box, ink, self._theme.color("window"), plain, dashes)
+            self._line.paint(painter, box, ink, color("window"), plain, dashes)
 
     def _described(self) -> str:
         if self._figure.is_known and self._plain_tokens_per_s and not self._reading:

@@ -25,7 +25,7 @@ from app.gauges.instruments import (
 )
 from app.gauges.speed import ReadingSpeed, SpeedInstrument
 from app.theme.measures import set_fixed_height
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_px, painter_on, place, px_size, width_of
 from core.events import Gauges, PrefillProgress, Stats
 
@@ -38,16 +38,15 @@ class InstrumentStrip(QWidget):
 
     pinned_changed = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._reading_speed = ReadingSpeed()
         self._family = ""
-        self.speed = SpeedInstrument(theme, self)
-        self.first_token = FirstTokenInstrument(theme, self)
-        self.acceptance = AcceptanceInstrument(theme, self)
-        self.index = IndexInstrument(theme, self)
-        self.memory = MemoryInstrument(theme, self)
+        self.speed = SpeedInstrument(self)
+        self.first_token = FirstTokenInstrument(self)
+        self.acceptance = AcceptanceInstrument(self)
+        self.index = IndexInstrument(self)
+        self.memory = MemoryInstrument(self)
         self._live = False
         self.is_pinned = False  # all instruments are shown, also between answers
         self.setAccessibleName(strings.STRIP)
@@ -156,8 +155,8 @@ class InstrumentStrip(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        hair = self._theme.color("hair")
-        painter.fillRect(area_of(self), self._theme.color("window"))
+        hair = color("hair")
+        painter.fillRect(area_of(self), color("window"))
         painter.fillRect(QRectF(0, HEIGHT_PX - 1, width_of(self), 1), hair)
         height = HEIGHT_PX - 1 - 2 * _SEPARATOR_INSET_PX
         for instrument in self.instruments[1:]:

@@ -13,7 +13,6 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QTimer, QTimerEvent
 from PySide6.QtGui import QFileOpenEvent, QIcon, QPainter
@@ -22,9 +21,6 @@ from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QStyleOption, Q
 from app.session import strings
 from app.theme.fonts import enlarged_ui_font
 from app.theme.icons import APP_ICON
-
-if TYPE_CHECKING:  # imported after the worker has started
-    from app.theme.theme import Theme
 
 _LOG = logging.getLogger("draftlight.window")
 
@@ -147,9 +143,8 @@ class DesktopStyle(QProxyStyle):
     tooltips.
     """
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self) -> None:
         super().__init__(QApplication.style().name())
-        self._theme = theme
 
     def drawPrimitive(
         self,
@@ -161,11 +156,13 @@ class DesktopStyle(QProxyStyle):
         if element != QStyle.PrimitiveElement.PE_PanelTipLabel:
             super().drawPrimitive(element, option, painter, widget)
             return
-        painter.fillRect(option.rect, self._theme.color("hair2"))
-        painter.fillRect(option.rect.adjusted(1, 1, -1, -1), self._theme.color("tip"))
+        from app.theme.theme import color  # imported after the worker has started
+
+        painter.fillRect(option.rect, color("hair2"))
+        painter.fillRect(option.rect.adjusted(1, 1, -1, -1), color("tip"))
 
 
-def frame_tooltips(application: QApplication, theme: Theme) -> None:
+def frame_tooltips(application: QApplication) -> None:
     """Call once, before the first window."""
     if sys.platform != "darwin":
-        application.setStyle(DesktopStyle(theme))
+        application.setStyle(DesktopStyle())

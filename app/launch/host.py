@@ -16,7 +16,6 @@ from app.launch.macos import Activity, Awake, system_activity
 from app.session.turn.link_state import Link
 from app.shell.window import MainWindow
 from app.shell.windows import Screens
-from app.theme.theme import Theme
 
 if TYPE_CHECKING:
     from app.features.about import AboutWindow
@@ -31,14 +30,12 @@ class Host(QObject):
         self,
         application: Application,
         window: MainWindow,
-        theme: Theme,
         activity: Activity | None = None,
         instance: Instance | None = None,
     ) -> None:
         super().__init__(window)
         self._application = application
         self._window = window
-        self._theme = theme
         self.awake = Awake(activity or system_activity(), ANSWERING)
         window.controller.link_changed.connect(self._follow)
         window.menu_actions.provide("about", self.show_about)
@@ -62,7 +59,7 @@ class Host(QObject):
         """Open the About window. It is deleted when closed, at the latest with the main window."""
         from app.features.about import AboutWindow
 
-        about = AboutWindow(self._theme, self._window)
+        about = AboutWindow(self._window)
         about.show()
         return about
 

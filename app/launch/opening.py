@@ -31,7 +31,7 @@ from core.worker.client import WorkerClient
 
 if TYPE_CHECKING:  # most of the imports: done after the worker has started
     from app.shell.window import MainWindow
-    from app.theme.theme import Scheme, Theme
+    from app.theme.theme import Scheme
 
 
 def already_running(program: str) -> str:
@@ -136,8 +136,8 @@ async def _live(
     try:
         from app.launch.host import Host
 
-        theme = _theme(application, scheme)
-        window = _window(theme, model, command, folder, started)
+        _dress(application, scheme)
+        window = _window(model, command, folder, started)
     except BaseException:
         # No other owner of the worker and its tasks exists yet.
         if started:
@@ -150,7 +150,7 @@ async def _live(
         # Everything allocated so far lives to the end. Freezing it spares the collector the scan, which
         # would also run during scrolling.
         gc.freeze()
-        host = Host(application, window, theme, instance=instance)
+        host = Host(application, window, instance=instance)
         for number in signals:
             loop.add_signal_handler(number, window.close_now)
         window.show()
@@ -178,21 +178,24 @@ async def _started(command: Sequence[str] | None) -> WorkerClient | None:
     return client
 
 
-def _theme(application: QApplication, scheme: Scheme) -> Theme:
-    """Returns the application's theme, which the application follows."""
+def _dress(application: QApplication, scheme: Scheme) -> None:
+    """Applies the theme to the application, now and at each change."""
     from app.launch.application import frame_tooltips
-    from app.theme.theme import Theme
+    from app.theme.fonts import enlarged_ui_font
+    from app.theme.theme import theme
 
-    theme = Theme(scheme)
-    frame_tooltips(application, theme)
-    _dress(application, theme)
-    theme.changed.connect(lambda: _dress(application, theme))
-    theme.zoomed.connect(lambda: _dress(application, theme))
-    return theme
+    def apply() -> None:
+        application.setPalette(theme.qpalette())
+        application.setFont(enlarged_ui_font(13))
+
+    frame_tooltips(application)
+    theme.set_scheme(scheme)
+    apply()
+    theme.changed.connect(apply)
+    theme.zoomed.connect(apply)
 
 
 def _window(
-    theme: Theme,
     model: str,
     command: Sequence[str] | None,
     folder: Path | None,
@@ -201,7 +204,7 @@ def _window(
     from app.shell.window import MainWindow
     from app.store.library import Home
 
-    return MainWindow(theme, model, command, started=started, home=Home(folder))
+    return MainWindow(model, command, started=started, home=Home(folder))
 
 
 def _hand_over(instance: Instance, files: Sequence[Path]) -> int:
@@ -222,10 +225,3 @@ def _application() -> Application:
     # The loop ends when the worker has ended, not when the window is hidden.
     application.setQuitOnLastWindowClosed(False)
     return application
-
-
-def _dress(application: QApplication, theme: Theme) -> None:
-    from app.theme.fonts import enlarged_ui_font
-
-    application.setPalette(theme.qpalette())
-    application.setFont(enlarged_ui_font(13))

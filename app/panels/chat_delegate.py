@@ -49,7 +49,7 @@ from app.richtext.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_font
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import design_rect, px, zoom
 
 ROW = Qt.ItemDataRole.UserRole
@@ -227,9 +227,8 @@ def new_chat_rect(row: QRect) -> QRect:
 class ChatDelegate(QStyledItemDelegate):
     """Paints and edits the rows of `ChatRows`."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._theme = theme
 
     # ---- painting
 
@@ -250,7 +249,7 @@ class ChatDelegate(QStyledItemDelegate):
         else:
             box = design_rect(QRectF(option.rect))
             line = QRectF(_GROUP_LEFT_PX, box.top() + 12, box.width() - _GROUP_LEFT_PX, 14)
-            color = self._theme.color("text2")
+            color = theme.color("text2")
             draw_text(painter, line, str(index.data()), ui_font(11, 600), color, Qt.AlignmentFlag.AlignLeft)
         painter.restore()
 
@@ -258,7 +257,6 @@ class ChatDelegate(QStyledItemDelegate):
         self, painter: QPainter, option: QStyleOptionViewItem, index: _Index, row: ChatRow
     ) -> None:
         title, when = str(index.data()), str(index.data(TIME))
-        color = self._theme.color
         left = Qt.AlignmentFlag.AlignLeft
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
@@ -285,13 +283,13 @@ class ChatDelegate(QStyledItemDelegate):
         """The pill of a selected or hovered row and the focus ring; returns the pill's rectangle."""
         pill = design_rect(QRectF(option.rect)).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
         if selected or option.state & QStyle.StateFlag.State_MouseOver:
-            fill = self._theme.color("sel")
+            fill = color("sel")
             fill.setAlphaF(1.0 if selected else 0.45)
             draw_box(painter, pill, 6, fill)
         focus = QStyle.StateFlag.State_HasFocus, QStyle.StateFlag.State_KeyboardFocusChange
         if all(option.state & flag for flag in focus):
             half = RING_PX / 2
-            painter.setPen(QPen(self._theme.color("focus"), RING_PX))
+            painter.setPen(QPen(color("focus"), RING_PX))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
@@ -300,10 +298,10 @@ class ChatDelegate(QStyledItemDelegate):
     def _paint_busy(self, painter: QPainter, line: QRectF) -> None:
         """The dot of a chat that is being answered, at the left of `line`."""
         dot = QRectF(line.left(), line.center().y() - _BUSY_PX / 2, _BUSY_PX, _BUSY_PX)
-        draw_box(painter, dot, _BUSY_PX / 2, self._theme.color("accent"))
+        draw_box(painter, dot, _BUSY_PX / 2, color("accent"))
 
     def _paint_project(self, painter: QPainter, option: QStyleOptionViewItem, row: ProjectRow) -> None:
-        color, ratio = self._theme.color, _ratio(painter)
+        ratio = _ratio(painter)
         pill = self._paint_ground(painter, option, row.current)
         top = pill.center().y() - _ICON_PX / 2
         arrow = icon_pixmap("right" if row.folded else "down", color("text2"), _ICON_PX, ratio)
@@ -336,10 +334,8 @@ class ChatDelegate(QStyledItemDelegate):
         marks = [(start + shift, end + shift) for start, end in row.marks if start >= cut]
         marked = QTextCharFormat()
         marked.setFontWeight(QFont.Weight.DemiBold)
-        marked.setForeground(self._theme.color("text"))
-        draw_passage(
-            painter, line, before + row.passage[cut:], ui_font(11), self._theme.color("text2"), marks, marked
-        )
+        marked.setForeground(color("text"))
+        draw_passage(painter, line, before + row.passage[cut:], ui_font(11), color("text2"), marks, marked)
 
     def helpEvent(
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
@@ -361,10 +357,10 @@ class ChatDelegate(QStyledItemDelegate):
         editor.setTextMargins(4, 0, 4, 0)
         palette = editor.palette()
         role = QPalette.ColorRole
-        palette.setColor(role.Base, self._theme.color("control"))
-        palette.setColor(role.Text, self._theme.color("text"))
-        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
-        palette.setColor(role.HighlightedText, QColor(self._theme.color("on_accent")))
+        palette.setColor(role.Base, color("control"))
+        palette.setColor(role.Text, color("text"))
+        palette.setColor(role.Highlight, color("accent_fill"))
+        palette.setColor(role.HighlightedText, QColor(color("on_accent")))
         editor.setPalette(palette)
         editor.setAutoFillBackground(True)
         return editor

@@ -49,7 +49,7 @@ from app.panels.chat_delegate import (
     new_chat_rect,
 )
 from app.panels.chat_row import ChatRow, ProjectRow
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import design_rect, painter_on
 
 _FLAG = QItemSelectionModel.SelectionFlag
@@ -67,19 +67,18 @@ class ChatList(QListView):
     project_delete_requested = Signal(str)  # project id
     new_chat_requested = Signal(str)  # project id
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._rows = ChatRows(self)
-        self._theme = theme
         self._silent = False
         self._drop: str | None = None  # the project that a dragged chat would move to; empty: out of its own
         self.setModel(self._rows)
-        self.setItemDelegate(ChatDelegate(theme, self))
+        self.setItemDelegate(ChatDelegate(self))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        OverlayScrollBar(theme, self)
+        OverlayScrollBar(self)
         self.setMouseTracking(True)
         self.setAccessibleName(strings.CHATS)
         self.viewport().setAutoFillBackground(False)
@@ -265,7 +264,7 @@ class ChatList(QListView):
         super().paintEvent(event)
         if self._drop is not None:
             painter = painter_on(self.viewport())
-            painter.setPen(QPen(self._theme.color("accent"), 2))
+            painter.setPen(QPen(color("accent"), 2))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             box = design_rect(QRectF(self._drop_rect(self._drop)))
             painter.drawRoundedRect(box.adjusted(9, 1, -9, -1), 5, 5)

@@ -31,7 +31,7 @@ from app.chat.reading_map import Stretch, heading_levels
 from app.controls.shapes import blend
 from app.richtext.selection import pattern_of, utf16_length
 from app.theme.fonts import enlarged, ui_font
-from app.theme.theme import Theme
+from app.theme.theme import color
 
 # Laid out in a few milliseconds; a line of a CSV or minified JSON can have a million characters.
 MOST_CHARACTERS = 2_000
@@ -181,8 +181,7 @@ _RADIUS_PX = 6.0
 class BlockPainter:
     """For blocks in a column `width` wide; `current` is the stretch that was jumped to, or −1."""
 
-    def __init__(self, theme: Theme, measures: DocumentMeasures, width: int, current: int) -> None:
-        self._theme = theme
+    def __init__(self, measures: DocumentMeasures, width: int, current: int) -> None:
         self._measures = measures
         self._right = width - RIGHT_PX
         self._current = current
@@ -201,9 +200,9 @@ class BlockPainter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         whole = utf16_length(layout.text())
         for part in parts or ():
-            tint = self._theme.color("accent_tint")
+            tint = color("accent_tint")
             if part.stretch == self._current:
-                tint = blend(self._theme.color("accent_mid"), tint, 0.35)
+                tint = blend(color("accent_mid"), tint, 0.35)
             painter.setPen(Qt.PenStyle.NoPen)
             if part.first == 0 and part.last == whole:
                 inside = QRectF(LEFT_PX, y, self._right - LEFT_PX, height - self._measures.gap(block))
@@ -214,7 +213,7 @@ class BlockPainter:
             else:
                 self._paint_lines(painter, layout, part, y + above, tint)
         dim = parts is not None and not block.heading
-        painter.setPen(self._theme.color("dim" if dim else "text"))
+        painter.setPen(color("dim" if dim else "text"))
         layout.draw(painter, QPointF(LEFT_PX + TEXT_LEFT_PX, y + above))
 
     def _paint_lines(
@@ -241,7 +240,7 @@ class BlockPainter:
             yield QRectF(LEFT_PX + TEXT_LEFT_PX + begin, y + line.y() - lead, end - begin, line_px)
 
     def _paint_bar(self, painter: QPainter, top: float, height: float) -> None:
-        painter.fillRect(QRectF(LEFT_PX, top, _BAR_PX, height), self._theme.color("accent"))
+        painter.fillRect(QRectF(LEFT_PX, top, _BAR_PX, height), color("accent"))
 
 
 def characters(text: str, count: int) -> int:
@@ -274,8 +273,7 @@ _MOST_LAYOUTS = 400
 class DocumentLayouts:
     """A cache of laid-out blocks. `measures` are the sizes of the texts."""
 
-    def __init__(self, theme: Theme, measures: DocumentMeasures) -> None:
-        self._theme = theme
+    def __init__(self, measures: DocumentMeasures) -> None:
         self._measures = measures
         self._layouts: dict[int, QTextLayout] = {}
 
@@ -312,7 +310,7 @@ class DocumentLayouts:
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         layout.setTextOption(option)
         if parts and not block.heading:
-            layout.setFormats([_ink(part, self._theme) for part in parts])
+            layout.setFormats([_ink(part) for part in parts])
         line_px = self._measures.line_of(block)
         layout.beginLayout()
         y = 0.0
@@ -333,11 +331,11 @@ def in_units(parts: Sequence[BlockPart], text: str) -> tuple[BlockPart, ...]:
     )
 
 
-def _ink(part: BlockPart, theme: Theme) -> QTextLayout.FormatRange:
+def _ink(part: BlockPart) -> QTextLayout.FormatRange:
     found = QTextLayout.FormatRange()
     found.start, found.length = part.first, part.last - part.first
     ink = QTextCharFormat()
-    ink.setForeground(theme.color("text"))
+    ink.setForeground(color("text"))
     found.format = ink
     return found
 

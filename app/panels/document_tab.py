@@ -32,7 +32,7 @@ from app.theme.measures import (
     set_fixed_width,
     set_margins,
 )
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of, width_of
 
 WIDTH_PX = 400
@@ -51,8 +51,8 @@ class DocumentFinder(Finder):
     `show_similar` receives them.
     """
 
-    def __init__(self, theme: Theme, view: DocumentView, want_similar: Callable[[str], object]) -> None:
-        super().__init__(theme, view, strings.FIND_IN_DOCUMENT)
+    def __init__(self, view: DocumentView, want_similar: Callable[[str], object]) -> None:
+        super().__init__(view, strings.FIND_IN_DOCUMENT)
         self._view = view
         self._words = self._similar = self._shown = NO_MATCHES
         self._timer = QTimer(self, interval=_SIMILAR_AFTER_MS, singleShot=True)
@@ -120,26 +120,25 @@ class DocumentTab(QWidget):
     similar_wanted = Signal(object, str)  # Attachment, words
     keep_requested = Signal(object)  # Attachment to add to the library
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._documents: tuple[Document, ...] = ()
         self.shown: Document | None = None
         self._read_tokens: int | None = None
         self._asked = ""
-        self.view = DocumentView(theme)
-        self.gutter = DocumentGutter(theme)
-        self.finder = DocumentFinder(theme, self.view, self._want_similar)
-        self.name_label = TextLabel(theme, "", 13, 18, "text", weight=600)
-        self.note_label = TextLabel(theme, "", 11, 15, "text2", tabular=True)
-        self.chooser = Popup(theme, (("", ""),))
+        self.view = DocumentView()
+        self.gutter = DocumentGutter()
+        self.finder = DocumentFinder(self.view, self._want_similar)
+        self.name_label = TextLabel("", 13, 18, "text", weight=600)
+        self.note_label = TextLabel("", 11, 15, "text2", tabular=True)
+        self.chooser = Popup((("", ""),))
         self.chooser.setAccessibleName(strings.DOCUMENT_CHOICE)
-        self.filter = Segment(theme, strings.DOCUMENT_FILTER)
+        self.filter = Segment(strings.DOCUMENT_FILTER)
         self.filter.setAccessibleName(strings.DOCUMENT_FILTER_NAME)
-        self.keep_button = IconButton(theme, "save", strings.KEEP_IN_LIBRARY)
-        self.find_button = IconButton(theme, "search", strings.FIND_IN_DOCUMENT)
-        self.previous_button = IconButton(theme, "up", strings.PREVIOUS_PASSAGE)
-        self.next_button = IconButton(theme, "down", strings.NEXT_PASSAGE)
+        self.keep_button = IconButton("save", strings.KEEP_IN_LIBRARY)
+        self.find_button = IconButton("search", strings.FIND_IN_DOCUMENT)
+        self.previous_button = IconButton("up", strings.PREVIOUS_PASSAGE)
+        self.next_button = IconButton("down", strings.NEXT_PASSAGE)
         self._lay_out()
         self.filter.value_changed.connect(self._filter)
         self.keep_button.clicked.connect(self._keep)
@@ -325,7 +324,6 @@ class DocumentTab(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         painter.fillRect(area_of(self), color("panel"))
         if self.shown is not None:
             painter.fillRect(QRectF(0, _HEAD_PX - 1, width_of(self), 1), color("hair"))
@@ -359,7 +357,7 @@ class DocumentTab(QWidget):
         hint = QVBoxLayout(empty)
         set_margins(hint, 32, 40, 32, 0)
         align = Qt.AlignmentFlag.AlignHCenter
-        hint.addWidget(TextLabel(self._theme, strings.NO_DOCUMENT, 12, 17, "text2", wrap=True, align=align))
+        hint.addWidget(TextLabel(strings.NO_DOCUMENT, 12, 17, "text2", wrap=True, align=align))
         hint.addStretch(1)
         self._pages = QStackedWidget()
         self._pages.addWidget(empty)
@@ -379,9 +377,8 @@ class DocumentGutter(QWidget):
 
     place_chosen = Signal(float)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._cells: tuple[MapCell, ...] = ()
         self._view = (0.0, 1.0)
         set_fixed_width(self, GUTTER_PX)
@@ -426,11 +423,11 @@ class DocumentGutter(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(area_of(self), color("window"))
         strip = QRectF(_LEFT_PX, _MARGIN_PX, _MAP_PX, height_of(self) - 2 * _MARGIN_PX)
-        draw_map(painter, strip, self._cells, self._theme, radius_px=3, vertical=True)
+        draw_map(painter, strip, self._cells, radius_px=3, vertical=True)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self._theme.color("text2"), 1.5))
+        painter.setPen(QPen(color("text2"), 1.5))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(self.bracket().adjusted(0.75, 0.75, -0.75, -0.75), 4, 4)
 

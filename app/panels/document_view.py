@@ -57,7 +57,7 @@ from app.panels.document_paint import (
 )
 from app.richtext.canvas_menu import add_copy, add_select_all, pop_up, to_clipboard
 from app.richtext.selection import word_at
-from app.theme.theme import Theme, system_reduces_motion
+from app.theme.theme import color, system_reduces_motion, theme
 
 _START_PX, _END_PX = 8.0, 24
 _SELECTED_ALPHA = 0.28  # as in answers
@@ -71,9 +71,8 @@ class DocumentView(QAbstractScrollArea):
 
     moved = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._measures = DocumentMeasures(theme.zoom)
         self.text = ""
         self._blocks: tuple[TextBlock, ...] = ()
@@ -96,16 +95,16 @@ class DocumentView(QAbstractScrollArea):
         self._heights: list[float] = []
         self._measured: list[bool] = []
         self._tops: list[float] = []
-        self._layouts = DocumentLayouts(theme, self._measures)
+        self._layouts = DocumentLayouts(self._measures)
         self._next_measure = 0
         self._moving = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(strings.DOCUMENT_TEXT)
         self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
-        self._ring = FocusRing(self, theme, 0)
+        self._ring = FocusRing(self, 0)
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._measure_some)
         self.verticalScrollBar().setSingleStep(self._measures.line_px)
@@ -355,8 +354,8 @@ class DocumentView(QAbstractScrollArea):
             bar.setValue(bar.value() + step)
 
     def _zoomed(self) -> None:
-        self._measures = DocumentMeasures(self._theme.zoom)
-        self._layouts = DocumentLayouts(self._theme, self._measures)
+        self._measures = DocumentMeasures(theme.zoom)
+        self._layouts = DocumentLayouts(self._measures)
         self.verticalScrollBar().setSingleStep(self._measures.line_px)
         self._lay_out_again()
 
@@ -392,17 +391,15 @@ class DocumentView(QAbstractScrollArea):
 
     def _paint(self) -> None:
         painter = QPainter(self.viewport())
-        painter.fillRect(self.viewport().rect(), self._theme.color("window"))
+        painter.fillRect(self.viewport().rect(), color("window"))
         if not self._shown:
             return
         top = self.verticalScrollBar().value()
         bottom = top + self.viewport().height()
         place = self._place_at(top)
         y = self._tops[place] - top
-        block_painter = BlockPainter(
-            self._theme, self._measures, self.viewport().width(), self.current_stretch
-        )
-        accent = self._theme.color("accent")
+        block_painter = BlockPainter(self._measures, self.viewport().width(), self.current_stretch)
+        accent = color("accent")
         selected = QColor(accent)
         selected.setAlphaF(_SELECTED_ALPHA)
         changed = False
@@ -551,7 +548,7 @@ class DocumentView(QAbstractScrollArea):
 
     def _recolor(self) -> None:
         palette = self.viewport().palette()
-        palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+        palette.setColor(QPalette.ColorRole.Window, color("window"))
         self.viewport().setPalette(palette)
         self._layouts.clear()
         self.viewport().update()

@@ -14,7 +14,7 @@ from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.theme.measures import column_of, row_of, set_fixed_height
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 
 HEIGHT_PX = 52
@@ -29,12 +29,11 @@ class ModelButton(QAbstractButton):
     keyboard.
     """
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._theme = theme
-        self.title = TextLabel(theme, "", 13, 17, "text", weight=600)
-        self.subtitle = TextLabel(theme, "", 11, 14, "text2")
-        arrow = IconButton(theme, "updown", "", size=QSize(16, 16))
+        self.title = TextLabel("", 13, 17, "text", weight=600)
+        self.subtitle = TextLabel("", 11, 14, "text2")
+        arrow = IconButton("updown", "", size=QSize(16, 16))
         arrow.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         for label in (self.title, self.subtitle):
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -46,7 +45,7 @@ class ModelButton(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName(strings.CHOOSE_MODEL)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, _BUTTON_RADIUS_PX)
+        self._ring = FocusRing(self, _BUTTON_RADIUS_PX)
 
     def describe(self) -> None:
         """Set the accessible description to both lines, and the tooltip if one of them does not fit."""
@@ -62,7 +61,7 @@ class ModelButton(QAbstractButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         fill = "fill2" if self.isDown() else "fill1" if self.underMouse() else ""
         if fill and self.isEnabled():
-            draw_box(painter_on(self), area_of(self), _BUTTON_RADIUS_PX, self._theme.color(fill))
+            draw_box(painter_on(self), area_of(self), _BUTTON_RADIUS_PX, color(fill))
 
 
 class TintButton(IconButton):
@@ -70,8 +69,8 @@ class TintButton(IconButton):
 
     value_changed = Signal(str)  # "always", "hover" or "never"
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "tint", strings.TOKEN_TINT)
+    def __init__(self) -> None:
+        super().__init__("tint", strings.TOKEN_TINT)
         self.value = strings.TINT_OPTIONS[0][0]
         self.clicked.connect(self.cycle)
         self._describe()
@@ -101,21 +100,20 @@ class Header(QWidget):
 
     new_chat_requested = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._address = ""
         set_fixed_height(self, HEIGHT_PX)
 
-        self.sidebar_button = IconButton(theme, "sidebar", strings.SHOW_SIDEBAR)
-        self.new_chat_button = IconButton(theme, "compose", strings.NEW_CHAT)
-        self.tint = TintButton(theme)
-        self.gauges_button = IconButton(theme, "eye", strings.GAUGES, True)
-        self.model_button = ModelButton(theme)
+        self.sidebar_button = IconButton("sidebar", strings.SHOW_SIDEBAR)
+        self.new_chat_button = IconButton("compose", strings.NEW_CHAT)
+        self.tint = TintButton()
+        self.gauges_button = IconButton("eye", strings.GAUGES, True)
+        self.model_button = ModelButton()
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
-        self.server_button = CopyButton(theme, strings.SERVER)
+        self.server_button = CopyButton(strings.SERVER)
         self.server_button.hide()
-        self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
+        self.inspector_button = IconButton("inspector", strings.SHOW_INSPECTOR, True)
         self._lay_out()
         self.set_sidebar_shown(True)
 
@@ -176,8 +174,8 @@ class Header(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), self._theme.color("hair"))
+        painter.fillRect(area_of(self), color("window"))
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), color("hair"))
         painter.end()
 
     def _describe(self) -> None:

@@ -32,7 +32,7 @@ from app.theme.measures import (
     set_fixed_width,
     set_spacing,
 )
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
 from core.events import ModelDefault, ModelInfo
@@ -70,9 +70,8 @@ class Inspector(QWidget):
     # Settings, valid: the defaults of new chats; frozenset[str]: the keys that were set by hand
     defaults_changed = Signal(object, object)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._settings = self._defaults = Settings()
         self._chosen: frozenset[str] = frozenset()
         self._model_defaults: dict[str, ModelDefault] = {}
@@ -89,18 +88,18 @@ class Inspector(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.SETTINGS)
 
-        self.presets = PresetBar(theme)
-        self._card = ModelCard(theme)
-        self._model_section = Section(theme, strings.MODEL)
+        self.presets = PresetBar()
+        self._card = ModelCard()
+        self._model_section = Section(strings.MODEL)
         self._model_section.body.addWidget(self._card)
-        self.advanced = Section(theme, strings.ADVANCED, False, flush=True)
-        self.estimate = TextLabel(theme, "", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
+        self.advanced = Section(strings.ADVANCED, False, flush=True)
+        self.estimate = TextLabel("", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
         self.estimate.hide()
         self._groups = groups()
         self._basic_keys = {each.key for each in self._groups[0].settings}
         self._sections = {group.name: self._build_section(group) for group in self._groups}
         self.advanced.header.toggled.connect(self._fill_shown)
-        self._footer = TextLabel(theme, strings.FOOTER)
+        self._footer = TextLabel(strings.FOOTER)
         self._build_frame()
         self.set_model(None)
         self._show_all()
@@ -209,8 +208,8 @@ class Inspector(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("panel"))
-        hair = self._theme.color("hair")
+        painter.fillRect(area_of(self), color("panel"))
+        hair = color("hair")
         painter.fillRect(QRectF(0, 0, 1, height_of(self)), hair)
         painter.fillRect(QRectF(0, height_of(self) - _FOOTER_PX, width_of(self), 1), hair)
 
@@ -225,14 +224,14 @@ class Inspector(QWidget):
         sections.addWidget(self.advanced)
         sections.addStretch(1)
         column_of(
-            (ScrollPage(self._theme, page), 1),
+            (ScrollPage(page), 1),
             _bar(self._footer, _FOOTER_PX),
             margins=(1, 0, 0, 0),
             parent=self,
         )
 
     def _build_section(self, group: Group) -> Section:
-        section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
+        section = Section(group.title, group.name in _OPEN_AT_FIRST)
         if group.settings:
             self._add_column(section, group.settings, group.title)
         if any(setting.key == READING_KEY for setting in group.settings):
@@ -240,7 +239,7 @@ class Inspector(QWidget):
         for drafter, parameters in group.drafters.items():
             self._drafter_columns[drafter] = self._add_column(section, parameters)
         section.header.toggled.connect(self._fill_shown)
-        own = OwnSettings(self._theme, group.title)
+        own = OwnSettings(group.title)
         own.reset_button.clicked.connect(lambda: self._reset(group))
         own.default_button.clicked.connect(lambda: self._make_default(group))
         section.body.addWidget(own)
@@ -261,7 +260,7 @@ class Inspector(QWidget):
 
     def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
         terse = setting.key not in self._basic_keys
-        field = self._fields[setting.key] = SettingField(self._theme, setting, labelled, terse=terse)
+        field = self._fields[setting.key] = SettingField(setting, labelled, terse=terse)
         field.show_value(read(self._settings, setting.key))
         field.hold(self._held.get(setting.key, ""))
         if setting.key == DRAFTER_KEY:
@@ -413,11 +412,11 @@ def _bar(label: TextLabel, height_px: int) -> QWidget:
 class OwnSettings(QWidget):
     """Shown only if there is something to reset."""
 
-    def __init__(self, theme: Theme, section: str, parent: QWidget | None = None) -> None:
+    def __init__(self, section: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.reset_button = Button(theme, strings.RESET_SECTION, "link", True)
+        self.reset_button = Button(strings.RESET_SECTION, "link", True)
         self.reset_button.setAccessibleName(strings.RESET_NAME.format(section=section))
-        self.default_button = Button(theme, strings.MAKE_DEFAULT, "link", True)
+        self.default_button = Button(strings.MAKE_DEFAULT, "link", True)
         self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
         # A link's text begins 7 px inside its button.
         row_of(-7, self.reset_button, self.default_button, STRETCH, gap=4, parent=self)
@@ -426,7 +425,7 @@ class OwnSettings(QWidget):
 class ModelCard(QWidget):
     """The facts, or a note without a model. The button opens the models."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._values: dict[str, TextLabel] = {}
         self._rows = QWidget()
@@ -437,16 +436,16 @@ class ModelCard(QWidget):
         for title in titles:
             row = QHBoxLayout()
             set_spacing(row, GAP_PX)
-            label = TextLabel(theme, title, 12, ROW_PX)
+            label = TextLabel(title, 12, ROW_PX)
             set_fixed_width(label, LABEL_PX)
-            value = TextLabel(theme, "", 12, ROW_PX, "text", tabular=True)
+            value = TextLabel("", 12, ROW_PX, "text", tabular=True)
             row.addWidget(label)
             row.addWidget(value, 1)
             rows.addLayout(row)
             self._values[title] = value
-        self._note = TextLabel(theme, strings.NO_MODEL, 11, 15, wrap=True, width_px=CONTENT_PX)
+        self._note = TextLabel(strings.NO_MODEL, 11, 15, wrap=True, width_px=CONTENT_PX)
         layout = column_of(self._rows, self._note, gap=6, parent=self)
-        self.models_button = Button(theme, strings.CHOOSE_ANOTHER_MODEL, small=True)
+        self.models_button = Button(strings.CHOOSE_ANOTHER_MODEL, small=True)
         layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.show_model(None)
 

@@ -16,7 +16,6 @@ from app.panels import strings
 from app.panels.section import PADDING_PX
 from app.richtext.canvas_menu import pop_up
 from app.theme.measures import row_of, set_fixed_height
-from app.theme.theme import Theme
 
 HEIGHT_PX = 44
 _NONE = ""
@@ -47,15 +46,15 @@ class PresetBar(QWidget):
     rename_requested = Signal(str, str)  # its name, the new one
     delete_requested = Signal(str)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._state = PresetState()
-        self.popup = Popup(theme, ((_NONE, strings.NO_PRESET),))
+        self.popup = Popup(((_NONE, strings.NO_PRESET),))
         self.popup.setAccessibleName(strings.PRESET)
-        self.save_button = IconButton(theme, "save", strings.SAVE_PRESET_AS, size=QSize(26, 24))
-        self.more_button = IconButton(theme, "more", strings.PRESET_ACTIONS, size=QSize(26, 24))
+        self.save_button = IconButton("save", strings.SAVE_PRESET_AS, size=QSize(26, 24))
+        self.more_button = IconButton("more", strings.PRESET_ACTIONS, size=QSize(26, 24))
         row_of(
-            TextLabel(theme, strings.PRESET, 12, 16, "text2"),
+            TextLabel(strings.PRESET, 12, 16, "text2"),
             6,
             (self.popup, 1),
             self.save_button,

@@ -19,7 +19,7 @@ from app.panels import strings
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, set_fixed_height, set_margins, set_spacing
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import height_of, painter_on, px_size, ratio_of, width_of
 
 PADDING_PX = 16
@@ -34,7 +34,6 @@ class Section(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         title: str,
         opened: bool = True,
         parent: QWidget | None = None,
@@ -42,8 +41,7 @@ class Section(QWidget):
         flush: bool = False,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self.header = _Header(theme, title)
+        self.header = _Header(title)
         self._holder = QWidget()
         self.body = QVBoxLayout(self._holder)
         if flush:
@@ -99,15 +97,14 @@ class Section(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), self._theme.color("hair"))
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), color("hair"))
 
 
 class _Header(QAbstractButton):
     """Chevron, title, and the summary while closed."""
 
-    def __init__(self, theme: Theme, title: str) -> None:
+    def __init__(self, title: str) -> None:
         super().__init__()
-        self._theme = theme
         self.summary = ""
         self.is_own = False
         self.setText(title)
@@ -116,7 +113,7 @@ class _Header(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         set_fixed_height(self, _HEADER_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._ring = FocusRing(self, theme, 6, inset_px=8)
+        self._ring = FocusRing(self, 6, inset_px=8)
         self.toggled.connect(self._describe)
         self._describe()
 
@@ -142,7 +139,6 @@ class _Header(QAbstractButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
         chevron = icon_pixmap(
             "down" if self.isChecked() else "right", color("text2"), _CHEVRON_PX, ratio_of(self)

@@ -16,7 +16,7 @@ from app.panels import document_tab, inspector, strings
 from app.panels.document_tab import DocumentTab
 from app.panels.inspector import Inspector
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 
 HEADER_PX = 52
@@ -29,12 +29,11 @@ class SidePanel(QWidget):
 
     tab_changed = Signal(str)  # "settings" or "document"
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self.inspector = Inspector(theme)
-        self.document = DocumentTab(theme)
-        self.tabs = Segment(theme, strings.SIDE_TABS)
+        self.inspector = Inspector()
+        self.document = DocumentTab()
+        self.tabs = Segment(strings.SIDE_TABS)
         self.tabs.setAccessibleName(strings.SIDE_TABS_NAME)
         header = QWidget()
         set_fixed_height(header, HEADER_PX)
@@ -61,7 +60,6 @@ class SidePanel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         painter.fillRect(area_of(self), color("panel"))
         painter.fillRect(QRectF(0, 0, 1, height_of(self)), color("hair"))
         painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), color("hair"))

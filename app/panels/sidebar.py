@@ -26,7 +26,7 @@ from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow, ProjectRow
 from app.richtext.canvas_menu import pop_up
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_margins
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 
 WIDTH_PX = 240
@@ -47,25 +47,24 @@ class Sidebar(QWidget):
     new_project_requested = Signal(str)  # the chat that moves into it; empty: none
     project_settings_requested = Signal(str)  # project id
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._projects: Sequence[ProjectRow] = ()
         set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.CHATS)
 
-        self._more = IconButton(theme, "more", strings.MORE)
-        self.hide_button = IconButton(theme, "sidebar", strings.HIDE_SIDEBAR)
-        self._new_chat = IconButton(theme, "compose", strings.NEW_CHAT)
-        self.search = SearchField(theme, strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
-        self.list = ChatList(theme)
+        self._more = IconButton("more", strings.MORE)
+        self.hide_button = IconButton("sidebar", strings.HIDE_SIDEBAR)
+        self._new_chat = IconButton("compose", strings.NEW_CHAT)
+        self.search = SearchField(strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
+        self.list = ChatList()
         self.chat_selected = self.list.chat_selected
         self.rename_requested = self.list.rename_requested
         self.delete_requested = self.list.delete_requested
-        self.undo_bar = UndoBar(theme)
-        self._nothing = TextLabel(theme, strings.NO_CHATS, 12, 16, wrap=True)
-        self._worker = WorkerStatus(theme)
+        self.undo_bar = UndoBar()
+        self._nothing = TextLabel(strings.NO_CHATS, 12, 16, wrap=True)
+        self._worker = WorkerStatus()
         self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
         self._lay_out()
         self._wire()
@@ -159,8 +158,8 @@ class Sidebar(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("sidebar"))
-        painter.fillRect(QRectF(width_of(self) - 1, 0, 1, height_of(self)), self._theme.color("hair"))
+        painter.fillRect(area_of(self), color("sidebar"))
+        painter.fillRect(QRectF(width_of(self) - 1, 0, 1, height_of(self)), color("hair"))
 
     # ---- inside
 
@@ -242,13 +241,12 @@ _DOT_PX = 8
 class WorkerStatus(QWidget):
     """52 px high with a hairline on top, and a button that opens the models."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.level: Level = "idle"
-        self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
-        self._detail = TextLabel(theme, "", 11, 15, tabular=True)
-        self.models_button = IconButton(theme, "models", strings.MODELS)
+        self._title = TextLabel("", 12, 16, "text", weight=500)
+        self._detail = TextLabel("", 11, 15, tabular=True)
+        self.models_button = IconButton("models", strings.MODELS)
         lines = column_of(STRETCH, self._title, self._detail, STRETCH)
         row = QHBoxLayout(self)
         set_margins(row, 16 + _DOT_PX + 10, 1, 10, 0)
@@ -269,6 +267,6 @@ class WorkerStatus(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), color("hair"))
         dot = QRectF(16, (height_of(self) + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
-        draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self.level]))
+        draw_box(painter, dot, _DOT_PX / 2, color(_DOTS[self.level]))

@@ -16,7 +16,7 @@ from app.richtext.markdown.inline import may_open
 from app.richtext.piece_box import CODE_HEADER_PX
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of, width_of, zoom
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _GAP_PX = 5
 class CodeCopy(PaintedButton):
     """`show_code` gives it the code and its place."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(theme, 5, parent)
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(5, parent)
         self._code = ""
         self._shown: tuple[str, float, float, float] | None = None
         self.setText(strings.COPY_CODE)
@@ -78,8 +78,8 @@ class CodeCopy(PaintedButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         if self.isDown() or self.underMouse():
-            draw_box(painter, area_of(self), 5, self._theme.color("fill2"))
-        color = self._theme.color("text2")
+            draw_box(painter, area_of(self), 5, theme.color("fill2"))
+        color = theme.color("text2")
         metrics = QFontMetricsF(ui_font(11.5))
         left = width_of(self) - _PAD_PX - metrics.horizontalAdvance(self.text()) - _GAP_PX - _ICON_PX
         name = "check" if self.text() == strings.COPIED else "copy"
@@ -146,10 +146,8 @@ class ActionButton(IconButton):
 
     SIZE = QSize(26, 24)
 
-    def __init__(
-        self, theme: Theme, icon_name: str, accessible_name: str, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(theme, icon_name, accessible_name, False, parent, size=self.SIZE)
+    def __init__(self, icon_name: str, accessible_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(icon_name, accessible_name, False, parent, size=self.SIZE)
         self._revealed = True
         self._own_icon = icon_name
         self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)

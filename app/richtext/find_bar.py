@@ -15,7 +15,7 @@ from app.theme.measures import (
     set_fixed_width,
     set_font,
 )
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px
 
 _WIDTH_PX = 348
@@ -28,10 +28,10 @@ _COUNT_PX = 76
 class Finder(QObject):
     """Searches the text of `area`, which its bar `name` overlays at the upper right. Base class."""
 
-    def __init__(self, theme: Theme, area: QAbstractScrollArea, name: str) -> None:
+    def __init__(self, area: QAbstractScrollArea, name: str) -> None:
         super().__init__(area)
         self._area = area
-        self.bar = FindBar(theme, area, self, name)
+        self.bar = FindBar(area, self, name)
         self.bar.hide()
         area.viewport().installEventFilter(self)
         theme.zoomed.connect(self._place)
@@ -93,17 +93,16 @@ class Finder(QObject):
 class FindBar(QWidget):
     """`show_count` shows the position; Return and ⇧Return step."""
 
-    def __init__(self, theme: Theme, parent: QWidget, finder: Finder, name: str) -> None:
+    def __init__(self, parent: QWidget, finder: Finder, name: str) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._came_from: QWidget | None = None
-        self.field = _Field(theme, self, finder, name)
+        self.field = _Field(self, finder, name)
         self.field.textChanged.connect(finder.search)
-        self.count = TextLabel(theme, "", 11, 16, "text2", tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        self.count = TextLabel("", 11, 16, "text2", tabular=True, align=Qt.AlignmentFlag.AlignRight)
         set_fixed_width(self.count, _COUNT_PX)
-        self.previous = IconButton(theme, "up", strings.FIND_PREVIOUS)
-        self.next = IconButton(theme, "down", strings.FIND_NEXT)
-        self.close_button = IconButton(theme, "x", strings.FIND_CLOSE)
+        self.previous = IconButton("up", strings.FIND_PREVIOUS)
+        self.next = IconButton("down", strings.FIND_NEXT)
+        self.close_button = IconButton("x", strings.FIND_CLOSE)
         self.previous.clicked.connect(lambda: finder.step(False))
         self.next.clicked.connect(lambda: finder.step())
         self.close_button.clicked.connect(finder.close)
@@ -162,14 +161,12 @@ class FindBar(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         frame = "accent_mid" if self.field.hasFocus() else "hair2"
-        color = self._theme.color
         draw_box(painter, area_of(self), _RADIUS_PX, color("raised"), color(frame))
 
 
 class _Field(QLineEdit):
-    def __init__(self, theme: Theme, bar: FindBar, finder: Finder, name: str) -> None:
+    def __init__(self, bar: FindBar, finder: Finder, name: str) -> None:
         super().__init__(bar)
-        self._theme = theme
         self._bar = bar
         self._finder = finder
         self.setFrame(False)
@@ -207,6 +204,6 @@ class _Field(QLineEdit):
         self._bar.update()
 
     def _restyle(self) -> None:
-        palette = self._theme.qpalette()
-        palette.setColor(QPalette.ColorRole.Base, self._theme.color("raised"))
+        palette = theme.qpalette()
+        palette.setColor(QPalette.ColorRole.Base, color("raised"))
         self.setPalette(palette)

@@ -20,7 +20,7 @@ from app.richtext.table_layout import TableLayout
 from app.richtext.text_style import TextStyle, style_of
 from app.richtext.tint_paint import InkTable, LineMarks, marks_of
 from app.theme.fonts import enlarged, enlarged_ui_font, ui_font
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import px
 
 CODE_HEADER_PX = 30
@@ -49,7 +49,6 @@ class PieceBox:
         piece: Piece,
         top: float,
         width: float,
-        theme: Theme,
         style: TextStyle | None = None,
         *,
         hidden: bool = False,
@@ -78,7 +77,7 @@ class PieceBox:
         else:
             self.left += indent
         room = self.right - self.left - (2 * _CODE_PAD_LEFT_PX if self.is_code else 0)
-        link = theme.color("accent")
+        link = color("accent")
         style, room = style or style_of(piece, zoom), max(40.0, room)
         self.layout: PieceLayout
         if piece.kind == "table" and not hidden:
@@ -199,26 +198,26 @@ class PieceBox:
             return range(0)
         return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
 
-    def paint_around(self, painter: QPainter, theme: Theme, lines: range) -> None:
+    def paint_around(self, painter: QPainter, lines: range) -> None:
         """Paint the frame, rules, marker and code background of `lines`, without text and tints."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
             distance = (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
             x = self.right + distance - 2 if self.rtl else self.left - distance
-            painter.fillRect(QRectF(x, self.rule_top, 2, self.bottom - self.rule_top), theme.color("hair2"))
+            painter.fillRect(QRectF(x, self.rule_top, 2, self.bottom - self.rule_top), color("hair2"))
         if self.piece.thought >= 0 and self.piece.kind != "thought":
             rule = QRectF(_THOUGHT_RULE_PX, self.rule_top, 2, self.bottom - self.rule_top)
-            painter.fillRect(rule, theme.color("hair2"))
+            painter.fillRect(rule, color("hair2"))
         if isinstance(self.layout, TableLayout):
-            self._paint_grid(painter, theme, self.layout)
+            self._paint_grid(painter, self.layout)
         if self.piece.kind == "rule":
             y = round(self.top + px(_RULE_HEIGHT_PX) / 2)
-            painter.fillRect(QRectF(self.left, y, self.right - self.left, 1), theme.color("hair"))
+            painter.fillRect(QRectF(self.left, y, self.right - self.left, 1), color("hair"))
         if self.is_code:
-            self._paint_frame(painter, theme)
+            self._paint_frame(painter)
         if self.piece.marker:
             painter.setFont(_marker_font(self._zoom))
-            painter.setPen(theme.color("text2"))
+            painter.setPen(color("text2"))
             baseline = self.text_top + self.layout.style.baseline_px
             indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
             distance = max(indent, self._marker_width + gap)
@@ -227,17 +226,17 @@ class PieceBox:
             marker = f"\u200f{self.piece.marker}\u200f" if self.rtl else self.piece.marker
             painter.drawText(QPointF(x, baseline), marker)
         if lines:
-            self._paint_inline_code(painter, theme, lines)
+            self._paint_inline_code(painter, lines)
 
-    def _paint_frame(self, painter: QPainter, theme: Theme) -> None:
+    def _paint_frame(self, painter: QPainter) -> None:
         shape = QPainterPath()
         shape.addRoundedRect(self.frame.adjusted(0.5, 0.5, -0.5, -0.5), _CODE_RADIUS_PX, _CODE_RADIUS_PX)
-        painter.fillPath(shape, theme.color("code"))
-        painter.strokePath(shape, QPen(theme.color("hair"), 1))
+        painter.fillPath(shape, color("code"))
+        painter.strokePath(shape, QPen(color("hair"), 1))
         line = QRectF(self.left + 1, self.top + px(CODE_HEADER_PX), self.frame.width() - 2, 1)
-        painter.fillRect(line, theme.color("hair"))
+        painter.fillRect(line, color("hair"))
         painter.setFont(enlarged_ui_font(11.5))
-        painter.setPen(theme.color("text2"))
+        painter.setPen(color("text2"))
         header = QRectF(
             self.left + _CODE_PAD_LEFT_PX, self.top + 1, self.frame.width() / 2, px(CODE_HEADER_PX) - 1
         )
@@ -247,13 +246,13 @@ class PieceBox:
             self.piece.language[:_LABEL_CHARACTERS],
         )
 
-    def _paint_grid(self, painter: QPainter, theme: Theme, table: TableLayout) -> None:
+    def _paint_grid(self, painter: QPainter, table: TableLayout) -> None:
         for number, height in enumerate(table.rules):
             left = self.text_left + table.table_left
             line = QRectF(left, round(self.text_top + height), table.table_width, 1)
-            painter.fillRect(line, theme.color("hair" if number else "hair2"))
+            painter.fillRect(line, color("hair" if number else "hair2"))
 
-    def paint_scroll_bar(self, painter: QPainter, theme: Theme) -> None:
+    def paint_scroll_bar(self, painter: QPainter) -> None:
         """How wide a table is, and which part of it is seen."""
         if not self.most_scroll:
             return
@@ -262,13 +261,13 @@ class PieceBox:
         left = self.left + self.scroll * share
         bar = QRectF(left, self.bottom - px(_SCROLL_BAR_PX), seen * share, px(_SCROLL_BAR_PX))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("hair2"))
+        painter.setBrush(color("hair2"))
         painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
 
-    def _paint_inline_code(self, painter: QPainter, theme: Theme, lines: range) -> None:
+    def _paint_inline_code(self, painter: QPainter, lines: range) -> None:
         first, last = self.layout.lines[lines[0]].start, self.layout.lines[lines[-1]].end
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("fill1"))
+        painter.setBrush(color("fill1"))
         for styled in self.piece.styles:
             start, end = max(styled.start, first), min(styled.end, last)
             if styled.style != "code" or start >= end:

@@ -48,7 +48,7 @@ from app.richtext.selection import (
     word_at,
 )
 from app.richtext.text_style import CodeColours, answer_style
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 
 
 class ReadAloud(QWidget):
@@ -148,13 +148,10 @@ class TextCanvas(ReadAloud):
     height_changed = Signal()
     gave_up = Signal()
 
-    def __init__(
-        self, theme: Theme, size: tuple[float, int] | None = None, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, size: tuple[float, int] | None = None, parent: QWidget | None = None) -> None:
         """`size` is the type size and line height of plain text, else an answer's."""
         super().__init__(parent)
         make_readable()
-        self._theme = theme
         self._size = size
         self._width = 720
         self.is_given_up = False
@@ -166,8 +163,8 @@ class TextCanvas(ReadAloud):
         self._found: tuple[Match, ...] = ()
         self._looked_at: Match | None = None
         self._link = ""  # where the link under the mouse goes
-        self._colours = CodeColours(theme, self)
-        self._ring = FocusRing(self, theme, 6)
+        self._colours = CodeColours(self)
+        self._ring = FocusRing(self, 6)
         self.setCursor(Qt.CursorShape.IBeamCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -238,7 +235,7 @@ class TextCanvas(ReadAloud):
         """One Copy button for each code block, in its header."""
         boxes = [box for box in self.boxes if box.is_code and not box.hidden]
         while len(self._copies) < len(boxes):
-            self._copies.append(CodeCopy(self._theme, self))
+            self._copies.append(CodeCopy(self))
         while len(self._copies) > len(boxes):
             gone = self._copies.pop()
             gone.hide()
@@ -250,7 +247,7 @@ class TextCanvas(ReadAloud):
         above = next((box for box in reversed(self.boxes) if not box.hidden), None)
         hidden = self.is_hidden(piece)
         bottom = above.bottom if above else 0.0
-        top = bottom + self._theme.zoom * gap_px(above.piece, piece) if above and not hidden else bottom
+        top = bottom + theme.zoom * gap_px(above.piece, piece) if above and not hidden else bottom
         goes_on = (
             above is not None
             and above.piece.kind != "thought"
@@ -266,8 +263,7 @@ class TextCanvas(ReadAloud):
             piece,
             top,
             self._width,
-            self._theme,
-            answer_style(*self._size, zoom=self._theme.zoom) if self._size and piece.kind == "text" else None,
+            answer_style(*self._size, zoom=theme.zoom) if self._size and piece.kind == "text" else None,
             hidden=hidden,
             rule_top=rule_top,
         )
@@ -419,7 +415,7 @@ class TextCanvas(ReadAloud):
             if box.hidden:
                 continue
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
-            box.paint_scroll_bar(painter, self._theme)
+            box.paint_scroll_bar(painter)
             painter.save()
             try:
                 self._paint_box(painter, number, box, lines, clip)
@@ -430,12 +426,12 @@ class TextCanvas(ReadAloud):
     def _paint_box(self, painter: QPainter, number: int, box: PieceBox, lines: range, clip: QRectF) -> None:
         if box.most_scroll:
             painter.setClipRect(box.window, Qt.ClipOperation.IntersectClip)
-        box.paint_around(painter, self._theme, lines)
+        box.paint_around(painter, lines)
         self.paint_under_text(painter, box, lines)
         self._paint_found(painter, number, box)
         self._paint_selection(painter, number, box)
         quiet = box.piece.quotes or box.piece.thought >= 0
-        painter.setPen(self._theme.color("text2" if quiet else "text"))
+        painter.setPen(color("text2" if quiet else "text"))
         if len(lines):
             colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
             box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
@@ -449,7 +445,7 @@ class TextCanvas(ReadAloud):
         chosen = self._selection and self._selection.in_piece(number, len(box.piece.text))
         if not chosen:
             return
-        color = self._theme.color("accent")
+        color = theme.color("accent")
         color.setAlpha(_SELECTION_ALPHA)
         for rect in box.layout.rects(*chosen):
             painter.fillRect(rect.translated(box.text_left, box.text_top), color)
@@ -460,7 +456,7 @@ class TextCanvas(ReadAloud):
                 continue
             for rect in box.layout.rects(match.start, match.end):
                 area = rect.translated(box.text_left, box.text_top)
-                draw_found(painter, area, self._theme.color("accent"), match == self._looked_at)
+                draw_found(painter, area, color("accent"), match == self._looked_at)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:

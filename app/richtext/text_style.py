@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.richtext.markdown.piece import Piece, report
 from app.theme.fonts import enlarged, mono_font, ui_font
-from app.theme.theme import Theme
+from app.theme.theme import color
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -138,9 +138,8 @@ _COLORS: dict[WordKind, str] = {
 class CodeColours(QObject):
     """Colours for one canvas, which is repainted when more of the code is lexed."""
 
-    def __init__(self, theme: Theme, canvas: QWidget) -> None:
+    def __init__(self, canvas: QWidget) -> None:
         super().__init__(canvas)
-        self._theme = theme
         self._canvas = canvas
         self._known: WeakKeyDictionary[PieceBox, Highlight] = WeakKeyDictionary()
         self._timer = QTimer(self, interval=0, singleShot=True)
@@ -155,7 +154,7 @@ class CodeColours(QObject):
         if not self._advance(highlight):
             self._timer.start()
         length = len(box.piece.text)
-        colours = {kind: self._theme.color(name) for kind, name in _COLORS.items()}
+        colours = {kind: color(name) for kind, name in _COLORS.items()}
         return [(s.start, s.end, colours[s.kind]) for s in highlight.stretches if s.end <= length]
 
     def _go_on(self) -> None:

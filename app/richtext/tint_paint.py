@@ -24,7 +24,7 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap, QPixmap
 
 from app.richtext.markdown.piece import Span
 from app.richtext.piece_layout import PieceLayout, VisualLine
-from app.theme.theme import Theme
+from app.theme.theme import color
 from core.events import Origin
 
 # Everything from the first to the last character of a hard line that is not white space.
@@ -202,7 +202,6 @@ def paint_marks(
     painter: QPainter,
     marks: Sequence[LineMarks],
     origin: QPointF,
-    theme: Theme,
     tint_opacity: float = 1.0,
     paint_between: Callable[[], object] = lambda: None,
 ) -> None:
@@ -215,22 +214,22 @@ def paint_marks(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setOpacity(tint_opacity)
-    painter.setBrush(theme.color("accepted_tint"))
+    painter.setBrush(color("accepted_tint"))
     for line in marks:
         if not line.accepted.isEmpty():
             painter.drawPath(line.accepted)
-    painter.setBrush(theme.color("bonus_tint"))
+    painter.setBrush(color("bonus_tint"))
     for line in marks:
         if not line.bonus.isEmpty():
             painter.drawPath(line.bonus)
     painter.setOpacity(1.0)
     paint_between()
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(theme.color("accepted_line"))
+    painter.setBrush(color("accepted_line"))
     for line in marks:
         if line.solid:
             painter.drawRects(line.solid)
-    tile = dot_tile(theme.color("bonus_line"), painter.device().devicePixelRatioF())
+    tile = dot_tile(color("bonus_line"), painter.device().devicePixelRatioF())
     for line in marks:
         for row in line.dotted:
             painter.drawTiledPixmap(row, tile)
@@ -259,16 +258,16 @@ def dot_tile(color: QColor, ratio: float) -> QPixmap:
 
 
 def paint_pointed(
-    painter: QPainter, layout: PieceLayout, inks: InkTable, lines: range, theme: Theme, pointed: Pointed
+    painter: QPainter, layout: PieceLayout, inks: InkTable, lines: range, pointed: Pointed
 ) -> None:
     """Paint the pointed token on `lines`, numbers of `layout.lines`, and the outline of its step."""
     for number in lines:
-        _paint_token(painter, layout, layout.lines[number], inks, theme, pointed.token)
+        _paint_token(painter, layout, layout.lines[number], inks, pointed.token)
     for number in lines:
         line = layout.lines[number]
         for run in inks.runs_between(line.start, line.end):
             for fragment in _fragments(layout, line, run) if run.step == pointed.step else ():
-                _outline(painter, fragment, layout.style.tint.radius, theme)
+                _outline(painter, fragment, layout.style.tint.radius)
 
 
 def dots(color: QColor) -> QPen:
@@ -311,15 +310,15 @@ def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun) -> list[_Fra
     return found
 
 
-def _outline(painter: QPainter, fragment: _Fragment, radius: float, theme: Theme) -> None:
+def _outline(painter: QPainter, fragment: _Fragment, radius: float) -> None:
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(theme.color("accepted_line"), 1))
+    painter.setPen(QPen(color("accepted_line"), 1))
     rect = fragment.rect.adjusted(-0.5, -0.5, 0.5, 0.5)
     painter.drawPath(_shape(rect, radius + 0.5, fragment.square_left, fragment.square_right))
 
 
 def _paint_token(
-    painter: QPainter, layout: PieceLayout, line: VisualLine, inks: InkTable, theme: Theme, token: int
+    painter: QPainter, layout: PieceLayout, line: VisualLine, inks: InkTable, token: int
 ) -> None:
     """The token takes the hover tint, inside its run's shape; a normal one a grey one."""
     measures = layout.style.tint
@@ -335,10 +334,10 @@ def _paint_token(
                 continue
             rect = QRectF(left, line.baseline - measures.top, right - left, measures.height)
             if ink.origin == "normal":
-                painter.setBrush(theme.color("fill2"))
+                painter.setBrush(color("fill2"))
                 painter.drawRoundedRect(rect, measures.radius, measures.radius)
                 continue
-            painter.setBrush(theme.color(f"{ink.origin}_hover"))
+            painter.setBrush(color(f"{ink.origin}_hover"))
             for fragment in fragments:
                 # The tint hangs over at the ends of its run.
                 if abs(rect.left() - fragment.rect.left()) <= measures.overhang + _JOIN_PX:

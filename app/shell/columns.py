@@ -12,7 +12,7 @@ from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import px
 
 SIDEBAR_PX = 240
@@ -72,14 +72,12 @@ class WindowColumns(QWidget):
 
     def __init__(
         self,
-        theme: Theme,
         sidebar: QWidget,
         content: QWidget,
         inspector: QWidget,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._sidebar, self._content, self._inspector = sidebar, content, inspector
         self._wants = Wants()
         self._panel_px = INSPECTOR_PX
@@ -153,7 +151,7 @@ class WindowColumns(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("window"))
+        painter.fillRect(self.rect(), color("window"))
         painter.end()
 
     def _want(self, wants: Wants) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from app.shell.commands import MENUS, Command, Commands, MenuFacts, Role, all_commands
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import height_of, painter_on, width_of
 
 WRITING = "Writing"
@@ -105,9 +105,8 @@ class Actions:
 class MenuBar(QMenuBar):
     """The menus of the table. In the window, where the system has no menu bar, with a hairline below."""
 
-    def __init__(self, theme: Theme, actions: Actions) -> None:
+    def __init__(self, actions: Actions) -> None:
         super().__init__()
-        self._theme = theme
         for spec in MENUS:
             menu = QMenu(spec.title, self)
             for group in spec.groups:
@@ -118,7 +117,7 @@ class MenuBar(QMenuBar):
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         painter = painter_on(self)
-        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), self._theme.color("hair"))
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), color("hair"))
 
 
 def _native(keys: str) -> str:

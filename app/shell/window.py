@@ -53,7 +53,6 @@ from app.store import strings as store_strings
 from app.store.library import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import column_of, row_of, set_fixed_height
-from app.theme.theme import Theme
 from core.errors import RequestError
 from core.settings import WindowSettings
 from core.worker.client import WorkerClient
@@ -76,7 +75,6 @@ class MainWindow(QMainWindow):
 
     def __init__(
         self,
-        theme: Theme,
         model: str = "",
         command: Sequence[str] | None = None,
         *,
@@ -86,7 +84,6 @@ class MainWindow(QMainWindow):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._closing: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None  # whether to close
         self._question: Question | None = None
@@ -99,7 +96,7 @@ class MainWindow(QMainWindow):
 
         self.views = self._make_views()
         self._content = self._make_content()
-        self.columns = WindowColumns(theme, self.views.sidebar, self._content, self.views.side, self)
+        self.columns = WindowColumns(self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(command, silence_s=silence_s, started=started)
         self.controller = WindowController(
@@ -107,9 +104,8 @@ class MainWindow(QMainWindow):
         )
         self.worker.hear = self.controller.handle
         self.windows = SideWindows(self)
-        self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
+        self.app_settings = AppSettings(self.views, self.controller.home.preferences, self)
         self.projects = ProjectsController(
-            theme,
             self.views,
             self.controller.chats,
             self.controller.chat,
@@ -125,7 +121,6 @@ class MainWindow(QMainWindow):
         home_folder = self.controller.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
         self.lab = LabController(
-            theme,
             lambda: self.views.inspector.settings,
             self.controller.stand_still,
             lab_folder,
@@ -144,7 +139,7 @@ class MainWindow(QMainWindow):
             ("tables", self._make_tables),
         ):
             self.windows.add(name, make)
-        self.setMenuBar(MenuBar(theme, self.menu_actions))
+        self.setMenuBar(MenuBar(self.menu_actions))
         self._wire()
         FocusKeeper(self, self.views.composer.edit)
         self._restore()
@@ -186,7 +181,7 @@ class MainWindow(QMainWindow):
             self.controller.chat.leave()
             saving = self.controller.chat.saving
             if self._asks and not await saving.all_kept() and self._asks:
-                self._question = saving.ask_to_close(self._theme, self)
+                self._question = saving.ask_to_close(self)
                 self._question.chosen.connect(self._on_unsaved)
                 self._question.finished.connect(self._asked)
                 return
@@ -284,31 +279,30 @@ class MainWindow(QMainWindow):
         self.close()
 
     def _make_views(self) -> Views:
-        theme = self._theme
         pages = QStackedWidget(self)
-        first_page, transcript = FirstPage(theme), Transcript(theme)
+        first_page, transcript = FirstPage(), Transcript()
         # In a small window with large texts the banner needs the height.
         pages.setMinimumHeight(1)
         pages.addWidget(first_page)
         pages.addWidget(transcript)
-        hint = TextLabel(theme, "", 11, 15, "text2", align=Qt.AlignmentFlag.AlignHCenter)
+        hint = TextLabel("", 11, 15, "text2", align=Qt.AlignmentFlag.AlignHCenter)
         set_fixed_height(hint, _FOOT_PX)
         return Views(
-            header=Header(theme),
-            strip=InstrumentStrip(theme),
-            banner=Banner(theme),
+            header=Header(),
+            strip=InstrumentStrip(),
+            banner=Banner(),
             pages=pages,
             first_page=first_page,
             transcript=transcript,
-            editing_bar=EditingBar(theme),
-            notice_bar=NoticeBar(theme),
-            queue_list=QueueList(theme),
-            composer=Composer(theme),
-            legend=Legend(theme),
+            editing_bar=EditingBar(),
+            notice_bar=NoticeBar(),
+            queue_list=QueueList(),
+            composer=Composer(),
+            legend=Legend(),
             hint=hint,
-            sidebar=Sidebar(theme),
-            side=SidePanel(theme),
-            race=RacePage(theme),
+            sidebar=Sidebar(),
+            side=SidePanel(),
+            race=RacePage(),
         )
 
     def _make_content(self) -> QStackedWidget:
@@ -338,7 +332,7 @@ class MainWindow(QMainWindow):
         from app.features.server.controller import ServerPage
         from app.features.server.window import ServerWindow
 
-        window = ServerWindow(self._theme)
+        window = ServerWindow()
         controller = self.controller
         page = ServerPage(window, controller.sharing, controller.server)
         controller.link_changed.connect(page.follow)
@@ -350,25 +344,25 @@ class MainWindow(QMainWindow):
     def _make_models(self) -> QWidget:
         from app.features.models.window import ModelsWindow
 
-        return ModelsWindow(self._theme, self.controller.models)
+        return ModelsWindow(self.controller.models)
 
     def _make_library(self) -> QWidget:
         from app.features.library import LibraryWindow
 
-        return self.controller.library.open(LibraryWindow(self._theme))
+        return self.controller.library.open(LibraryWindow())
 
     def _make_tables(self) -> QWidget:
         from app.features.tables.window import TablesWindow
 
-        return self.controller.tables.open(TablesWindow(self._theme))
+        return self.controller.tables.open(TablesWindow())
 
     def _make_deleted(self) -> QWidget:
         from app.features.chats import DeletedWindow
 
-        return DeletedWindow(self._theme, self.controller.chat.listing, self.controller.chats)
+        return DeletedWindow(self.controller.chat.listing, self.controller.chats)
 
     def _make_help(self) -> QWidget:
-        return HelpWindow(self._theme, help_pages(self.menu_actions.sheet()))
+        return HelpWindow(help_pages(self.menu_actions.sheet()))
 
     def _show_model_menu(self) -> None:
         """Open the menu below its button. If the models are unknown, request them first."""

@@ -1,9 +1,8 @@
 """Theme: the palette, the zoom and reduced motion, with signals of their changes.
 
-One Theme is made after the QApplication and passed to every widget. Widgets call `color(name)` while they
-paint. A change of the palette repaints all of them; those that store colours follow `changed`. The zoom is
-the application's (`app/theme/zoom.py`): when it changes, all measures are applied again, then `zoomed` is
-emitted for widgets that lay themselves out.
+The application has one, `theme`. Widgets call `color(name)` while they paint. A change of the palette
+repaints all of them; those that store colours follow `changed`. When the zoom (`app/theme/zoom.py`) changes,
+all measures are applied again, then `zoomed` is emitted for widgets that lay themselves out.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
@@ -43,21 +42,19 @@ MotionWish = Literal["system", "reduced"]
 
 
 class Theme(QObject):
-    """The palette in use; follows the system at first."""
+    """The palette in use: the light one until `set_scheme`, which needs an application."""
 
     changed = Signal()
     framed = Signal()  # before `zoomed`: text widths are needed for the layout
     zoomed = Signal()
 
-    def __init__(self, scheme: Scheme = "system", parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._scheme: Scheme = scheme
+    def __init__(self) -> None:
+        super().__init__()
+        self._scheme: Scheme = "light"
         self._palette = LIGHT
-        zoom.set_zoom(1.0)
         self._motion: MotionWish = "system"
+        self._connected = False
         self._colors: dict[str, QColor] = {}
-        self._resolve()
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
 
     @property
     def palette(self) -> Palette:
@@ -76,6 +73,9 @@ class Theme(QObject):
     def set_scheme(self, scheme: Scheme) -> None:
         """Selects a scheme. Emits `changed` and repaints all widgets, if the palette changes."""
         self._scheme = scheme
+        if not self._connected:
+            QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
+            self._connected = True
         if self._resolve():
             self.changed.emit()
             for widget in QApplication.allWidgets():
@@ -318,3 +318,6 @@ DARK = Palette(
     series_grey="#82828B",
     series_vermilion="#F08447",
 )
+
+theme: Final = Theme()
+color: Final = theme.color

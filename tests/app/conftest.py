@@ -20,6 +20,7 @@ from app.chat.transcript import Transcript
 from app.launch.application import Application
 from app.richtext.markdown.piece import LOG as UNSHOWN
 from app.theme.theme import Theme
+from app.theme.theme import theme as app_theme
 
 
 def _deliver() -> None:
@@ -85,6 +86,15 @@ def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not asyncio.all_tasks(loop), "a task is still pending"
 
 
+@pytest.fixture(autouse=True)
+def _theme_is_reset() -> Iterator[None]:
+    yield
+    app_theme.set_motion("system")
+    if app_theme.scheme != "light":
+        app_theme.set_scheme("light")
+    app_theme.set_zoom(1.0)
+
+
 class _Kept(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
@@ -122,15 +132,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture
 def theme(qapp: QApplication) -> Theme:
-    """A light theme of its own for each test, whatever the machine's is: switching it disturbs no other."""
-    return Theme("light")
+    """The application's theme, light at 100%."""
+    return app_theme
 
 
 @pytest.fixture
-def transcript(qtbot: QtBot, theme: Theme) -> Transcript:
+def transcript(qtbot: QtBot) -> Transcript:
     """An empty transcript on the screen, and no pointer over it."""
     QCursor.setPos(5000, 5000)
-    widget = Transcript(theme)
+    widget = Transcript()
     qtbot.addWidget(widget)
     widget.resize(800, 600)
     with qtbot.waitExposed(widget):

@@ -16,7 +16,7 @@ from PySide6.QtGui import QColor, QImage, QPalette
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
 
 from app.controls.focus_ring import RING_PX, FocusRing
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from tests.app.painted import noted_words
 from tests.app.stage import not_counted
 
@@ -84,7 +84,7 @@ def inks(window: QWidget) -> list[Ink]:
 
 
 @not_counted()
-def rings(window: QWidget, theme: Theme) -> list[Ink]:
+def rings(window: QWidget) -> list[Ink]:
     """The ring of every control that can have one, on what is around it."""
     if focused := window.focusWidget():
         focused.clearFocus()

@@ -27,7 +27,6 @@ from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
 from app.shell.window import START_SIZE, MainWindow
 from app.store.library import Home
-from app.theme.theme import Theme
 from tests.thinned import asked
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
@@ -62,7 +61,7 @@ def play(
     asyncio.set_event_loop(loop)
 
     async def whole() -> None:
-        window = MainWindow(Theme("light"), model, command, silence_s=silence_s, home=Home(folder))
+        window = MainWindow(model, command, silence_s=silence_s, home=Home(folder))
         if window.controller.home.preferences.now.window is None:
             window.resize(START_SIZE)  # the screen of tests is smaller than any that people have
             window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start

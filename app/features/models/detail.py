@@ -25,7 +25,7 @@ from app.features.models.state import ModelsState
 from app.features.side_window import Hairline, PanelBeside, on_click
 from app.theme.fonts import ui_font
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, painter_on, px_size, width_of
 from core.events import ModelEntry
 
@@ -41,29 +41,29 @@ class ModelDetail(PanelBeside):
     commanded = Signal(str, str)  # a command of `ModelsWindow`; the model's or draft model's reference
     context_changed = Signal(int)  # context in tokens for the memory estimate
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, WIDTH_PX, parent)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(WIDTH_PX, parent)
         self._entry: ModelEntry | None = None
         self.setAccessibleName(strings.DETAIL)
-        self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
+        self.title = TextLabel("", 15, 20, "text", weight=600)
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.family = _Chip(theme)
-        self.summary = TextLabel(theme, "", 12, 16, tabular=True, wrap=True, width_px=_INSIDE_PX)
-        self.problem = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
-        self.sum = TextLabel(theme, "", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
-        self.memory = MemoryBar(theme)
-        self.context = Slider(theme, 0, 1, 1)
-        self.tokens = TextLabel(theme, "", 12, 16, "text", tabular=True, align=Qt.AlignmentFlag.AlignRight)
-        self.choices = DraftChoices(theme)
-        self.note = TextLabel(theme, "", 11, 15, wrap=True, width_px=_INSIDE_PX)
-        self.load = Button(theme, strings.LOAD, "primary")
-        self.unload = Button(theme, strings.UNLOAD)
-        self.at_start = Button(theme, strings.AT_START)
-        self.folder = IconButton(theme, "folder", strings.SHOW_FOLDER)
-        self.remove = IconButton(theme, "trash", strings.REMOVE)
-        self.question = TextLabel(theme, "", 12, 16, "text", wrap=True, width_px=_INSIDE_PX)
-        self.keep = Button(theme, strings.KEEP)
-        self.confirm = Button(theme, strings.ERASE, "primary")
+        self.family = _Chip()
+        self.summary = TextLabel("", 12, 16, tabular=True, wrap=True, width_px=_INSIDE_PX)
+        self.problem = TextLabel("", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
+        self.sum = TextLabel("", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        self.memory = MemoryBar()
+        self.context = Slider(0, 1, 1)
+        self.tokens = TextLabel("", 12, 16, "text", tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        self.choices = DraftChoices()
+        self.note = TextLabel("", 11, 15, wrap=True, width_px=_INSIDE_PX)
+        self.load = Button(strings.LOAD, "primary")
+        self.unload = Button(strings.UNLOAD)
+        self.at_start = Button(strings.AT_START)
+        self.folder = IconButton("folder", strings.SHOW_FOLDER)
+        self.remove = IconButton("trash", strings.REMOVE)
+        self.question = TextLabel("", 12, 16, "text", wrap=True, width_px=_INSIDE_PX)
+        self.keep = Button(strings.KEEP)
+        self.confirm = Button(strings.ERASE, "primary")
         self._lay_out()
         self._wire()
         self.show_nothing()
@@ -212,10 +212,9 @@ class ModelDetail(PanelBeside):
         self.context.value_changed.connect(lambda value: self.context_changed.emit(int(value)))
 
     def _lay_out(self) -> None:
-        theme = self._theme
         memory, drafts = QWidget(), QWidget()
-        heading = TextLabel(theme, strings.MEMORY, 12, 16, "text", weight=600)
-        label = TextLabel(theme, strings.CONTEXT, 12, 24)
+        heading = TextLabel(strings.MEMORY, 12, 16, "text", weight=600)
+        label = TextLabel(strings.CONTEXT, 12, 24)
         set_fixed_width(label, 60)
         self.context.setAccessibleName(strings.CONTEXT)
         self.context.setToolTip(strings.CONTEXT_TIP)
@@ -223,8 +222,8 @@ class ModelDetail(PanelBeside):
         total = row_of(heading, (self.sum, 1), gap=8)
         context = row_of(label, self.context, self.tokens, gap=8)
         column_of(total, 7, self.memory, 8, context, margins=(0, 14, 0, 0), parent=memory)
-        heading = TextLabel(theme, strings.DRAFTS_TITLE, 12, 16, "text", weight=600)
-        line = Hairline(theme)
+        heading = TextLabel(strings.DRAFTS_TITLE, 12, 16, "text", weight=600)
+        line = Hairline()
         column_of(heading, 7, self.choices, line, 7, self.note, margins=(0, 18, 0, 0), parent=drafts)
         self._buttons, self._asking = QWidget(), QWidget()
         row_of(
@@ -245,17 +244,16 @@ class ModelDetail(PanelBeside):
             parent=self._body,
         )
         self._nothing = QWidget()
-        nothing = TextLabel(theme, strings.NOTHING_CHOSEN, 12, 16, wrap=True)
+        nothing = TextLabel(strings.NOTHING_CHOSEN, 12, 16, wrap=True)
         row_of(nothing, margins=(_PADDING_PX + 1, 18, _PADDING_PX, 0), parent=self._nothing)
-        column_of(self._nothing, (ScrollPage(theme, self._body), 1), parent=self)
+        column_of(self._nothing, (ScrollPage(self._body), 1), parent=self)
 
 
 class _Chip(QWidget):
     """The label of the tokenizer family."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._text, self._color = "", ""
         set_fixed_height(self, 20)
 
@@ -269,7 +267,7 @@ class _Chip(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._text:
-            draw_chip(painter_on(self), self._theme, area_of(self), self._text, self._color)
+            draw_chip(painter_on(self), area_of(self), self._text, self._color)
 
 
 _ROW_PX = 42
@@ -281,16 +279,15 @@ _RIGHT = Qt.AlignmentFlag.AlignRight
 class DraftChoice(QAbstractButton):
     """A draft model: a radio button, its name, the reason, its size."""
 
-    def __init__(self, theme: Theme, facts: DraftFacts, parent: QWidget | None = None) -> None:
+    def __init__(self, facts: DraftFacts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._facts = facts
         self.setCheckable(True)
         set_fixed_height(self, _ROW_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, theme, 6, inset_px=3)
+        self._ring = FocusRing(self, 6, inset_px=3)
         self.setAccessibleName(facts.name)
         self.setAccessibleDescription(f"{facts.why}, {facts.size}")
         self.setToolTip(facts.why)
@@ -308,7 +305,6 @@ class DraftChoice(QAbstractButton):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         painter.fillRect(QRectF(0, 0, width_of(self), 1), color("hair"))
         ring = QRectF(0, (_ROW_PX - _RING_PX) / 2 + 0.5, _RING_PX, _RING_PX)
         if self.isChecked():
@@ -333,9 +329,8 @@ class DraftChoices(QWidget):
 
     chosen = Signal(str)  # the reference, empty for none
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._choices: list[DraftChoice] = []
         self._layout = column_of(parent=self)
 
@@ -359,7 +354,7 @@ class DraftChoices(QWidget):
             choice.setEnabled(choice.facts.usable and can_choose)
 
     def _make(self, facts: DraftFacts) -> DraftChoice:
-        choice = DraftChoice(self._theme, facts)
+        choice = DraftChoice(facts)
         choice.clicked.connect(lambda on: self.chosen.emit(facts.reference if on else ""))
         return choice
 
@@ -373,9 +368,8 @@ _SQUARE_PX = 9
 class MemoryBar(QWidget):
     """The parts of the memory. A bar beyond the limit is cut; the text above has the excess."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._parts: tuple[MemoryPart, ...] = ()
         self._limit_bytes = 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -401,7 +395,6 @@ class MemoryBar(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         bar = QRectF(0, 0, width_of(self), _BAR_PX)
         draw_box(painter, bar, 4, color("fill2"))
         path = QPainterPath()

@@ -26,7 +26,7 @@ from app.features.models.facts import FitFacts, RowFacts
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, row_of, set_fixed_height
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_size, place, width_of, zoom
 from core.events import DownloadProgress, HubModel
 
@@ -42,16 +42,15 @@ class KeyedRow(PaintedRow):
     moved = Signal(str, int)  # the row's key, one step up or down
     button: QWidget
 
-    def __init__(self, theme: Theme, key: str, parent: QWidget | None = None) -> None:
+    def __init__(self, key: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.key = key
         self.ruled = False
         self.selected = False
         set_fixed_height(self, ROW_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, theme, 7, inset_px=INSET_PX)
+        self._ring = FocusRing(self, 7, inset_px=INSET_PX)
         theme.zoomed.connect(self._place)
 
     def set_look(self, *, selected: bool, ruled: bool) -> None:
@@ -77,10 +76,10 @@ class KeyedRow(PaintedRow):
     def paint_row(self, painter: QPainter) -> None:
         if self.selected:
             inside = area_of(self).adjusted(INSET_PX, 0, -INSET_PX, 0)
-            draw_box(painter, inside, 7, self._theme.color("sel"))
+            draw_box(painter, inside, 7, color("sel"))
         elif self.ruled:
             left = INSET_PX + PADDING_PX
-            painter.fillRect(QRectF(left, 0, width_of(self) - 2 * left, 1), self._theme.color("hair"))
+            painter.fillRect(QRectF(left, 0, width_of(self) - 2 * left, 1), color("hair"))
         self._paint(painter)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -98,7 +97,6 @@ class KeyedRow(PaintedRow):
         raise NotImplementedError
 
     def _two_lines(self, painter: QPainter, box: QRectF, title: str, detail: str) -> None:
-        color = self._theme.color
         upper = QRectF(box.left(), box.center().y() - 17, box.width() - 12, 18)
         lower = QRectF(box.left(), upper.bottom(), box.width() - 12, 15)
         draw_text(painter, upper, title, ui_font(13, 500), color("text"), LEFT)
@@ -108,12 +106,12 @@ class KeyedRow(PaintedRow):
 class ModelRow(KeyedRow):
     """A model, with a button that loads or downloads it, or the reason why there is none."""
 
-    def __init__(self, theme: Theme, facts: RowFacts, parent: QWidget | None = None) -> None:
-        super().__init__(theme, facts.reference, parent)
+    def __init__(self, facts: RowFacts, parent: QWidget | None = None) -> None:
+        super().__init__(facts.reference, parent)
         self._facts = facts
         on_the_hub = facts.standing == "on-the-hub"
         words, icon = (strings.GET, "download") if on_the_hub else (strings.LOAD, "")
-        self.button = Button(theme, words, small=True, parent=self, icon_name=icon)
+        self.button = Button(words, small=True, parent=self, icon_name=icon)
         command = "get" if on_the_hub else "load"
         self.button.clicked.connect(lambda: self.commanded.emit(command, self.key))
         self.show_facts(facts, True)
@@ -136,17 +134,17 @@ class ModelRow(KeyedRow):
         self.update()
 
     def _paint(self, painter: QPainter) -> None:
-        facts, color = self._facts, self._theme.color
+        facts = self._facts
         at = columns(width_of(self))
         wide = QRectF(at.fit.left(), 0, at.action.left() - at.fit.left() - 12, ROW_PX)
         self._two_lines(painter, at.name, facts.name, facts.detail)
         if facts.family and at.family:
             fill = "window" if self.selected else "fill1"
-            draw_chip(painter, self._theme, at.family, facts.family, facts.family_color, fill)
+            draw_chip(painter, at.family, facts.family, facts.family_color, fill)
         if facts.problem and not (facts.fit and facts.fit.fit == "too-large"):
             draw_text(painter, wide, facts.problem, ui_font(12), color("danger"), LEFT)
         elif facts.fit:
-            draw_fit(painter, self._theme, at.fit, facts.fit)
+            draw_fit(painter, at.fit, facts.fit)
             if at.drafts:
                 words = at.drafts.adjusted(0, 0, -12, 0)
                 draw_text(painter, words, facts.drafts, ui_font(12), color("text2"), LEFT)
@@ -165,13 +163,13 @@ class ModelRow(KeyedRow):
 class DownloadRow(KeyedRow):
     """A running, paused or failed download: its progress and buttons."""
 
-    def __init__(self, theme: Theme, progress: DownloadProgress, parent: QWidget | None = None) -> None:
-        super().__init__(theme, progress.model, parent)
+    def __init__(self, progress: DownloadProgress, parent: QWidget | None = None) -> None:
+        super().__init__(progress.model, parent)
         self._progress = progress
         name = progress.model.rpartition("/")[2]
-        self.pause = IconButton(theme, "pause", strings.pause_of(name), parent=self)
-        self.resume = IconButton(theme, "play", strings.resume_of(name), parent=self)
-        self.cancel = IconButton(theme, "x", strings.cancel_of(name), parent=self)
+        self.pause = IconButton("pause", strings.pause_of(name), parent=self)
+        self.resume = IconButton("play", strings.resume_of(name), parent=self)
+        self.cancel = IconButton("x", strings.cancel_of(name), parent=self)
         for button, command in ((self.pause, "pause"), (self.resume, "resume"), (self.cancel, "cancel")):
             button.clicked.connect(lambda _, command=command: self.commanded.emit(command, self.key))
         self.show_progress(progress, True)
@@ -221,7 +219,7 @@ class DownloadRow(KeyedRow):
             place(button, right - 58, top, size.width(), size.height())
 
     def _paint(self, painter: QPainter) -> None:
-        told, color = self._progress, self._theme.color
+        told = self._progress
         at = columns(width_of(self))
         owner, _, model = told.model.rpartition("/")
         size = strings.size(told.total_bytes) if told.total_bytes else ""
@@ -256,22 +254,20 @@ class DownloadRow(KeyedRow):
 class HubRow(KeyedRow):
     """A model that can be downloaded, or the command to search the hub."""
 
-    def __init__(
-        self, theme: Theme, key: str, title: str, detail: str, button: str, icon_name: str = ""
-    ) -> None:
-        super().__init__(theme, key, None)
+    def __init__(self, key: str, title: str, detail: str, button: str, icon_name: str = "") -> None:
+        super().__init__(key, None)
         self._title, self._detail = title, detail
         icon_name = icon_name or ("download" if key == title else "search")
-        self.button = Button(theme, button, small=True, parent=self, icon_name=icon_name)
+        self.button = Button(button, small=True, parent=self, icon_name=icon_name)
         self.button.setAccessibleName(strings.get_of(title) if key == title else title)
         self.button.clicked.connect(lambda: self.commanded.emit("get", self.key))
         self.setAccessibleName(title)
         self.setAccessibleDescription(detail)
 
     @classmethod
-    def of_model(cls, theme: Theme, model: HubModel) -> HubRow:
+    def of_model(cls, model: HubModel) -> HubRow:
         detail = strings.joined((strings.downloads(model.downloads), strings.GATED if model.gated else ""))
-        return cls(theme, model.model, model.model, detail, strings.GET)
+        return cls(model.model, model.model, detail, strings.GET)
 
     @property
     def title(self) -> str:
@@ -297,9 +293,7 @@ def chip_width(text: str) -> float:
     return 6 + _DOT_PX + 5 + QFontMetricsF(ui_font(11, 500)).horizontalAdvance(text) + 6
 
 
-def draw_chip(
-    painter: QPainter, theme: Theme, box: QRectF, text: str, color: str, fill: str = "fill1"
-) -> None:
+def draw_chip(painter: QPainter, box: QRectF, text: str, color: str, fill: str = "fill1") -> None:
     """Draw a family's chip on the left of `box`, centred vertically and clipped to it."""
     width = min(chip_width(text), box.width() - 6)
     chip = QRectF(box.left(), box.center().y() - _CHIP_PX / 2, width, _CHIP_PX)
@@ -310,28 +304,28 @@ def draw_chip(
     draw_text(painter, words, text, ui_font(11, 500), theme.color("text"), LEFT)
 
 
-def draw_fit(painter: QPainter, theme: Theme, box: QRectF, fit: FitFacts) -> None:
+def draw_fit(painter: QPainter, box: QRectF, fit: FitFacts) -> None:
     """Draw the fit: a word, the free memory, and a bar with a mark at the limit."""
     word, top = strings.FIT_WORDS[fit.fit], box.center().y() - 15
     icon = icon_pixmap(
         strings.FIT_ICONS[fit.fit],
-        theme.color("text2"),
+        color("text2"),
         _ICON_PX,
         painter.device().devicePixelRatioF() * zoom(),
     )
     painter.drawPixmap(QPointF(box.left(), top + 1.5), icon)
     line = QRectF(box.left() + _ICON_PX + 5, top, box.width() - _ICON_PX - 5, 16)
-    draw_text(painter, line, word, ui_font(12, 500), theme.color("text"), LEFT)
+    draw_text(painter, line, word, ui_font(12, 500), color("text"), LEFT)
     past = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(word) + 5
     font = ui_font(12, tabular=True)
-    draw_text(painter, line.adjusted(past, 0, 0, 0), fit.text, font, theme.color("text2"), LEFT)
+    draw_text(painter, line.adjusted(past, 0, 0, 0), fit.text, font, color("text2"), LEFT)
     track = QRectF(box.left(), top + 22, _BAR_PX, 4)
-    draw_box(painter, track, 2, theme.color("fill2"))
+    draw_box(painter, track, 2, color("fill2"))
     filled = QRectF(track)
     filled.setWidth(max(4.0, min(1.0, fit.share * LIMIT_AT) * _BAR_PX))
-    draw_box(painter, filled, 2, theme.color("series_vermilion" if fit.fit == "too-large" else "series_blue"))
+    draw_box(painter, filled, 2, color("series_vermilion" if fit.fit == "too-large" else "series_blue"))
     mark = QRectF(track.left() + _BAR_PX * LIMIT_AT - 0.75, track.top() - 3, 1.5, 10)
-    painter.fillRect(mark, theme.color("text"))
+    painter.fillRect(mark, color("text"))
 
 
 ROW_PX = 52
@@ -389,23 +383,22 @@ class ModelListView(QWidget):
 
     commanded = Signal(str, str)  # a command of `ModelsWindow`; reference, hub name or text of the search
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._chosen = ""
         self.models: dict[str, ModelRow] = {}
         self.downloads: dict[str, DownloadRow] = {}
         self.hub: list[HubRow] = []
         self.suggested: dict[str, ModelRow] = {}
         self._page = QWidget()
-        self._here = _Group(theme, strings.ON_THIS_MACHINE, self._page)
-        self._coming = _Group(theme, strings.DOWNLOADING, self._page)
-        self._there = _Group(theme, strings.ON_THE_HUB, self._page)
-        self._worth = _Group(theme, "", self._page)
-        self._note = TextLabel(theme, "", 12, 16, wrap=True)
+        self._here = _Group(strings.ON_THIS_MACHINE, self._page)
+        self._coming = _Group(strings.DOWNLOADING, self._page)
+        self._there = _Group(strings.ON_THE_HUB, self._page)
+        self._worth = _Group("", self._page)
+        self._note = TextLabel("", 12, 16, wrap=True)
         self._rows = column_of(margins=(0, 0, 0, 12), parent=self._page)
-        self._area = ScrollPage(theme, self._page)
-        column_of(_Header(theme), (self._area, 1), parent=self)
+        self._area = ScrollPage(self._page)
+        column_of(_Header(), (self._area, 1), parent=self)
         self._empty = QWidget()
         row_of(self._note, margins=(INSET_PX + PADDING_PX, 8, INSET_PX + PADDING_PX, 8), parent=self._empty)
         self._lay_out()
@@ -421,7 +414,7 @@ class ModelListView(QWidget):
             _drop(self.models.pop(reference))
         for reference, each in wanted.items():
             if reference not in self.models:
-                self.models[reference] = self._listening(ModelRow(self._theme, each))
+                self.models[reference] = self._listening(ModelRow(each))
             self.models[reference].show_facts(each, can_load)
         if changed:
             self.models = {reference: self.models[reference] for reference in wanted}
@@ -436,7 +429,7 @@ class ModelListView(QWidget):
             _drop(self.downloads.pop(model))
         for model, each in wanted.items():
             if model not in self.downloads:
-                self.downloads[model] = self._listening(DownloadRow(self._theme, each))
+                self.downloads[model] = self._listening(DownloadRow(each))
             self.downloads[model].show_progress(each, alive)
         if changed:
             self.downloads = {model: self.downloads[model] for model in wanted}
@@ -458,7 +451,7 @@ class ModelListView(QWidget):
         if list(self.suggested) != [each.reference for each in facts]:
             for row in self.suggested.values():
                 _drop(row)
-            self.suggested = {each.reference: self._listening(ModelRow(self._theme, each)) for each in facts}
+            self.suggested = {each.reference: self._listening(ModelRow(each)) for each in facts}
             self._lay_out()
         for each in facts:
             self.suggested[each.reference].show_facts(each, alive)
@@ -536,9 +529,8 @@ class ModelListView(QWidget):
 class _Header(PaintedRow):
     """The column titles, with a hairline below."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         set_fixed_height(self, HEADER_PX)
 
     def paint_row(self, painter: QPainter) -> None:
@@ -547,19 +539,19 @@ class _Header(PaintedRow):
             if box is None:
                 continue
             place = QRectF(box.left(), 0, box.width(), HEADER_PX)
-            draw_text(painter, place, name, ui_font(11), self._theme.color("text2"), LEFT)
-        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
+            draw_text(painter, place, name, ui_font(11), color("text2"), LEFT)
+        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), color("hair"))
 
 
 class _Group(QWidget):
     """A group's title, with a note on the right."""
 
-    def __init__(self, theme: Theme, title: str, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_fixed_height(self, _GROUP_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.note = TextLabel(theme, "", 11, 15, align=Qt.AlignmentFlag.AlignRight)
-        self.title = TextLabel(theme, title, 11, 15, weight=600)
+        self.note = TextLabel("", 11, 15, align=Qt.AlignmentFlag.AlignRight)
+        self.title = TextLabel(title, 11, 15, weight=600)
         margins = (INSET_PX + PADDING_PX, 6, INSET_PX + PADDING_PX, 0)
         row_of(self.title, (self.note, 1), gap=6, margins=margins, parent=self)
 

@@ -23,7 +23,7 @@ from app.features.models.detail import ModelDetail
 from app.features.models.model_list import INSET_PX, LEAST_WIDTH_PX, PADDING_PX, HubRow, ModelListView
 from app.features.side_window import SideWindow
 from app.theme.measures import column_of, lay_beside, row_of, set_fixed_width
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from app.theme.zoom import width_of
 
 if TYPE_CHECKING:
@@ -40,18 +40,18 @@ _LIST_SHARE, _DETAIL_SHARE = 5, 4
 class ModelsWindow(SideWindow):
     """Requests the list whenever it becomes visible."""
 
-    def __init__(self, theme: Theme, controller: ModelsController, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
+    def __init__(self, controller: ModelsController, parent: QWidget | None = None) -> None:
+        super().__init__(strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
         self._controller = controller
         self._chosen = ""
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
         self._hub_shown: tuple[object, ...] = ()
-        self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
+        self.search = SearchField(strings.SEARCH, strings.CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
-        self.add = Button(theme, strings.ADD, icon_name="folder")
-        self.problem = MessageBar(theme, app_strings.CLOSE_BANNER)
-        self.list = ModelListView(theme)
-        self.detail = ModelDetail(theme)
+        self.add = Button(strings.ADD, icon_name="folder")
+        self.problem = MessageBar(app_strings.CLOSE_BANNER)
+        self.list = ModelListView()
+        self.detail = ModelDetail()
         self._lay_out()
         self._wire()
         self._arrange()
@@ -119,15 +119,15 @@ class ModelsWindow(SideWindow):
         note = ""
         taken = {*here, *coming}
         if path := facts.local_path(text):
-            rows = [HubRow(self._theme, text, path, strings.ON_DISK, strings.ADD_FOLDER, "folder")]
+            rows = [HubRow(text, path, strings.ON_DISK, strings.ADD_FOLDER, "folder")]
         elif text and text != state.asked:
             if facts.is_hub_name(text):
-                rows = [] if text in taken else [HubRow(self._theme, text, text, "", strings.GET)]
+                rows = [] if text in taken else [HubRow(text, text, "", strings.GET)]
             else:
                 title = strings.ask_for(text)
-                rows = [HubRow(self._theme, text, title, strings.NOT_ASKED, strings.ASK_HUB)]
+                rows = [HubRow(text, title, strings.NOT_ASKED, strings.ASK_HUB)]
         elif text:
-            rows = [HubRow.of_model(self._theme, each) for each in state.found if each.model not in taken]
+            rows = [HubRow.of_model(each) for each in state.found if each.model not in taken]
             if state.finding:
                 note = strings.ASKING
             elif not state.found and not state.problem:
@@ -200,7 +200,7 @@ class ModelsWindow(SideWindow):
         self.list.commanded.connect(self._act)
         self.detail.commanded.connect(self._act)
         self.detail.context_changed.connect(self._set_context)
-        self._theme.zoomed.connect(self._arrange)
+        theme.zoomed.connect(self._arrange)
 
     def _arrange(self) -> None:
         """Put the details next to the list, or below it in a narrow window."""

@@ -24,7 +24,7 @@ from app.richtext.text_canvas import MARGIN_PX
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_strut
-from app.theme.theme import Theme
+from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_px, painter_on, px, px_size, ratio_of, width_of
 from core.events import Attachment, Message, Token
 from core.settings.declaration import find
@@ -41,24 +41,23 @@ class PromptBar(QWidget):
 
     edited = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._attachments: tuple[Attachment, ...] = ()
-        self._line = TextLabel(theme, "", 13.5, 19, "text")
+        self._line = TextLabel("", 13.5, 19, "text")
         self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._named: list[_NameChip] = []
-        self.seed = TextLabel(theme, "", 12, 16, tabular=True)
-        self.edit_button = IconButton(theme, "edit", strings.EDIT, True)
-        self.question = TextArea(theme)
+        self.seed = TextLabel("", 12, 16, tabular=True)
+        self.edit_button = IconButton("edit", strings.EDIT, True)
+        self.question = TextArea()
         self.question.setAccessibleName(strings.QUESTION)
         labels = find("drafting.drafter").labels
-        self.drafter = Popup(theme, [(name, label) for name, label in labels.items() if name != "off"])
+        self.drafter = Popup([(name, label) for name, label in labels.items() if name != "off"])
         self.drafter.setAccessibleName(strings.DRAFTER)
-        self.most_tokens = Spin(theme, _LEAST_TOKENS, _MOST_TOKENS, 32)
+        self.most_tokens = Spin(_LEAST_TOKENS, _MOST_TOKENS, 32)
         self.most_tokens.setAccessibleName(f"{strings.AT_MOST} {strings.TOKENS}")
-        self._earlier = TextLabel(theme, "", 11, 15)
-        self._lay_out(theme)
+        self._earlier = TextLabel("", 11, 15)
+        self._lay_out()
         self.edit_button.toggled.connect(self._editor.setVisible)
         self.question.value_changed.connect(self._show_line)
         for control in (self.question, self.drafter, self.most_tokens):
@@ -77,7 +76,7 @@ class PromptBar(QWidget):
             self._chips.removeWidget(chip)
             chip.hide()
             chip.deleteLater()
-        self._named = [_NameChip(self._theme, attachment.name) for attachment in message.attachments]
+        self._named = [_NameChip(attachment.name) for attachment in message.attachments]
         for chip in self._named:
             self._chips.addWidget(chip)
         self._earlier.setText(strings.earlier(earlier) if earlier else "")
@@ -100,7 +99,7 @@ class PromptBar(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        draw_box(painter, area_of(self), _RADIUS_PX, self._theme.color("fill1"))
+        draw_box(painter, area_of(self), _RADIUS_PX, color("fill1"))
 
     def _show_line(self, _text: str = "") -> None:
         text = " ".join(self.question.value.split())
@@ -110,7 +109,7 @@ class PromptBar(QWidget):
         self._line.setText(shown)
         self._line.setAccessibleName(text)
 
-    def _lay_out(self, theme: Theme) -> None:
+    def _lay_out(self) -> None:
         self._chips = row_of(gap=6)
         parts = ((self._line, 1), self._chips, self._earlier, self.seed, self.edit_button)
         self._head = row_of(*parts, gap=10, margins=(14, 0, 8, 0))
@@ -118,7 +117,7 @@ class PromptBar(QWidget):
         self._editor = QWidget(self)
         set_fixed_width(self.drafter, 160)
         drafter, at_most, tokens = (
-            TextLabel(theme, words, 12, 16) for words in (strings.DRAFTER, strings.AT_MOST, strings.TOKENS)
+            TextLabel(words, 12, 16) for words in (strings.DRAFTER, strings.AT_MOST, strings.TOKENS)
         )
         choices = row_of(drafter, self.drafter, 16, at_most, self.most_tokens, tokens, STRETCH, gap=8)
         column_of(self.question, choices, gap=10, margins=(14, 0, 14, 12), parent=self._editor)
@@ -128,9 +127,8 @@ class PromptBar(QWidget):
 class _NameChip(QWidget):
     """The name of a document."""
 
-    def __init__(self, theme: Theme, name: str) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
-        self._theme = theme
         self._name = name
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -141,7 +139,6 @@ class _NameChip(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         draw_box(painter, area_of(self), 7, color("control"), color("hair2"))
         icon = icon_pixmap("doc", color("text2"), 14, ratio_of(self))
         painter.drawPixmap(7, (_CHIP_PX - 14) // 2, icon)
@@ -159,9 +156,8 @@ _LEAST = QSize(160, 140)
 class RaceText(QWidget):
     """The text of a side."""
 
-    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._name = name
         self._tokens: Sequence[Token] = ()
         self._shown = 0
@@ -170,7 +166,7 @@ class RaceText(QWidget):
         self._area.setFrameShape(QFrame.Shape.NoFrame)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        OverlayScrollBar(theme, self._area)
+        OverlayScrollBar(self._area)
         self._page = QWidget()
         self._area.setWidget(self._page)
         self.body = self._new_body()
@@ -205,11 +201,10 @@ class RaceText(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        color = self._theme.color
         draw_box(painter, area_of(self), _TEXT_RADIUS_PX, color("window"), color("hair"))
 
     def _new_body(self) -> AnswerBody:
-        body = AnswerBody(self._theme, self._page)
+        body = AnswerBody(self._page)
         body.setAccessibleName(self._name)
         body.hide()
         return body
@@ -232,7 +227,7 @@ class RaceText(QWidget):
     def _restyle(self) -> None:
         for widget in (self._area.viewport(), self._page):
             palette = QPalette(widget.palette())
-            palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+            palette.setColor(QPalette.ColorRole.Window, color("window"))
             widget.setPalette(palette)
         self._arrange()
         self.update()
@@ -241,20 +236,18 @@ class RaceText(QWidget):
 class RaceSide(QWidget):
     """One answer; `lead` marks the drafted side."""
 
-    def __init__(
-        self, theme: Theme, title: str, name: str, lead: bool, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, title: str, name: str, lead: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._title = title
         right = Qt.AlignmentFlag.AlignRight
-        self.subtitle = TextLabel(theme, "", 11, 14, "text2")
-        self.status = TextLabel(theme, "", 12, 22, "text2", align=right)
+        self.subtitle = TextLabel("", 11, 14, "text2")
+        self.status = TextLabel("", 12, 22, "text2", align=right)
         ink = "text" if lead else "text2"
-        self.clock = TextLabel(theme, "", 26, 30, ink, weight=600, tabular=True, align=right)
-        self.text = RaceText(theme, name)
-        self.stats = StatsLabel(theme)
+        self.clock = TextLabel("", 26, 30, ink, weight=600, tabular=True, align=right)
+        self.text = RaceText(name)
+        self.stats = StatsLabel()
         set_fixed_height(self.stats, 2 * LINE_PX)
-        title_label = TextLabel(theme, title, 13, 17, "text", weight=600)
+        title_label = TextLabel(title, 13, 17, "text", weight=600)
         head = row_of((column_of(STRETCH, title_label, self.subtitle), 1), self.status, self.clock, gap=14)
         for widget in (self.status, self.clock):
             head.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
@@ -302,20 +295,19 @@ HEADER_PX = 52
 class RacePage(QWidget):
     """`show_race` after each change of the state."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._race = Race()
         self._blocked = ""
-        self.start_button = Button(theme, strings.START, "primary", small=True)
-        self.again_button = Button(theme, strings.RUN_AGAIN, small=True, icon_name="redo")
-        self.stop_button = Button(theme, strings.STOP, small=True, icon_name="stop")
-        self.done_button = Button(theme, strings.DONE, "primary", small=True)
-        self.prompt = PromptBar(theme)
-        self.headline = TextLabel(theme, strings.READY_TITLE, 20, 26, "text", weight=600, tabular=True)
-        self.verdict = TextLabel(theme, "", 13, 18, tabular=True, wrap=True)
-        self.plain = RaceSide(theme, strings.PLAIN, strings.PLAIN_ANSWER, False)
-        self.drafted = RaceSide(theme, strings.DRAFTED, strings.DRAFTED_ANSWER, True)
+        self.start_button = Button(strings.START, "primary", small=True)
+        self.again_button = Button(strings.RUN_AGAIN, small=True, icon_name="redo")
+        self.stop_button = Button(strings.STOP, small=True, icon_name="stop")
+        self.done_button = Button(strings.DONE, "primary", small=True)
+        self.prompt = PromptBar()
+        self.headline = TextLabel(strings.READY_TITLE, 20, 26, "text", weight=600, tabular=True)
+        self.verdict = TextLabel("", 13, 18, tabular=True, wrap=True)
+        self.plain = RaceSide(strings.PLAIN, strings.PLAIN_ANSWER, False)
+        self.drafted = RaceSide(strings.DRAFTED, strings.DRAFTED_ANSWER, True)
         self._lay_out()
         self.prompt.edited.connect(self._show_buttons)
         self.show_race(self._race)
@@ -345,8 +337,8 @@ class RacePage(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
+        painter.fillRect(area_of(self), color("window"))
+        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), color("hair"))
 
     # ---- values
 
@@ -398,9 +390,8 @@ class RacePage(QWidget):
             self.prompt.open_editor(False)
 
     def _lay_out(self) -> None:
-        theme = self._theme
         header = row_of(
-            *((WindowTitles(theme, strings.TITLE, strings.SUBTITLE), 1), 4),
+            *((WindowTitles(strings.TITLE, strings.SUBTITLE), 1), 4),
             *(self.start_button, self.again_button, self.stop_button, self.done_button),
             gap=8,
             margins=(20, 0, 12, 1),
@@ -416,4 +407,4 @@ class RacePage(QWidget):
             margins=(28, 14, 28, 20),
             parent=page,
         )
-        column_of(header, (ScrollPage(theme, page), 1), parent=self)
+        column_of(header, (ScrollPage(page), 1), parent=self)

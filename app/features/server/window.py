@@ -23,7 +23,6 @@ from app.features.settings.window import SettingsForm
 from app.features.side_window import Hairline, PanelBeside, SideWindow, TextView
 from app.panels.groups import groups
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
-from app.theme.theme import Theme
 from core.serve.apps import APPS, Connection, configuration
 from core.settings import WindowSettings, declared
 
@@ -38,24 +37,24 @@ _INNER_PX = _PANEL_PX - 1 - 2 * _PAD_PX
 class ServerWindow(SideWindow):
     """The controller listens to the widgets and fills `list`, `transcript` and `panel`."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
-        self.address = CopyButton(theme, strings.ADDRESS)
-        self.model = CopyButton(theme, strings.MODEL_NAME)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(strings.TITLE, SIZE, _MINIMUM, parent)
+        self.address = CopyButton(strings.ADDRESS)
+        self.model = CopyButton(strings.MODEL_NAME)
         for button in (self.address, self.model):
             button.hide()
-        self.clear = Button(theme, strings.CLEAR, small=True)
+        self.clear = Button(strings.CLEAR, small=True)
         self.clear.setToolTip(strings.CLEAR_HELP)
-        self.list = RecordTable[RequestRow](theme, strings.LIST, COLUMNS, instead=row_instead)
-        self.transcript = Transcript(theme, read_only=True)
-        self.panel = ServerPanel(theme)
-        self._gone = TextLabel(theme, "", 13, 18, wrap=True, align=Qt.AlignmentFlag.AlignCenter)
+        self.list = RecordTable[RequestRow](strings.LIST, COLUMNS, instead=row_instead)
+        self.transcript = Transcript(read_only=True)
+        self.panel = ServerPanel()
+        self._gone = TextLabel("", 13, 18, wrap=True, align=Qt.AlignmentFlag.AlignCenter)
         self._below = QStackedWidget()
         self._below.addWidget(self.transcript)
         self._below.addWidget(self._gone)
         set_fixed_height(self.list, _LIST_PX)
         header = self.make_header((self.model, self.address), (self.clear,), left_px=20)
-        requests = column_of(self.list, Hairline(theme), (self._below, 1))
+        requests = column_of(self.list, Hairline(), (self._below, 1))
         column_of(header, (row_of((requests, 1), self.panel), 1), parent=self)
         self.show_rows(())
 
@@ -95,15 +94,15 @@ class ServerWindow(SideWindow):
 class ServerPanel(PanelBeside):
     """The settings, the key, and the configurations of applications. `form` has the fields."""
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, _PANEL_PX)
+    def __init__(self) -> None:
+        super().__init__(_PANEL_PX)
         shown = [group for group in groups(declared(WindowSettings)) if group.name == "server"]
-        self.form = SettingsForm(theme, shown, _INNER_PX, titled=False)
-        self._state = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_INNER_PX)
-        self._key_note = TextLabel(theme, strings.KEY_NOTE, 11, 15, "text2", wrap=True, width_px=_INNER_PX)
-        self.copy_key = Button(theme, strings.COPY_KEY, small=True)
-        self.new_key = Button(theme, strings.NEW_KEY, small=True)
-        self.connect_box = ConnectBox(theme)
+        self.form = SettingsForm(shown, _INNER_PX, titled=False)
+        self._state = TextLabel("", 12, 17, "text2", wrap=True, width_px=_INNER_PX)
+        self._key_note = TextLabel(strings.KEY_NOTE, 11, 15, "text2", wrap=True, width_px=_INNER_PX)
+        self.copy_key = Button(strings.COPY_KEY, small=True)
+        self.new_key = Button(strings.NEW_KEY, small=True)
+        self.connect_box = ConnectBox()
         page = QWidget()
         column_of(
             *(self._state, 10, self.connect_box, 10, self.form, 10),
@@ -112,7 +111,7 @@ class ServerPanel(PanelBeside):
             margins=(_PAD_PX, 16, _PAD_PX, 20),
             parent=page,
         )
-        column_of(ScrollPage(theme, page), margins=(1, 0, 0, 0), parent=self)
+        column_of(ScrollPage(page), margins=(1, 0, 0, 0), parent=self)
 
     @property
     def text(self) -> str:
@@ -136,20 +135,20 @@ _HIDDEN = "••••••••"
 class ConnectBox(QWidget):
     """The configuration of one application that is to use the server. The key is copied and not shown."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._to: Connection | None = None
-        self.picker = Popup(theme, [(app, app) for app in APPS])
+        self.picker = Popup([(app, app) for app in APPS])
         self.picker.setAccessibleName(strings.APP)
-        self.copy = CopyButton(theme, strings.CONFIGURATION)
-        self.text = TextView(theme, strings.CONFIGURATION, 11.5, mono=True, ground="text_area")
+        self.copy = CopyButton(strings.CONFIGURATION)
+        self.text = TextView(strings.CONFIGURATION, 11.5, mono=True, ground="text_area")
         self.text.setLineWrapMode(TextView.LineWrapMode.NoWrap)
         self.text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.text.document().setDocumentMargin(10)
         set_fixed_height(self.text, _TEXT_PX)
-        title = TextLabel(theme, strings.CONNECT, 13, 18, "text", weight=600)
+        title = TextLabel(strings.CONNECT, 13, 18, "text", weight=600)
         self.place, self.hint, self.names = (
-            TextLabel(theme, "", 12, 16, wrap=True, width_px=_INNER_PX) for _ in range(3)
+            TextLabel("", 12, 16, wrap=True, width_px=_INNER_PX) for _ in range(3)
         )
         choice = row_of((self.picker, 1), self.copy, gap=8)
         column_of(title, choice, self.place, self.text, self.hint, self.names, gap=6, parent=self)

@@ -17,7 +17,7 @@ from app.controllers.views import Views
 from app.features.side_window import on_click
 from app.features.worker_caches import SavedChatsController
 from app.store.preferences import PreferencesFile
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from core.errors import RequestError, SettingError
 from core.settings import WindowSettings, assign
 from core.settings.window import forbidden, next_zoom
@@ -36,11 +36,8 @@ class AppSettings(QObject):
     failed = Signal(object)  # RequestError: the setting applies to this run only
     _not_written = Signal(str)  # the reason, on the writing thread
 
-    def __init__(
-        self, theme: Theme, views: Views, preferences: PreferencesFile, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, views: Views, preferences: PreferencesFile, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self._views = views
         self._preferences = preferences
         self._not_written.connect(self._report, Qt.ConnectionType.QueuedConnection)
@@ -84,7 +81,7 @@ class AppSettings(QObject):
         """Create the settings window; `chats` has the defaults of new chats."""
         from app.features.settings.window import SettingsWindow
 
-        window = SettingsWindow(self._theme)
+        window = SettingsWindow()
         self.connect_form(window)
         window.show_defaults(chats.own_defaults)
         chats.defaults_changed.connect(window.show_defaults)
@@ -116,7 +113,7 @@ class AppSettings(QObject):
             return
         self._preferences.change(settings=settings)
         if settings.look.scheme != before.look.scheme:
-            self._theme.set_scheme(settings.look.scheme)
+            theme.set_scheme(settings.look.scheme)
         self._show()
         self.changed.emit(settings)
 
@@ -126,9 +123,9 @@ class AppSettings(QObject):
     def _show(self) -> None:
         """Apply the settings to the window."""
         now = self.now
-        self._theme.set_zoom(now.look.zoom_pct / 100)
-        self._theme.set_motion(now.look.motion)
-        QApplication.setCursorFlashTime(0 if self._theme.reduced_motion else self._blink_ms)
+        theme.set_zoom(now.look.zoom_pct / 100)
+        theme.set_motion(now.look.motion)
+        QApplication.setCursorFlashTime(0 if theme.reduced_motion else self._blink_ms)
         self._views.header.tint.set_value(now.look.tint)
         self._views.transcript.set_tint_mode(now.look.tint)
         self._views.legend.is_wanted = now.look.tint != "never"

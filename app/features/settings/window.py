@@ -22,7 +22,7 @@ from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
 from app.session.strings import MACHINE
 from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
-from app.theme.theme import Theme
+from app.theme.theme import color
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 from core.errors import SettingError
 from core.events import SavedChatsListed
@@ -77,17 +77,17 @@ _FOOTER_PX = 52
 class SettingsWindow(SideWindow):
     """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
         set_minimum_width(self, _SIZE_PX[0])
-        self.reset_button = Button(theme, RESET_APP_SETTINGS)
-        self.defaults_button = Button(theme, RESET_DEFAULTS)
-        self.clear_button = Button(theme, CLEAR_SAVED)
-        self._saved_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
-        self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
+        self.reset_button = Button(RESET_APP_SETTINGS)
+        self.defaults_button = Button(RESET_DEFAULTS)
+        self.clear_button = Button(CLEAR_SAVED)
+        self._saved_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
+        self._defaults_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         # The local server's settings are in its window.
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
-        self._form = SettingsForm(theme, shown, _CONTENT_PX)
+        self._form = SettingsForm(shown, _CONTENT_PX)
         self.changed = self._form.changed
         self._saved: SavedChatsListed | None = None
         self._build()
@@ -122,9 +122,9 @@ class SettingsWindow(SideWindow):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
+        painter.fillRect(area_of(self), color("window"))
         top = height_of(self) - _FOOTER_PX
-        painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
+        painter.fillRect(QRectF(0, top, width_of(self), 1), color("hair"))
         painter.end()
 
     # ---- building
@@ -142,9 +142,9 @@ class SettingsWindow(SideWindow):
         column_of(form, defaults, STRETCH, gap=_GAP_PX, margins=(_PAD_PX, 20, _PAD_PX, 20), parent=page)
         bar = QWidget()
         set_fixed_height(bar, _FOOTER_PX)
-        at_once = TextLabel(self._theme, AT_ONCE, 11, 15)
+        at_once = TextLabel(AT_ONCE, 11, 15)
         row_of((at_once, 1), self.reset_button, margins=(_PAD_PX, 0, _PAD_PX, 0), parent=bar)
-        column_of((ScrollPage(self._theme, page), 1), bar, parent=self)
+        column_of((ScrollPage(page), 1), bar, parent=self)
 
 
 _LABEL_PX = 148
@@ -155,11 +155,8 @@ class SettingsForm(QWidget):
 
     changed = Signal(str, object)  # key, value
 
-    def __init__(
-        self, theme: Theme, groups: Sequence[Group], content_px: int, *, titled: bool = True
-    ) -> None:
+    def __init__(self, groups: Sequence[Group], content_px: int, *, titled: bool = True) -> None:
         super().__init__()
-        self._theme = theme
         self.fields: dict[str, SettingField] = {}
         self.setAutoFillBackground(False)
         self._column = column_of(gap=_GAP_PX, parent=self)
@@ -167,7 +164,7 @@ class SettingsForm(QWidget):
             if titled:
                 self.add_title(group.title)
             for setting in group.settings:
-                field = SettingField(theme, setting, label_px=_LABEL_PX, content_px=content_px)
+                field = SettingField(setting, label_px=_LABEL_PX, content_px=content_px)
                 field.edited.connect(self.changed)
                 self.fields[setting.key] = field
                 self._column.addWidget(field)
@@ -176,7 +173,7 @@ class SettingsForm(QWidget):
         """Add a group title at the end."""
         if self._column.count():
             add_gap(self._column, 14)
-        self._column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
+        self._column.addWidget(TextLabel(title, 13, 18, "text", weight=600))
 
     def add_row(self, widget: QWidget) -> None:
         """Add `widget` at the end, at the left and no wider than it needs."""

@@ -17,6 +17,7 @@ from app.gauges.figures import DASH, count, percent, short_count, spoken_text
 from app.panels.chat_row import time_label
 from app.session.status import recognised
 from app.theme.fonts import ui_font
+from app.theme.theme import color
 from core.events import LearnedTable, TableInfo
 
 _FINGERPRINT_DIGITS = 8
@@ -163,7 +164,7 @@ _SWATCHES = ("series_blue", "series_purple", "series_grey", "series_sky", "text"
 def _paint_family(cell: Cell) -> None:
     box = cell.box
     swatch = QRectF(box.left() - 18, box.center().y() - _SWATCH_PX / 2, _SWATCH_PX, _SWATCH_PX)
-    ink = cell.theme.color(_SWATCHES[cell.number % len(_SWATCHES)])
+    ink = color(_SWATCHES[cell.number % len(_SWATCHES)])
     if cell.row.share is None:  # chats do not fill it
         draw_box(cell.painter, swatch, 2, None, ink)
     else:
@@ -172,7 +173,7 @@ def _paint_family(cell: Cell) -> None:
 
 
 def _paint_entries(cell: Cell) -> None:
-    row, painter, color = cell.row, cell.painter, cell.theme.color
+    row, painter = cell.row, cell.painter
     if row.share is None:
         cell.write(cell.box, row.entries, 12, "text2")
         return

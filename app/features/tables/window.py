@@ -28,7 +28,6 @@ from app.features.tables.rows import (
 from app.features.tables.state import Tables
 from app.session.status import recognised
 from app.theme.measures import column_of, row_of
-from app.theme.theme import Theme
 from core.events import LearnedTable, TableInfo
 
 SIZE = QSize(1180, 480)
@@ -38,21 +37,21 @@ _MINIMUM = QSize(640, 320)
 class TablesWindow(SideWindow):
     """`show_tables` after each change. The commands refer to the selected table."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(strings.TITLE, SIZE, _MINIMUM, parent)
         self._tables = Tables()
-        self.save = Button(theme, strings.SAVE, small=True, icon_name="save")
-        self.load = Button(theme, strings.LOAD, small=True, icon_name="bolt")
-        self.import_ = Button(theme, strings.IMPORT, small=True, icon_name="import")
-        self.export = Button(theme, strings.EXPORT, small=True, icon_name="export")
-        self.reset = Button(theme, strings.RESET, "danger", small=True, icon_name="reset")
+        self.save = Button(strings.SAVE, small=True, icon_name="save")
+        self.load = Button(strings.LOAD, small=True, icon_name="bolt")
+        self.import_ = Button(strings.IMPORT, small=True, icon_name="import")
+        self.export = Button(strings.EXPORT, small=True, icon_name="export")
+        self.reset = Button(strings.RESET, "danger", small=True, icon_name="reset")
         # The outcome of the last command; families saved elsewhere; files that could not be used.
-        self.told = MessageBar(theme, strings.CLOSE_NOTICE)
-        self.read_only, self.set_aside = MessageBar(theme), MessageBar(theme)
-        self.list = RecordTable[TableRow](theme, strings.LIST, COLUMNS, instead=first_row)
+        self.told = MessageBar(strings.CLOSE_NOTICE)
+        self.read_only, self.set_aside = MessageBar(), MessageBar()
+        self.list = RecordTable[TableRow](strings.LIST, COLUMNS, instead=first_row)
         self.list.set_empty(strings.NONE_YET, strings.NONE_YET_HINT)
-        self.sum = TextLabel(theme, "", 12, 16, tabular=True)
-        self.folder = Button(theme, strings.SHOW_FOLDER, "link", small=True)
+        self.sum = TextLabel("", 12, 16, tabular=True)
+        self.folder = Button(strings.SHOW_FOLDER, "link", small=True)
         self._lay_out()
         self.list.row_selected.connect(lambda row_id: self._show_selected())
         self.show_tables(Tables(), alive=False)
@@ -94,13 +93,13 @@ class TablesWindow(SideWindow):
     # ---- inside
 
     def _lay_out(self) -> None:
-        privacy = TextLabel(self._theme, strings.PRIVACY, 11, 15, wrap=True)
+        privacy = TextLabel(strings.PRIVACY, 11, 15, wrap=True)
         head = row_of((self.sum, 1), self.folder, gap=8)
         foot = column_of(head, privacy, gap=4, margins=(26, 8, 18, 12))
         commands = ((self.save, self.load), (self.import_, self.export), (self.reset,))
         header = self.make_header(*commands, subtitle=strings.SUBTITLE)
         bars = (self.told, self.read_only, self.set_aside)
-        column_of(header, *bars, (self.list, 1), Hairline(self._theme), foot, parent=self)
+        column_of(header, *bars, (self.list, 1), Hairline(), foot, parent=self)
 
     def _show_set_aside(self, files: Sequence[str]) -> None:
         """Shows names of files that could not be used, or sentences about them."""

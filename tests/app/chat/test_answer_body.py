@@ -8,7 +8,6 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer_body import AnswerBody
 from app.chat.entry_column import COLUMN_PX
 from app.chat.transcript import Transcript
-from app.theme.theme import Theme
 from core.events import Origin
 from tests.app.chat.watching import body_of, stream
 from tests.app.chat.written import FERRY, MERGE, finished, token, tokens_of
@@ -36,11 +35,11 @@ def test_an_open_block_is_plain_text_until_it_closes(transcript: Transcript) -> 
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize("written", [FERRY, MERGE])
 def test_the_size_of_flushes_leaves_no_trace(
-    transcript: Transcript, theme: Theme, qtbot: QtBot, written: str, size: int
+    transcript: Transcript, qtbot: QtBot, written: str, size: int
 ) -> None:
     stream(transcript, written, size=size)
     transcript.finish_answer("t", finished())
-    other = AnswerBody(theme)
+    other = AnswerBody()
     qtbot.addWidget(other)
     other.append(tokens_of(written))
     other.finish()
@@ -93,11 +92,9 @@ More words
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_what_stands_above_the_end_never_moves_while_an_answer_is_written(
-    theme: Theme, qtbot: QtBot, size: int
-) -> None:
+def test_what_stands_above_the_end_never_moves_while_an_answer_is_written(qtbot: QtBot, size: int) -> None:
     """And what stands at the end keeps its place while it gets longer."""
-    body = AnswerBody(theme)
+    body = AnswerBody()
     qtbot.addWidget(body)
     before: list[tuple[float, float, str, str]] = []
     for at in range(0, len(STEADY), size):

@@ -8,14 +8,13 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.bars import WIDTH_PX, Banner
 from app.session.trouble import Remedy, Trouble
-from app.theme.theme import Theme
 
 DIED = Trouble("The worker stopped.", "It was ended by signal SIGKILL.", "restart", ("one", "two", "three"))
 
 
 @pytest.fixture
 def banner(qtbot: QtBot) -> Banner:
-    widget = Banner(Theme("light"))
+    widget = Banner()
     qtbot.addWidget(widget)
     widget.resize(WIDTH_PX, 200)
     return widget

@@ -19,7 +19,7 @@ from app.chat.composer_edit import quote_lines
 from app.chat.composer_tools import MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
 from app.controls.buttons import Button
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from core.documents.limits import QUICK_BYTES, Limits
 from core.errors import RequestError
 from core.events import Attachment, Message
@@ -32,7 +32,7 @@ CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModi
 
 @pytest.fixture
 def composer(qtbot: QtBot) -> Composer:
-    widget = Composer(Theme("light"))
+    widget = Composer()
     qtbot.addWidget(widget)
     widget.resize(752, widget.sizeHint().height())
     widget.show()
@@ -253,7 +253,7 @@ def test_a_file_can_be_dropped(composer: Composer, tmp_path: Path) -> None:
 
 def test_the_pill_is_hidden_until_the_context_is_known(composer: Composer) -> None:
     """It warns above 85 percent."""
-    pill, theme = composer.pill, composer._theme
+    pill = composer.pill
 
     def ring() -> set[str]:
         image = pill.grab().toImage()
@@ -566,10 +566,10 @@ def test_half_a_character_can_be_sent(qtbot: QtBot, composer: Composer) -> None:
     assert messages == [Message("user", "whole 😀", (Attachment("caf\ufffd.txt", "half: \ufffd."),))]
 
 
-def test_it_can_be_destroyed_while_its_field_has_the_focus(qtbot: QtBot, theme: Theme) -> None:
+def test_it_can_be_destroyed_while_its_field_has_the_focus(qtbot: QtBot) -> None:
     host = QWidget()
     qtbot.addWidget(host)
-    dying = Composer(theme, host)
+    dying = Composer(host)
     with qtbot.waitExposed(host):
         host.show()
     host.activateWindow()
@@ -680,7 +680,7 @@ def test_each_line_is_marked(text: str, quoted: str) -> None:
 def test_a_quote_is_a_paragraph_of_its_own_and_writing_goes_on_below(
     qtbot: QtBot, written: str, cursor: int, expected: str
 ) -> None:
-    composer = Composer(Theme("light"))
+    composer = Composer()
     qtbot.addWidget(composer)
     composer.set_text(written)
     place = composer.edit.textCursor()
@@ -694,7 +694,7 @@ def test_a_quote_is_a_paragraph_of_its_own_and_writing_goes_on_below(
 
 
 def test_a_quote_as_long_as_a_document_comes_along_as_one(qtbot: QtBot) -> None:
-    composer = Composer(Theme("light"))
+    composer = Composer()
     qtbot.addWidget(composer)
     composer.quote("a line\n" * 5_000)
     composer.quote(" \n")

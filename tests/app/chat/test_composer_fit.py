@@ -8,7 +8,6 @@ from pytestqt.qtbot import QtBot
 from app.chat.attachment_chip import AttachmentChip, estimated_tokens, size_words
 from app.chat.composer_tools import MessageSize, Remedy, beginning, remedies
 from app.controls.shapes import in_own_direction
-from app.theme.theme import Theme
 from core.events import Attachment
 from tests.app.painted import noted_words
 
@@ -84,10 +83,8 @@ HEBREW = "\u05d3\u05d5\u05d7 2024-117 (\u05e1\u05d5\u05e4\u05d9).md"
 
 
 @pytest.mark.parametrize(("name", "from_right"), [("a (b).md", False), (HEBREW, True)])
-def test_a_name_begins_at_the_side_its_text_is_read_from(
-    theme: Theme, qtbot: QtBot, name: str, from_right: bool
-) -> None:
-    chip = AttachmentChip(theme, Attachment(name=name, text="word " * 40), print)
+def test_a_name_begins_at_the_side_its_text_is_read_from(qtbot: QtBot, name: str, from_right: bool) -> None:
+    chip = AttachmentChip(Attachment(name=name, text="word " * 40), print)
     qtbot.addWidget(chip)
     chip.resize(300, chip.height())
     with noted_words() as words:
@@ -100,8 +97,8 @@ def test_a_name_begins_at_the_side_its_text_is_read_from(
         assert shown.left() == pytest.approx(note.left(), abs=2)
 
 
-def test_a_tooltip_isolates_the_lines_that_go_from_right_to_left(theme: Theme, qtbot: QtBot) -> None:
-    chip = AttachmentChip(theme, Attachment(name=HEBREW, text="word"), print)
+def test_a_tooltip_isolates_the_lines_that_go_from_right_to_left(qtbot: QtBot) -> None:
+    chip = AttachmentChip(Attachment(name=HEBREW, text="word"), print)
     qtbot.addWidget(chip)
     assert chip.toolTip() == f"\u2068{HEBREW}\u2069\n{chip.size_text}"
     assert f"\u2068{HEBREW}\u2069" in chip.remove_button.toolTip()

@@ -6,16 +6,17 @@ import sys
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.first_page import ExampleCard, FirstPage, Lead
-from app.theme.theme import Theme
+from app.theme.theme import Theme, theme
 from tests.app.chat.watching import colours, picture, pixels_of
 
 
 @pytest.fixture
-def page(qtbot: QtBot, theme: Theme) -> FirstPage:
-    widget = FirstPage(theme)
+def page(qtbot: QtBot) -> FirstPage:
+    widget = FirstPage()
     qtbot.addWidget(widget)
     widget.resize(900, 700)
     with qtbot.waitExposed(widget):
@@ -23,18 +24,18 @@ def page(qtbot: QtBot, theme: Theme) -> FirstPage:
     return widget
 
 
-def blue_pixels(page: FirstPage, theme: Theme) -> int:
+def blue_pixels(page: FirstPage) -> int:
     return pixels_of(picture(page)).count(theme.color("accent_fill").rgb())
 
 
-def test_loading_then_ready(page: FirstPage, theme: Theme) -> None:
+def test_loading_then_ready(page: FirstPage, qapp: QApplication) -> None:
     assert page.title == "Loading the model…"
     page.set_model_name("SmolLM2 135M")
     page.set_loading("Reading the weights", 0.4)
     assert (page.title, page.subtitle) == ("Loading SmolLM2 135M…", "Reading the weights")
-    with_bar = blue_pixels(page, theme)
+    with_bar = blue_pixels(page)
     page.set_loading("Reading the weights", None)
-    assert blue_pixels(page, theme) < with_bar - 1000
+    assert blue_pixels(page) < with_bar - 1000
     page.set_ready()
     assert page.title == "SmolLM2 135M is ready."
     assert ("Mac" in page.subtitle) == (sys.platform == "darwin")
@@ -104,11 +105,11 @@ def test_a_lead_takes_the_place_of_the_model_s_state(page: FirstPage, width: int
     assert not any(button.isVisible() for button in buttons)
 
 
-def test_the_bar_of_a_download_is_shown(page: FirstPage, theme: Theme) -> None:
+def test_the_bar_of_a_download_is_shown(page: FirstPage, qapp: QApplication) -> None:
     page.set_ready()
-    before = blue_pixels(page, theme)
+    before = blue_pixels(page)
     page.show_lead(Lead("Downloading Big 9B…", "2 of 5 GB", 0.4, other_button="Cancel Download"))
-    assert blue_pixels(page, theme) > before + 1000
+    assert blue_pixels(page) > before + 1000
     assert not page.lead_button.isVisible()
     assert page.other_button.isVisible()
 

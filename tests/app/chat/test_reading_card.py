@@ -37,8 +37,8 @@ def intents() -> list[Intent]:
 
 
 @pytest.fixture
-def card(qtbot: QtBot, theme: Theme, clock: Clock, intents: list[Intent]) -> ReadingCard:
-    widget = ReadingCard(theme, "t", intents.append, now=clock)
+def card(qtbot: QtBot, clock: Clock, intents: list[Intent]) -> ReadingCard:
+    widget = ReadingCard("t", intents.append, now=clock)
     qtbot.addWidget(widget)
     widget.resize(720, 332)
     widget.show()

@@ -12,7 +12,7 @@ from app.chat.first_page import FirstPage
 from app.chat.tokens import Legend
 from app.chat.transcript import Transcript
 from app.session.trouble import Trouble
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from core.events import Attachment, Message
 from tests.app.chat.written import FERRY, finished, tokens_of
 
@@ -31,17 +31,16 @@ class Painted(QObject):
 
 
 def test_every_visible_widget_is_painted_in_the_new_colours(qtbot: QtBot) -> None:
-    theme = Theme("light")
     application = QApplication.instance()
     assert isinstance(application, QApplication)
     before = application.palette()
     application.setPalette(theme.qpalette())
     window = QWidget()
     qtbot.addWidget(window)
-    transcript, composer = Transcript(theme), Composer(theme)
-    banner, notice, queue, editing = Banner(theme), NoticeBar(theme), QueueList(theme), EditingBar(theme)
+    transcript, composer = Transcript(), Composer()
+    banner, notice, queue, editing = Banner(), NoticeBar(), QueueList(), EditingBar()
     column = QVBoxLayout(window)
-    for part in (banner, transcript, FirstPage(theme), notice, queue, editing, composer, Legend(theme)):
+    for part in (banner, transcript, FirstPage(), notice, queue, editing, composer, Legend()):
         column.addWidget(part)
     window.resize(900, 1600)
     with qtbot.waitExposed(window):

@@ -16,7 +16,7 @@ from app.chat.stats_line import seconds
 from app.chat.tokens import Legend, TokenFacts, drafter_label, facts_of, place_tip
 from app.chat.transcript import Transcript
 from app.richtext.tint_paint import TintMode
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from tests.app.chat.watching import body_of, colours, picture, point_at, stream
 from tests.app.chat.written import FERRY, token, tokens_of
 
@@ -109,8 +109,7 @@ def test_always_inside(x: int, y: int) -> None:
 
 
 def test_marks_and_words(qtbot: QtBot) -> None:
-    theme = Theme("light")
-    legend = Legend(theme)
+    legend = Legend()
     qtbot.addWidget(legend)
     legend.resize(700, legend.sizeHint().height())
     assert legend.height() == 34
@@ -129,7 +128,7 @@ def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) ->
     table.extend(tokens)
     assert dict(facts_of(table, 1, "auto").rows)["Drafted from"] == "MTP head"
     assert "Drafted from" not in dict(facts_of(table, 3, "auto").rows)
-    legend = Legend(Theme("light"))
+    legend = Legend()
     qtbot.addWidget(legend)
     legend.resize(900, 34)
     plain = picture(legend)
@@ -144,7 +143,7 @@ def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) ->
 
 
 def test_the_hint_goes_first_when_it_is_narrow(qtbot: QtBot) -> None:
-    legend = Legend(Theme("light"))
+    legend = Legend()
     qtbot.addWidget(legend)
     legend.resize(330, 34)
     narrow = picture(legend)

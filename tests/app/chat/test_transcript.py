@@ -134,7 +134,7 @@ def test_clear_leaves_nothing(transcript: Transcript, qtbot: QtBot) -> None:
 
 def test_nothing_is_left_running_after_close(theme: Theme, qtbot: QtBot) -> None:
     known = set(QApplication.topLevelWidgets())
-    widget = Transcript(theme)
+    widget = Transcript()
     widget.resize(800, 600)
     widget.show()
     stream(widget, MERGE)

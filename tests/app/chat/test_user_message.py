@@ -45,8 +45,8 @@ HANDBOOK = Attachment("handbook.pdf", "words " * 100, 28_020)
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 5 == 0, 0.5) for n in range(100))
 
 
-def test_it_says_tokens_if_they_are_known(qtbot: QtBot, theme: Theme) -> None:
-    known, unknown = MessageChip(theme, HANDBOOK), MessageChip(theme, Attachment("a.txt", "one"))
+def test_it_says_tokens_if_they_are_known(qtbot: QtBot) -> None:
+    known, unknown = MessageChip(HANDBOOK), MessageChip(Attachment("a.txt", "one"))
     qtbot.addWidget(known)
     qtbot.addWidget(unknown)
     assert known.note == "28,020 tokens"
@@ -54,7 +54,7 @@ def test_it_says_tokens_if_they_are_known(qtbot: QtBot, theme: Theme) -> None:
 
 
 def test_what_was_read_of_it_is_drawn_and_said(qtbot: QtBot, theme: Theme) -> None:
-    chip = MessageChip(theme, HANDBOOK)
+    chip = MessageChip(HANDBOOK)
     qtbot.addWidget(chip)
     plain_px = chip.sizeHint().width()
     chip.show_passages(PASSAGES)

@@ -20,8 +20,8 @@ def pressed() -> list[bool]:
 
 
 @pytest.fixture
-def button(theme: Theme, qtbot: QtBot, pressed: list[bool]) -> Button:
-    button = Button(theme, "Restart")
+def button(qtbot: QtBot, pressed: list[bool]) -> Button:
+    button = Button("Restart")
     button.clicked.connect(lambda: pressed.append(True))
     qtbot.addWidget(button)
     button.show()
@@ -46,20 +46,20 @@ def test_disabled_it_does_nothing(button: Button, qtbot: QtBot, pressed: list[bo
     assert pressed == []
 
 
-def test_sizes_are_the_designs(theme: Theme, qtbot: QtBot) -> None:
-    plain, small, link = Button(theme, "A"), Button(theme, "A", small=True), Button(theme, "A", "link")
+def test_sizes_are_the_designs(qtbot: QtBot) -> None:
+    plain, small, link = Button("A"), Button("A", small=True), Button("A", "link")
     for each in (plain, small, link):
         qtbot.addWidget(each)
     assert plain.sizeHint().height() == 28
     assert small.sizeHint().height() == 24
     assert plain.sizeHint().width() > link.sizeHint().width()
-    with_icon = Button(theme, "A", icon_name="copy")
+    with_icon = Button("A", icon_name="copy")
     qtbot.addWidget(with_icon)
     assert with_icon.sizeHint().width() == plain.sizeHint().width() + 20
 
 
 def test_primary_is_filled_with_the_accent(theme: Theme, qtbot: QtBot) -> None:
-    button = Button(theme, "Restart worker", "primary")
+    button = Button("Restart worker", "primary")
     qtbot.addWidget(button)
     button.resize(button.sizeHint())
     assert pixel(button, 6, 14) == theme.color("accent_fill")
@@ -76,15 +76,15 @@ def test_it_is_a_button_with_a_name(button: Button) -> None:
     assert face.text(QAccessible.Text.Name) == "Restart"
 
 
-def test_an_icon_button_says_what_it_does(theme: Theme, qtbot: QtBot) -> None:
-    button = IconButton(theme, "sidebar", "Hide sidebar")
+def test_an_icon_button_says_what_it_does(qtbot: QtBot) -> None:
+    button = IconButton("sidebar", "Hide sidebar")
     qtbot.addWidget(button)
     assert (button.sizeHint().width(), button.sizeHint().height()) == (28, 28)
     assert button.accessibleName() == button.toolTip() == "Hide sidebar"
 
 
 def test_a_checkable_icon_button_stays_on(theme: Theme, qtbot: QtBot) -> None:
-    button = IconButton(theme, "inspector", "Settings", checkable=True)
+    button = IconButton("inspector", "Settings", checkable=True)
     qtbot.addWidget(button)
     button.resize(28, 28)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
@@ -94,8 +94,8 @@ def test_a_checkable_icon_button_stays_on(theme: Theme, qtbot: QtBot) -> None:
     assert not button.isChecked()
 
 
-def test_an_icon_button_can_change_its_drawing(theme: Theme, qtbot: QtBot) -> None:
-    button = IconButton(theme, "copy", "Copy")
+def test_an_icon_button_can_change_its_drawing(qtbot: QtBot) -> None:
+    button = IconButton("copy", "Copy")
     qtbot.addWidget(button)
     button.resize(28, 28)
     before = button.grab().toImage()
@@ -104,11 +104,11 @@ def test_an_icon_button_can_change_its_drawing(theme: Theme, qtbot: QtBot) -> No
     assert button.grab().toImage() != before
 
 
-def test_tab_walks_from_button_to_button(theme: Theme, qtbot: QtBot) -> None:
+def test_tab_walks_from_button_to_button(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
     layout = QVBoxLayout(window)
-    first, second = Button(theme, "First"), IconButton(theme, "copy", "Second")
+    first, second = Button("First"), IconButton("copy", "Second")
     layout.addWidget(first)
     layout.addWidget(second)
     activate(window, qtbot)

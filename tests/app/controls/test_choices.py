@@ -31,8 +31,8 @@ def _shown(widget: QWidget, qtbot: QtBot) -> Iterator[QWidget]:
 
 
 @pytest.fixture
-def segment(theme: Theme, qtbot: QtBot) -> Iterator[Segment]:
-    segment = Segment(theme, OPTIONS)
+def segment(qtbot: QtBot) -> Iterator[Segment]:
+    segment = Segment(OPTIONS)
     segment.setAccessibleName("Token tint")
     with _shown(segment, qtbot):
         yield segment
@@ -93,11 +93,11 @@ def test_a_segment_tells_changes_once(segment: Segment) -> None:
     assert told == ["never"]
 
 
-def test_a_segment_refuses_what_it_does_not_offer(segment: Segment, theme: Theme) -> None:
+def test_a_segment_refuses_what_it_does_not_offer(segment: Segment) -> None:
     with pytest.raises(ValueError, match=r"sometimes.*always, hover, never"):
         segment.set_value("sometimes")
     with pytest.raises(ValueError, match="at least one"):
-        Segment(theme, [])
+        Segment([])
 
 
 def test_a_segment_is_a_group_of_named_radio_buttons(segment: Segment) -> None:
@@ -117,8 +117,8 @@ def test_a_segment_paints_the_pill_under_its_choice(segment: Segment, theme: The
 
 
 @pytest.fixture
-def popup(theme: Theme, qtbot: QtBot) -> Iterator[Popup]:
-    popup = Popup(theme, OPTIONS)
+def popup(qtbot: QtBot) -> Iterator[Popup]:
+    popup = Popup(OPTIONS)
     with _shown(popup, qtbot):
         yield popup
 
@@ -167,7 +167,7 @@ def test_a_popup_is_as_high_as_designed_and_refuses_the_unknown(popup: Popup) ->
 
 
 def test_a_switch_toggles_by_mouse_and_keys(theme: Theme, qtbot: QtBot) -> None:
-    switch = Switch(theme)
+    switch = Switch()
     told: list[bool] = []
     switch.toggled.connect(told.append)
     with _shown(switch, qtbot):

@@ -35,26 +35,26 @@ def with_long_texts(kind: type) -> Any:
     return kind(**{name: known.get(name, f"{name} {LONG}") for name in hints if name != "over"})
 
 
-def table(columns: Sequence[Column], kind: type) -> Callable[[Theme], QWidget]:
-    def made(theme: Theme) -> QWidget:
-        shown = RecordTable[Any](theme, "A table", columns)
+def table(columns: Sequence[Column], kind: type) -> Callable[[], QWidget]:
+    def made() -> QWidget:
+        shown = RecordTable[Any]("A table", columns)
         shown.show_rows([with_long_texts(kind)])
         return shown
 
     return made
 
 
-def chats(theme: Theme) -> QWidget:
-    shown, now = ChatList(theme), datetime(2026, 11, 20, 12)
+def chats() -> QWidget:
+    shown, now = ChatList(), datetime(2026, 11, 20, 12)
     passage = f"{LONG} ferry {LONG}"
     marks = ((len(LONG) + 1, len(LONG) + 6),)
     shown.set_results("Found", [ChatRow("1", f"Title {LONG}", now, passage=passage, marks=marks)], "", now)
     return shown
 
 
-def model(theme: Theme) -> QWidget:
+def model() -> QWidget:
     facts = RowFacts("a", f"Name {LONG}", f"detail {LONG}", f"Family {LONG}", "text", None, "", "unusable")
-    return ModelRow(theme, facts)
+    return ModelRow(facts)
 
 
 LISTS = {
@@ -80,7 +80,7 @@ def tooltip(widget: QWidget, position: QPoint) -> str:
 def test_each_elided_text_is_the_tooltip_there(name: str, zoom: float, qtbot: QtBot, theme: Theme) -> None:
     theme.set_zoom(zoom)
     try:
-        widget = LISTS[name](theme)
+        widget = LISTS[name]()
         qtbot.addWidget(widget)
         widget.resize(px(1100), px(200))
         with qtbot.waitExposed(widget):
@@ -98,8 +98,8 @@ def test_each_elided_text_is_the_tooltip_there(name: str, zoom: float, qtbot: Qt
         theme.set_zoom(1.0)
 
 
-def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot, theme: Theme) -> None:
-    shown = RecordTable[library.LibraryRow](theme, "Documents", library.COLUMNS)
+def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot) -> None:
+    shown = RecordTable[library.LibraryRow]("Documents", library.COLUMNS)
     qtbot.addWidget(shown)
     shown.show_rows([library.LibraryRow("1", "Harbour", "M4", (), "9", "today", "today")])
     shown.resize(1100, 200)
@@ -110,8 +110,8 @@ def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot, theme: Theme
     QToolTip.hideText()
 
 
-def test_a_search_fields_placeholder_takes_the_clear_buttons_space(qtbot: QtBot, theme: Theme) -> None:
-    field = SearchField(theme, "Search all chats and their documents", "Clear")
+def test_a_search_fields_placeholder_takes_the_clear_buttons_space(qtbot: QtBot) -> None:
+    field = SearchField("Search all chats and their documents", "Clear")
     qtbot.addWidget(field)
     field.resize(field.sizeHint())
     with qtbot.waitExposed(field):

@@ -16,7 +16,7 @@ from tests.app.controls.windows import activate
 
 
 @pytest.fixture
-def window(theme: Theme, qtbot: QtBot) -> QWidget:
+def window(qtbot: QtBot) -> QWidget:
     window = QWidget()
     qtbot.addWidget(window)
     window.resize(200, 160)
@@ -30,15 +30,15 @@ def _rings(host: QWidget) -> list[QWidget]:
     return [child for child in children if type(child).__name__ == "_Overlay" and not child.isHidden()]
 
 
-def _button(theme: Theme, parent: QWidget, x: int = 40, y: int = 40) -> Button:
-    button = Button(theme, "Restart", parent=parent)
+def _button(parent: QWidget, x: int = 40, y: int = 40) -> Button:
+    button = Button("Restart", parent=parent)
     button.setGeometry(QRect(QPoint(x, y), button.sizeHint()))
     button.show()
     return button
 
 
 def test_the_keyboard_shows_it_three_pixels_outside(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
-    button = _button(theme, window)
+    button = _button(window)
     button.setFocus(Qt.FocusReason.TabFocusReason)
     [ring] = _rings(window)
     assert ring.geometry() == button.geometry().adjusted(-3, -3, 3, 3)
@@ -46,10 +46,8 @@ def test_the_keyboard_shows_it_three_pixels_outside(theme: Theme, window: QWidge
     assert pixel(window, button.x() + 20, button.y()) == theme.color("accent_mid")
 
 
-def test_a_click_gives_focus_without_it_and_a_key_brings_it(
-    theme: Theme, window: QWidget, qtbot: QtBot
-) -> None:
-    button = _button(theme, window)
+def test_a_click_gives_focus_without_it_and_a_key_brings_it(window: QWidget, qtbot: QtBot) -> None:
+    button = _button(window)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert button.hasFocus()
     assert _rings(window) == []
@@ -57,16 +55,16 @@ def test_a_click_gives_focus_without_it_and_a_key_brings_it(
     assert len(_rings(window)) == 1
 
 
-def test_a_field_shows_it_for_the_mouse_too(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
-    spin = Spin(theme, 0, 9, 1, parent=window)
+def test_a_field_shows_it_for_the_mouse_too(window: QWidget, qtbot: QtBot) -> None:
+    spin = Spin(0, 9, 1, parent=window)
     spin.move(40, 40)
     spin.show()
     spin.setFocus(Qt.FocusReason.MouseFocusReason)
     assert len(_rings(window)) == 1
 
 
-def test_it_leaves_with_the_focus(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
-    first, second = _button(theme, window), _button(theme, window, y=90)
+def test_it_leaves_with_the_focus(window: QWidget, qtbot: QtBot) -> None:
+    first, second = _button(window), _button(window, y=90)
     first.setFocus(Qt.FocusReason.TabFocusReason)
     second.setFocus(Qt.FocusReason.TabFocusReason)
     [ring] = _rings(window)
@@ -75,11 +73,11 @@ def test_it_leaves_with_the_focus(theme: Theme, window: QWidget, qtbot: QtBot) -
     assert all(ring.geometry().center() != second.geometry().center() for ring in _rings(window))
 
 
-def test_it_follows_the_control_and_what_holds_it(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+def test_it_follows_the_control_and_what_holds_it(window: QWidget, qtbot: QtBot) -> None:
     holder = QWidget(window)
     holder.setGeometry(10, 10, 150, 80)
     holder.show()
-    button = _button(theme, holder, 20, 20)
+    button = _button(holder, 20, 20)
     button.setFocus(Qt.FocusReason.TabFocusReason)
     button.move(24, 22)
     holder.move(30, 50)
@@ -87,14 +85,14 @@ def test_it_follows_the_control_and_what_holds_it(theme: Theme, window: QWidget,
     assert ring.geometry().topLeft() == QPoint(30 + 24 - 3, 50 + 22 - 3)
 
 
-def test_inside_a_scroll_area_it_lies_on_the_page(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
+def test_inside_a_scroll_area_it_lies_on_the_page(window: QWidget, qtbot: QtBot) -> None:
     page = QWidget()
     page.resize(180, 600)
     area = QScrollArea(window)
     area.setWidget(page)
     QVBoxLayout(window).addWidget(area)
     window.layout().activate()
-    button = _button(theme, page)
+    button = _button(page)
     button.setFocus(Qt.FocusReason.TabFocusReason)
     [ring] = _rings(page)
     before = ring.mapTo(window, QPoint(0, 0))
@@ -103,7 +101,7 @@ def test_inside_a_scroll_area_it_lies_on_the_page(theme: Theme, window: QWidget,
 
 
 def test_a_control_may_die_while_it_is_drawn(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
-    button = _button(theme, window)
+    button = _button(window)
     button.setFocus(Qt.FocusReason.TabFocusReason)
     button.setParent(None)
     button.deleteLater()
@@ -111,13 +109,11 @@ def test_a_control_may_die_while_it_is_drawn(theme: Theme, window: QWidget, qtbo
     theme.set_scheme("dark")
 
 
-def test_its_surroundings_may_move_while_a_control_is_destroyed(
-    theme: Theme, window: QWidget, qtbot: QtBot
-) -> None:
+def test_its_surroundings_may_move_while_a_control_is_destroyed(window: QWidget, qtbot: QtBot) -> None:
     holder = QWidget(window)
     holder.setGeometry(10, 10, 150, 80)
     holder.show()
-    spin = Spin(theme, 0, 9, 1, parent=holder)
+    spin = Spin(0, 9, 1, parent=holder)
     spin.show()
     spin.setFocus(Qt.FocusReason.TabFocusReason)
     assert len(_rings(window)) == 1
@@ -136,8 +132,8 @@ def test_its_surroundings_may_move_while_a_control_is_destroyed(
     qtbot.waitUntil(lambda: _rings(window) == [])
 
 
-def test_a_control_without_surroundings_has_none(theme: Theme, qtbot: QtBot) -> None:
-    button = Button(theme, "Restart")
+def test_a_control_without_surroundings_has_none(qtbot: QtBot) -> None:
+    button = Button("Restart")
     qtbot.addWidget(button)
     button.show()
     button.setFocus(Qt.FocusReason.TabFocusReason)

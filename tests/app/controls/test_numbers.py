@@ -32,8 +32,8 @@ def _add(window: QWidget, control: QWidget) -> None:
 
 
 @pytest.fixture
-def slider(theme: Theme, window: QWidget) -> Slider:
-    slider = Slider(theme, 0.0, 2.0, 0.05)
+def slider(window: QWidget) -> Slider:
+    slider = Slider(0.0, 2.0, 0.05)
     _add(window, slider)
     slider.setFixedWidth(216)  # 200 px of way for the knob's centre
     return slider
@@ -94,18 +94,16 @@ def test_a_slider_stays_silent_while_its_signals_are_blocked(slider: Slider, qtb
     assert told == []
 
 
-def test_a_slider_whose_step_does_not_divide_still_reaches_the_end(
-    theme: Theme, window: QWidget, qtbot: QtBot
-) -> None:
-    slider = Slider(theme, 0.0, 1.0, 0.3)
+def test_a_slider_whose_step_does_not_divide_still_reaches_the_end(window: QWidget, qtbot: QtBot) -> None:
+    slider = Slider(0.0, 1.0, 0.3)
     _add(window, slider)
     qtbot.keyClick(slider, Qt.Key.Key_End)
     assert slider.value == 1.0
 
 
-def test_a_slider_without_room_is_our_bug(theme: Theme, qapp: QApplication) -> None:
+def test_a_slider_without_room_is_our_bug(qapp: QApplication) -> None:
     with pytest.raises(ValueError, match="minimum < maximum"):
-        Slider(theme, 1.0, 1.0, 0.1)
+        Slider(1.0, 1.0, 0.1)
 
 
 def test_a_slider_is_one_to_assistive_technology(slider: Slider) -> None:
@@ -116,8 +114,8 @@ def test_a_slider_is_one_to_assistive_technology(slider: Slider) -> None:
 
 
 @pytest.fixture
-def spin(theme: Theme, window: QWidget) -> Spin:
-    spin = Spin(theme, 1, 131072, 1)
+def spin(window: QWidget) -> Spin:
+    spin = Spin(1, 131072, 1)
     _add(window, spin)
     spin.set_value(1024)
     return spin
@@ -183,8 +181,8 @@ def test_a_spin_steps_by_its_arrows_and_stops_when_let_go(spin: Spin, qtbot: QtB
     assert spin.value == at_release
 
 
-def test_a_spin_takes_fractions(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
-    spin = Spin(theme, 0.0, 1.0, 0.05, 2)
+def test_a_spin_takes_fractions(window: QWidget, qtbot: QtBot) -> None:
+    spin = Spin(0.0, 1.0, 0.05, 2)
     _add(window, spin)
     spin.set_value(0.4)
     assert spin.text() == "0.40"
@@ -215,7 +213,7 @@ def test_a_wheel_that_scrolls_the_panel_changes_nothing(
 
 
 def test_a_number_s_field_grows_as_the_zoom_does(theme: Theme, qtbot: QtBot) -> None:
-    spin = Spin(theme, 0, 1_048_576, 1)
+    spin = Spin(0, 1_048_576, 1)
     qtbot.addWidget(spin)
     before = spin.sizeHint().width()
     assert before > 64

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import Column, RecordTable, first_row, paint_names
-from app.theme.theme import Theme
 
 
 class Record(Struct, frozen=True):
@@ -33,8 +32,8 @@ THREE = [Record(each, each.upper()) for each in "abc"]
 
 
 @pytest.fixture
-def table(qtbot: QtBot, theme: Theme) -> RecordTable[Record]:
-    table = RecordTable[Record](theme, "Records", COLUMNS, editable="Name")
+def table(qtbot: QtBot) -> RecordTable[Record]:
+    table = RecordTable[Record]("Records", COLUMNS, editable="Name")
     qtbot.addWidget(table)
     table.resize(400, 300)
     with qtbot.waitExposed(table):
@@ -57,8 +56,8 @@ def test_a_selected_row_stays_and_a_removed_ones_neighbour_follows(table: Record
     assert told == ["b", "c", ""]
 
 
-def test_the_first_row_can_follow_instead(qtbot: QtBot, theme: Theme) -> None:
-    table = RecordTable[Record](theme, "Records", COLUMNS, instead=first_row)
+def test_the_first_row_can_follow_instead(qtbot: QtBot) -> None:
+    table = RecordTable[Record]("Records", COLUMNS, instead=first_row)
     qtbot.addWidget(table)
     table.show_rows(THREE)
     table.select("c")

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.controls.scroll_bar import OverlayScrollBar
-from app.theme.theme import Theme
 
 
 @pytest.fixture
@@ -23,8 +22,8 @@ def area(qtbot: QtBot) -> QScrollArea:
     return area
 
 
-def test_it_moves_what_it_stands_for_and_follows_it(theme: Theme, area: QScrollArea, qtbot: QtBot) -> None:
-    bar = OverlayScrollBar(theme, area)
+def test_it_moves_what_it_stands_for_and_follows_it(area: QScrollArea, qtbot: QtBot) -> None:
+    bar = OverlayScrollBar(area)
     area.show()
     assert bar.isVisible()
     assert bar.maximum() == area.verticalScrollBar().maximum() == 600
@@ -38,8 +37,8 @@ def test_it_moves_what_it_stands_for_and_follows_it(theme: Theme, area: QScrollA
     assert not bar.isVisible()
 
 
-def test_it_outlives_the_bar_it_stood_for(theme: Theme, area: QScrollArea, qtbot: QtBot) -> None:
-    bar = OverlayScrollBar(theme, area)
+def test_it_outlives_the_bar_it_stood_for(area: QScrollArea, qtbot: QtBot) -> None:
+    bar = OverlayScrollBar(area)
     area.show()
     area.setVerticalScrollBar(QScrollBar(Qt.Orientation.Vertical))  # deletes the one before
     area.resize(240, 500)

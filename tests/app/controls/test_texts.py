@@ -37,8 +37,8 @@ def _add(window: QWidget, widget: QWidget) -> None:
 
 
 @pytest.fixture
-def area(theme: Theme, window: QWidget) -> TextArea:
-    area = TextArea(theme)
+def area(window: QWidget) -> TextArea:
+    area = TextArea()
     area.setAccessibleName("System prompt")
     _add(window, area)
     return area
@@ -60,8 +60,8 @@ def test_typing_is_told_as_a_whole(area: TextArea, qtbot: QtBot) -> None:
     assert len(told) == len(set(told))
 
 
-def test_tab_leaves_the_area(area: TextArea, theme: Theme, window: QWidget, qtbot: QtBot) -> None:
-    after = Button(theme, "After")
+def test_tab_leaves_the_area(area: TextArea, window: QWidget, qtbot: QtBot) -> None:
+    after = Button("After")
     _add(window, after)
     area.setFocus()
     qtbot.keyClick(_edit(area), Qt.Key.Key_Tab)
@@ -101,8 +101,8 @@ def test_the_area_is_named_for_assistive_technology(area: TextArea) -> None:
 LONG = "Guarded re-checks close calls with a plain step, so the text matches in nearly every run."
 
 
-def test_a_wrapped_label_is_as_high_as_its_lines(theme: Theme, qtbot: QtBot) -> None:
-    label = TextLabel(theme, LONG, 11, 15, wrap=True)
+def test_a_wrapped_label_is_as_high_as_its_lines(qtbot: QtBot) -> None:
+    label = TextLabel(LONG, 11, 15, wrap=True)
     qtbot.addWidget(label)
     wide, narrow = label.heightForWidth(2000), label.heightForWidth(160)
     assert wide == 15
@@ -110,8 +110,8 @@ def test_a_wrapped_label_is_as_high_as_its_lines(theme: Theme, qtbot: QtBot) -> 
     assert narrow >= 45
 
 
-def test_a_label_of_known_width_needs_no_layout_to_find_its_height(theme: Theme, qtbot: QtBot) -> None:
-    label = TextLabel(theme, "Short", 11, 15, wrap=True, width_px=160)
+def test_a_label_of_known_width_needs_no_layout_to_find_its_height(qtbot: QtBot) -> None:
+    label = TextLabel("Short", 11, 15, wrap=True, width_px=160)
     qtbot.addWidget(label)
     assert (label.sizeHint().width(), label.sizeHint().height()) == (160, 15)
     label.setText(LONG)
@@ -120,7 +120,7 @@ def test_a_label_of_known_width_needs_no_layout_to_find_its_height(theme: Theme,
 
 
 def test_a_label_paints_in_the_themes_colour(theme: Theme, qtbot: QtBot) -> None:
-    label = TextLabel(theme, "████", 12, 16, "danger")
+    label = TextLabel("████", 12, 16, "danger")
     qtbot.addWidget(label)
     label.resize(label.sizeHint())
     assert theme.color("danger").name() in colors(label)
@@ -130,15 +130,13 @@ def test_a_label_paints_in_the_themes_colour(theme: Theme, qtbot: QtBot) -> None
     assert theme.color("text2").name() in colors(label)
 
 
-def test_the_overlay_bar_comes_when_it_is_needed_and_scrolls(
-    theme: Theme, window: QWidget, qtbot: QtBot
-) -> None:
+def test_the_overlay_bar_comes_when_it_is_needed_and_scrolls(window: QWidget, qtbot: QtBot) -> None:
     page = QWidget()
     page.setFixedHeight(40)
     area = QScrollArea()
     area.setWidgetResizable(True)
     area.setWidget(page)
-    bar = OverlayScrollBar(theme, area)
+    bar = OverlayScrollBar(area)
     _add(window, area)
     qtbot.waitUntil(lambda: area.isVisible())
     assert bar.isHidden()
@@ -156,7 +154,7 @@ def test_a_label_of_known_width_is_as_high_as_its_lines_at_every_zoom(
     theme: Theme, qtbot: QtBot, zoom: float
 ) -> None:
     theme.set_zoom(zoom)
-    label = TextLabel(theme, "Nothing you write leaves this computer, ever.", 12, 16, wrap=True, width_px=120)
+    label = TextLabel("Nothing you write leaves this computer, ever.", 12, 16, wrap=True, width_px=120)
     qtbot.addWidget(label)
     lines = sum(layout.lineCount() for layout in label._layouts(120))
     size = label.sizeHint()
@@ -166,7 +164,7 @@ def test_a_label_of_known_width_is_as_high_as_its_lines_at_every_zoom(
 
 
 def test_a_line_under_a_window_s_name_is_whole_or_in_the_tooltip(theme: Theme, qtbot: QtBot) -> None:
-    titles = WindowTitles(theme, "Tables", "What the drafters have learned")
+    titles = WindowTitles("Tables", "What the drafters have learned")
     qtbot.addWidget(titles)
     titles.resize(400, 52)
     titles.show()

@@ -22,24 +22,24 @@ from tests.app.controls.windows import activate
 OPTIONS = [("a", "One"), ("b", "Two")]
 
 
-def _scroll_bar(theme: Theme) -> QWidget:
-    bar = ScrollBar(theme, Qt.Orientation.Vertical)
+def _scroll_bar() -> QWidget:
+    bar = ScrollBar(Qt.Orientation.Vertical)
     bar.setRange(0, 100)
     return bar
 
 
 # Each control, and a palette token that it is sure to paint.
-CONTROLS: dict[str, tuple[Callable[[Theme], QWidget], str]] = {
-    "button": (lambda theme: Button(theme, "Restart"), "control"),
-    "primary": (lambda theme: Button(theme, "Restart", "primary"), "accent_fill"),
-    "segment": (lambda theme: Segment(theme, OPTIONS), "segment_track"),
+CONTROLS: dict[str, tuple[Callable[[], QWidget], str]] = {
+    "button": (lambda: Button("Restart"), "control"),
+    "primary": (lambda: Button("Restart", "primary"), "accent_fill"),
+    "segment": (lambda: Segment(OPTIONS), "segment_track"),
     "switch": (Switch, "fill2"),
-    "slider": (lambda theme: Slider(theme, 0, 1, 0.1), "slider_track"),
-    "popup": (lambda theme: Popup(theme, OPTIONS), "control"),
-    "spin": (lambda theme: Spin(theme, 0, 9, 1), "control"),
+    "slider": (lambda: Slider(0, 1, 0.1), "slider_track"),
+    "popup": (lambda: Popup(OPTIONS), "control"),
+    "spin": (lambda: Spin(0, 9, 1), "control"),
     "text area": (TextArea, "text_area"),
-    "icon button": (lambda theme: IconButton(theme, "stop", "Stop"), ""),
-    "label": (lambda theme: TextLabel(theme, "████"), "text2"),
+    "icon button": (lambda: IconButton("stop", "Stop"), ""),
+    "label": (lambda: TextLabel("████"), "text2"),
     "scroll bar": (_scroll_bar, ""),
 }
 
@@ -50,7 +50,7 @@ def test_it_repaints(name: str, theme: Theme, qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
     window.resize(240, 160)
-    control = make(theme)
+    control = make()
     QVBoxLayout(window).addWidget(control)
     activate(window, qtbot)
     counter = PaintCounter(control)

@@ -13,11 +13,10 @@ from pytestqt.qtbot import QtBot
 from app.controls.text_label import TextLabel
 from app.features import about
 from app.features.about import AboutWindow, licenses_file
-from app.theme.theme import Theme
 
 
 def test_it_names_the_version_and_opens_the_licences(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    window, opened = AboutWindow(Theme("light")), []
+    window, opened = AboutWindow(), []
     monkeypatch.setattr(QDesktopServices, "openUrl", opened.append)
     qtbot.addWidget(window)
     window.show()
@@ -41,7 +40,7 @@ def test_a_bundle_opens_the_licences_of_all_its_packages(
 
 
 def test_escape_closes_it(qtbot: QtBot) -> None:
-    window = AboutWindow(Theme("dark"))
+    window = AboutWindow()
     window.show()
     assert window.focusWidget() is window.close_button
     with qtbot.waitSignal(window.destroyed):

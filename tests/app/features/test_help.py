@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 from app.features.help import NOTHING_FOUND, HelpPage, HelpWindow, help_pages
 from app.shell.commands import MENUS, all_commands
 from app.shell.window import MainWindow
-from app.theme.theme import Theme
 from core.settings import Settings, declared
 from core.settings.window import WindowSettings
 from tests.test_words import commands
@@ -91,8 +90,8 @@ async def test_the_page_of_shortcuts_has_every_key(window: MainWindow) -> None:
 
 
 @pytest.fixture
-def helping(qtbot: QtBot, theme: Theme) -> HelpWindow:
-    widget = HelpWindow(theme, PAGES)
+def helping(qtbot: QtBot) -> HelpWindow:
+    widget = HelpWindow(PAGES)
     qtbot.addWidget(widget)
     with qtbot.waitExposed(widget):
         widget.show()

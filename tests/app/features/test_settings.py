@@ -13,14 +13,14 @@ from app.controls.choices import Popup, Switch
 from app.features.settings.window import SettingsWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from core.settings import Settings, WindowSettings, assign, declared
 from tests.app.stage import click, last, play, press, ready
 
 
 @pytest.fixture
-def settings(qtbot: QtBot, theme: Theme) -> SettingsWindow:
-    settings = SettingsWindow(theme)
+def settings(qtbot: QtBot) -> SettingsWindow:
+    settings = SettingsWindow()
     qtbot.addWidget(settings)
     settings.show()
     return settings
@@ -94,7 +94,6 @@ def test_the_look_is_in_force_at_once_and_remembered(qapp: QApplication, tmp_pat
     async def first(window: MainWindow) -> None:
         await ready(window)
         settings = await opened(window)
-        theme = window.views.composer._theme
         choose(settings, "look.scheme", "dark")
         assert theme.is_dark
         choose(settings, "look.tint", "never")

@@ -23,13 +23,8 @@ BAR_LEFT, BAR_HALF, BAR_RIGHT, BAR_Y = 188, 288, 387, 33
 
 
 @pytest.fixture
-def theme() -> Theme:
-    return Theme("light")
-
-
-@pytest.fixture
-def window(qtbot: QtBot, theme: Theme) -> TablesWindow:
-    tables = TablesWindow(theme)
+def window(qtbot: QtBot) -> TablesWindow:
+    tables = TablesWindow()
     qtbot.addWidget(tables)
     with qtbot.waitExposed(tables):
         tables.show()

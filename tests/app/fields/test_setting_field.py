@@ -14,7 +14,6 @@ from app.controls.numbers import Slider, Spin
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
-from app.theme.theme import Theme
 from core.settings import Setting
 from tests.app.controls.windows import activate
 
@@ -34,8 +33,8 @@ SWITCH = Setting("g.switch", "switch", "Learn", "Keeps tokens.", False)
 TEXT = Setting("g.text", "text", "System prompt", "Told first.", "", maximum=1000)
 
 
-def _field(setting: Setting, theme: Theme, qtbot: QtBot, value: Any) -> tuple[SettingField, list[Any]]:
-    field = SettingField(theme, setting)
+def _field(setting: Setting, qtbot: QtBot, value: Any) -> tuple[SettingField, list[Any]]:
+    field = SettingField(setting)
     qtbot.addWidget(field)
     field.show_value(value)
     activate(field, qtbot)
@@ -44,8 +43,8 @@ def _field(setting: Setting, theme: Theme, qtbot: QtBot, value: Any) -> tuple[Se
     return field, told
 
 
-def test_whole_numbers_are_stepped(theme: Theme, qtbot: QtBot) -> None:
-    field, told = _field(WHOLE, theme, qtbot, 8)
+def test_whole_numbers_are_stepped(qtbot: QtBot) -> None:
+    field, told = _field(WHOLE, qtbot, 8)
     assert isinstance(field.control.editor, Spin)
     qtbot.keyClick(field.control.editor, Qt.Key.Key_Up)
     assert told == [("g.whole", 9)]
@@ -53,8 +52,8 @@ def test_whole_numbers_are_stepped(theme: Theme, qtbot: QtBot) -> None:
     assert "tokens" in {label.text() for label in field.findChildren(TextLabel)}
 
 
-def test_numbers_slide_and_show_their_value(theme: Theme, qtbot: QtBot) -> None:
-    field, told = _field(NUMBER, theme, qtbot, 0.95)
+def test_numbers_slide_and_show_their_value(qtbot: QtBot) -> None:
+    field, told = _field(NUMBER, qtbot, 0.95)
     slider = field.control.editor
     assert isinstance(slider, Slider)
     qtbot.keyClick(slider, Qt.Key.Key_Left)
@@ -64,9 +63,9 @@ def test_numbers_slide_and_show_their_value(theme: Theme, qtbot: QtBot) -> None:
     assert slider.value == pytest.approx(0.01)  # 0 itself is not allowed
 
 
-def test_the_number_beside_a_slider_can_be_typed(theme: Theme, qtbot: QtBot) -> None:
+def test_the_number_beside_a_slider_can_be_typed(qtbot: QtBot) -> None:
     """Also one between two steps of the slider; one out of bounds is not taken."""
-    field, told = _field(NUMBER, theme, qtbot, 0.5)
+    field, told = _field(NUMBER, qtbot, 0.5)
     spin = field.findChild(Spin)
     assert spin.accessibleName() == "Top-p"
     for text, value in (("0.333", 0.333), ("1", 1.0)):
@@ -79,8 +78,8 @@ def test_the_number_beside_a_slider_can_be_typed(theme: Theme, qtbot: QtBot) -> 
         assert spin.text() == text
 
 
-def test_choices_pop_up_with_their_note(theme: Theme, qtbot: QtBot) -> None:
-    field, told = _field(CHOICE, theme, qtbot, "off")
+def test_choices_pop_up_with_their_note(qtbot: QtBot) -> None:
+    field, told = _field(CHOICE, qtbot, "off")
     popup = field.control.editor
     assert isinstance(popup, Popup)
     assert popup.currentText() == "Off"
@@ -90,15 +89,15 @@ def test_choices_pop_up_with_their_note(theme: Theme, qtbot: QtBot) -> None:
     assert field.note == "Guesses on top."
 
 
-def test_switches_switch(theme: Theme, qtbot: QtBot) -> None:
-    field, told = _field(SWITCH, theme, qtbot, False)
+def test_switches_switch(qtbot: QtBot) -> None:
+    field, told = _field(SWITCH, qtbot, False)
     assert isinstance(field.control.editor, Switch)
     qtbot.mouseClick(field.control.editor, Qt.MouseButton.LeftButton, pos=QPoint(16, 9))
     assert told == [("g.switch", True)]
 
 
-def test_texts_are_typed(theme: Theme, qtbot: QtBot) -> None:
-    field, told = _field(TEXT, theme, qtbot, "")
+def test_texts_are_typed(qtbot: QtBot) -> None:
+    field, told = _field(TEXT, qtbot, "")
     assert isinstance(field.control.editor, TextArea)
     qtbot.keyClicks(field.findChildren(QTextEdit)[0], "Hi")
     assert told == [("g.text", "H"), ("g.text", "Hi")]
@@ -109,23 +108,23 @@ def test_texts_are_typed(theme: Theme, qtbot: QtBot) -> None:
     [(WHOLE, 12), (NUMBER, 0.5), (CHOICE, "on-top"), (SWITCH, True), (TEXT, "You are careful.")],
     ids=lambda given: given.kind if isinstance(given, Setting) else "",
 )
-def test_showing_a_value_is_silent(setting: Setting, value: Any, theme: Theme, qtbot: QtBot) -> None:
-    field, told = _field(setting, theme, qtbot, setting.default)
+def test_showing_a_value_is_silent(setting: Setting, value: Any, qtbot: QtBot) -> None:
+    field, told = _field(setting, qtbot, setting.default)
     before = field.grab().toImage()
     field.show_value(value)
     assert told == []
     assert field.grab().toImage() != before
 
 
-def test_help_is_a_tooltip_and_a_description(theme: Theme, qtbot: QtBot) -> None:
-    field, _ = _field(WHOLE, theme, qtbot, 8)
+def test_help_is_a_tooltip_and_a_description(qtbot: QtBot) -> None:
+    field, _ = _field(WHOLE, qtbot, 8)
     editor = field.control.editor
     assert editor.accessibleName() == "Draft length"
     assert editor.accessibleDescription() == editor.toolTip() == "How many."
 
 
-def test_an_error_stands_under_the_field_until_it_is_cleared(theme: Theme, qtbot: QtBot) -> None:
-    field, _ = _field(WHOLE, theme, qtbot, 8)
+def test_an_error_stands_under_the_field_until_it_is_cleared(qtbot: QtBot) -> None:
+    field, _ = _field(WHOLE, qtbot, 8)
     height = field.sizeHint().height()
     field.show_error("Too long.", "Shorten it.")
     assert field.error == "Too long."
@@ -136,12 +135,12 @@ def test_an_error_stands_under_the_field_until_it_is_cleared(theme: Theme, qtbot
     qtbot.waitUntil(lambda: field.sizeHint().height() == height)
 
 
-def test_a_seed_is_written_without_separators(theme: Theme, qtbot: QtBot) -> None:
+def test_a_seed_is_written_without_separators(qtbot: QtBot) -> None:
     seed = Setting("g.seed", "integer", "Seed", "Any.", 42, "", 0, 2**31 - 1)
-    field, _ = _field(seed, theme, qtbot, 1234567)
+    field, _ = _field(seed, qtbot, 1234567)
     assert field.control.editor.text() == "1234567"  # type: ignore[attr-defined]
 
 
-def test_a_number_without_bounds_is_our_bug(theme: Theme, qtbot: QtBot) -> None:
+def test_a_number_without_bounds_is_our_bug(qtbot: QtBot) -> None:
     with pytest.raises(ValueError, match=r"g\.free has no bounds"):
-        SettingField(theme, Setting("g.free", "integer", "Free", "Any.", 0))
+        SettingField(Setting("g.free", "integer", "Free", "Any.", 0))

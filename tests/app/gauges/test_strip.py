@@ -41,8 +41,8 @@ def _gauges(**changes: Any) -> Gauges:
 
 
 @pytest.fixture
-def strip(theme: Theme, qtbot: QtBot) -> InstrumentStrip:
-    strip = InstrumentStrip(theme)
+def strip(qtbot: QtBot) -> InstrumentStrip:
+    strip = InstrumentStrip()
     qtbot.addWidget(strip)
     strip.resize(896, 60)
     strip.set_pinned(True)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.features.projects import ProjectSheet
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
+from app.theme.theme import theme
 from core.events import Attachment, Message
 from tests.app import contrast
 from tests.app.stage import outside_of_tasks, play, ready, sheet, until
@@ -36,7 +37,6 @@ def test_the_measure_is_wcags() -> None:
 
 async def failing(main: MainWindow, window: QWidget) -> list[str]:
     """All that cannot be seen well enough in `window`, in both schemes."""
-    theme = main._theme
     found: set[str] = set()
     measured = 0
     for scheme in ("light", "dark"):
@@ -46,7 +46,7 @@ async def failing(main: MainWindow, window: QWidget) -> list[str]:
         await asyncio.sleep(0.02)
         for state in _STATES:
             state(window, True)
-            noted = contrast.inks(window) + contrast.rings(window, theme)
+            noted = contrast.inks(window) + contrast.rings(window)
             measured += len(noted)
             found |= {f"{scheme}: {ink}" for ink in noted if ink.fails}
             state(window, False)

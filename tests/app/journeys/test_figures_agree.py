@@ -118,7 +118,7 @@ def test_all_figures_of_an_answer_agree(qapp: QApplication) -> None:
         assert f"{stats.prompt_tokens:,} tokens" in offered
 
         # Race tells of a recorded answer what its footer does.
-        side = RaceSide(window._theme, "Drafted", "drafted", True)
+        side = RaceSide("Drafted", "drafted", True)
         side.show_answer(Recording(list(tokens), finished))
         assert side.stats.text == footer
         side.deleteLater()

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QApplication, QDialog
 from app.features.about import AboutWindow
 from app.features.side_window import SideWindow
 from app.shell.window import MainWindow
-from app.theme.theme import Theme
 from core.events import Attachment
 from tests.app.stage import play, press, ready, until
 
@@ -73,7 +72,7 @@ async def test_the_key_closes_what_covers_the_chat_before_the_chat(window: MainW
     await press(sheet, Qt.Key.Key_W, CONTROL)
     assert window.isVisible()
     sheet.close()
-    about = AboutWindow(Theme("light"), window)
+    about = AboutWindow(window)
     about.show()
     about.activateWindow()
     await until(lambda: QApplication.activeWindow() is about)

@@ -21,7 +21,7 @@ from app.launch.application import Application, DesktopStyle, OpenedFiles
 from app.launch.display import use_utf8_locale
 from app.shell.window import MainWindow
 from app.store.library import Library
-from app.theme.theme import Scheme, Theme
+from app.theme.theme import Scheme, theme
 from tests.app.stage import play
 from tests.app.store.chats import chat_of
 
@@ -174,8 +174,8 @@ def test_after_the_end_nothing_is_handed_over(files: OpenedFiles, qtbot: QtBot) 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_tooltips_frame_is_a_hairline(qapp: QApplication, scheme: Scheme) -> None:
-    theme = Theme(scheme)
-    style = DesktopStyle(theme)
+    theme.set_scheme(scheme)
+    style = DesktopStyle()
     option = QStyleOptionFrame()
     option.rect = QRect(0, 0, 40, 20)
     option.palette = theme.qpalette()

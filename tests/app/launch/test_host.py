@@ -13,7 +13,6 @@ from app.launch.application import Application
 from app.launch.host import Host
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from app.theme.theme import Theme
 from tests.app.launch.test_macos import Recorder
 from tests.app.stage import gone, last, play, ready, until
 
@@ -28,7 +27,7 @@ def test_awake_from_the_question_to_the_end_of_the_answer(qapp: Application) -> 
     recorder = Named()
 
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, Theme("light"), recorder)
+        host = Host(qapp, window, recorder)
         await ready(window)
         assert not host.awake.held
         loads = len(recorder.begun)
@@ -51,7 +50,7 @@ def test_a_file_from_the_desktop_is_attached(qapp: Application, tmp_path: Path) 
     QCoreApplication.sendEvent(qapp, QFileOpenEvent(str(path)))
 
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, Theme("light"))
+        host = Host(qapp, window)
         await until(lambda: len(window.views.composer.attachments) == 1)
         (attachment,) = window.views.composer.attachments
         assert attachment.name == "notes.md"
@@ -66,7 +65,7 @@ def test_quitting_in_mid_answer_leaves_nothing(qapp: Application) -> None:
     pids: list[int] = []
 
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, Theme("light"), recorder)
+        host = Host(qapp, window, recorder)
         await ready(window)
         ask(window, "write 100000 slowly")
         await until(lambda: len(last(window).tokens) > 3)
@@ -83,14 +82,14 @@ def test_quitting_in_mid_answer_leaves_nothing(qapp: Application) -> None:
 
 
 async def test_after_the_window_quitting_is_qts_own_again(window: MainWindow, qapp: Application) -> None:
-    host = Host(qapp, window, Theme("light"))
+    host = Host(qapp, window)
     assert qapp.on_quit is not None
     host.stop()
     assert qapp.on_quit is None
 
 
 async def test_the_menu_opens_about(window: MainWindow, qapp: Application) -> None:
-    host = Host(qapp, window, Theme("light"))
+    host = Host(qapp, window)
     await ready(window)
     window.menu_actions["about"].trigger()
     await until(lambda: window.findChild(AboutWindow) is not None)

@@ -32,7 +32,7 @@ from app.panels.document_paint import (
 from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.richtext.selection import utf16_length
 from app.session.chats.conversation import Document
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from core.events import Attachment, Passage, ReadingMap
 from tests.app.chat.watching import colours, picture, pixels_of
 
@@ -55,7 +55,7 @@ def document(text: str = TEXT, every: int = 10, source: int = 0, name: str = "ha
 
 @pytest.fixture
 def tab(qtbot: QtBot) -> DocumentTab:
-    widget = DocumentTab(Theme("light"))
+    widget = DocumentTab()
     qtbot.addWidget(widget)
     widget.resize(WIDTH_PX, 800)
     with qtbot.waitExposed(widget):
@@ -78,7 +78,6 @@ def test_it_says_so_when_there_is_none(tab: DocumentTab) -> None:
 
 
 def test_kept_passages_are_tinted_with_a_bar(qtbot: QtBot, tab: DocumentTab) -> None:
-    theme = tab._theme
     tab.show_documents([document()])
     settle(qtbot, tab)
     assert tab.name_label.text() == "handbook.txt"
@@ -91,7 +90,6 @@ def test_kept_passages_are_tinted_with_a_bar(qtbot: QtBot, tab: DocumentTab) -> 
 
 def test_a_document_that_was_read_whole_is_not_dim(tab: DocumentTab) -> None:
     tab.show_documents([replace(document(), reading=None)])
-    theme = tab._theme
     assert tab.note_label.text() == "9,000 tokens"
     assert tab.filter.isHidden()
     assert tab.next_button.isHidden()
@@ -175,7 +173,6 @@ def test_the_gutter_shows_and_brings_the_place(qtbot: QtBot, tab: DocumentTab) -
 
 def test_what_waits_to_be_read_is_paler_in_the_gutter(tab: DocumentTab) -> None:
     tab.show_documents([document()], 0)
-    theme = tab._theme
 
     def strip() -> set[str]:
         image = tab.gutter.grab().toImage()
@@ -309,7 +306,7 @@ def plain(text: str) -> Document:
 def framed(tab: DocumentTab) -> tuple[set[int], set[int]]:
     """The columns and rows of pixels with the colour of the frame around what is looked at."""
     image = picture(tab.view.viewport())
-    color = tab._theme.color("accent").rgb()
+    color = theme.color("accent").rgb()
     found = [divmod(at, image.width()) for at, each in enumerate(pixels_of(image)) if each == color]
     return {x for _, x in found}, {y for y, _ in found}
 

@@ -8,12 +8,11 @@ from pytestqt.qtbot import QtBot
 
 from app.panels import strings
 from app.panels.header import HEIGHT_PX, Header
-from app.theme.theme import Theme
 
 
 @pytest.fixture
 def header(qtbot: QtBot) -> Header:
-    widget = Header(Theme("light"))
+    widget = Header()
     qtbot.addWidget(widget)
     widget.resize(896, HEIGHT_PX)
     widget.show()

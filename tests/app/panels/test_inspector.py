@@ -50,8 +50,8 @@ MODEL = ModelInfo(
 
 
 @pytest.fixture
-def inspector(theme: Theme, qtbot: QtBot) -> Inspector:
-    inspector = opened(theme)
+def inspector(qtbot: QtBot) -> Inspector:
+    inspector = opened()
     qtbot.addWidget(inspector)
     activate(inspector, qtbot)
     return inspector
@@ -60,7 +60,7 @@ def inspector(theme: Theme, qtbot: QtBot) -> Inspector:
 @pytest.fixture(scope="module")
 def every_inspector(qapp: QApplication) -> Iterator[Inspector]:
     """One for all settings, as making it takes longer than what is tried with it."""
-    inspector = opened(Theme("light"))
+    inspector = opened()
     for key in KEYS:  # whatever is made in a test would be left behind by it
         inspector.field(key)
     inspector.show()
@@ -75,9 +75,9 @@ def each(every_inspector: Inspector) -> Inspector:
     return every_inspector
 
 
-def opened(theme: Theme) -> Inspector:
+def opened() -> Inspector:
     """All sections open and in sight."""
-    inspector = Inspector(theme)
+    inspector = Inspector()
     inspector.resize(304, 2400)
     for group in groups():
         inspector.open_section(group.name)
@@ -354,8 +354,8 @@ def test_it_repaints_in_the_new_theme(inspector: Inspector, theme: Theme, qtbot:
     assert {theme.color(name).name() for name in ("panel", "hair", "control")} <= colors(inspector)
 
 
-def test_the_fields_of_a_closed_section_are_made_when_it_opens(theme: Theme, qtbot: QtBot) -> None:
-    inspector = Inspector(theme)
+def test_the_fields_of_a_closed_section_are_made_when_it_opens(qtbot: QtBot) -> None:
+    inspector = Inspector()
     qtbot.addWidget(inspector)
     inspector.hold({"sampling.top_p": "Not today."})
     section = inspector.section("sampling")
@@ -379,8 +379,8 @@ def test_the_fields_of_a_closed_section_are_made_when_it_opens(theme: Theme, qtb
     assert len(made()) == len(set(made()))
 
 
-def test_everything_but_the_basics_is_under_advanced(theme: Theme, qtbot: QtBot) -> None:
-    inspector = Inspector(theme)
+def test_everything_but_the_basics_is_under_advanced(qtbot: QtBot) -> None:
+    inspector = Inspector()
     qtbot.addWidget(inspector)
     activate(inspector, qtbot)
     seen = {field.setting.title for field in inspector.findChildren(SettingField) if field.isVisible()}
@@ -394,8 +394,8 @@ def test_everything_but_the_basics_is_under_advanced(theme: Theme, qtbot: QtBot)
     assert inspector.advanced.is_own  # what holds for this chat only is marked, also while it is closed
 
 
-def test_a_drafters_fields_are_made_when_it_is_chosen(theme: Theme, qtbot: QtBot) -> None:
-    inspector = Inspector(theme)
+def test_a_drafters_fields_are_made_when_it_is_chosen(qtbot: QtBot) -> None:
+    inspector = Inspector()
     qtbot.addWidget(inspector)
 
     def made() -> set[str]:
@@ -407,8 +407,8 @@ def test_a_drafters_fields_are_made_when_it_is_chosen(theme: Theme, qtbot: QtBot
     assert "ngram_simple" in made()
 
 
-def test_tab_goes_as_it_is_read_whatever_was_opened_first(theme: Theme, qtbot: QtBot) -> None:
-    inspector = Inspector(theme)
+def test_tab_goes_as_it_is_read_whatever_was_opened_first(qtbot: QtBot) -> None:
+    inspector = Inspector()
     qtbot.addWidget(inspector)
     for group in reversed(groups()):
         inspector.open_section(group.name)
@@ -461,7 +461,7 @@ def test_a_setting_under_advanced_is_one_line(inspector: Inspector) -> None:
     assert [inspector.field("prefill.mode").isAncestorOf(note) for note in shown] == [True]
 
 
-def test_no_field_is_ever_a_window(theme: Theme, qtbot: QtBot) -> None:
+def test_no_field_is_ever_a_window(qtbot: QtBot) -> None:
     windows: list[QObject] = []
 
     class Watch(QObject):
@@ -473,7 +473,7 @@ def test_no_field_is_ever_a_window(theme: Theme, qtbot: QtBot) -> None:
     watch, application = Watch(), QApplication.instance()
     assert application
     application.installEventFilter(watch)
-    inspector = opened(theme)
+    inspector = opened()
     qtbot.addWidget(inspector)
     inspector.show()
     application.removeEventFilter(watch)
@@ -537,8 +537,8 @@ def content() -> QLabel:
 
 
 @pytest.fixture
-def section(theme: Theme, qtbot: QtBot, content: QLabel) -> Section:
-    section = Section(theme, "Sampling", opened=False)
+def section(qtbot: QtBot, content: QLabel) -> Section:
+    section = Section("Sampling", opened=False)
     section.body.addWidget(content)
     section.set_summary("temp 0.7")
     qtbot.addWidget(section)

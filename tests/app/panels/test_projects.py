@@ -18,7 +18,7 @@ from app.panels import strings
 from app.panels.chat_delegate import CHAT_MIME, ROW, ChatRows, dots_rect, new_chat_rect
 from app.panels.chat_row import ChatRow, ProjectRow, arranged
 from app.panels.sidebar import Sidebar
-from app.theme.theme import Theme
+from app.theme.theme import color
 from tests.app.controls.windows import activate
 
 NOW = datetime(2026, 11, 18, 9, 30)
@@ -32,8 +32,8 @@ CHATS = (
 
 
 @pytest.fixture
-def sidebar(theme: Theme, qtbot: QtBot) -> Sidebar:
-    sidebar = Sidebar(theme)
+def sidebar(qtbot: QtBot) -> Sidebar:
+    sidebar = Sidebar()
     qtbot.addWidget(sidebar)
     sidebar.resize(240, 700)
     sidebar.set_projects((HARBOUR, TIDES))
@@ -169,7 +169,7 @@ def test_a_chat_is_dropped(sidebar: Sidebar, chat: str, target: str, moved: tupl
 
 def is_framed(sidebar: Sidebar) -> bool:
     """Whether a part of the list has a frame, by the colour at its left."""
-    image, accent = sidebar.list.grab().toImage(), Theme("light").color("accent").rgb()
+    image, accent = sidebar.list.grab().toImage(), color("accent").rgb()
     return any(image.pixel(9, y) == accent for y in range(image.height()))
 
 

@@ -32,8 +32,8 @@ def _chats(count: int = 3) -> list[ChatRow]:
 
 
 @pytest.fixture
-def sidebar(theme: Theme, qtbot: QtBot) -> Sidebar:
-    sidebar = Sidebar(theme)
+def sidebar(qtbot: QtBot) -> Sidebar:
+    sidebar = Sidebar()
     qtbot.addWidget(sidebar)
     sidebar.resize(240, 500)
     activate(sidebar, qtbot)

@@ -24,7 +24,6 @@ from app.richtext.table_layout import TableLayout
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.text_style import answer_style
 from app.richtext.tint_paint import InkTable, marks_of
-from app.theme.theme import Theme
 from core.events import Message
 from tests.app.glyphs import ink_of, misplaced
 
@@ -56,8 +55,8 @@ def pieces(source: str) -> list[Piece]:
 
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.parametrize("width", [260, 720])
-def test_no_glyph_is_clipped_or_painted_over(scene: str, width: int, theme: Theme, qtbot: QtBot) -> None:
-    canvas = TextCanvas(theme)
+def test_no_glyph_is_clipped_or_painted_over(scene: str, width: int, qtbot: QtBot) -> None:
+    canvas = TextCanvas()
     qtbot.addWidget(canvas)
     canvas.height_for(width)
     canvas.set_pieces(pieces(SCENES[scene]))
@@ -131,16 +130,16 @@ def test_a_message_is_whole_in_its_bubble(transcript: Transcript, text: str, col
     assert widest <= item.body.width() - 2 * MARGIN_PX <= widest + 20
 
 
-def test_markers_and_rules_stand_where_the_text_starts(theme: Theme) -> None:
+def test_markers_and_rules_stand_where_the_text_starts(qapp: QApplication) -> None:
     (item,) = pieces(f"12. {HEBREW}\n")
-    box = PieceBox(item, 0, 400, theme)
+    box = PieceBox(item, 0, 400)
     assert (box.left, box.rtl) == (0, True)
     assert box.right < 400
     assert box.text_left + box.layout.lines[0].right == pytest.approx(box.right)
     (with_code,) = pieces(f"- `code` {HEBREW}\n")
-    assert PieceBox(with_code, 0, 400, theme).rtl
+    assert PieceBox(with_code, 0, 400).rtl
     (english,) = pieces("12. English\n")
-    assert (PieceBox(english, 0, 400, theme).left, PieceBox(english, 0, 400, theme).right) == (
+    assert (PieceBox(english, 0, 400).left, PieceBox(english, 0, 400).right) == (
         400 - box.right,
         400,
     )
@@ -192,8 +191,8 @@ def test_lines_break_by_kinsoku(text: str, width: int) -> None:
             assert continue_run, (text, line.start)
 
 
-def test_a_wide_table_scrolls_sideways(theme: Theme, qtbot: QtBot) -> None:
-    canvas = TextCanvas(theme)
+def test_a_wide_table_scrolls_sideways(qtbot: QtBot) -> None:
+    canvas = TextCanvas()
     qtbot.addWidget(canvas)
     canvas.resize(416, canvas.height_for(400))
     canvas.set_pieces(pieces(WIDE))
@@ -219,8 +218,8 @@ def test_a_wide_table_scrolls_sideways(theme: Theme, qtbot: QtBot) -> None:
     assert not down.isAccepted()  # the transcript's
 
 
-def test_a_persons_lines_have_their_own_direction(theme: Theme, qtbot: QtBot) -> None:
-    canvas = TextCanvas(theme, (14.5, 21))
+def test_a_persons_lines_have_their_own_direction(qtbot: QtBot) -> None:
+    canvas = TextCanvas((14.5, 21))
     qtbot.addWidget(canvas)
     canvas.set_pieces(pieces_of(f"{HEBREW}\nabc"))
     assert [line.chunk.rtl for line in canvas.boxes[0].layout.lines] == [True, False]

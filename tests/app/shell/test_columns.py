@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.shell.columns import Arrangement, Wants, WindowColumns, arrange
-from app.theme.theme import Theme
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_arrange(width_px: int, wants: Wants, expected: Arrangement) -> None:
 
 @pytest.fixture
 def columns(qtbot: QtBot) -> WindowColumns:
-    widget = WindowColumns(Theme("light"), QWidget(), QWidget(), QWidget())
+    widget = WindowColumns(QWidget(), QWidget(), QWidget())
     qtbot.addWidget(widget)
     widget.resize(1440, 900)
     widget.show()

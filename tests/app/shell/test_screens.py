@@ -19,7 +19,6 @@ from app.shell.window import MINIMUM_SIZE, MainWindow
 from app.shell.windows import Screens, free_places, seen
 from app.store.library import Home
 from app.store.preferences import WindowPlace
-from app.theme.theme import Theme
 from core.events import Attachment, Passage, ReadingMap
 
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 5 == 0, 0.5, 0, 9 * n, 9 * n + 9) for n in range(100))
@@ -78,7 +77,7 @@ def test_a_window_whose_screen_goes_comes_back(qtbot: QtBot, qapp: Application) 
 def test_the_window_opens_in_sight_where_its_screen_is_gone(qapp: QApplication, tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.preferences.change(window=WindowPlace(9_000, -4_000, 5_000, 3_000))
-    window = MainWindow(Theme("light"), home=home)
+    window = MainWindow(home=home)
     try:
         (free, *_) = free_places()
         assert window.size() == free.size().expandedTo(MINIMUM_SIZE)
@@ -90,7 +89,7 @@ def test_the_window_opens_in_sight_where_its_screen_is_gone(qapp: QApplication, 
 
 def test_a_first_start_shows_the_chat_and_no_settings(qapp: QApplication, tmp_path: Path) -> None:
     home = Home(tmp_path)
-    window = MainWindow(Theme("light"), home=home)
+    window = MainWindow(home=home)
     try:
         assert window.columns.wants == Wants(sidebar=True, inspector=False)
         assert window.app_settings.now.look.tint == "hover"
@@ -110,8 +109,7 @@ def ratio(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_what_is_cached_follows_the_screens_density(qtbot: QtBot, ratio: list[float]) -> None:
-    theme = Theme("light")
-    strip, chip, tab = ReadingMapStrip(theme, [].append), MessageChip(theme, ATTACHMENT), DocumentTab(theme)
+    strip, chip, tab = ReadingMapStrip([].append), MessageChip(ATTACHMENT), DocumentTab()
     for widget in (strip, chip, tab):
         qtbot.addWidget(widget)
         widget.resize(400, 600)

@@ -18,7 +18,6 @@ from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MINIMUM_SIZE, MainWindow
 from app.store.preferences import PreferencesFile
-from app.theme.theme import Theme
 from core.events import Attachment
 from core.settings import assign
 from tests.app.stage import FAKE, click, gone, last, play, press, ready, shown, until
@@ -546,7 +545,7 @@ def test_the_window_does_not_wander(qapp: QApplication, tmp_path: Path) -> None:
 
 
 def test_a_first_window_is_no_larger_than_the_screen(qapp: QApplication) -> None:
-    window = MainWindow(Theme("light"))
+    window = MainWindow()
     screen = window.screen().availableGeometry()
     assert window.height() <= max(MINIMUM_SIZE.height(), screen.height() - 40)
     assert window.width() <= max(MINIMUM_SIZE.width(), screen.width())

@@ -10,13 +10,6 @@ from pytestqt.qtbot import QtBot
 from app.theme.theme import DARK, LIGHT, Theme
 
 
-def test_a_theme_follows_the_system_at_first(qapp: QGuiApplication) -> None:
-    theme = Theme()
-    system_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-    assert theme.scheme == "system"
-    assert theme.is_dark is system_dark
-
-
 def test_a_switch_is_told_once_and_only_if_something_changed(theme: Theme, qtbot: QtBot) -> None:
     told: list[bool] = []
     theme.changed.connect(lambda: told.append(theme.is_dark))
@@ -28,14 +21,16 @@ def test_a_switch_is_told_once_and_only_if_something_changed(theme: Theme, qtbot
     assert theme.palette is DARK
 
 
-def test_the_system_switching_reaches_only_who_follows_it(
-    theme: Theme, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_theme_follows_the_system_only_if_chosen(theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
     hints = QGuiApplication.styleHints()
-    follower = Theme("system")
+    theme.set_scheme("light")
     monkeypatch.setattr(type(hints), "colorScheme", lambda _hints: Qt.ColorScheme.Dark)
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
-    assert follower.is_dark
+    assert not theme.is_dark
+    theme.set_scheme("system")
+    assert theme.is_dark
+    monkeypatch.setattr(type(hints), "colorScheme", lambda _hints: Qt.ColorScheme.Light)
+    hints.colorSchemeChanged.emit(Qt.ColorScheme.Light)
     assert not theme.is_dark
 
 

@@ -132,14 +132,13 @@ class _Bench:
         from PySide6.QtWidgets import QApplication
 
         from app.chat.composer import Composer
-        from app.theme.theme import Theme
         from core.documents.limits import Limits
 
         self._application = QApplication.instance() or QApplication([])
         self._raised = raised
         self._limits = Limits(silence_s=_SILENCE_S, whole_s=_WHOLE_S)
         self._refused: list[object] = []
-        self._composer = Composer(Theme("light"))
+        self._composer = Composer()
         self._composer.resize(752, 200)
         self._composer.show()
         self._composer.attach_failed.connect(self._refused.append)

@@ -40,7 +40,7 @@ from app.richtext.piece_box import PieceBox
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_files import from_json, to_json, to_markdown
 from app.store.chat_store import ChatStore
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from core.events import Effective, Finished, Message, Origin, Stats, Token, decode_event, encode
 from core.events.wire import well_formed
 from core.settings import Settings
@@ -222,8 +222,7 @@ class _Stage:
     """One transcript and one database for all cases."""
 
     def __init__(self, folder: Path) -> None:
-        self.theme = Theme("light")
-        self.transcript = Transcript(self.theme)
+        self.transcript = Transcript()
         self.transcript.resize(800, 600)
         self.transcript.show()
         self.store = ChatStore(folder / "chats.db")
@@ -318,10 +317,10 @@ def _treat(rng: random.Random, stage: _Stage, text: str, *, deep: bool = False) 
         _paint()
     transcript.resize(rng.randint(200, 1400), rng.randint(100, 900))
     _paint()
-    stage.theme.set_zoom(rng.choice((0.8, 1.0, 1.5)))
+    theme.set_zoom(rng.choice((0.8, 1.0, 1.5)))
     _paint()
     transcript.resize(800, 600)
-    stage.theme.set_zoom(1.0)
+    theme.set_zoom(1.0)
     _paint()
     answer = transcript.answer("t")
     if answer is not None and answer.body.selected_text != copied:

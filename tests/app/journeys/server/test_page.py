@@ -326,7 +326,7 @@ def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
 
     def chosen(level: str) -> Callable[[MainWindow], Awaitable[list[str]]]:
         async def shown(window: MainWindow) -> list[str]:
-            page = ServerWindow(window._theme)
+            page = ServerWindow()
             page.show()
             page.show_rows(rows)
             page.list.select(level)

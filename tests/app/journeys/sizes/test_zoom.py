@@ -19,7 +19,7 @@ from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.panels.section import Section
 from app.shell.window import MainWindow
-from app.theme.theme import Theme
+from app.theme.theme import theme
 from core.events import Attachment, Message
 from tests.app.stage import last, play, press, ready
 
@@ -105,7 +105,6 @@ def test_reduced_motion_stops_what_blinks(qapp: QApplication) -> None:
     blinks = QApplication.cursorFlashTime()
 
     async def scene(window: MainWindow) -> None:
-        theme: Theme = window.views.composer._theme
         window.app_settings.set("look.motion", "reduced")
         assert theme.reduced_motion
         assert QApplication.cursorFlashTime() == 0

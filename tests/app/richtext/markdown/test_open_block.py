@@ -17,7 +17,6 @@ from app.richtext import text_canvas
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.math_rules import open_formula
 from app.richtext.markdown.piece import Piece
-from app.theme.theme import Theme
 from tests.app.chat.written import token
 
 _FLUSH = 12
@@ -199,7 +198,6 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("written", [nested, numbered, quoted, in_paragraphs])
 def test_the_two_hundredth_item_costs_what_the_second_did(
     parsed: list[int],
-    theme: Theme,
     qtbot: QtBot,
     monkeypatch: pytest.MonkeyPatch,
     written: Callable[[int], str],
@@ -213,7 +211,7 @@ def test_the_two_hundredth_item_costs_what_the_second_did(
         return box(piece, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(text_canvas, "PieceBox", counted)
-    body = AnswerBody(theme)
+    body = AnswerBody()
     qtbot.addWidget(body)
     source = written(200)
     item_length = len(written(101)) - len(written(100))
