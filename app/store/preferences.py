@@ -84,7 +84,7 @@ class PreferencesFile:
         self._wake = threading.Condition()
         self._waiting: Preferences | None = None
         self._thread: threading.Thread | None = None
-        self._failing = self._hurry = self._closing = False
+        self._writing = self._failing = self._hurry = self._closing = False
         self._failed: Callable[[str], None] = lambda problem: None
         if self._path and self._path.exists():
             self._read(self._path)
@@ -131,7 +131,8 @@ class PreferencesFile:
         with self._wake:
             self._waiting = changed
             self._wake.notify_all()
-            if self._thread is None:
+            if not self._writing:
+                self._writing = True
                 self._thread = threading.Thread(target=self._write, args=(self._path,), daemon=True)
                 self._thread.start()
 
@@ -140,16 +141,16 @@ class PreferencesFile:
         with self._wake:
             self._hurry = True
             self._wake.notify_all()
-            self._wake.wait_for(lambda: self._thread is None or not self._hurry, timeout_s)
-            return self._thread is None
+            self._wake.wait_for(lambda: not self._writing or not self._hurry, timeout_s)
+            return not self._writing
 
     def close(self) -> bool:
         """Tries a last time to write what waits. False if that fails. Safe to call twice."""
         with self._wake:
-            thread, self._closing = self._thread, True
+            self._closing = True
             self._wake.notify_all()
-        if thread:
-            thread.join(_FLUSH_S)
+        if self._thread:
+            self._thread.join(_FLUSH_S)
         return self._waiting is None
 
     def _read(self, path: Path) -> None:
@@ -186,8 +187,7 @@ class PreferencesFile:
                 if not error and self._waiting is waiting:
                     self._waiting = None
                 done = last or self._waiting is None
-                if done:
-                    self._thread = None
+                self._writing = not done
                 self._wake.notify_all()
             if first:
                 self._failed(error)

@@ -1,12 +1,17 @@
 """Writer: saves chats, projects and documents in batches on its own thread, so that no caller waits.
 
-Each chat has one waiting state; a newer one replaces it. Every batch is one transaction. A batch that
-fails keeps waiting, is reported once, and is retried with a new connection; `close()` tries a last time, for
-a limited time. `waiting()` returns unwritten states, so that readers see everything that was saved. A chat
-with a value that SQLite refuses waits until it changes and does not block others.
+Each key has one waiting job; a newer one replaces it. The thread takes all that wait and makes one attempt,
+whose result is settled in this order: the jobs that failed wait again, a change of the failure is reported,
+and then those who asked for the result get it. So whoever learns that saving failed, or works again, finds
+the reason reported. A failed attempt is repeated after a while with a new connection. `waiting()` returns
+unwritten states, so that readers see everything that was saved. A chat with a value that SQLite refuses waits
+until it changes and does not block others.
 
-Permanent deletions are carried out last: first in all copies of the database, so that no copy brings a
-deleted chat back, then in the database, and its log is truncated.
+The others of a batch are one transaction. Permanent deletions are carried out last: first in all copies of
+the database, so that no copy brings a deleted chat back, then in the database, and its log is truncated.
+
+`close()` ends the thread after one more attempt, and returns after a limited time even if the disk hangs. The
+thread then changes nothing any more and ends when the disk answers.
 
 Durability: after `when_kept()` has reported True, everything saved before it survives the end of this
 process and, if the disk reports its writes truthfully, a loss of power. Other writes, such as an answer
@@ -20,6 +25,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
 
 from app.session.chats.conversation import Conversation
 from app.store.chat_store import ChatStore, Job, Mark, deleted_row
@@ -36,13 +42,15 @@ _ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.Programming
 # Number of chats whose written state is remembered, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
+Refused = dict[str, tuple[Job, Exception]]
+
 
 class Writer:
     """Starts its thread, which calls `open_store` at once, so that the first message does not wait for it.
 
-    If opening fails, the next batch tries again and reports it. `tell` gets an error, or None when writing
-    works again. `erase_copies` deletes rows from all copies of the database. All are called on the thread.
-    `jobs` wait from the beginning.
+    If opening fails, the next attempt tries again. `tell` gets an error when saving begins to fail or fails
+    for another reason, and None when it works again. `erase_copies` deletes rows from all copies of the
+    database. All are called on the thread. `jobs` wait from the beginning.
     """
 
     def __init__(
@@ -64,13 +72,12 @@ class Writer:
         self._retry_s = retry_s
         self._jobs: dict[str, Job] = dict(jobs or {})
         self._in_flight: dict[str, Job] = {}
-        self._refused: dict[str, Job] = {}
-        self._refusal: Exception | None = None
+        self._refused: Refused = {}
         self._known: dict[str, Conversation] = {}
         self._waiters: list[Callable[[bool], None]] = []
-        self._failing = self._said = False
+        self._durable = True  # everything written so far
+        self._told: Exception | None = None
         self._wake = threading.Condition()
-        self._hurry = threading.Event()
         self._closing = self._abandoned = False
         self._thread = threading.Thread(target=self._run, name="draftlight-chats", daemon=True)
         self._thread.start()
@@ -82,16 +89,11 @@ class Writer:
             self._refused.pop(key, None)
             self._wake.notify_all()
 
-    def save(self, chat: Conversation) -> None:
-        self.add(chat.id, chat)
-
-    def purge(self, chat_id: str) -> None:
-        self.add(chat_id, None)
-
     def waiting(self) -> dict[str, Job]:
         """Returns the jobs that are not written, or may not be after `close()`."""
         with self._wake:
-            return {**self._refused, **self._in_flight, **self._jobs}
+            refused = {key: job for key, (job, _) in self._refused.items()}
+            return {**refused, **self._in_flight, **self._jobs}
 
     def when_kept(self, done: Callable[[bool], None]) -> None:
         """Writes the waiting jobs at once, durably.
@@ -99,15 +101,13 @@ class Writer:
         Calls `done` with True then, or with False if that fails; on the thread, or before it returns.
         """
         with self._wake:
-            at_once = self._closing or not (self._jobs or self._in_flight)
-            kept = not (self._jobs or self._in_flight or self._refused)
-            if not at_once:
+            kept = self._durable and not (self._jobs or self._in_flight)
+            if not (kept or self._closing):
                 self._waiters.append(done)
                 self._wake.notify_all()
-        if at_once:
-            done(kept)
-        else:
-            self._hurry.set()
+                return
+            kept = kept and not self._refused
+        done(kept)
 
     def note(self, chat: Conversation) -> None:
         """Remembers that `chat` was just read from the database."""
@@ -116,61 +116,55 @@ class Writer:
                 self._remember(chat)
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Waits until everything is written; False if that fails."""
-        end_s = time.monotonic() + timeout_s
-        self._hurry.set()
-        with self._wake:
-            while (self._jobs or self._in_flight) and not self._failing:
-                if not self._wake.wait(max(0.0, end_s - time.monotonic())):
-                    return False
-            return not (self._jobs or self._in_flight or self._refused)
+        """Waits until everything is written; False if that fails or takes longer."""
+        kept = SimpleQueue[bool]()
+        self.when_kept(kept.put)
+        try:
+            return kept.get(timeout=timeout_s)
+        except Empty:
+            return False
 
     def close(self, *, write: bool = True, timeout_s: float = CLOSE_S) -> bool:
         """Writes the waiting jobs if `write`, and ends the thread. False if a job is left.
 
-        Waits at most `timeout_s`; `waiting()` then returns the other jobs.
+        Waits at most `timeout_s`; `waiting()` then returns the other jobs, and nothing more is written.
         """
         with self._wake:
             self._closing, self._abandoned = True, not write
             self._wake.notify_all()
-        self._hurry.set()
         self._thread.join(timeout_s)
+        self._abandoned = True
         return not self.waiting()
 
     # ---- on the thread
 
     def _run(self) -> None:
         store: ChatStore | None = None
-        rest_s = 0.0
-        while True:
-            with self._wake:
-                # Without a connection one is opened even if nothing waits, so that a failure is known.
-                self._wake.wait_for(lambda: self._jobs or self._closing, None if store else 0.0)
-                last = self._closing
-                if self._abandoned:
-                    break
-            if not last:
-                self._hurry.wait(rest_s)
-                self._hurry.clear()
+        rest_s, last = 0.0, False
+        while not last:
+            self._rest(rest_s, opened=store is not None)
+            if self._abandoned:
+                break
+            batch, waiters, last = self._take()
+            if last and not (batch or waiters):
+                break
             begun_s = time.monotonic()
-            batch, waiters = self._take()
+            written: dict[str, Job] = {}
+            refused: Refused = {}
+            error: Exception | None = None
             try:
-                if batch or not last:
-                    store = store or self._open_store()
-                    self._carry_out(store, batch, durable=bool(waiters))
+                store = store or self._open_store()
+                self._carry_out(store, batch, written, refused, durable=bool(waiters))
                 took_s = time.monotonic() - begun_s
                 rest_s = max(self._interval_s, min(_REST_FACTOR * took_s, _LONGEST_REST_S))
-                kept = not self._refused
-            except Exception as error:  # any error: the chats in memory are the only copy
-                self._give_back(error)
-                rest_s, kept = self._retry_s, False
+            except Exception as failed:  # any error: the chats in memory are the only copy
+                error, rest_s = failed, self._retry_s
                 if store:
                     store.close()
                 store = None
+            self._settle(batch, written, refused, error)
             for done in waiters:
-                done(kept)
-            if last:
-                break
+                done(not (error or self._refused))
         if store:
             store.close()
         with self._wake:
@@ -178,26 +172,47 @@ class Writer:
         for done in waiters:
             done(False)
 
-    def _take(self) -> tuple[dict[str, Job], list[Callable[[bool], None]]]:
+    def _rest(self, rest_s: float, *, opened: bool) -> None:
+        """Waits for something to do, then for `rest_s`, or until it has to be done at once."""
+        with self._wake:
+            if opened:  # otherwise a connection is opened even if nothing waits, so that a failure is known
+                self._wake.wait_for(lambda: self._jobs or self._waiters or self._closing)
+            self._wake.wait_for(lambda: self._waiters or self._closing, rest_s)
+
+    def _take(self) -> tuple[dict[str, Job], list[Callable[[bool], None]], bool]:
+        """Returns the batch, those who wait for its result, and whether it is the last one."""
         with self._wake:
             self._in_flight, self._jobs = self._jobs, {}
             waiters, self._waiters = self._waiters, []
-            return self._in_flight, waiters
+            return self._in_flight, waiters, self._closing
 
-    def _carry_out(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> None:
-        """Writes `batch`. Raises with the jobs that were not written in flight."""
+    def _carry_out(
+        self,
+        store: ChatStore,
+        batch: dict[str, Job],
+        written: dict[str, Job],
+        refused: Refused,
+        *,
+        durable: bool,
+    ) -> None:
+        """Writes `batch`, and adds to `written` and `refused` what became of it. Raises any error."""
         deleted = {key: job for key, job in batch.items() if deleted_row(key, job)}
         others = {key: job for key, job in batch.items() if key not in deleted}
-        self._done(others, self._write(store, others, durable=durable) if others else {})
+        if others or durable:
+            refused.update(self._write(store, others, durable=durable))
+            written.update(others)
+            self._durable = durable
         if deleted:
+            self._stop_if_abandoned()
             self._erase_copies(deleted)
-            refused = self._write(store, deleted, durable=True)
+            refused.update(self._write(store, deleted, durable=True))
             store.truncate_log()
-            self._done(deleted, refused)
+            written.update(deleted)
+            self._durable = True
 
-    def _write(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> dict[str, Exception]:
-        """Writes `batch`; returns the chats with a value that SQLite refuses, and the errors."""
-        refused: dict[str, Exception] = {}
+    def _write(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> Refused:
+        """Writes `batch` in one transaction; returns the jobs with a value that SQLite refuses."""
+        refused: Refused = {}
         with store.transaction(durable=durable):
             for key, job in batch.items():
                 try:
@@ -206,43 +221,39 @@ class Writer:
                 except Exception as error:
                     if isinstance(error, sqlite3.Error) and not isinstance(error, _ABOUT_A_VALUE):
                         raise
-                    refused[key] = error
+                    refused[key] = job, error
             if any(deleted_row(key, job) for key, job in batch.items()):
                 store.forget_words()
-            store.set_mark(Mark(store.mark().changes + 1, *self._clock.read()))
+            store.set_mark(Mark(store.mark().changes + bool(batch), *self._clock.read()))
+            self._stop_if_abandoned()
         return refused
 
-    def _done(self, batch: dict[str, Job], refused: dict[str, Exception]) -> None:
-        with self._wake:
-            for chat_id, chat in batch.items():
-                if chat_id in refused:
-                    self._known.pop(chat_id, None)
-                    if chat_id not in self._jobs:
-                        self._refused[chat_id] = chat
-                elif isinstance(chat, Conversation):
-                    self._remember(chat)
-                else:
-                    self._known.pop(chat_id, None)
-            self._in_flight = {key: job for key, job in self._in_flight.items() if key not in batch}
-            for error in refused.values():
-                self._refusal = error
-            if not (self._refused or refused):
-                self._refusal = None
-            tell = self._failing or self._said != (self._refusal is not None)
-            self._failing, self._said = False, self._refusal is not None
-            self._wake.notify_all()
-        if tell:
-            self._tell(self._refusal)
+    def _stop_if_abandoned(self) -> None:
+        if self._abandoned:
+            raise TimeoutError("The chats were closed before the disk answered.")
 
-    def _give_back(self, error: Exception) -> None:
+    def _settle(
+        self, batch: dict[str, Job], written: dict[str, Job], refused: Refused, error: Exception | None
+    ) -> None:
+        """Reports a change of the failure and lets wait what was not written."""
         with self._wake:
-            for key in self._in_flight:  # parts of it may be written, so all of it is written again
-                self._known.pop(key, None)
-            self._jobs, self._in_flight = {**self._in_flight, **self._jobs}, {}
-            first, self._failing, self._said = not self._failing, True, True
-            self._wake.notify_all()
-        if first:
-            self._tell(error)
+            reasons = [each for _, each in (*self._refused.values(), *refused.values())]
+            failure = error or next(iter(reasons), None)
+            tells = repr(failure) != repr(self._told) and not self._abandoned
+            if tells:
+                self._told = failure
+        if tells:  # before anybody sees the result
+            self._tell(failure)
+        with self._wake:
+            newer = self._jobs
+            for key, job in batch.items():
+                self._known.pop(key, None)  # of what failed, parts may be written
+                if key in refused and key not in newer:
+                    self._refused[key] = refused[key]
+                if key in written and key not in refused and isinstance(job, Conversation):
+                    self._remember(job)
+            self._jobs = {key: job for key, job in batch.items() if key not in written} | newer
+            self._in_flight = {}
 
     def _remember(self, chat: Conversation) -> None:
         self._known.pop(chat.id, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import queue
 import sqlite3
 import threading
 import time
@@ -43,6 +44,10 @@ def writer(path: Path, told: Told) -> Iterator[Writer]:
     writer.close()
 
 
+def save(writer: Writer, chat: Conversation) -> None:
+    writer.add(chat.id, chat)
+
+
 def read(path: Path, chat_id: str) -> Conversation:
     store = ChatStore(path)
     try:
@@ -59,7 +64,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_what_is_saved_is_soon_on_disk(writer: Writer, path: Path) -> None:
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     assert writer.flush()
     assert read(path, "c1") == chat_of(1)
     assert writer.waiting() == {}
@@ -70,7 +75,7 @@ def test_a_stream_of_states_ends_with_the_last(writer: Writer, path: Path) -> No
     tokens = chats.written("t", 400)
     for begin in range(0, 400, 10):
         chat = chat.write("t", tokens[begin : begin + 10])
-        writer.save(chat)
+        save(writer, chat)
         time.sleep(0.002)
         assert writer.waiting().get("c", chat) is chat
     assert writer.flush()
@@ -78,7 +83,7 @@ def test_a_stream_of_states_ends_with_the_last(writer: Writer, path: Path) -> No
 
 
 def test_saving_never_waits_for_the_disk(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     writer.flush()
     gate, passed = threading.Event(), []
     write = ChatStore.write
@@ -89,7 +94,7 @@ def test_saving_never_waits_for_the_disk(writer: Writer, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(ChatStore, "write", slow)
     for number in range(50):
-        writer.save(chat_of(number))
+        save(writer, chat_of(number))
     gate.set()  # not before all calls of `save` have returned
     assert writer.flush()
     assert all(passed)
@@ -97,31 +102,31 @@ def test_saving_never_waits_for_the_disk(writer: Writer, monkeypatch: pytest.Mon
 
 def test_closing_writes_what_waits(path: Path, told: Told) -> None:
     writer = Writer(lambda: ChatStore(path), told.append, interval_s=60)
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     assert writer.close()
     assert read(path, "c1") == chat_of(1)
     assert told == []
 
 
 def test_purging_wins_over_saving_and_the_other_way_round(writer: Writer, path: Path) -> None:
-    writer.save(chat_of(1))
-    writer.purge("c1")
+    save(writer, chat_of(1))
+    writer.add("c1", None)
     assert writer.waiting() == {"c1": None}
     writer.flush()
     with pytest.raises(KeyError):
         read(path, "c1")
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     writer.flush()
     assert read(path, "c1") == chat_of(1)
 
 
 def test_a_full_disk_is_said_once_kept_and_tried_again(writer: Writer, path: Path, told: Told) -> None:
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     writer.flush()
     # SQLite's own limit gives its real SQLITE_FULL.
     _limit(writer, 0)
     big = chat_of(2, turns=40, tokens=300)
-    writer.save(big)
+    save(writer, big)
     until(lambda: len(told) > 0)
     time.sleep(0.3)  # several tries
     assert len(told) == 1
@@ -155,19 +160,19 @@ def test_what_could_never_be_written_is_known_at_the_end(tmp_path: Path, told: T
         raise sqlite3.OperationalError("unable to open database file")
 
     writer = Writer(refuse, told.append, interval_s=0.01, retry_s=60)
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     until(lambda: len(told) == 1)
     assert not writer.close()
     assert writer.waiting() == {"c1": chat_of(1)}
 
 
 def test_a_chat_that_was_read_is_written_by_its_changes(writer: Writer, path: Path) -> None:
-    writer.save(chat_of(1, turns=5))
+    save(writer, chat_of(1, turns=5))
     writer.flush()
     chat = read(path, "c1")
     writer.note(chat)
     longer = chat.ask("new", Message("user", "More?"))
-    writer.save(longer)
+    save(writer, longer)
     assert writer.flush()
     assert read(path, "c1") == longer
 
@@ -175,7 +180,7 @@ def test_a_chat_that_was_read_is_written_by_its_changes(writer: Writer, path: Pa
 def test_what_was_asked_is_known_to_be_kept_without_delay(path: Path, told: Told) -> None:
     writer = Writer(lambda: ChatStore(path), told.append, interval_s=60)
     heard: list[bool] = []
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     writer.when_kept(heard.append)
     until(lambda: bool(heard))
     assert heard == [True]
@@ -191,7 +196,7 @@ def test_what_cannot_be_kept_now_is_told(path: Path, told: Told) -> None:
 
     writer = Writer(refuse, told.append, interval_s=0.01, retry_s=60)
     heard: list[bool] = []
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     writer.when_kept(heard.append)
     until(lambda: bool(heard))
     assert heard == [False]
@@ -224,54 +229,181 @@ def test_a_deletion_waits_for_the_copies_and_nothing_else_does(path: Path, told:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     writer = Writer(lambda: ChatStore(path), told.append, erase_copies=erase, interval_s=0.01, retry_s=0.05)
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     assert writer.flush()
-    writer.purge("c1")
-    writer.save(chat_of(2))
+    writer.add("c1", None)
+    save(writer, chat_of(2))
     until(lambda: len(erased) > 1)
     assert read(path, "c1") == chat_of(1)  # otherwise a copy would bring it back
     assert read(path, "c2") == chat_of(2)
     refused.clear()
     until(lambda: not writer.waiting())
     assert erased[-1] == {"c1": None}
+    assert [error is None for error in told] == [False, True]  # not at each attempt
     with pytest.raises(KeyError):
         read(path, "c1")
     assert writer.close()
 
 
-def test_a_disk_that_hangs_is_not_waited_for_at_the_end(path: Path, told: Told) -> None:
-    stuck = threading.Event()
+def test_after_closing_nothing_is_written_even_if_the_disk_hung(path: Path, told: Told) -> None:
+    entered, gate = threading.Event(), threading.Event()
 
     def hang() -> ChatStore:
-        stuck.wait(30)
+        entered.set()
+        gate.wait(60)
         return ChatStore(path)
 
-    writer = Writer(hang, told.append, interval_s=0.01)
-    writer.save(chat_of(1))
-    assert not writer.close(timeout_s=0.2)
+    writer = Writer(hang, told.append, jobs={"c1": chat_of(1), "c2": None})
+    assert entered.wait(60)
+    assert not writer.close(timeout_s=0.05)
+    assert writer.waiting() == {"c1": chat_of(1), "c2": None}
+    gate.set()
+    writer._thread.join(60)
+    assert not writer._thread.is_alive()
+    with pytest.raises(KeyError):  # the caller wrote it elsewhere, or discarded it
+        read(path, "c1")
+    assert told == []
+    assert writer.waiting() == {"c1": chat_of(1), "c2": None}
+
+
+def test_closing_makes_one_more_attempt(told: Told) -> None:
+    entered, gate, attempts = threading.Event(), threading.Event(), []
+
+    def refuse() -> ChatStore:
+        attempts.append(1)
+        entered.set()
+        gate.wait(60)
+        raise sqlite3.OperationalError("database is locked")
+
+    writer = Writer(refuse, told.append, jobs={"c1": chat_of(1)})
+    assert entered.wait(60)
+    closing = threading.Thread(target=writer.close)
+    closing.start()
+    until(lambda: writer._closing)
+    gate.set()
+    closing.join(60)
+    assert len(attempts) == 2  # each takes as long as SQLite waits for a lock
     assert writer.waiting() == {"c1": chat_of(1)}
-    stuck.set()
-    writer._thread.join(10)
-    assert read(path, "c1") == chat_of(1)
+
+
+class Disk:
+    """Opens a store, or fails with `error`. What the writer tells is recorded before `told` returns.
+
+    While it is told, `answered` gets a while to be set, which is too early.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.error: Exception | None = OSError(errno.ENOSPC, "No space left on device")
+        self.answered = threading.Event()
+        self.early: list[bool] = []
+
+    def open(self) -> ChatStore:
+        if self.error:
+            raise self.error
+        return ChatStore(self._path)
+
+    def told(self, error: Exception | None) -> None:
+        self.early.append(self.answered.wait(0.2))
+
+
+@pytest.mark.parametrize("ask", [Writer.flush, lambda writer: kept(writer), Writer.close])
+@pytest.mark.parametrize("works", [False, True])
+def test_a_change_of_the_failure_is_reported_before_anybody_gets_the_result(
+    path: Path, ask: Callable[[Writer], bool], works: bool
+) -> None:
+    disk = Disk(path)
+    writer = Writer(disk.open, disk.told, retry_s=60)
+    if works:
+        until(lambda: disk.early)
+        disk.error = None
+    else:
+        disk.error = OSError(errno.EROFS, "Read-only file system")
+    save(writer, chat_of(1))
+    assert ask(writer) == works
+    disk.answered.set()
+    assert disk.early
+    assert not any(disk.early)
+    writer.close()
+
+
+def kept(writer: Writer) -> bool:
+    answers = queue.SimpleQueue[bool]()
+    writer.when_kept(answers.put)
+    return answers.get(timeout=60)
+
+
+def test_another_reason_is_reported_too(path: Path, told: Told) -> None:
+    disk = Disk(path)
+    writer = Writer(disk.open, told.append, interval_s=0.01, retry_s=0.01)
+    save(writer, chat_of(1))
+    assert not writer.flush()
+    assert not writer.flush()
+    disk.error = sqlite3.DatabaseError("database disk image is malformed")
+    assert not writer.flush()
+    disk.error = None
+    assert writer.flush()
+    assert [type(each) for each in told] == [OSError, sqlite3.DatabaseError, type(None)]
+    writer.close()
+
+
+def test_who_asks_during_an_attempt_gets_an_answer(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, gate = threading.Event(), threading.Event()
+    do = ChatStore.do
+
+    def slow(store: ChatStore, *arguments: Any) -> None:
+        entered.set()
+        gate.wait(60)
+        do(store, *arguments)
+
+    monkeypatch.setattr(ChatStore, "do", slow)
+    save(writer, chat_of(1))
+    assert entered.wait(60)
+    answers = queue.SimpleQueue[bool]()
+    writer.when_kept(answers.put)  # nothing else will be saved
+    gate.set()
+    assert answers.get(timeout=60)
+
+
+def test_what_was_written_before_is_durable_after_the_answer(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+    transaction = ChatStore.transaction
+
+    def recorded(store: ChatStore, *, durable: bool = False) -> Any:
+        made.append(durable)
+        return transaction(store, durable=durable)
+
+    monkeypatch.setattr(ChatStore, "transaction", recorded)
+    save(writer, chat_of(1))
+    until(lambda: not writer.waiting())
+    assert kept(writer)
+    assert made[-1]
+    count = len(made)
+    assert kept(writer)  # at once
+    assert len(made) == count
 
 
 def test_a_chat_that_cannot_be_packed_holds_up_no_other(writer: Writer, path: Path, told: Told) -> None:
     # A number that neither the packing nor SQLite has room for.
     bad = replace(chat_of(1), context_used_tokens=2**70)
     good = chat_of(2)
-    writer.save(bad)
-    writer.save(good)
+    save(writer, bad)
+    save(writer, good)
     until(lambda: len(told) > 0)
     until(lambda: "c2" not in writer.waiting())
     assert read(path, "c2") == good
     assert isinstance(told[0], OverflowError)
     assert writer.waiting() == {"c1": bad}
     assert not writer.flush()
-    writer.save(chat_of(3))
+    save(writer, chat_of(3))
     until(lambda: "c3" not in writer.waiting())
     assert read(path, "c3") == chat_of(3)
     assert len(told) == 1
-    writer.save(chat_of(1))
+    save(writer, chat_of(1))
     assert writer.flush()
     assert read(path, "c1") == chat_of(1)
     until(lambda: len(told) == 2)
@@ -280,11 +412,11 @@ def test_a_chat_that_cannot_be_packed_holds_up_no_other(writer: Writer, path: Pa
 
 def test_of_a_chat_that_cannot_be_packed_nothing_is_half_written(writer: Writer, path: Path) -> None:
     whole = chat_of(1, turns=2)
-    writer.save(whole)
+    save(writer, whole)
     assert writer.flush()
     huge = Token("t", 2**70, "x", "normal", 1, 0)
     bad = whole.renamed("Mine").ask("t", Message("user", "More?")).write("t", [huge])
-    writer.save(bad)
+    save(writer, bad)
     until(lambda: not writer._jobs and not writer._in_flight)
     assert read(path, "c1") == whole
     assert not writer.close()
