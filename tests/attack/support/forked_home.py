@@ -12,25 +12,26 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from app.session.chats.chats import Chats
 from app.store.copies import Backups
-from app.store.library import Home
+from app.store.library import Home, Library
 from core.errors import RequestError
 from tests.app.store.chats import chat_of
 
-Mode = Literal["off", "kill", "full-from", "full-until"]
-_MODES: tuple[Mode, ...] = ("off", "kill", "full-from", "full-until")
+Mode = Literal["off", "kill", "full-from", "full-until", "read-only-from"]
+_MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class Step(Struct, frozen=True):
     """Actions on `home`, in order, with the clock `ahead_s`; the failure is at the call with the number `at`.
 
-    Actions: `save N`, `delete N`, `purge N`, `prefer NAME`, `load`, `remedy`, `backup`, `backup-if-due`.
+    Actions: `save N`, `delete N`, `purge N`, `prefer NAME`, `load`, `remedy`, `backup`, `backup-if-due`,
+    `beside`.
     """
 
     home: str
@@ -41,20 +42,25 @@ class Step(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True):
-    """`calls` counts the system calls that changed files, of a child that was not killed."""
+    """`calls` counts the system calls that changed files, of a child that was not killed.
+
+    `read`: the chats that could be read at the start and at the end.
+    """
 
     killed: bool
     calls: int = 0
     error: str = ""
     saved: bool = False
+    read: tuple[str, ...] = ()
 
 
-def run(step: Step) -> bool:
-    """Carries out the actions as a window does. Returns whether everything was saved."""
+def run(step: Step) -> Ended:
+    """Carries out the actions as a window does."""
     home = Home(Path(step.home))
     library = home.library
     chats = Chats(library, open_id=home.preferences.now.open_chat, steady_now=library.now)
     chats.purge_old()
+    read = _read(library)
     for action in step.actions:
         name, _, rest = action.partition(" ")
         if name == "save":
@@ -66,20 +72,32 @@ def run(step: Step) -> bool:
         elif name == "prefer":
             home.preferences.change(model=rest)
         elif name == "load":
-            for summary in library.summaries():
-                with contextlib.suppress(KeyError, RequestError):
-                    library.load(summary.id)
+            _read(library)
         elif name == "remedy":
             remedy(library)
+        elif name == "beside":
+            library.keep_beside()
         elif name == "backup" or Backups(Path(step.home) / "chats.db").is_due(library.clock.read()[0]):
             library.flush()
             with contextlib.suppress(Exception):  # a full disk
                 Backups(Path(step.home) / "chats.db").make()
     saved = library.flush()
-    return home.close() and saved
+    read &= _read(library) | {
+        f"c{action.split()[1]}" for action in step.actions if action.startswith("purge")
+    }
+    return Ended(False, saved=home.close() and saved, read=tuple(read))
 
 
-def remedy(library) -> None:  # type: ignore[no-untyped-def]
+def _read(library: Library) -> set[str]:
+    """Returns the chats that can be read."""
+    found = set()
+    for summary in library.summaries():
+        with contextlib.suppress(KeyError, RequestError):
+            found.add(library.load(summary.id).id)
+    return found
+
+
+def remedy(library: Library) -> None:
     """Presses the buttons of the banner, if it has some."""
     problem = library.problem
     if problem and problem.remedy == "restore":
@@ -102,7 +120,7 @@ def main() -> None:
             calls.failing_calls_shift(step.ahead_s)
             calls.failing_calls_set(_MODES.index(step.mode), step.at)
             try:
-                ended = Ended(False, saved=run(step))
+                ended = run(step)
             except BaseException:
                 ended = Ended(False, error=traceback.format_exc())
             count = calls.failing_calls_count()
