@@ -33,7 +33,6 @@ def read(raw: dict[str, Any]) -> ArchivedChat:
         text_of(raw.get("conversation_id")) or text_of(raw.get("id")),
         text_of(raw.get("title")),
         time_of(raw.get("create_time")),
-        raw.get("is_archived") is True,
         raw.get("is_starred") is True,
         current=text_of(raw.get("current_node")),
     )

@@ -91,7 +91,6 @@ def _open_webui(raw: dict[str, Any]) -> ArchivedChat:
         text_of(raw.get("id")) or text_of(inner.get("id")),
         text_of(inner.get("title")) or text_of(raw.get("title")),
         time_of(raw.get("created_at")) or time_of(inner.get("timestamp")),
-        raw.get("archived") is True,
         raw.get("pinned") is True,
         text_of(dict_of(inner.get("params")).get("system")) or text_of(inner.get("system")),
         text_of(history.get("currentId")),

@@ -212,7 +212,6 @@ class ChatHead(Struct, frozen=True, tag="chat"):
     source: str
     title: str = ""
     created_s: float | None = None
-    archived: bool = False
     pinned: bool = False
     system: str = ""
     branch: int = 0
@@ -400,7 +399,6 @@ class ChatReader:
                     chat.source,
                     chat.title,
                     chat.created_s,
-                    chat.archived,
                     chat.pinned and not path.branch,
                     chat.system,
                     path.branch,

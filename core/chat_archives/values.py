@@ -43,7 +43,6 @@ class ArchivedChat(Struct):
     id: str = ""
     title: str = ""
     created_s: float | None = None
-    archived: bool = False
     pinned: bool = False
     system: str = ""
     current: str = ""
