@@ -41,10 +41,8 @@ from app.store.packing import (
     TokenColumns,
     columns_of,
     forgiving,
+    pack,
     pack_answer,
-    pack_message,
-    pack_messages,
-    pack_overrides,
     pack_tokens,
     tokens_of,
 )
@@ -143,12 +141,12 @@ def _check_savable(chat: Conversation) -> None:
     try:
         chat.context_used_tokens.to_bytes(8, "big", signed=True)
         chat.created.timestamp(), chat.changed.timestamp()  # the list sorts by it; year 1 has none
-        pack_overrides(chat.overrides)
-        pack_message(chat.draft)
-        pack_messages(chat.queued)
+        pack(chat.overrides)
+        pack(chat.draft)
+        pack(chat.queued)
         for turn in chat.turns:
             for version in turn.versions:
-                pack_message(version.user)
+                pack(version.user)
                 pack_answer(version.answer)
                 pack_tokens(version.answer.tokens)
     except (OverflowError, ValueError, TypeError, RecursionError, OSError):

@@ -33,6 +33,7 @@ from app.store.database import (
     has_full_text,
     like,
     prefix_query,
+    text_of,
 )
 from app.store.documents import DocumentGone, DocumentJob, DocumentRows, carry_out
 from app.store.faults import UNREADABLE, EmptyStoreError
@@ -70,8 +71,8 @@ class ChatStore(Database):
     """Opens or creates the file at `path`; in memory if it is None.
 
     `full_text` None uses FTS5 if SQLite has it. `log` False: a single file without a write-ahead log, for
-    copies. Raises `NewerStoreError`, `OlderStoreError`, `ForeignStoreError` or `sqlite3.Error`; for
-    `read_only` also `EmptyStoreError`, if the file has no tables.
+    copies. Raises `OtherStoreError` or `sqlite3.Error`; for `read_only` also `EmptyStoreError`, if the file
+    has no tables.
     """
 
     def __init__(
@@ -84,7 +85,8 @@ class ChatStore(Database):
     ) -> None:
         super().__init__(path, read_only=read_only)
         try:
-            ours = schema.require_ours(self.connection)
+            with self.snapshot():  # another process or thread may be creating the tables
+                ours = schema.require_ours(self.connection)
             if read_only and not ours:
                 raise EmptyStoreError
             self.connection.execute("PRAGMA cache_size = -16000")
@@ -184,7 +186,8 @@ class ChatStore(Database):
             return []
         hits = self._by_title(words)
         rows = list(self._by_prefixes(words)) if self.full_text else []
-        for chat, turn, *texts in rows or self._by_substrings(words):
+        for row in rows or self._by_substrings(words):
+            chat, turn, *texts = map(text_of, row)
             if len(hits) >= _MOST_CHATS:
                 break
             if chat not in hits:
@@ -216,7 +219,7 @@ class ChatStore(Database):
             f" ORDER BY changed DESC LIMIT {_MOST_CHATS}",
             [like(word) for word in words],
         )
-        return {chat: Hit(chat) for (chat,) in rows}
+        return {chat: Hit(text_of(chat)) for (chat,) in rows}
 
     def _by_prefixes(self, words: list[str]) -> Iterator[tuple[str, ...]]:
         """Rows by FTS5, best first."""
@@ -317,7 +320,7 @@ class ChatStore(Database):
         new_question = known is None or known.user is not turn.user or known.id != turn.id
         if new_question or (known and known.asked != turn.asked):
             asked = turn.asked.isoformat() if turn.asked else None
-            values = (chat.id, place, turn.id, asked, packing.pack_message(turn.user))
+            values = (chat.id, place, turn.id, asked, packing.pack(turn.user))
             self.connection.execute(
                 "INSERT INTO turns (chat, place, name, asked, question, sum) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (chat, place) DO UPDATE SET name = excluded.name, asked = excluded.asked,"

@@ -30,9 +30,7 @@ from app.store.documents import DocumentAdded
 from app.store.faults import (
     UNREADABLE,
     EmptyStoreError,
-    ForeignStoreError,
-    NewerStoreError,
-    OlderStoreError,
+    OtherStoreError,
     StoreError,
     is_damage,
 )
@@ -217,7 +215,7 @@ def erase(path: Path, rows: Collection[tuple[str, str]]) -> None:
                         raise
                     file.truncate(0)
                     gather([store], Path(file.name), rows)
-    except (OlderStoreError, NewerStoreError, ForeignStoreError):
+    except OtherStoreError:
         return
     except (EmptyStoreError, *UNREADABLE) as error:
         if not is_damage(error):
@@ -399,6 +397,7 @@ class Unsaved:
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(f"{database.stem}-unsaved{database.suffix}")
+        self._known = False  # what is in the file
 
     def write(self, jobs: Mapping[str, Job]) -> bool:
         """Writes the changes, but not the permanent deletions; False if the disk does not allow it."""
@@ -413,15 +412,22 @@ class Unsaved:
                         store.do(key, job)
         except (OSError, sqlite3.Error):
             return False
+        self._known = True
         return True
 
     def read(self) -> list[Conversation | Project | DocumentAdded]:
         """Returns the changes; none without a file. Raises `OSError`, or as `UNREADABLE` if it is damaged."""
-        if not self.path.exists():
-            return []
-        with ChatStore(self.path, read_only=True) as store:
-            return [job_of(store, table, row_id) for table in TABLES for row_id in sorted(store.ids(table))]
+        jobs = []
+        if self.path.exists():
+            with ChatStore(self.path, read_only=True) as store:
+                jobs = [
+                    job_of(store, table, row_id) for table in TABLES for row_id in sorted(store.ids(table))
+                ]
+        self._known = True
+        return jobs
 
     def remove(self) -> None:
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        """Removes the file, unless it could not be read and not be set aside."""
+        if self._known:
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)

@@ -22,8 +22,9 @@ from core.system.private import make_file
 
 Value = str | int | bytes | None
 
-# Another process may hold the file for this long before a call fails; writers try again later.
-BUSY_MS = 2_000
+# Another process may hold the file for this long before a call fails; writers try again later. A writer that
+# closes makes up to two attempts, in less than `writer.CLOSE_S`.
+BUSY_MS = 1_000
 
 
 class ChecksumError(ValueError):
@@ -39,6 +40,13 @@ def check(found: object, *values: Value) -> None:
     """Raises `ChecksumError` if `found` is not the checksum of `values`."""
     if found != checksum(*values):
         raise ChecksumError("a row's checksum does not match its values")
+
+
+def text_of(value: object) -> str:
+    """Returns `value`. Raises `TypeError` if it is not text: SQLite's columns accept any type."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where text should be")
+    return value
 
 
 # Errors of the surroundings that reading from memory avoids.

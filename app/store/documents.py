@@ -20,12 +20,12 @@ from msgspec import Struct
 from app.session.chats.archive import passage_of
 from app.session.documents import DocumentHit, KeptDocument
 from app.store.database import (
-    ChecksumError,
     Value,
     check,
     checksum,
     like,
     prefix_query,
+    text_of,
 )
 
 _FACTS = "id, name, digest, characters, added, used, counts, removed"
@@ -68,9 +68,7 @@ class DocumentRows:
             raise KeyError(document_id)
         text, total = found
         check(total, text)
-        if not isinstance(text, str):
-            raise ChecksumError("a document's text is not text")
-        return text
+        return text_of(text)
 
     def search(self, query: str) -> list[DocumentHit]:
         """Returns the documents that have all words of `query`, best first."""
@@ -142,7 +140,7 @@ class DocumentRows:
             f"SELECT id FROM documents WHERE removed IS NULL AND {where} ORDER BY used DESC",
             [like(word) for word in words],
         )
-        return (DocumentHit(document) for (document,) in found)
+        return (DocumentHit(text_of(document)) for (document,) in found)
 
     def _by_words(self, words: list[str]) -> Iterator[DocumentHit]:
         match = prefix_query(words)
@@ -156,7 +154,7 @@ class DocumentRows:
             f" ORDER BY document_words.rank LIMIT {_MOST_HITS}",
             (next(word for word in words if any(map(str.isalnum, word))), match),
         ):
-            passage, marks = passage_of(near, words)
+            passage, marks = passage_of(text_of(near), words)
             yield DocumentHit(document, passage if marks else "", marks)
 
     def _by_pieces(self, words: list[str]) -> Iterator[DocumentHit]:
@@ -168,7 +166,7 @@ class DocumentRows:
             [words[0], *(like(word) for word in words for _ in range(2))],
         )
         for document, near in found:
-            passage, marks = passage_of(near, words)
+            passage, marks = passage_of(text_of(near), words)
             yield DocumentHit(document, passage if marks else "", marks)
 
 
@@ -234,16 +232,14 @@ def _document(row: tuple[Any, ...]) -> KeptDocument:
     *facts, total = row
     check(total, *facts)
     document, name, digest, characters, added, used, counts, removed = facts
-    if not all(isinstance(each, str) for each in (document, name, digest, counts)):
-        raise TypeError("a document's facts are not texts")
     return KeptDocument(
-        document,
-        name,
-        digest,
+        text_of(document),
+        text_of(name),
+        text_of(digest),
         int(characters),
         _time(added),
         _time(used),
-        _counts.decode(counts),
+        _counts.decode(text_of(counts)),
         _time(removed) if removed is not None else None,
     )
 

@@ -15,22 +15,14 @@ class StoreError(RequestError):
     code = "bad-store"
 
 
-class NewerStoreError(StoreError):
-    """The file was written by a newer Draftlight."""
+class OtherStoreError(StoreError):
+    """The file is of another program or version; of an `older` Draftlight, or not."""
 
-    code = "newer-store"
+    code = "other-store"
 
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(strings.NEWER, strings.newer_hint(found, known))
-
-
-class OlderStoreError(StoreError):
-    """The file was written by an older Draftlight, whose format is not supported."""
-
-    code = "older-store"
-
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(strings.OLDER, strings.older_hint(found, known))
+    def __init__(self, message: str, hint: str, *, older: bool = False) -> None:
+        super().__init__(message, hint)
+        self.older = older
 
 
 class EmptyStoreError(StoreError):
@@ -40,15 +32,6 @@ class EmptyStoreError(StoreError):
 
     def __init__(self) -> None:
         super().__init__(strings.UNUSABLE, "")
-
-
-class ForeignStoreError(StoreError):
-    """The file is a database of another program."""
-
-    code = "foreign-store"
-
-    def __init__(self) -> None:
-        super().__init__(strings.FOREIGN, strings.FOREIGN_HINT)
 
 
 class TransferError(StoreError):

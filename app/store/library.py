@@ -53,7 +53,7 @@ from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, Do
 from app.store.faults import (
     UNREADABLE,
     EmptyStoreError,
-    OlderStoreError,
+    OtherStoreError,
     StoreError,
     is_damage,
     saving_trouble,
@@ -325,9 +325,10 @@ class Library:
         self.summaries(), self.projects()  # damage there would leave the sidebar empty
         with opened(self._backups.paths()) as backups:
             self.clock = SteadyClock(_mark([*self._stores, *backups]), wall_s)
-            self._writer = self._new_writer({})
-            if not self.elsewhere:
-                self._take_unsaved()
+            unsaved = {} if self.elsewhere else self._take_unsaved()
+            self._writer = self._new_writer(unsaved)
+            if unsaved:
+                self.when_kept(self._drop_unsaved)
             if self.problem is None and not self._outdated:
                 self._look_for_missing(backups)
         self._start_backups()
@@ -383,7 +384,7 @@ class Library:
 
     def _refuse(self, error: StoreError) -> None:
         """A file of another program or version: an older one is set aside."""
-        if isinstance(error, OlderStoreError) and self._lock:
+        if isinstance(error, OtherStoreError) and error.older and self._lock:
             with contextlib.suppress(OSError):
                 aside = set_database_aside(self._path, "older")
                 self.notices.append(Problem(error.message, strings.set_aside(aside.name)))
@@ -419,6 +420,7 @@ class Library:
         return store
 
     def _new_writer(self, jobs: dict[str, Job]) -> Writer:
+        self.failure = None
         return Writer(
             self._open_for_writing,
             self._report,
@@ -441,6 +443,7 @@ class Library:
         self.failure = error
         if error is None:
             self._outdated = True
+            self.when_kept(self._drop_unsaved)
         self._tell(error)
 
     def _cause(self, error: Exception) -> Exception:
@@ -474,38 +477,54 @@ class Library:
             }
         )
 
-    def _take_unsaved(self) -> None:
-        """Saves the changes that the last run could not save."""
+    def _take_unsaved(self) -> dict[str, Job]:
+        """Returns the changes that the last run could not save, and adds a notice that names them."""
         try:
             rows = self._unsaved.read()
         except OSError:
-            return
+            return {}
         except (StoreError, *UNREADABLE):
             with contextlib.suppress(OSError):
                 aside = set_database_aside(self._unsaved.path, "damaged")
                 self.notices.append(Problem(strings.UNSAVED_DAMAGED, strings.set_aside(aside.name)))
-            return
+            return {}
+        jobs: dict[str, Job] = {}
+        names = []
         for row in rows:
-            if isinstance(row, Conversation):
-                self._take_chat(row)
-            elif isinstance(row, Project):
-                self.save_project(row)
-            else:
-                self.documents.add(row.document, row.text)
-        if rows:
-            self.notices.append(Problem(strings.UNSAVED_TAKEN, strings.unsaved_taken(len(rows))))
-            self.when_kept(lambda kept: self._unsaved.remove() if kept else None)
+            if isinstance(row, Project):
+                jobs[key_of_project(row)] = row
+                names.append(row.name)
+            elif isinstance(row, DocumentAdded):
+                jobs[key_of(row)] = row
+                names.append(row.document.name)
+            elif chat := self._unsaved_chat(row):
+                jobs[chat.id] = chat
+                names.append(chat.title)
+        if jobs:
+            self.notices.append(Problem(strings.UNSAVED_TAKEN, strings.unsaved_taken(names)))
+        return jobs
 
-    def _take_chat(self, chat: Conversation) -> None:
-        """Saves an unsaved chat; as another one if the database has something else. Times decide nothing."""
+    def _drop_unsaved(self, kept: bool) -> None:
+        """Removes the file of unsaved changes, which are `kept` in the database or were replaced there."""
+        if kept:
+            self._unsaved.remove()
+
+    def _unsaved_chat(self, chat: Conversation) -> Conversation | None:
+        """Returns what to save of an unsaved chat; another chat if the database has something else.
+
+        Times decide nothing.
+        """
         try:
             known = self.load(chat.id)
         except (KeyError, StoreError):
-            known = None
-        if known is None or includes(chat, known):
-            self.save(chat)
-        elif not includes(known, chat) or chat.draft not in (NOTHING_WRITTEN, known.draft):
-            self.save(replace(chat, id=other_id(chat)))
+            return None if chat.is_blank else chat
+        if chat == known:
+            return None
+        if includes(chat, known):
+            return chat
+        if includes(known, chat) and chat.draft in (NOTHING_WRITTEN, known.draft):
+            return None
+        return replace(chat, id=other_id(chat))
 
     def _whole(self, job: Job) -> Job:
         """Returns `job`; for a change of a document's facts the document with its text, if it can be read."""

@@ -45,12 +45,14 @@ class TokenColumns(Struct, frozen=True, array_like=True):
     sources: bytes = b""
 
 
-_encoder = msgspec.msgpack.Encoder()
 _columns_decoder = msgspec.msgpack.Decoder(TokenColumns)
-_message_decoder = msgspec.msgpack.Decoder(Message)
-_messages_decoder = msgspec.msgpack.Decoder(tuple[Message, ...])
 _answer_decoder = msgspec.msgpack.Decoder(Answer)
-_overrides_decoder = msgspec.msgpack.Decoder(tuple[Override, ...])
+
+pack = msgspec.msgpack.Encoder().encode
+# These raise `ValueError` if the blob is damaged.
+unpack_message = msgspec.msgpack.Decoder(Message).decode
+unpack_messages = msgspec.msgpack.Decoder(tuple[Message, ...]).decode
+unpack_overrides = msgspec.msgpack.Decoder(tuple[Override, ...]).decode
 
 
 def columns_of(tokens: Sequence[Token]) -> TokenColumns:
@@ -100,7 +102,7 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
 
 
 def pack_tokens(tokens: Sequence[Token]) -> bytes:
-    return _encoder.encode(columns_of(tokens))
+    return pack(columns_of(tokens))
 
 
 def unpack_tokens(blob: bytes) -> tuple[Token, ...]:
@@ -108,28 +110,9 @@ def unpack_tokens(blob: bytes) -> tuple[Token, ...]:
     return tokens_of(_columns_decoder.decode(blob))
 
 
-def pack_message(message: Message) -> bytes:
-    """Content and attachments, whole."""
-    return _encoder.encode(message)
-
-
-def unpack_message(blob: bytes) -> Message:
-    """Raises `ValueError` if the blob is damaged."""
-    return _message_decoder.decode(blob)
-
-
-def pack_messages(messages: tuple[Message, ...]) -> bytes:
-    return _encoder.encode(messages)
-
-
-def unpack_messages(blob: bytes) -> tuple[Message, ...]:
-    """Raises `ValueError` if the blob is damaged."""
-    return _messages_decoder.decode(blob)
-
-
 def pack_answer(answer: Answer) -> bytes:
     """All of it but the tokens."""
-    return _encoder.encode(state_of(answer))
+    return pack(state_of(answer))
 
 
 def unpack_answer(blob: bytes) -> Answer:
@@ -144,15 +127,6 @@ def unpack_answer(blob: bytes) -> Answer:
 def state_of(answer: Answer) -> Answer:
     """All of it but the tokens."""
     return replace(answer, tokens=())
-
-
-def pack_overrides(overrides: tuple[Override, ...]) -> bytes:
-    return _encoder.encode(overrides)
-
-
-def unpack_overrides(blob: bytes) -> tuple[Override, ...]:
-    """Raises `ValueError` if the blob is damaged."""
-    return _overrides_decoder.decode(blob)
 
 
 def forgiving(raw: Any, wanted: type[Any]) -> Any:

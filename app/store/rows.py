@@ -18,7 +18,7 @@ from app.session.chats.archive import Summary
 from app.session.chats.conversation import Answer, Conversation, Turn, Version
 from app.session.chats.projects import Project
 from app.store import packing
-from app.store.database import ChecksumError, Value, check, checksum
+from app.store.database import ChecksumError, Value, check, checksum, text_of
 from app.store.packing import forgiving
 
 _HEAD = (
@@ -84,7 +84,7 @@ class Rows:
         for row, place, versions, *values, total in found:
             check(total, head.chat.id, place, *values)
             name, asked, question = values
-            turn = Turn(_text(name), packing.unpack_message(question), self._answer(row), _time(asked))
+            turn = Turn(text_of(name), packing.unpack_message(question), self._answer(row), _time(asked))
             others = self._others(row, versions)
             turns.append(with_others(turn, list(others), tuple(others.values())) if others else turn)
         return replace(head.chat, turns=tuple(turns))
@@ -119,7 +119,7 @@ class Rows:
             check(total, *values)
             _, place, name, asked, question, state, tokens = values
             answer = replace(packing.unpack_answer(state), tokens=packing.unpack_tokens(tokens))
-            found[place] = Version(_text(name), packing.unpack_message(question), answer, _time(asked))
+            found[place] = Version(text_of(name), packing.unpack_message(question), answer, _time(asked))
         if len(found) != count - 1 or any(not 0 <= place < count for place in found):
             raise ChecksumError("a version of an answer is missing")
         return found
@@ -132,20 +132,20 @@ def _head(row: tuple[Any, ...]) -> ChatHead:
     deleted, preset, queued, project = ends
     return ChatHead(
         Conversation(
-            _text(chat),
+            text_of(chat),
             datetime.fromisoformat(created),
             (),
             _number(context),
-            _text(name),
+            text_of(name),
             bool(_number(pinned)),
             packing.unpack_overrides(overrides),
             packing.unpack_message(draft),
             _time(deleted),
-            _text(preset),
+            text_of(preset),
             packing.unpack_messages(queued),
-            _text(project),
+            text_of(project),
         ),
-        _text(title),
+        text_of(title),
         datetime.fromisoformat(changed),
         _number(turns),
     )
@@ -163,7 +163,7 @@ def version_values(row: int, place: int, version: Version) -> tuple[Value, ...]:
         place,
         version.id,
         version.asked.isoformat() if version.asked else None,
-        packing.pack_message(version.user),
+        packing.pack(version.user),
         packing.pack_answer(version.answer),
         packing.pack_tokens(version.answer.tokens),
     )
@@ -181,11 +181,11 @@ def head_values(chat: Conversation) -> tuple[Value, ...]:
         len(chat.turns),
         int(chat.pinned),
         chat.context_used_tokens,
-        packing.pack_overrides(chat.overrides),
-        packing.pack_message(chat.draft),
+        packing.pack(chat.overrides),
+        packing.pack(chat.draft),
         chat.deleted.isoformat() if chat.deleted else None,
         chat.preset,
-        packing.pack_messages(chat.queued),
+        packing.pack(chat.queued),
         chat.project,
     )
     return (*values, checksum(*values))
@@ -193,12 +193,6 @@ def head_values(chat: Conversation) -> tuple[Value, ...]:
 
 def _time(value: Any) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} where text should be")
-    return value
 
 
 def _number(value: Any) -> int:

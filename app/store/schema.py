@@ -1,6 +1,6 @@
 """Schema: the tables of the chat database.
 
-    chats    one row a chat: title, times, pin, overrides, draft, queue, deletion, archiving, preset, project
+    chats    one row a chat: title, times, pin, overrides, draft, queue, deletion, preset, project
     turns    one row a question, in places 0, 1, …; `versions` includes the shown one, which has no row there
     answers  one row an answer beside its turn: state, and the tokens as one blob
     parts    tokens added to an answer since its row was written, while it is being generated
@@ -8,7 +8,7 @@
     words    the search index, one row a turn (rowid = turns.id): FTS5 where SQLite has it
     projects one row a project: see rows.py
     documents, document_words   kept documents and their search index: see documents.py
-    facts    `words`, `document_words`: the search tables in use; `changes`, `clock`: see chat_store.py
+    facts    `words`, `document_words`: the search tables in use; `mark`: see chat_store.py
 
 `sum` is the checksum of the row's other values. A database of another program, or of another version of
 Draftlight, is refused, and nothing in it is changed.
@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from app.store import strings
 from app.store.database import run, version_of
-from app.store.faults import ForeignStoreError, NewerStoreError, OlderStoreError
+from app.store.faults import OtherStoreError
 
 VERSION = 8
 _TABLES = """
@@ -110,18 +111,18 @@ _OURS = ("chats", "turns", "answers", "facts")
 def require_ours(connection: sqlite3.Connection) -> bool:
     """Returns whether the database has tables; they are of this version then.
 
-    Raises `ForeignStoreError`, `NewerStoreError`, `OlderStoreError`.
+    Raises `OtherStoreError`.
     """
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     version = version_of(connection)
     if names and len(names.intersection(_OURS)) < 2:
-        raise ForeignStoreError
+        raise OtherStoreError(strings.FOREIGN, strings.FOREIGN_HINT)
     if version > VERSION:
-        raise NewerStoreError(version, VERSION)
+        raise OtherStoreError(strings.NEWER, strings.newer_hint(version, VERSION))
     if version < 0 or (version == 0 and names) or (version and not names):
         raise sqlite3.DatabaseError(f"its version is {version}, with {len(names)} tables")
     if version and version < VERSION:
-        raise OlderStoreError(version, VERSION)
+        raise OtherStoreError(strings.OLDER, strings.older_hint(version, VERSION), older=True)
     return bool(names)
 
 

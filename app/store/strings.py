@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+_MOST_NAMES = 3
+
 NEWER = "These chats were written by a newer Draftlight."
 FOREIGN = "The file chats.db holds the data of another program."
 FOREIGN_HINT = "Draftlight leaves it as it is. Move it elsewhere and open Draftlight again to keep chats."
@@ -20,10 +24,6 @@ def newer_hint(found: int, known: int) -> str:
 
 def not_saved(reason: str) -> str:
     return f"The chat database says: {reason}."
-
-
-def not_opened(reason: str) -> str:
-    return f"The system says: {reason}."
 
 
 OLDER = "These chats were written by an older Draftlight, whose format is not supported."
@@ -55,9 +55,14 @@ UNSAVED_TAKEN = "Unsaved changes of the last run were restored."
 UNSAVED_DAMAGED = "The unsaved changes of the last run could not be read."
 
 
-def unsaved_taken(count: int) -> str:
-    what = "1 chat, project or document" if count == 1 else f"{count:,} chats, projects and documents"
-    return f"{what} could not be saved when Draftlight last closed."
+def unsaved_taken(names: Sequence[str]) -> str:
+    """Of chats, projects and documents; a chat that is only a draft has no name."""
+    shown = [f"“{name}”" for name in names if name][:_MOST_NAMES]
+    more = len(names) - len(shown)
+    if more:
+        shown.append(f"{more:,} more" if shown else "One change" if more == 1 else f"{more:,} changes")
+    what = " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+    return f"{what} could not be saved when Draftlight last closed. Delete what you do not want to keep."
 
 
 def missing(count: int) -> str:
@@ -117,7 +122,6 @@ def attached(name: str) -> str:
 
 
 DOCUMENT_UNREADABLE = "The document cannot be read from the library."
-DOCUMENT_DAMAGED = "The database is damaged; a copy of it was kept."
 
 
 def not_written(path: str, reason: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from contextlib import ExitStack
 from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
@@ -17,7 +16,6 @@ from app.shell.window import MainWindow
 from app.store.chat_files import from_json
 from app.store.copies import Backups
 from app.store.library import Library
-from core.settings import read
 from tests.app.stage import choose_in_sheet, click, last, play, ready, sheet, shown, until
 from tests.app.store.chats import chat_of
 from tests.app.store.disk import full_disk
@@ -126,38 +124,6 @@ def test_missing_chats_are_restored_from_a_backup(qapp: QApplication, tmp_path: 
         assert len(window.controller.chats.listed()) == 3
 
     play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
-
-
-def test_after_a_start_with_a_full_disk_all_of_the_run_is_saved(qapp: QApplication, tmp_path: Path) -> None:
-    filled(tmp_path, *(chat_of(number) for number in range(3)))
-    disk = ExitStack()
-
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        await until(lambda: banner.trouble is not None)
-        assert banner.trouble
-        assert banner.trouble.title == "The chats cannot be saved."
-        assert "The disk is full." in banner.trouble.text
-        assert len(window.controller.chats.listed()) == 3
-        window.controller.chat.select("c1")
-        assert shown(window) == chat_of(1).turns[0].answer.text
-        await asked(window, "write 3")
-        window.app_settings.set("look.tint", "hover")
-        disk.close()  # somebody frees space
-        library = window.controller.home.library
-        await until(lambda: not library.waiting())
-        await until(banner.isHidden)
-
-    async def again(window: MainWindow) -> None:
-        assert window.views.banner.isHidden()
-        assert len(window.controller.chats.open.turns) == 2
-        assert len(window.controller.chats.listed()) == 3
-        assert read(window.app_settings.now, "look.tint") == "hover"
-
-    with disk:
-        disk.enter_context(full_disk())
-        play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
 
 

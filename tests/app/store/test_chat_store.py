@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.session.chats.archive import summary_of
-from app.session.chats.conversation import Conversation
+from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store import schema
+from app.store.chat_files import from_json, to_json
 from app.store.chat_store import ChatStore
 from app.store.database import ChecksumError, Database
-from app.store.faults import NewerStoreError, OlderStoreError
-from core.events import Message
+from app.store.faults import EmptyStoreError, OtherStoreError
+from core.events import Message, Token
 from tests.app.store import chats
 from tests.app.store.chats import NOON, chat_of
 
@@ -151,6 +153,19 @@ def test_purging_leaves_nothing(tmp_path: Path) -> None:
     store.close()
 
 
+def test_half_a_character_is_stored_and_exported_as_a_question_mark(tmp_path: Path) -> None:
+    half = "a\ud83db"
+    token = Token("r", 1, "\ud83d", "normal", 1, 0)
+    turns = (Turn("t", Message("user", half), Answer((token,), "stopped")),)
+    chat = Conversation("c", NOON, turns, name=half)
+    with ChatStore(tmp_path / "chats.db") as store:
+        write(store, chat)
+        store.search(half)
+        store.check()
+        assert store.load("c") == from_json(to_json([chat]))[0]
+        assert (store.load("c").name, store.load("c").turns[0].answer.text) == ("a\ufffdb", "\ufffd")
+
+
 def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     store = ChatStore(tmp_path / "chats.db")
 
@@ -165,6 +180,26 @@ def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_database_that_is_being_created_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader opens it between two statements of the process or thread that writes."""
+    path = tmp_path / "chats.db"
+    with Database(path) as database:
+        database.connection.execute("PRAGMA journal_mode = WAL")
+    version_of = schema.version_of
+
+    def created_before(connection: sqlite3.Connection) -> int:
+        monkeypatch.undo()
+        ChatStore(path).close()
+        return version_of(connection)
+
+    monkeypatch.setattr(schema, "version_of", created_before)
+    with pytest.raises(EmptyStoreError):
+        ChatStore(path, read_only=True)
+    ChatStore(path, read_only=True).close()
+
+
 def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     store = ChatStore(path)
@@ -173,7 +208,7 @@ def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path) -> None:
     store.close()
     before = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(NewerStoreError, match="version 99"):
+        with pytest.raises(OtherStoreError, match="version 99"):
             ChatStore(path, read_only=read_only)
     assert path.read_bytes() == before
 
@@ -185,6 +220,6 @@ def test_an_older_file_is_refused_and_not_touched(tmp_path: Path) -> None:
         database.connection.execute(f"PRAGMA user_version = {schema.VERSION - 1}")
     before = path.read_bytes()
     for read_only in (True, False):
-        with pytest.raises(OlderStoreError):
+        with pytest.raises(OtherStoreError, match="older"):
             ChatStore(path, read_only=read_only)
     assert path.read_bytes() == before

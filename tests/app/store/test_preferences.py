@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
@@ -78,18 +77,6 @@ def test_what_is_not_known_or_allowed_is_left_out(tmp_path: Path) -> None:
     assert file.now.settings.look.tint == "hover"
     assert file.now.window is None
     assert file.defaults == assign(Settings(), "sampling.temperature", 0.5)
-
-
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-def test_what_cannot_be_written_is_known(tmp_path: Path) -> None:
-    file = PreferencesFile(tmp_path)
-    tmp_path.chmod(0o500)
-    try:
-        file.change(open_chat="c1")
-        assert not file.flush()
-        assert file.problem
-    finally:
-        tmp_path.chmod(0o700)
 
 
 def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:

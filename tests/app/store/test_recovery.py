@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -359,13 +360,48 @@ def test_what_cannot_be_saved_at_closing_is_saved_by_the_next_run(
     assert not library.close()
     other.close()
     again = opened(folder, libraries)
-    assert again.notices
+    (notice,) = again.notices
+    assert notice.hint.startswith("“Harbour”, “Fog.md” and “Earlier” could not be saved")
     assert again.flush()
     assert again.load("c1").turns == longer.turns
     assert again.load("c1").name == "Earlier"
     assert again.documents.text(fog.id) == "fog"
     assert [each.name for each in again.projects()] == ["Harbour"]
     until(lambda: not (folder / "chats-unsaved.db").exists())
+
+
+def test_what_was_saved_later_is_not_taken_from_an_older_file(folder: Path, libraries: list[Library]) -> None:
+    """The window was closed, which wrote the file, but the person cancelled and made room."""
+    library = opened(folder, libraries)
+    assert library.flush()
+    other = sqlite3.connect(folder / "chats.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    library.save(chat_of(7))
+    library.save_project(Project("p", "Harbour", NOON))
+    assert not library.flush()
+    assert library.keep_beside()
+    other.close()
+    library.save_project(Project("p", "Port", NOON))
+    assert library.flush()
+    until(lambda: not (folder / "chats-unsaved.db").exists())
+    crashed = folder.with_name("crashed")
+    shutil.copytree(folder, crashed)
+    again = opened(crashed, libraries)
+    assert again.notices == []
+    assert [each.name for each in again.projects()] == ["Port"]
+
+
+def test_a_file_of_changes_that_are_saved_says_nothing(folder: Path, libraries: list[Library]) -> None:
+    """The last process was killed before it removed the file."""
+    with ChatStore(folder / "chats-unsaved.db", log=False) as store, store.transaction():
+        store.write(chat_of(1, turns=2))
+        store.write(Conversation("blank", NOON))
+    library = opened(folder, libraries)
+    assert library.notices == []
+    assert library.load("c1") == chat_of(1, turns=2)
+    assert "blank" not in ids(library)
+    assert library.close()
+    assert not (folder / "chats-unsaved.db").exists()
 
 
 def test_an_unsaved_chat_replaces_nothing_that_it_does_not_have(

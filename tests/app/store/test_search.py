@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from app.session.chats.archive import passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_store import ChatStore
+from app.store.faults import UNREADABLE, is_damage
 from app.store.library import Library
 from core.events import Attachment, Message, Token
 from tests.app.store.chats import NOON, chat_of
@@ -162,3 +163,13 @@ def test_a_chat_of_many_turns_is_one_hit(tmp_path: Path) -> None:
         store.write(chat_of(1, turns=30, text="same words"))
     assert len(store.search("word7")) == 1
     store.close()
+
+
+@pytest.mark.parametrize("column", ["title", "question", "names", "answer"])
+def test_a_search_in_texts_of_another_type_reports_damage(store: ChatStore, column: str) -> None:
+    """Swapped pages do that; SQLite's columns accept any type."""
+    table = "words" if store.full_text else "words_plain"
+    store.connection.execute(f"UPDATE {table} SET {column} = x'ff00'")
+    with pytest.raises(UNREADABLE) as raised:
+        found(store, "ferry" if column != "answer" else "departures")
+    assert is_damage(raised.value)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -191,8 +192,8 @@ def _save_new(library: Library, folder: Path, right: dict[str, Conversation]) ->
     """Save a chat and read it in another library; repaired first where damage shows."""
     new = chat_of(99)
     library.save(new)
-    if not library.problem and not library.flush() and library.failure and is_damage(library.failure):
-        library.take_damage(library.failure)
+    if not library.flush() and library.failure and is_damage(library.failure):
+        library.take_damage(library.failure)  # as the window does
     if library.damaged:
         try:
             library.repair()
@@ -257,13 +258,8 @@ def _flip_header(path: Path, dice: random.Random) -> None:
 def _flip_text(path: Path, dice: random.Random) -> None:
     """In one word of a question or an answer, which leaves the database whole for SQLite."""
     data = bytearray(path.read_bytes())
-    places = []
-    for word in (b"word", b"Question", b"2026-05-04"):
-        start = data.find(word)
-        while start >= 0:
-            places.append(start + dice.randrange(len(word)))
-            start = data.find(word, start + 1)
-    data[dice.choice(places)] ^= 1 << dice.randrange(3)
+    word = dice.choice(list(re.finditer(rb"word|Question|2026-05-04", data)))
+    data[dice.randrange(*word.span())] ^= 1 << dice.randrange(3)
     path.write_bytes(data)
 
 
