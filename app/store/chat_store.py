@@ -23,7 +23,6 @@ from msgspec import Struct
 from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
-from app.session.documents import DocumentHit, KeptDocument
 from app.store import packing, schema
 from app.store.database import (
     ChecksumError,
@@ -163,11 +162,11 @@ class ChatStore(Database):
                 proceed()
                 with contextlib.suppress(KeyError):  # deleted meanwhile
                     self.load(chat_id)
-            for document in self.documents():
+            for document in self.document_rows.all():
                 proceed()
                 with contextlib.suppress(KeyError):
-                    self.document_text(document.id)
-            self.projects()
+                    self.document_rows.text(document.id)
+            list(self.project_rows.all())
         except (ValueError, TypeError, OverflowError) as error:
             raise ChecksumError(str(error)) from error
 
@@ -194,22 +193,6 @@ class ChatStore(Database):
                 best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
                 hits[chat] = Hit(chat, turn, *passage_of(best, words))
         return list(hits.values())
-
-    def projects(self) -> list[Project]:
-        """Returns all projects, deleted ones marked. Raises `ValueError` if a row is damaged."""
-        return list(self.project_rows.all())
-
-    def documents(self) -> list[KeptDocument]:
-        """Returns all kept documents, removed ones marked. Raises `ValueError` if a row is damaged."""
-        return list(self.document_rows.all())
-
-    def document_text(self, document_id: str) -> str:
-        """Raises `KeyError` if the document does not exist, `ValueError` if it is damaged."""
-        return self.document_rows.text(document_id)
-
-    def find_documents(self, query: str) -> list[DocumentHit]:
-        """Returns the kept documents that match, best first."""
-        return self.document_rows.search(well_formed(query))
 
     def _by_title(self, words: list[str]) -> dict[str, Hit]:
         """Chats whose titles have all words anywhere, the latest first."""

@@ -72,7 +72,7 @@ def job_of(store: ChatStore, table: str, row_id: str) -> Conversation | Project 
         return store.load(row_id)
     if table == "projects":
         return store.project_rows.load(row_id)
-    return DocumentAdded(store.document_rows.load(row_id), store.document_text(row_id))
+    return DocumentAdded(store.document_rows.load(row_id), store.document_rows.text(row_id))
 
 
 def newest(

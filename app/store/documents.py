@@ -27,6 +27,7 @@ from app.store.database import (
     prefix_query,
     text_of,
 )
+from core.events.wire import well_formed
 
 _FACTS = "id, name, digest, characters, added, used, counts, removed"
 _MOST_HITS = 100
@@ -72,7 +73,7 @@ class DocumentRows:
 
     def search(self, query: str) -> list[DocumentHit]:
         """Returns the documents that have all words of `query`, best first."""
-        words = query.replace("\0", " ").split()
+        words = well_formed(query).replace("\0", " ").split()
         if not words:
             return []
         hits: dict[str, DocumentHit] = {}

@@ -18,7 +18,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -170,7 +170,9 @@ class Library:
     def projects(self) -> Sequence[Project]:
         waiting = self.waiting().values()
         found = self.rows(
-            "projects", ChatStore.projects, lambda store, row_id: store.project_rows.load(row_id)
+            "projects",
+            lambda store: store.project_rows.all(),
+            lambda store, row_id: store.project_rows.load(row_id),
         )
         found.update((job.id, job) for job in waiting if isinstance(job, Project))
         return list(found.values())
@@ -561,7 +563,7 @@ class Library:
         raise KeyError(row_id)
 
     def rows(
-        self, table: str, read: Callable[[ChatStore], list[_Row]], one: Callable[[ChatStore, str], _Row]
+        self, table: str, read: Callable[[ChatStore], Iterable[_Row]], one: Callable[[ChatStore, str], _Row]
     ) -> dict[str, _Row]:
         """Returns all rows of a table, without those that wait to be deleted."""
         found: dict[str, _Row] = {}
@@ -651,7 +653,9 @@ class KeptDocuments:
     def documents(self) -> Sequence[KeptDocument]:
         waiting = self._library.waiting().values()
         found = self._library.rows(
-            "documents", ChatStore.documents, lambda store, row_id: store.document_rows.load(row_id)
+            "documents",
+            lambda store: store.document_rows.all(),
+            lambda store, row_id: store.document_rows.load(row_id),
         )
         for kind in (DocumentAdded, DocumentChanged):  # a change is later
             found.update((job.document.id, job.document) for job in waiting if isinstance(job, kind))
@@ -668,7 +672,7 @@ class KeptDocuments:
         if isinstance(added, DocumentAdded):
             return added.text
         return self._library.read(
-            lambda store: store.document_text(document_id), document_id, strings.DOCUMENT_UNREADABLE
+            lambda store: store.document_rows.text(document_id), document_id, strings.DOCUMENT_UNREADABLE
         )
 
     def add(self, document: KeptDocument, text: str) -> None:
@@ -691,7 +695,7 @@ class KeptDocuments:
                 if all(word in text for word in words):
                     passage, marks = passage_of(job.text, query.split())
                     hits[job.document.id] = DocumentHit(job.document.id, passage if marks else "", marks)
-        for hit in self._library.find(lambda store: store.find_documents(query)):
+        for hit in self._library.find(lambda store: store.document_rows.search(query)):
             if hit.id not in gone:
                 hits.setdefault(hit.id, hit)
         return list(hits.values())

@@ -96,7 +96,7 @@ def test_a_document_that_is_not_on_the_disk_yet_can_be_read(tmp_path: Path) -> N
 def test_searching(tmp_path: Path, query: str, names: list[str], full_text: bool) -> None:
     ids = kept(tmp_path)
     store = ChatStore(tmp_path / "chats.db", full_text=full_text)
-    hits = store.find_documents(query)
+    hits = store.document_rows.search(query)
     assert sorted(hit.id for hit in hits) == sorted(ids[name] for name in names)
     for hit in hits:
         marked = {hit.passage[a:b].casefold() for a, b in hit.marks}
@@ -113,8 +113,8 @@ def test_a_renamed_document_is_found_by_its_new_name_only_and_a_purged_one_not_a
         fog = next(each for each in rows.all() if each.name == "Fog.md")
         rows.change(KeptDocument(fog.id, "Ice", fog.digest, fog.characters, fog.added, fog.used))
         rows.purge(ids["Tides.md"])
-    assert [hit.id for hit in store.find_documents("ice")] == [fog.id]
-    assert store.find_documents("pilot") == []
+    assert [hit.id for hit in store.document_rows.search("ice")] == [fog.id]
+    assert store.document_rows.search("pilot") == []
     store.connection.execute("INSERT INTO document_words (document_words) VALUES ('integrity-check')")
     store.close()
 
@@ -126,7 +126,7 @@ def test_what_was_kept_without_full_text_is_found_with_it(tmp_path: Path) -> Non
         plain.document_rows.add(KeptDocument("d", "Tides", "x", len(TIDES), now, now), TIDES)
     plain.close()
     store = ChatStore(tmp_path / "chats.db", full_text=True)
-    hits = store.find_documents("pilot")
+    hits = store.document_rows.search("pilot")
     store.close()
     assert [hit.id for hit in hits] == ["d"]
     assert hits[0].marks
@@ -139,7 +139,7 @@ def test_a_common_word_in_a_long_book_is_found_at_once(tmp_path: Path) -> None:
     with store.transaction():
         store.document_rows.add(KeptDocument("d", "Book", "x", len(text), now, now), text)
     begun_s = time.process_time()
-    hits = [*store.find_documents("pilots"), *store.find_documents("ilots")]
+    hits = [*store.document_rows.search("pilots"), *store.document_rows.search("ilots")]
     assert time.process_time() - begun_s < 30
     assert [hit.passage[slice(*hit.marks[0])] for hit in hits] == ["pilots", "ilots"]
     store.close()
