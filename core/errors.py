@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+_MOST_CHARACTERS = 300
+
 Kind = Literal["request", "worker", "internal"]
 
 
@@ -152,3 +154,25 @@ class ProtocolError(DraftlightError, code="bad-message"):
 
 class InternalError(DraftlightError, code="internal"):
     """An invariant of Draftlight was violated."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Why `error` arose, as a part of a sentence: one line, without the exception's name.
+
+    The number and the path of a system error are left out, because the sentence names the path.
+    """
+    match error:
+        case DraftlightError():
+            text = error.message
+        case OSError(strerror=str(text)) if text:
+            pass
+        case KeyError(args=(key, *_)):
+            text = f"“{key}” is missing"
+        case RecursionError():
+            text = "it is nested too deeply"
+        case UnicodeDecodeError():
+            text = f"it is not valid {error.encoding.upper()}"
+        case _:
+            text = str(error).strip()
+    first = text.partition("\n")[0].strip().rstrip(".")
+    return first[:_MOST_CHARACTERS] or "no reason was given"

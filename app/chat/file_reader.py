@@ -22,7 +22,7 @@ from core.documents.folder import Skipped, list_folder, name_in
 from core.documents.limits import Limits
 from core.documents.reading import DocumentLine, quick_text, shown_name
 from core.documents.text import Guess
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 from core.events import Attachment
 from core.system.reader_process import StoppedError
 
@@ -73,7 +73,7 @@ class Reading:
         except Exception as error:  # otherwise our bug would leave the chip waiting forever
             _LOG.exception("Reading %s failed", self.path)
             self.result = RequestError(
-                self.unreadable(self.name, type(error).__name__), document_strings.CHECK_FILE
+                self.unreadable(self.name, reason_of(error)), document_strings.CHECK_FILE
             )
 
     def _read(self) -> None:

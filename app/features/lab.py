@@ -37,7 +37,7 @@ from app.theme.fonts import ui_font
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
 from app.theme.theme import color
 from app.theme.zoom import height_of, painter_on, width_of
-from core.errors import ProtocolError
+from core.errors import ProtocolError, reason_of
 from core.events import Failed
 from core.events.sweep import (
     SweepCell,
@@ -295,7 +295,7 @@ class LabController(QObject):
                 cwd=CHILD_FOLDER,
             )
         except OSError as error:
-            self._finish(f"The measurement could not be started: {error}.")
+            self._finish(f"The measurement could not be started: {reason_of(error)}.")
             return
         self._process = process
         if self.sweep.stopping:  # during its start

@@ -43,6 +43,7 @@ from core.settings.declaration import find
 WIDTH_PX = 304
 _FOOTER_PX = 34
 READING_KEY = "prefill.mode"
+KV_KEY = "kv.bits"
 THINKING_KEY = "chat.thinking"
 HEAD_DRAFTERS = frozenset({"mtp"})
 _OPEN_AT_FIRST = (BASICS, "drafting")
@@ -77,6 +78,7 @@ class Inspector(QWidget):
         self._model_defaults: dict[str, ModelDefault] = {}
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
+        self._held_by_model: Mapping[str, str] = {}
         self._without_effect: frozenset[str] = frozenset()  # on the model
         self._absent: frozenset[str] = frozenset()  # drafters that the model does not support
         self._fields: dict[str, SettingField] = {}  # those that were made
@@ -151,6 +153,9 @@ class Inspector(QWidget):
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
         self._model_defaults = {each.key: each for each in info.defaults} if info else {}
         self._without_effect = without_effect(info) if info else frozenset()
+        why_full = info.kv_why_not if info else ""
+        self._held_by_model = {KV_KEY: strings.KV_NOT_QUANTISED.format(why=why_full)} if why_full else {}
+        self._hold_fields()
         self._absent = HEAD_DRAFTERS if info is not None and not info.has_head else frozenset()
         if DRAFTER_KEY in self._fields:
             self._fields[DRAFTER_KEY].leave_out(self._absent)
@@ -262,7 +267,7 @@ class Inspector(QWidget):
         terse = setting.key not in self._basic_keys
         field = self._fields[setting.key] = SettingField(setting, labelled, terse=terse)
         field.show_value(read(self._settings, setting.key))
-        field.hold(self._held.get(setting.key, ""))
+        field.hold(self._why_held(setting.key))
         if setting.key == DRAFTER_KEY:
             field.leave_out(self._absent)
         if setting.key in self._idle:  # shown now, it would be a window of its own: it has no parent yet
@@ -366,7 +371,10 @@ class Inspector(QWidget):
 
     def _hold_fields(self) -> None:
         for key, field in self._fields.items():
-            field.hold(self._held.get(key, ""))
+            field.hold(self._why_held(key))
+
+    def _why_held(self, key: str) -> str:
+        return self._held.get(key) or self._held_by_model.get(key, "")
 
     @property
     def _idle(self) -> frozenset[str]:

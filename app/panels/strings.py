@@ -18,6 +18,7 @@ SHOW_SIDEBAR = "Chats panel"
 # ---- the column at the right
 SIDE_TABS = (("settings", "Settings"), ("document", "Document"))
 SIDE_TABS_NAME = "Panel"
+CLOSE_PANEL = "Close panel"
 
 
 def new_chat_in(project: str) -> str:
@@ -113,6 +114,7 @@ MODEL_PRECISION = "Precision"
 MODEL_PRECISION_FROM = "{dtype}, from {quantisation}"
 SPECULATES = "Drafts are checked by the model and undone exactly."
 SPECULATES_NOT = "Drafts are not used: {why}"
+KV_NOT_QUANTISED = "Not available for this model: {why}."
 PRESET = "Preset"
 NO_PRESET = "Default"
 CUSTOM_PRESET = "Custom"

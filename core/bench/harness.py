@@ -21,7 +21,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 from core.events import Change, PositionStat
 from core.models.blas import threads_at_start, threads_variable
 from core.system.terminal import STOPPED, ProgressLine
@@ -170,7 +170,7 @@ class Journal(Generic[E]):
             entries = [msgspec.json.decode(line, type=kind) for line in lines]
         except msgspec.DecodeError as error:
             raise RequestError(
-                f"{self.path} holds no results of this bench: {error}.", "Choose another --out."
+                f"{self.path} holds no results of this bench: {reason_of(error)}.", "Choose another --out."
             ) from None
         if header.conditions != conditions:
             raise RequestError(

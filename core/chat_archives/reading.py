@@ -27,7 +27,7 @@ from core.chat_archives.claude import project_name
 from core.chat_archives.formats import read_chats
 from core.chat_archives.tree import ArchivedPath, Tree
 from core.chat_archives.values import ArchivedChat
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 
 _PIECE_BYTES = 1 << 20
 # Everything up to the next bracket outside of strings, and up to the next quote; in linear time.
@@ -340,7 +340,7 @@ class ChatReader:
             yield file
 
     def _unreadable(self, error: OSError) -> RequestError:
-        return RequestError(strings.not_read(self._name, error.strerror or str(error)), strings.DAMAGED_HINT)
+        return RequestError(strings.not_read(self._name, reason_of(error)), strings.DAMAGED_HINT)
 
     def _counted(self, stream: IO[bytes]) -> IO[bytes]:
         return _Counted(stream, self._advance)  # type: ignore[return-value]

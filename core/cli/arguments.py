@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct
 
-from core.errors import RequestError, SettingError
+from core.errors import RequestError, SettingError, reason_of
 from core.settings import FROM_MODEL, Settings, assign_all, declared, parse_all
 from core.settings.declaration import find
 from core.system.children import absolute_reference
@@ -155,7 +155,7 @@ def readable_file(text: str) -> Path:
         with path.open("rb"):
             pass
     except (OSError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{text} cannot be read: {_reason(error)}") from None
+        raise argparse.ArgumentTypeError(f"{text} cannot be read: {reason_of(error)}") from None
     return path
 
 
@@ -180,15 +180,11 @@ def _check_writable(folder: Path, text: str) -> None:
     try:
         existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     except (OSError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{text} cannot be written: {_reason(error)}") from None
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: {reason_of(error)}") from None
     if not existing.is_dir():
         raise argparse.ArgumentTypeError(f"{text} cannot be written in: {existing} is a file")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise argparse.ArgumentTypeError(f"{text} cannot be written: {existing} is not writable")
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror or "unknown reason") if isinstance(error, OSError) else str(error)
 
 
 # ---- settings

@@ -23,7 +23,7 @@ from core.cli import (
     window,
 )
 from core.cli.arguments import Parser, UsageError, add_command, add_settings_command, read_config
-from core.errors import DraftlightError, RequestError, SettingError
+from core.errors import DraftlightError, RequestError, SettingError, reason_of
 from core.system.private import tighten_home
 from core.system.terminal import VisibleText
 
@@ -66,7 +66,7 @@ def _run(arguments: Sequence[str]) -> int:
         raise
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
-        print(f"draftlight: {named}{error.strerror or error}.", file=sys.stderr)
+        print(f"draftlight: {named}{reason_of(error)}.", file=sys.stderr)
         return 1
 
 

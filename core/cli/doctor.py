@@ -21,7 +21,7 @@ from typing import Literal
 from msgspec import Struct
 
 from core.cli.window import find_window_part
-from core.errors import DraftlightError
+from core.errors import DraftlightError, reason_of
 
 Health = Literal["ok", "note", "broken"]
 _MARKS: dict[Health, str] = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
@@ -86,7 +86,7 @@ def _checked(subject: str, check: Check) -> Iterator[Finding]:
     except DraftlightError as error:
         yield Finding(subject, "broken", error.message, error.hint)
     except Exception as error:
-        yield Finding(subject, "broken", f"The check failed: {type(error).__name__}: {error}.")
+        yield Finding(subject, "broken", f"The check failed: {reason_of(error)}.")
 
 
 def _program() -> Iterator[Finding]:
@@ -244,7 +244,7 @@ def _tables() -> Iterator[Finding]:
             yield Finding(
                 "Tables",
                 "note",
-                f"{path.name} cannot be used: {error}.",
+                f"{path.name} cannot be used: {reason_of(error)}.",
                 "It will be set aside, never loaded.",
             )
     text = f"{len(keys)} in {tables_dir()}, {size_bytes / 1e6:.1f} MB" if keys else "none saved yet"

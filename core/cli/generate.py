@@ -10,7 +10,7 @@ import msgspec
 
 from core.cli import json_lines
 from core.cli.arguments import add_model, add_quiet, add_settings, readable_file, settings_from
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 from core.events import (
     Attachment,
     ClusterEnded,
@@ -134,7 +134,7 @@ def _loading(stage: str, fraction: float | None) -> str:
 
 
 def _reading(event: PrefillProgress) -> str:
-    left = f", {event.seconds_left:.0f} s left" if event.seconds_left is not None else ""
+    left = f", about {event.seconds_left:.0f} s left" if event.seconds_left is not None else ""
     work = "Choosing what to read" if event.phase == "scoring" else f"Reading {event.total_tokens:,} tokens"
     return f"{work}: {event.fraction:.0%}{left}"
 
@@ -180,7 +180,7 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
             )
         except (OSError, msgspec.DecodeError) as error:
             raise FileError(
-                f"{options.messages} cannot be read as messages: {error}.",
+                f"{options.messages} cannot be read as messages: {reason_of(error)}.",
                 'Write a list such as [{"role": "user", "content": "Hello"}].',
             ) from None
         if messages and attachments:

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 from msgspec import Struct
 
-from core.errors import ClusterError, DraftlightError
+from core.errors import ClusterError, DraftlightError, reason_of
 from core.events import ClusterEnded
 from core.kv.mirrored import Change, MirroredCache
 
@@ -98,7 +98,7 @@ def launched() -> Launch | None:
         return Launch(int(rank), size, first.rpartition(":")[0].strip("[]")) if size > 1 else None
     except (OSError, ValueError, LookupError, AttributeError) as error:
         raise ClusterError(
-            f"The environment of mlx.launch is incomplete: {error}.",
+            f"The environment of mlx.launch is incomplete: {reason_of(error)}.",
             "Start it with mlx.launch and the backend ring or jaccl.",
         ) from error
 
@@ -125,7 +125,7 @@ def join() -> mx.distributed.Group:
         return mx.distributed.init(strict=True)
     except RuntimeError as error:
         raise ClusterError(
-            f"The ranks could not be joined: {error}.", "Check the addresses in the host file."
+            f"The ranks could not be joined: {reason_of(error)}.", "Check the addresses in the host file."
         ) from error
     finally:
         signal.alarm(0)
@@ -313,7 +313,7 @@ def accept(launch: Launch) -> list[Link]:
         listener = socket.create_server((launch.host, 0), backlog=launch.size)
     except OSError as error:
         raise ClusterError(
-            f"Cannot listen on {launch.host}, rank 0's address in the host file: {error.strerror or error}.",
+            f"Cannot listen on {launch.host}, rank 0's address in the host file: {reason_of(error)}.",
             "Name an address of the first machine there.",
         ) from error
     token = os.urandom(_TOKEN_BYTES)
@@ -350,7 +350,7 @@ def connect(launch: Launch) -> Link:
         connection.sendall(bytes([*token, launch.rank]))
     except OSError as error:
         raise ClusterError(
-            f"Rank {launch.rank} cannot reach rank 0 at {launch.host}:{port}: {error.strerror or error}.",
+            f"Rank {launch.rank} cannot reach rank 0 at {launch.host}:{port}: {reason_of(error)}.",
             "Check that the machines reach each other by the addresses in the host file.",
         ) from error
     return Link(connection, "Rank 0")
@@ -367,7 +367,7 @@ def _shared(numbers: Sequence[int]) -> list[int]:
         ).tolist()
     except RuntimeError as error:
         raise ClusterError(
-            f"Another rank ended before it was connected ({error}).",
+            f"Another rank ended before it was connected ({reason_of(error)}).",
             "See the output of mlx.launch for that rank, and start it again.",
         ) from error
     return [int(each) for each in found]
@@ -477,9 +477,8 @@ class Leader:
     def report_error(self, error: BaseException) -> NoReturn:
         """Ends all ranks after an error that may have left them with different caches."""
         time.sleep(_WHICH_S)  # a lost rank ends this process before
-        if isinstance(error, DraftlightError):
-            self.end(f"Rank 0 failed: {error.message}", error.hint)
-        self.end(f"Rank 0 failed: {type(error).__name__}: {error}.")
+        hint = error.hint if isinstance(error, DraftlightError) else ""
+        self.end(f"Rank 0 failed: {reason_of(error)}.", hint)
 
     def close(self) -> None:
         """The other ranks exit in order. Safe to call twice."""
@@ -522,7 +521,8 @@ class Leader:
     def _lost(self, link: Link, error: BaseException) -> None:
         if not self._closed.is_set():
             self.end(
-                f"{link.name} was lost: {error}. All ranks end, because each holds a part of the model.",
+                f"{link.name} was lost: {reason_of(error)}. All ranks end, because each holds a part of the"
+                " model.",
                 "See the output of mlx.launch for that rank, and start it again.",
             )
 

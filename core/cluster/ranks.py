@@ -42,7 +42,7 @@ from core.cluster.group import (
     launched,
     versions,
 )
-from core.errors import ClusterError, DraftlightError, ModelError
+from core.errors import ClusterError, DraftlightError, ModelError, reason_of
 from core.events import ClusterEnded
 from core.models.places import find
 from core.models.starter import STARTER, ensure_starter
@@ -195,7 +195,7 @@ class _Follower:
                     return 0
                 self._do(message)
         except LinkEnd as error:
-            self._leave(f"Rank 0 was lost: {error}.")
+            self._leave(f"Rank 0 was lost: {reason_of(error)}.")
         except KeyboardInterrupt:  # Ctrl-C reaches all ranks
             return 130
         except Exception as error:  # boundary: rank 0 is informed, and this process ends
@@ -269,8 +269,7 @@ class _Follower:
         if self._link.is_lost:  # the error is only its consequence
             self._leave("Rank 0 was lost during an operation.")
         traceback.print_exc()
-        words = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"[:300]
-        given = (error.message, error.hint) if isinstance(error, DraftlightError) else (words, "")
+        given = reason_of(error), error.hint if isinstance(error, DraftlightError) else ""
         with suppress(LinkEnd):
             self._link.send(Failed(*given))
         self._leave(given[0])

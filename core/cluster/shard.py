@@ -22,7 +22,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from core.cluster.group import Action, Begin, Changed, Drop, Forward, Leader
 from core.decoding.tree import tree_pass
-from core.errors import ClusterError, InternalError, RequestError
+from core.errors import ClusterError, InternalError, RequestError, reason_of
 from core.events import ModelInfo
 from core.kv import mirrored
 from core.kv.cached_sequence import CachedSequence
@@ -214,7 +214,7 @@ def split_model(model: nn.Module, group: mx.distributed.Group, split: str) -> No
             model.shard(group)
     except Exception as error:  # errors of the model's code
         raise ClusterError(
-            f"The model cannot be split by {split} ({type(error).__name__}: {error}).",
+            f"The model cannot be split by {split} ({reason_of(error)}).",
             "Choose another split, another number of machines or another model.",
         ) from error
 

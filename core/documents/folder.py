@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from core.documents import strings
 from core.documents.reading import shown_text
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 
 # Maximum number of documents for one message; each is read separately.
 MOST_FILES = 100
@@ -61,7 +61,7 @@ def list_folder(
                         break
                     entries.append(entry)
         except OSError as error:
-            why = error.strerror or str(error)
+            why = reason_of(error)
             if here == folder:
                 raise RequestError(
                     strings.folder_unreadable(shown_text(folder.name), why), strings.CHECK_FILE

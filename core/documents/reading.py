@@ -47,7 +47,7 @@ from core.documents.limits import (
 from core.documents.parts import Package
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 from core.events.wire import well_formed
 from core.system.child_bounds import LineOutput, read_within
 
@@ -419,7 +419,7 @@ def _checked(text: str, name: str, most_characters: int) -> str:
 
 
 def _unreadable(name: str, error: OSError) -> RequestError:
-    return RequestError(strings.file_unreadable(name, error.strerror or str(error)), strings.CHECK_FILE)
+    return RequestError(strings.file_unreadable(name, reason_of(error)), strings.CHECK_FILE)
 
 
 def _refused(name: str, kind: tuple[str, str]) -> RequestError:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.errors import DraftlightError, EncoderUnavailableError
+from core.errors import DraftlightError, EncoderUnavailableError, reason_of
 from core.events import (
     DocumentEmbedded,
     EmbedTexts,
@@ -165,7 +165,7 @@ class Embedder:
             self._store.write(text, passages, vectors)
             self.failure = ""
         except OSError as error:
-            self.failure = f"Passage vectors cannot be kept on the disk: {error}."
+            self.failure = f"Passage vectors cannot be kept on the disk: {reason_of(error)}."
         return vectors
 
     def fraction(self, text: str, passages: Array) -> float:

@@ -261,8 +261,8 @@ class ModelSession:
         """
         if settings.bits == "off":
             return None, ""
-        if self.model.info.machines:
-            return None, "the model runs on several machines"
+        if why_not := self.model.info.kv_why_not:
+            return None, why_not
         if self._quantisable is None:
             self._quantisable = quantisable(self.model.model, self.model.new_cache)
         found = self._quantisable

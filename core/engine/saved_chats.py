@@ -25,6 +25,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.engine.model_session import ModelSession
+from core.errors import reason_of
 from core.events import Change, SavedChatsListed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import KvQuantisation
@@ -367,7 +368,7 @@ class SavedChats:
                     yield from saving.write(file)
                 self._on_disk[chat] = _OnDisk(list(sequence.tokens), sequence.columns.count, sequence.kv)
         except (OSError, ValueError) as error:
-            problem = f"{error}"
+            problem = reason_of(error)
         self._problems.pop(chat, None)
         if problem:
             self._problems[chat] = problem

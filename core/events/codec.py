@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from core.errors import DraftlightError, Kind, PromptTooLongError, ProtocolError
+from core.errors import DraftlightError, Kind, PromptTooLongError, ProtocolError, reason_of
 from core.events.answer import AnswerEvent, ReadingEvent, RequestCommand, RequestEvent
 from core.events.idle import (
     EmbeddingCommand,
@@ -194,7 +194,7 @@ def failure(error: BaseException, *, command: str, request: str = "") -> Failed:
     """`error` as an event.
 
     The system's errors about a named file are reported as the user's mistake, other foreign errors as
-    internal errors with their type.
+    internal errors.
     """
     if isinstance(error, DraftlightError):
         over = error.tokens - error.limit_tokens if isinstance(error, PromptTooLongError) else 0
@@ -215,7 +215,7 @@ def failure(error: BaseException, *, command: str, request: str = "") -> Failed:
         command,
         "internal",
         "internal",
-        _short(f"Internal error in Draftlight: {type(error).__name__}: {error}."),
+        _short(f"Internal error in Draftlight: {reason_of(error)}."),
         "The details are in the worker's log.",
     )
 

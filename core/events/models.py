@@ -55,6 +55,7 @@ class ModelInfo(Struct, frozen=True):
     - `reference`: as in `load_model`. `family`: the tokenizer's fingerprint; `family_name`: its display name.
     - `speculates`: False if rollback is not exact, with the reason in `why_not`.
     - `defaults`: the model's own sampling. `defaults_problem`: its ignored sampling values and stop ids.
+    - `kv_why_not`: why its caches cannot be quantised; empty if they can.
     - `thinks`: `chat.thinking` has an effect. `has_head`: its files include an MTP head.
     - `format`: the syntax of its answers.
     - `machines`: names of the ranks that hold the model; empty if this process holds all of it.
@@ -81,6 +82,7 @@ class ModelInfo(Struct, frozen=True):
     reference: str = ""
     machines: tuple[str, ...] = ()
     has_head: bool = False
+    kv_why_not: str = ""
 
     @property
     def settings(self) -> Settings:

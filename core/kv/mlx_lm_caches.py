@@ -28,6 +28,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
 from msgspec import Struct
 
+from core.errors import reason_of
 from core.kv.positions import Positioned
 from core.settings.prefill import KV_GROUP_SIZES
 
@@ -362,9 +363,7 @@ def quantisable(model: LanguageModel, new_cache: Callable[[], Cache]) -> Quantis
         if not float(difference) <= _LARGEST_DIFFERENCE * float(scale):
             return Quantisable(why_not="its answers with quantised keys are wrong")
     except Exception as error:  # any exception of a model's code
-        return Quantisable(
-            why_not=f"its attention does not support quantised keys ({type(error).__name__}: {error})"
-        )
+        return Quantisable(why_not=f"its attention does not support quantised keys ({reason_of(error)})")
     return Quantisable(groups)
 
 

@@ -62,7 +62,7 @@ from mlx_lm.models.cache import CacheList, KVCache, QuantizedKVCache, make_promp
 from msgspec import Struct
 
 from core.decoding.tree import tree_pass, why_no_tree_masks
-from core.errors import InternalError
+from core.errors import InternalError, reason_of
 from core.events import ModelInfo
 from core.kv.mirrored import Fill, StandAt, mirror
 from core.kv.mlx_lm_caches import (
@@ -215,7 +215,7 @@ def try_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> Generator[None, 
     except Exception as error:  # any exception of a model's code is reported as the reason
         if is_exhausted(error):
             raise  # depends on the machine's free memory, not on the model
-        return f"a trial tree failed ({type(error).__name__}: {error})"
+        return f"a trial tree failed ({reason_of(error)})"
     return ""
 
 
@@ -318,7 +318,7 @@ def try_splits(
             if is_exhausted(error):
                 raise  # depends on the machine's free memory, not on the model
             if filled:
-                return Splits(agreed, f"a trial block failed ({type(error).__name__}: {error})")
+                return Splits(agreed, f"a trial block failed ({reason_of(error)})")
             return Splits()  # it does not support gaps, which plain reading never has
         if not found:
             reason = f"near {length:,} tokens its answers depend on how many tokens are read at once"

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.errors import ModelError
+from core.errors import ModelError, reason_of
 from core.events import MemoryNeed, ModelEntry
 from core.models import places
 from core.models.config import Machine, is_supported
@@ -114,7 +114,7 @@ class Catalogue:
             shutil.rmtree(folder)
         except OSError as error:
             raise ModelError(
-                f"{entry.name} could not be removed: {error}.", f"Remove {folder} yourself."
+                f"{entry.name} could not be removed: {reason_of(error)}.", f"Remove {folder} yourself."
             ) from error
         return entry, freed
 

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from transformers import PreTrainedTokenizerBase
 
 from core.answer_format import AnswerFormat, answer_format, answer_opening
+from core.errors import reason_of
 from core.events import Change, Tool
 from core.models.places import base_name, readable
 from core.models.template import RefusedError, Render, Rendering, TemplateSupport, renderer
@@ -157,7 +158,7 @@ def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: bool) -
                 )
             )
         except Exception as error:  # libraries raise various errors
-            raise RefusedError(name, str(error) or type(error).__name__) from error
+            raise RefusedError(name, reason_of(error)) from error
 
     def render(
         turns: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], begins: bool

@@ -16,13 +16,14 @@ import struct
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from core.errors import ModelError, ModelTooLargeError
+from core.errors import ModelError, ModelTooLargeError, reason_of
 from core.events import MemoryNeed, ModelEntry, ModelSource
 from core.models.config import (
     CONTEXT_NAMES,
@@ -79,6 +80,7 @@ _BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "U16": 16, "I16": 16, "F16": 16,
     "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64, "C64": 64,
 }  # fmt: skip
+_NAME_CODE = ("tokenizer_config.json", "config.json")
 NO_CODE = "Draftlight never runs code of a model. Choose a version of the model that needs none."
 _COPY_AGAIN = "Download the model again, or copy it again from where it came."
 
@@ -172,10 +174,33 @@ def _check(folder: Path) -> Checked:
     return Checked(folder, config, tuple(each for each in tensors if not each.name.startswith(dropped)))
 
 
-def wanted_code(folder: Path) -> str:
+def check_code(folder: Path) -> None:
+    """Raises `ModelError` if the tokenizer needs Python code of the folder.
+
+    Many folders name code that they do not need. transformers decides, from the two files that name code:
+    without a tokenizer's file it reads none.
+    """
+    code = _named_code(folder)
+    if not code:
+        return
+    from transformers import AutoTokenizer
+
+    with TemporaryDirectory() as probe:
+        for name in _NAME_CODE:
+            (Path(probe) / name).symlink_to((folder / name).absolute())
+        try:
+            AutoTokenizer.from_pretrained(probe, trust_remote_code=False)
+        except Exception as error:  # without a tokenizer it fails in many ways
+            if "trust_remote_code" in str(error):
+                raise ModelError(
+                    f"The tokenizer in {folder} wants to run Python code: {code}.", NO_CODE
+                ) from error
+
+
+def _named_code(folder: Path) -> str:
     """The Python class that the folder's `auto_map` names, with its file; empty if there is none."""
     found: list[str] = []
-    for name in ("tokenizer_config.json", "config.json"):
+    for name in _NAME_CODE:
         try:
             named = read_object(folder / name, MOST_LARGE_BYTES).get("auto_map")
         except (OSError, ValueError):
@@ -304,7 +329,7 @@ def describe(folder: Path, reference: str, source: ModelSource, machine: Machine
     except ModelError as error:
         return replace(entry, problem=error.message, hint=error.hint)
     except Exception as error:  # a config may hold anything anywhere
-        why = f"{type(error).__name__}: {shown(str(error))}"
+        why = shown(reason_of(error))
         return replace(
             entry, problem=f"{shown(str(folder))} cannot be understood ({why}).", hint="Choose another model."
         )
@@ -327,8 +352,9 @@ def _described(entry: ModelEntry, checked: Checked, machine: Machine) -> ModelEn
         need=_need(checked, machine),
     )
     try:
+        check_code(folder)
         check_fits(checked, machine)
-    except ModelTooLargeError as error:
+    except ModelError as error:
         return replace(entry, problem=error.message, hint=error.hint)
     return entry
 
@@ -373,7 +399,9 @@ def _config(folder: Path) -> dict[str, Any]:
         _refuse_foreign(folder)
         raise ModelError(f"{path} is missing.", "Choose a folder that holds a whole MLX model.") from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read: {_why(error)}.", "Download the model again.") from error
+        raise ModelError(
+            f"{path} cannot be read: {shown(reason_of(error))}.", "Download the model again."
+        ) from error
     kind = config.get("model_type")
     if not isinstance(kind, str) or not _TYPE.fullmatch(kind):
         raise ModelError(f"{path} names no model_type.", "Choose a folder that holds a whole MLX model.")
@@ -387,7 +415,7 @@ def _weight_files(folder: Path) -> list[Path]:
             names = msgspec.convert(read_object(index, MOST_LARGE_BYTES), _Index).weight_map.values()
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"{index} cannot be read: {_why(error)}.", "Download the model again."
+                f"{index} cannot be read: {shown(reason_of(error))}.", "Download the model again."
             ) from error
         missing = sorted(shown(name) for name in set(names) if not os.path.isfile(os.path.join(folder, name)))
         if missing:
@@ -404,11 +432,6 @@ def _weight_files(folder: Path) -> list[Path]:
 
 class _Index(Struct):
     weight_map: dict[str, str]
-
-
-def _why(error: Exception) -> str:
-    """The reason of a failed reading, without the path."""
-    return (isinstance(error, OSError) and error.strerror) or shown(str(error))
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -443,7 +466,7 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
         header = {name: msgspec.json.decode(entry, type=_HeaderEntry) for name, entry in entries.items()}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(
-            f"{path} has a header that cannot be read ({shown(str(error))}).", _COPY_AGAIN
+            f"{path} has a header that cannot be read ({shown(reason_of(error))}).", _COPY_AGAIN
         ) from error
     tensors = tuple(
         Tensor(name, entry.dtype, entry.shape, entry.data_offsets[1] - entry.data_offsets[0])

@@ -31,6 +31,7 @@ from typing import Any
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 
+from core.errors import reason_of
 from core.events import ModelDefault
 from core.models.json_files import read_object
 from core.settings import FROM_MODEL
@@ -78,7 +79,7 @@ def sampling_defaults(folder: Path) -> tuple[tuple[ModelDefault, ...], str]:
     except FileNotFoundError:
         return (), ""
     except (OSError, ValueError) as error:
-        return (), f"{FILE} cannot be read ({error}); Draftlight’s own sampling is used."
+        return (), f"{FILE} cannot be read ({reason_of(error)}); Draftlight’s own sampling is used."
     found: list[ModelDefault] = []
     wrong: list[str] = []
     for key, given in _defaults(content).items():

@@ -29,12 +29,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.errors import ModelError, ModelNotHereError, RequestError
+from core.errors import ModelError, ModelNotHereError, RequestError, reason_of
 from core.events import MemoryNeed, ModelInfo
-from core.kv.mlx_lm_caches import Cache, why_no_rollback
+from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking
 from core.models.config import context_tokens, is_number
-from core.models.folder import NO_CODE, check, check_fits, fingerprint, least_context, wanted_code
+from core.models.folder import check, check_code, check_fits, fingerprint, least_context
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.memory import machine
 from core.models.mtp_files import head_bytes
@@ -165,7 +165,8 @@ def load(
     check_sound(folder, model)
     progress("Almost ready", 0.95)
     info = _describe(folder, config, model, tokenizer, vocabulary, stops_problem)
-    return LoadedModel(model, tokenizer, replace(info, reference=reference), need)
+    why_not = quantisable(model, lambda: make_prompt_cache(model)).why_not
+    return LoadedModel(model, tokenizer, replace(info, reference=reference, kv_why_not=why_not), need)
 
 
 def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
@@ -194,7 +195,13 @@ def describe_part(
     vocabulary = _vocabulary(folder, tokenizer, part)
     stops_problem = _use_stop_ids(folder, checked.config, tokenizer, part)
     info = _describe(folder, checked.config, part, tokenizer, vocabulary, stops_problem)
-    return tokenizer, replace(info, reference=reference, machines=machines, parameters=checked.parameters)
+    return tokenizer, replace(
+        info,
+        reference=reference,
+        machines=machines,
+        parameters=checked.parameters,
+        kv_why_not="the model runs on several machines",
+    )
 
 
 def _unread(folder: Path) -> nn.Module:
@@ -203,7 +210,7 @@ def _unread(folder: Path) -> nn.Module:
             model, _ = load_model(path, lazy=True, trust_remote_code=False)
     except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
         raise ModelError(
-            f"The model in {folder} cannot be loaded: {_first_line(error)}.",
+            f"The model in {folder} cannot be loaded: {reason_of(error)}.",
             "Check that it is a complete MLX model, or choose another.",
         ) from error
     found: nn.Module = model
@@ -284,7 +291,7 @@ def check_sound(folder: Path, model: nn.Module) -> None:
         sound = not mx.any(mx.isnan(logits)).item() and bool(mx.all(mx.isfinite(logits.max(-1))).item())
     except Exception as error:
         raise ModelError(
-            f"The model in {folder} fails at its first tokens: {_first_line(error)}.",
+            f"The model in {folder} fails at its first tokens: {reason_of(error)}.",
             "Its config.json and its weights may not belong together; download the model again.",
         ) from error
     if not sound:
@@ -319,6 +326,7 @@ def load_family(reference: str, progress: Progress = lambda stage, fraction: Non
 
 def _tokenizer(folder: Path) -> TokenizerWrapper:
     check_tokenizer(folder / "tokenizer.json")
+    check_code(folder)
     try:
         with readable(folder) as path, _no_input():
             tokenizer = load_tokenizer(path, {"trust_remote_code": False})
@@ -331,12 +339,8 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
             "Choose a language model of another type.",
         ) from error
     except Exception as error:  # transformers raises many error types
-        if "trust_remote_code" in str(error) and (code := wanted_code(folder)):
-            raise ModelError(
-                f"The tokenizer in {folder} wants to run Python code: {code}.", NO_CODE
-            ) from error
         raise ModelError(
-            f"The tokenizer in {folder} cannot be read: {_first_line(error)}.",
+            f"The tokenizer in {folder} cannot be read: {reason_of(error)}.",
             "Download the model again, tokenizer files included.",
         ) from error
 
@@ -421,11 +425,6 @@ def _describe(
         has_head=head_bytes(folder) > 0,
         format=format_of(tokenizer),
     )
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")
 
 
 # ---- expansion of quantised weights to float32, with the bits of MLX's own dequantize and cast

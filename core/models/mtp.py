@@ -26,7 +26,7 @@ import mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.models.base import create_attention_mask
 
-from core.errors import ModelError
+from core.errors import ModelError, reason_of
 from core.models.json_files import read_object
 from core.models.loader import expand_for_cpu
 from core.models.mtp_files import HeadTensor, head_tensors
@@ -78,7 +78,7 @@ def load_head(model: Any, folder: Path) -> MtpHead | str:
             return NO_HEAD
         head = _head(model, _read(tensors), str(config["model_type"]), config)
     except (ModelError, OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
-        return f"its MTP head cannot be loaded: {str(error).splitlines()[0][:200].rstrip('.')}"
+        return f"its MTP head cannot be loaded: {reason_of(error)}"
     mx.eval(head.parameters())
     weights = tree_flatten(head.parameters())
     floats = [value for _, value in weights if mx.issubdtype(value.dtype, mx.floating)]

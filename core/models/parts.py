@@ -21,7 +21,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.errors import InternalError
+from core.errors import InternalError, reason_of
 
 
 @dataclass(frozen=True)
@@ -162,5 +162,5 @@ def split(model: Any) -> SplitModel | str:
         parts = found.output(found.body(ids, cache=make_prompt_cache(model)))
         same = whole.shape == parts.shape and mx.array_equal(whole, parts).item()
     except Exception as error:  # any exception of a model's code
-        return f"its body cannot run alone ({type(error).__name__}: {error})"
+        return f"its body cannot run alone ({reason_of(error)})"
     return found if same else "its logits are not those of its output layer on its last hidden state"

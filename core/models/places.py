@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from core.errors import ModelError
+from core.errors import ModelError, reason_of
 from core.models.json_files import read_object
 from core.system.files import write_atomic
 from core.system.paths import given_path, models_dir, shown
@@ -167,7 +167,7 @@ def _write(folders: tuple[Path, ...]) -> None:
         write_atomic(path, json.dumps([str(folder) for folder in folders], indent=1).encode())
     except OSError as error:
         raise ModelError(
-            f"{path} cannot be written: {error}.", "Free some space, or make it writable."
+            f"{path} cannot be written: {reason_of(error)}.", "Free some space, or make it writable."
         ) from error
 
 

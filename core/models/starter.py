@@ -24,7 +24,7 @@ import msgspec
 from filelock import FileLock
 from msgspec import Struct
 
-from core.errors import ModelError
+from core.errors import ModelError, reason_of
 from core.system.paths import models_dir
 from core.system.private import FILE_MODE, make_folder, tighten
 
@@ -72,7 +72,7 @@ def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
                 _convert_into(folder, progress)
     except OSError as error:
         raise ModelError(
-            f"The starter model could not be written to {folder}: {error}.",
+            f"The starter model could not be written to {folder}: {reason_of(error)}.",
             "Free about 250 MB, make the folder writable, or set DRAFTLIGHT_HOME to one that is.",
         ) from error
     return folder
@@ -88,7 +88,7 @@ def damage(folder: Path) -> str:
     try:
         manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError) as error:
-        return f"its manifest cannot be read ({error})"
+        return f"its manifest cannot be read ({reason_of(error)})"
     if manifest.conversion != _CONVERSION:
         return f"it was made by conversion {manifest.conversion}, this is {_CONVERSION}"
     for name, record in manifest.files.items():

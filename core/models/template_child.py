@@ -38,6 +38,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
+from core.errors import reason_of
 from core.models.traced import (
     Traced,
     concat,
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
             give_spare_memory()
             out_of_memory()
         except Exception as error:  # templates raise jinja2's and other errors
-            answer = {"refused": str(error)[:1000] or type(error).__name__}
+            answer = {"refused": reason_of(error)}
         write(answer)
     return 0
 

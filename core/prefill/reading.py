@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.encoder.store import Embedder
-from core.errors import NotEnoughMemoryError, PromptTooLongError
+from core.errors import NotEnoughMemoryError, PromptTooLongError, reason_of
 from core.events import Change, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import largest_window
@@ -263,7 +263,7 @@ class Reading:
         except Exception as error:
             if memory.is_exhausted(error) or self._inputs.most_tokens is not None:
                 raise
-            reason = f"scoring failed ({type(error).__name__}: {error}), so all of it was read"
+            reason = f"scoring failed ({reason_of(error)}), so all of it was read"
             return Decision(False, reason, refused(settings, reason))
         self._scored = passages, scored
         if scored.used:
@@ -377,7 +377,7 @@ class Reading:
             except Exception as error:
                 if memory.is_exhausted(error) or self._inputs.most_tokens is not None:
                     raise
-                reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
+                reason = f"skipping failed ({reason_of(error)}), so all of it was read"
                 self._fall_back(reason, refused(self._settings, reason))
         steps = read_prompt(
             self._loaded.model,

@@ -25,7 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from core.errors import DraftlightError, RequestError
+from core.errors import DraftlightError, RequestError, reason_of
 from core.serve.answering import AnswerEndpoint, Serving, client_name, new_id
 from core.serve.chat import ChatWriter, chat_request
 from core.serve.completions import CompletionWriter, completion_request
@@ -97,7 +97,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         if made is not None:
             made.close()
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason_of(error)
         taken = getattr(error, "errno", 0) == errno.EADDRINUSE
         raise AddressError(
             f"Nothing can be served at {host}, port {port}: {reason}.",

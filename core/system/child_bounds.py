@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 
 _LOOK_EVERY_S = 0.02
 _STACK_BYTES = 256 * 1024
@@ -131,7 +131,7 @@ def read_within(
         import traceback
 
         traceback.print_exc()
-        refuse(failed(type(error).__name__))
+        refuse(failed(reason_of(error)))
         return 1
     return 0
 

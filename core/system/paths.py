@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
 from core.system.terminal import visible
 
 _APP = "Draftlight"
@@ -78,7 +78,7 @@ def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
         ) from None
     except (ValueError, RuntimeError) as error:
         raise raising(
-            f"“{shown(text)}” is not a valid path: {error}.",
+            f"“{shown(text)}” is not a valid path: {reason_of(error)}.",
             "Use a path in valid Unicode without null characters.",
         ) from None
     return path

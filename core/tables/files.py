@@ -40,7 +40,7 @@ from safetensors.numpy import load, save
 
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.ngram_mod import ID_END, MULTIPLIER, Entries
-from core.errors import TableError
+from core.errors import TableError, reason_of
 from core.events import TableDay, TableFigures, TableTeacher
 from core.system.files import TEMPORARY, temporary_prefix, write_atomic
 from core.system.paths import shown
@@ -365,7 +365,7 @@ class TableFolder:
         except Timeout:
             return "another Draftlight is using these tables and saves them"
         except (OSError, NotImplementedError) as error:
-            return f"{self.path} cannot be written ({_reason(error)})"
+            return f"{self.path} cannot be written ({reason_of(error)})"
         self._locks[name] = lock
         self._remove_unfinished(name)
         return ""
@@ -435,7 +435,7 @@ class TableFolder:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                found.notes.append(f"{path.name} could not be read: {_reason(error)}.")
+                found.notes.append(f"{path.name} could not be read: {reason_of(error)}.")
                 continue
             except InvalidFileError as refusal:
                 aside = self._set_aside(path) if self.holds(family) else "left alone"
@@ -465,7 +465,7 @@ class TableFolder:
             write_atomic(target, content, keep=self.path / f"{name}{PREVIOUS}")
         except OSError as error:
             raise TableError(
-                f"{target} could not be saved: {_reason(error)}.",
+                f"{target} could not be saved: {reason_of(error)}.",
                 "Free some disk space or make the folder writable. The last saved table is unchanged.",
             ) from error
 
@@ -475,7 +475,7 @@ class TableFolder:
             os.replace(self.path / f"{name}{PREVIOUS}", self.path / name)
         except OSError as error:
             raise TableError(
-                f"The previous generation of {name} cannot be restored: {_reason(error)}."
+                f"The previous generation of {name} cannot be restored: {reason_of(error)}."
             ) from error
 
     def erase(self, family: str) -> int:
@@ -491,7 +491,7 @@ class TableFolder:
                     os.unlink(self.path / name)
                 except OSError as error:
                     raise TableError(
-                        f"{self.path / name} could not be erased: {_reason(error)}.",
+                        f"{self.path / name} could not be erased: {reason_of(error)}.",
                         "Make the folder writable and reset again.",
                     ) from error
                 count += 1
@@ -519,9 +519,5 @@ class TableFolder:
         try:
             os.rename(path, path.with_name(name))
         except OSError as error:
-            return f"left alone ({_reason(error)})"
+            return f"left alone ({reason_of(error)})"
         return f"set aside as {name}"
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

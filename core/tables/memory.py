@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import NgramTables
-from core.errors import TableError
+from core.errors import TableError, reason_of
 from core.events import Change, TableDone, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings
 from core.system.files import write_atomic
@@ -392,7 +392,7 @@ def _write_export(content: bytes, path: Path, folder: Path | None, *, replace: b
         write_atomic(target, content)
     except (OSError, RuntimeError, ValueError) as error:
         raise TableError(
-            f"{path} could not be written: {getattr(error, 'strerror', None) or error}.",
+            f"{path} could not be written: {reason_of(error)}.",
             "Choose a folder that exists and can be written.",
         ) from error
     return target
@@ -410,7 +410,7 @@ def _read_import(path: Path, decode: Callable[[bytes], T]) -> tuple[T, bytes]:
         raise TableError(f"{path} {refusal}.", "Export the table again, or choose another file.") from None
     except (OSError, RuntimeError, ValueError) as error:
         raise TableError(
-            f"{path} could not be read: {getattr(error, 'strerror', None) or error}.",
+            f"{path} could not be read: {reason_of(error)}.",
             "Check the path.",
         ) from error
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from core.drafting.cacheback import FrozenTable
 from core.drafting.gram_table import FULL_SHARE, GramTable, Level
-from core.errors import TableError
+from core.errors import TableError, reason_of
 from core.events import Change, LearnedTable, ModelInfo
 from core.settings.drafting import Cacheback
 from core.system.files import write_atomic
@@ -98,7 +98,8 @@ class LearnedKind(Generic[T]):
             write_atomic(path, content)
         except OSError as error:
             raise TableError(
-                f"{path} cannot be written: {error}.", "Choose a writable folder with enough space."
+                f"{path} cannot be written: {reason_of(error)}.",
+                "Choose a writable folder with enough space.",
             ) from error
 
     def load(self, path: Path, *, family: str, family_name: str, vocabulary: int) -> T:

@@ -15,7 +15,7 @@ import signal
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
-from core.errors import ProtocolError, WorkerError
+from core.errors import ProtocolError, WorkerError, reason_of
 from core.events import Command, Heartbeat, Shutdown, decode_event, encode
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, BadLine, WorkerEvent, WorkerExited, WorkerSilent
 from core.system.children import CHILD_FOLDER, child_command, child_environment
@@ -73,7 +73,7 @@ class WorkerClient:
             )
         except OSError as error:
             raise WorkerError(
-                f"The worker could not be started: {error}.", "Reinstall Draftlight."
+                f"The worker could not be started: {reason_of(error)}.", "Reinstall Draftlight."
             ) from error
         self._stderr_task = asyncio.ensure_future(self._read_stderr())
         self._event_task = asyncio.ensure_future(self._read_events())

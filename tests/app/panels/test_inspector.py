@@ -450,6 +450,19 @@ def test_what_does_nothing_on_the_model_is_not_shown(inspector: Inspector) -> No
     assert all(inspector.field(key).isVisible() for key in (*keys, "chat.thinking"))
 
 
+def test_a_cache_that_cannot_be_quantised_is_not_offered(inspector: Inspector) -> None:
+    bits = inspector.field("kv.bits")
+    inspector.set_model(replace(MODEL, kv_why_not="its attention has sinks"))
+    assert not bits.control.isEnabled()
+    assert bits.held == "Not available for this model: its attention has sinks."
+    inspector.hold({"kv.bits": "Not today."})
+    assert bits.held == "Not today."
+    inspector.hold({})
+    assert "sinks" in bits.held
+    inspector.set_model(MODEL)
+    assert bits.control.isEnabled()
+
+
 def test_a_setting_under_advanced_is_one_line(inspector: Inspector) -> None:
     inspector.set_settings(assign(Settings(), "sampling.temperature", 0.7))
     inspector.hold({"prefill.scorer": "Not today.", "prefill.mode": "Not today."})

@@ -23,6 +23,7 @@ from core.models.catalogue import Catalogue
 from core.models.config import NAMES, Machine
 from core.models.folder import describe
 from core.models.loader import load
+from core.models.memory import machine
 from core.models.prompt import render
 from core.models.template import TemplateRenderer
 from tests.core.toy import TEMPLATE, toy_config, toy_model, write_toy_model
@@ -71,6 +72,8 @@ def test_a_tokenizer_of_code_is_refused_without_a_question(
         entry(str(folder))
     assert "never runs code" in caught.value.hint
     assert (answers.tell(), marker.exists()) == (0, False)
+    listed = describe(folder, "it", "folder", machine())
+    assert (listed.problem, listed.hint) == (caught.value.message, caught.value.hint)
 
 
 def test_classes_that_a_folder_brings_are_not_run(folder: Path, marker: Path) -> None:
@@ -82,6 +85,7 @@ def test_classes_that_a_folder_brings_are_not_run(folder: Path, marker: Path) ->
         trust_remote_code=True,
     )
     assert load(str(folder)).info.architecture == "llama"
+    assert not describe(folder, "it", "folder", machine()).problem
     assert not marker.exists()
 
 
@@ -152,7 +156,7 @@ LISTED = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x
         (LISTED, "takes more than 128 MB of memory"),
         ("{{ range(10 ** 9) | list }}", "Range too big"),
         ("{{ 'a' * 10 ** 7 }}", r"writes more than 1,000,0\d\d characters"),
-        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "nested too deeply"),
         ("{{ raise_exception('No system prompt') }}", "No system prompt"),
         ("{{ messages.append(1) }}", "unsafe"),
         ("{% set n = namespace(__class__=1) %}", "a namespace does not accept the name"),
