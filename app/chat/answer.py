@@ -431,7 +431,7 @@ class AnswerView(QWidget):
     # ---- pointing
 
     def _body_pointed(self, token: int) -> None:
-        is_shown = self.body.is_of_model(token) and self.body.token_rect(token) is not None
+        is_shown = token >= 0 and self.body.token_rect(token) is not None
         self._point(token if is_shown else -1, self.target_of(token) if is_shown else QRect())
 
     def target_of(self, token: int) -> QRect:
@@ -440,13 +440,14 @@ class AnswerView(QWidget):
         return rect.toAlignedRect().translated(self.body.pos()) if rect else QRect()
 
     def _strip_pointed(self, token: int) -> None:
-        shown = self.body.table.shown_by(token) if token >= 0 else None
+        shown = self.body.table.shown_by(token) if self.body.is_of_model(token) else None
         self.body.point_at(-1 if shown is None else shown)
         cell = px_rect(self.footer.strip.cell(token)).toAlignedRect()
         self._point(token, QRect(self.footer.strip.mapTo(self, cell.topLeft()), cell.size()))
 
     def _point(self, token: int, target: QRect) -> None:
-        self._on_pointed(self, partial(self.facts, token) if token >= 0 else None, target)
+        has_tip = self.body.is_of_model(token)
+        self._on_pointed(self, partial(self.facts, token) if has_tip else None, target)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self._act(SelectAnswer(self._entry.turn_id))

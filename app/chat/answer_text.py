@@ -31,7 +31,7 @@ from app.richtext.markdown.piece import (
 )
 from app.session.chats.answers import Edit, edits_between
 from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
-from core.events import Origin, Token
+from core.events import TYPED, Origin, Token
 
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 _CHARACTER = re.compile("\r\n|.", re.S)
@@ -67,7 +67,7 @@ class TokenTable:
             self._tokens.append(token)
             self._starts.append(self.length)
             self.length += len(token.text)
-            self._per_step[token.step] += 1
+            self._per_step[token.step] += token.id != TYPED
             self._accepted.append(self._accepted[-1] + (token.origin == "accepted"))
         added = "".join(token.text for token in tokens)
         self._parts.append(added)
@@ -101,7 +101,7 @@ class TokenTable:
         return len(self._per_step)
 
     def in_step(self, step: int) -> int:
-        """How many tokens that step gave."""
+        """How many tokens of the model that step gave."""
         return self._per_step[step]
 
     def accepted_in(self, tokens: range) -> int:

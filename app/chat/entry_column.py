@@ -322,6 +322,16 @@ class EntryColumn(QWidget):
         for entry in self._entries:
             entry.height_px = entry.estimated_px = None
 
+    @property
+    def _left_px(self) -> int:
+        """The left edge of the texts: aligned with the composer, which has no scroll bar."""
+        return (self._area.width() - self.column_px) // 2
+
+    @property
+    def text_right_px(self) -> int:
+        """The right edge of the texts."""
+        return self._left_px + self.column_px
+
     def place(self) -> None:
         """Lay out all entries. Only widgets whose geometry changed are moved."""
         view = self._area.viewport()
@@ -350,7 +360,7 @@ class EntryColumn(QWidget):
         self.is_placing = False
         if self.is_following:
             self.go_to_end()
-        left = (self._area.width() - column) // 2  # aligned with the composer, which has no scroll bar
+        left = self._left_px
         for index, entry in enumerate(self._entries):
             item = self._pool.items.get(entry)
             if item is None or not item.is_ready:

@@ -6,6 +6,7 @@ Cancel as well, so the card is higher.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -162,6 +163,11 @@ _LEFT = Qt.AlignmentFlag.AlignLeft
 _RIGHT = Qt.AlignmentFlag.AlignRight
 
 
+def _work_of(progress: PrefillProgress) -> tuple[str, int, int]:
+    """What the remaining time is about; a person sees where it changes."""
+    return progress.phase, progress.total_tokens, progress.kept_tokens
+
+
 class ReadingCard(QWidget):
     """`height_px` may change with `show_progress` and `show_map`. `act` gets the person's intents."""
 
@@ -182,6 +188,7 @@ class ReadingCard(QWidget):
         self._scoring_since_s: float | None = None
         self._scored_s: float | None = None
         self._reported_s = self._interval_s = 0.0  # time of the last report, and since the one before
+        self._least_left_s = math.inf  # shown so far of the same work
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._refresh)
         self.strip = ReadingMapStrip(lambda passage: act(OpenPassage(passage)), self)
@@ -207,6 +214,8 @@ class ReadingCard(QWidget):
         if progress.phase == "scoring" and self._scoring_since_s is None:
             self._scoring_since_s = self._now()
         now_s = self._now()
+        if self._progress is None or _work_of(progress) != _work_of(self._progress):
+            self._least_left_s = math.inf
         self._interval_s = now_s - self._reported_s if self._progress is not None else 0.0
         self._progress, self._reported_s = progress, now_s
         self._rate = reading_rate(progress) or self._rate
@@ -274,12 +283,16 @@ class ReadingCard(QWidget):
         self.update()
 
     def _left_s(self) -> float | None:
-        """Seconds left: the last report's, minus the time since then up to one report interval."""
+        """Seconds left: the last report's, minus the time since then up to one report interval.
+
+        They never rise during the same work: a forecast that was too short stands still until it is true.
+        """
         left_s = self._progress.seconds_left if self._progress else None
         if left_s is None:
             return None
         passed_s = min(self._now() - self._reported_s, self._interval_s)
-        return max(0.0, left_s - max(0.0, passed_s))
+        self._least_left_s = min(self._least_left_s, max(0.0, left_s - max(0.0, passed_s)))
+        return self._least_left_s
 
     def _arrange(self) -> None:
         width = width_of(self) - 2 * _PAD_X_PX

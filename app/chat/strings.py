@@ -321,7 +321,7 @@ EXAMPLE_DOCUMENT = "Read a long document"
 EXAMPLE_DOCUMENT_SAYS = (
     "Ask about the manual of a heat pump, and see which passages are read and which are skipped."
 )
-EXAMPLE_DOCUMENT_TEXT = "What is the refrigerant of this heat pump?"
+EXAMPLE_DOCUMENT_TEXT = "How many litres does the cylinder hold?"
 EXAMPLE_FILE = "heat-pump.md"
 EXAMPLE_CODE = "Write some code"
 EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
@@ -410,7 +410,7 @@ TIP_LINK = "Opens in your browser:"
 
 
 COPY_SOURCE = "Copy Source"
-NEWEST = "Newest"
+NEWEST = "Scroll to the end"
 FIND_IN_CHAT = "Find in chat"
 TRANSCRIPT_NAME = "Conversation"
 SELECTED_MESSAGES = "Selected in {count} messages"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtGui import QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import delete
 
@@ -23,17 +23,15 @@ from app.chat.reading_map import labels
 from app.chat.tokens import Tips, TokenTip
 from app.chat.transcript_selection import TranscriptSelection
 from app.chat.user_message import UserMessage
-from app.controls.buttons import PaintedButton
+from app.controls.buttons import IconButton
 from app.controls.scroll_bar import ScrollBar
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import draw_box
 from app.richtext.selection import Match
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import TintMode
 from app.session.chats.conversation import Turn
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
 from app.theme.theme import color, theme
-from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of
+from app.theme.zoom import area_of, painter_on, px
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 
@@ -71,32 +69,20 @@ def takes_tab(widget: QWidget) -> bool:
     return bool(widget.focusPolicy() & tab) and can
 
 
-_HEIGHT_PX = 28
-_PAD_PX = 12
-_ICON_PX = 14
-_GAP_PX = 5
+_NEWEST_PX = 26
+_NEWEST_GAP_PX = 12
 
 
-class NewestButton(PaintedButton):
-    """Scrolls to the end; shown over the transcript while it is scrolled away from its end."""
+class NewestButton(IconButton):
+    """Scrolls to the end; shown in the margin right of the texts while the transcript is not at its end."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(_HEIGHT_PX / 2, parent)
-        self.setText(strings.NEWEST)
-        self.setAccessibleName(strings.NEWEST)
-
-    def sizeHint(self) -> QSize:
-        text = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text())
-        return px_size(QSize(int(text + _ICON_PX + _GAP_PX + 2 * _PAD_PX + 0.999), _HEIGHT_PX))
+        super().__init__("down", strings.NEWEST, parent=parent, size=QSize(_NEWEST_PX, _NEWEST_PX))
+        self._radius_px = _NEWEST_PX / 2
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        fill = color("fill2" if self.isDown() else "fill1" if self.underMouse() else "raised")
-        draw_box(painter, area_of(self), _HEIGHT_PX / 2, fill, color("hair2"))
-        icon = icon_pixmap("down", color("text2"), _ICON_PX, ratio_of(self))
-        painter.drawPixmap(_PAD_PX - 1, (_HEIGHT_PX - _ICON_PX) // 2, icon)
-        area = area_of(self).adjusted(_PAD_PX + _ICON_PX + _GAP_PX - 1, 0, -_PAD_PX + 2, 0)
-        draw_text(painter, area, self.text(), ui_font(12, 500), color("text"), Qt.AlignmentFlag.AlignLeft)
+        draw_box(painter_on(self), area_of(self), self._radius_px, color("raised"), color("hair2"))
+        super().paintEvent(event)
 
 
 _NEWEST_BOTTOM_PX = 12
@@ -447,12 +433,13 @@ class Transcript(QScrollArea):
         self._prefetch.fill()
 
     def _place_newest(self) -> None:
-        size = self._newest.sizeHint()
-        area = self.viewport().geometry()
-        x = area.left() + (area.width() - size.width()) // 2
-        self._newest.setGeometry(
-            x, area.bottom() + 1 - size.height() - px(_NEWEST_BOTTOM_PX), size.width(), size.height()
-        )
+        area, right_px = self.viewport().geometry(), self._column.text_right_px
+        margin_px = area.right() + 1 - right_px
+        side_px = min(self._newest.sizeHint().width(), margin_px - 4)
+        x = right_px + min(px(_NEWEST_GAP_PX), (margin_px - side_px) // 2)
+        y = area.bottom() + 1 - side_px - px(_NEWEST_BOTTOM_PX)
+        self._newest.setFixedSize(side_px, side_px)
+        self._newest.move(x, y)
 
     # ---- scrolling
 

@@ -1,4 +1,4 @@
-"""The Qt application: name, icon, garbage collection, tooltips, and files opened from the desktop.
+"""The Qt application: name, icon, garbage collection, Qt's own controls, and files opened from the desktop.
 
 Overrides `event()` instead of installing an event filter, which would see every event of every widget. macOS
 sends requests to open files, possibly before there is a window, and to quit (⌘Q, the Dock, logout). Qt's
@@ -14,13 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QTimer, QTimerEvent
-from PySide6.QtGui import QFileOpenEvent, QIcon, QPainter
-from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QStyleOption, QWidget
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QTimer, QTimerEvent
+from PySide6.QtGui import QColor, QFileOpenEvent, QIcon, QPainter
+from PySide6.QtWidgets import QApplication, QProxyStyle, QPushButton, QStyle, QStyleOption, QWidget
 
+from app.controls.shapes import draw_box
 from app.session import strings
 from app.theme.fonts import enlarged_ui_font
-from app.theme.icons import APP_ICON
+from app.theme.icons import APP_ICON, icon_pixmap
 
 _LOG = logging.getLogger("draftlight.window")
 
@@ -136,11 +137,14 @@ class OpenedFiles(QObject):
             self._taker(paths)
 
 
-class DesktopStyle(QProxyStyle):
-    """Qt's style with tooltips in the theme's colours.
+_CORNER_PX = 4
 
-    Qt frames tooltips in the colour of their text, a hard black line. Not used on macOS, which draws its own
-    tooltips.
+
+class DesktopStyle(QProxyStyle):
+    """Qt's style with tooltips, check boxes, buttons and frames in the theme's colours.
+
+    Qt frames tooltips in the colour of their text, and the rest in a darker colour of the window, which is
+    invisible on a dark one. Not used on macOS, which draws its own.
     """
 
     def __init__(self) -> None:
@@ -153,16 +157,48 @@ class DesktopStyle(QProxyStyle):
         painter: QPainter,
         widget: QWidget | None = None,
     ) -> None:
-        if element != QStyle.PrimitiveElement.PE_PanelTipLabel:
-            super().drawPrimitive(element, option, painter, widget)
-            return
         from app.theme.theme import color  # imported after the worker has started
 
-        painter.fillRect(option.rect, color("hair2"))
-        painter.fillRect(option.rect.adjusted(1, 1, -1, -1), color("tip"))
+        kinds = QStyle.PrimitiveElement
+        match element:
+            case kinds.PE_PanelTipLabel:
+                painter.fillRect(option.rect, color("hair2"))
+                painter.fillRect(option.rect.adjusted(1, 1, -1, -1), color("tip"))
+            case kinds.PE_IndicatorCheckBox:
+                self._draw_check_box(option, painter)
+            case kinds.PE_PanelButtonCommand:
+                is_down = bool(option.state & QStyle.StateFlag.State_Sunken)
+                is_marked = isinstance(widget, QPushButton) and (widget.isDefault() or widget.hasFocus())
+                border = color("focus" if is_marked else "control_border")
+                self._draw_box(painter, option, color("fill2" if is_down else "control"), border)
+            case kinds.PE_FrameLineEdit:
+                has_focus = bool(option.state & QStyle.StateFlag.State_HasFocus)
+                self._draw_box(painter, option, None, color("focus" if has_focus else "control_border"))
+            case kinds.PE_Frame:
+                self._draw_box(painter, option, None, color("control_border"))
+            case _:
+                super().drawPrimitive(element, option, painter, widget)
+
+    def _draw_check_box(self, option: QStyleOption, painter: QPainter) -> None:
+        from app.theme.theme import color
+
+        is_on = bool(option.state & QStyle.StateFlag.State_On)
+        fill, border = (color("accent_fill"), None) if is_on else (color("control"), color("text3"))
+        self._draw_box(painter, option, fill, border)
+        if is_on:
+            ratio = painter.device().devicePixelRatioF()
+            icon = icon_pixmap("check", color("on_accent"), option.rect.width() - 2, ratio)
+            painter.drawPixmap(option.rect.topLeft() + QPoint(1, 1), icon)
+
+    def _draw_box(
+        self, painter: QPainter, option: QStyleOption, fill: QColor | None, border: QColor | None
+    ) -> None:
+        painter.save()
+        draw_box(painter, QRectF(option.rect), _CORNER_PX, fill, border)
+        painter.restore()
 
 
-def frame_tooltips(application: QApplication) -> None:
+def use_desktop_style(application: QApplication) -> None:
     """Call once, before the first window."""
     if sys.platform != "darwin":
         application.setStyle(DesktopStyle())

@@ -180,7 +180,7 @@ async def _started(command: Sequence[str] | None) -> WorkerClient | None:
 
 def _dress(application: QApplication, scheme: Scheme) -> None:
     """Applies the theme to the application, now and at each change."""
-    from app.launch.application import frame_tooltips
+    from app.launch.application import use_desktop_style
     from app.theme.fonts import enlarged_ui_font
     from app.theme.theme import theme
 
@@ -188,7 +188,7 @@ def _dress(application: QApplication, scheme: Scheme) -> None:
         application.setPalette(theme.qpalette())
         application.setFont(enlarged_ui_font(13))
 
-    frame_tooltips(application)
+    use_desktop_style(application)
     theme.set_scheme(scheme)
     apply()
     theme.changed.connect(apply)

@@ -11,6 +11,7 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from app.controls.buttons import IconButton
 from app.controls.choices import Segment
 from app.panels import document_tab, inspector, strings
 from app.panels.document_tab import DocumentTab
@@ -25,7 +26,10 @@ Tab = Literal["settings", "document"]
 
 
 class SidePanel(QWidget):
-    """`tab_changed` reports every change, by a person or not."""
+    """`tab_changed` reports every change, by a person or not.
+
+    `close_button` is for the panel over the content, where it covers the button that opened it.
+    """
 
     tab_changed = Signal(str)  # "settings" or "document"
 
@@ -37,7 +41,9 @@ class SidePanel(QWidget):
         self.tabs.setAccessibleName(strings.SIDE_TABS_NAME)
         header = QWidget()
         set_fixed_height(header, HEADER_PX)
-        row_of(self.tabs, STRETCH, margins=(16, 0, 16, 1), parent=header)
+        self.close_button = IconButton("x", strings.CLOSE_PANEL)
+        self.close_button.hide()
+        row_of(self.tabs, STRETCH, self.close_button, margins=(16, 0, 12, 1), parent=header)
         self._pages = QStackedWidget()
         self._pages.addWidget(self.inspector)
         self._pages.addWidget(self.document)

@@ -112,16 +112,20 @@ class WindowColumns(QWidget):
         """Show or hide it at the person's request, next to or over the content."""
         if self.width() >= px(SIDEBAR_BESIDE_FROM_PX):
             self._want(replace(self._wants, sidebar=shown))
+        elif not shown:
+            self.close_over()
         else:
-            self._want(replace(self._wants, sidebar_over=shown, inspector_over=False))
+            self._want(replace(self._wants, sidebar_over=True, inspector_over=False))
             _take_keyboard(self._sidebar)
 
     def show_inspector(self, shown: bool) -> None:
         """Show or hide it at the person's request, next to or over the content."""
         if self.width() >= px(INSPECTOR_BESIDE_FROM_PX):
             self._want(replace(self._wants, inspector=shown))
+        elif not shown:
+            self.close_over()
         else:
-            self._want(replace(self._wants, inspector_over=shown, sidebar_over=False))
+            self._want(replace(self._wants, inspector_over=True, sidebar_over=False))
             _take_keyboard(self._inspector)
 
     def close_over(self) -> None:

@@ -425,6 +425,7 @@ class MainWindow(QMainWindow):
         views.header.inspector_button.clicked.connect(self.columns.show_inspector)
         views.header.sidebar_button.clicked.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_button.clicked.connect(lambda: self.columns.show_sidebar(False))
+        views.side.close_button.clicked.connect(self.columns.close_over)
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(self._on_settings)
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
@@ -456,6 +457,7 @@ class MainWindow(QMainWindow):
     def _show_arrangement(self, plan: Arrangement) -> None:
         self.views.header.set_inspector_shown(plan.inspector_px > 0)
         self.views.header.set_sidebar_shown(plan.sidebar_px > 0)
+        self.views.side.close_button.setVisible(plan.inspector_over)
 
     def _show_race(self, shown: bool) -> None:
         self._content.setCurrentIndex(1 if shown else 0)

@@ -46,7 +46,7 @@ from app.store.packing import (
     pack_tokens,
     tokens_of,
 )
-from core.events import Attachment, Message, Token
+from core.events import TYPED, Attachment, Message, Token
 from core.events.wire import well_formed_record
 
 FORMAT = 1
@@ -275,7 +275,7 @@ def _turns(parts: list[_Part]) -> tuple[Turn, ...]:
             user = Message("user", user.content, (*user.attachments, attachment))
             turns[-1] = replace(turns[-1], user=user)
         elif part.text:
-            token = Token(turns[-1].id, 0, part.text, "normal", 1, 0)
+            token = Token(turns[-1].id, TYPED, part.text, "normal", 1, 0)
             turns[-1] = replace(turns[-1], answer=Answer((token,), "imported"))
     return tuple(turns)
 

@@ -19,7 +19,7 @@ from app.store.faults import TransferError
 from core.chat_archives.process import ArchiveReading, Line, PathEnd, Progress, TurnLine
 from core.chat_archives.reading import ChatHead, Losses, OwnChat
 from core.chat_archives.tree import ArchivedTurn, ArchivedVersion
-from core.events import Message, Token
+from core.events import TYPED, Message, Token
 
 # As the setting `chat.system_prompt` allows.
 _MOST_SYSTEM_CHARACTERS = 100_000
@@ -122,7 +122,7 @@ def _turn(turn: ArchivedTurn) -> Turn:
 
 
 def _version(version: ArchivedVersion) -> Version:
-    token = Token(version.id, 0, version.answer, "normal", 1, 0)
+    token = Token(version.id, TYPED, version.answer, "normal", 1, 0)
     return Version(
         version.id,
         Message("user", version.question, version.attachments),

@@ -31,8 +31,8 @@ from app.session.chats.presets import Override
 from core.events import TYPED, Attachment, Finished, Message, ReadingMap, Token
 from core.settings import Settings
 
-# `imported` answers are text only: their one token is the whole text. `edited` ones were changed by a person
-# and not continued since.
+# `imported` answers are text only: their one token, `TYPED`, is the whole text. `edited` ones were changed by
+# a person and not continued since.
 AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported", "edited"]
 
 # Fits the sidebar's 240 px at 13 px type.
@@ -79,7 +79,7 @@ class Answer(Struct, frozen=True):
     @property
     def is_edited(self) -> bool:
         """Whether a person wrote a part of the answer."""
-        return any(token.id == TYPED for token in self.tokens)
+        return self.status != "imported" and any(token.id == TYPED for token in self.tokens)
 
     @property
     def model(self) -> str:
@@ -249,7 +249,7 @@ class Conversation(Struct, frozen=True):
         It replaces a version that was edited and not continued since. Raises `KeyError`.
         """
         answer = self.turn(turn_id).answer
-        edited = answer.with_tokens(with_edits(_editable(answer), edits))
+        edited = answer.with_tokens(with_edits(answer.tokens, edits))
         return self._with_version(turn_id, new_id, edited, asked, replaces=answer.status == "edited")
 
     def cut_answer(self, turn_id: str, new_id: str, end: int, asked: datetime | None = None) -> Conversation:
@@ -257,7 +257,7 @@ class Conversation(Struct, frozen=True):
         continued after the token that contains the character before offset `end`. Raises `KeyError`.
         """
         answer = self.turn(turn_id).answer
-        tokens = cut_after(_editable(answer), end)
+        tokens = cut_after(answer.tokens, end)
         return self._with_version(turn_id, new_id, answer.with_tokens(tokens), asked, replaces=False)
 
     def _with_version(
@@ -415,11 +415,6 @@ class Conversation(Struct, frozen=True):
             if turn.id == turn_id:
                 return index
         raise KeyError(turn_id)
-
-
-def _editable(answer: Answer) -> tuple[Token, ...]:
-    """Its tokens; an imported answer has none of a model."""
-    return all_typed(answer.tokens) if answer.status == "imported" else answer.tokens
 
 
 def merged(messages: Sequence[Message]) -> Message:

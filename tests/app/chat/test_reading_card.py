@@ -136,3 +136,17 @@ def test_the_time_left_goes_on_between_reports(card: ReadingCard, clock: Clock) 
     assert left() == "About 2 min 0 s left"
     report(50.0, 1000, 119.0)
     assert left() == "About 1 min 59 s left"
+
+
+def test_the_time_left_never_rises_while_the_work_is_the_same(card: ReadingCard, clock: Clock) -> None:
+    def left(total: int, kept: int, seconds_left: float) -> str:
+        clock.s += 1.0
+        card.show_progress(PrefillProgress("r", 100, total, 0, seconds_left, kept_tokens=kept))
+        assert card.facts
+        return card.facts.left
+
+    assert left(7000, 0, 40.0) == "About 40 s left"
+    assert left(7000, 0, 55.0) == "About 40 s left"  # the forecast was refitted
+    assert left(7000, 0, 30.0) == "About 30 s left"
+    assert left(7000, 0, 31.0) == "About 30 s left"
+    assert left(7000, 900, 50.0) == "About 50 s left"  # other tokens are read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -11,12 +12,15 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from pytestqt.qtbot import QtBot
 
+from app.chat.answer import AnswerView
 from app.chat.answer_text import TokenTable
 from app.chat.stats_line import seconds
 from app.chat.tokens import Legend, TokenFacts, drafter_label, facts_of, place_tip
 from app.chat.transcript import Transcript
 from app.richtext.tint_paint import TintMode
+from app.session.chats.conversation import Answer, AnswerStatus, Turn
 from app.theme.theme import theme
+from core.events import TYPED, Message
 from tests.app.chat.watching import body_of, colours, picture, point_at, stream
 from tests.app.chat.written import FERRY, token, tokens_of
 
@@ -212,3 +216,28 @@ def test_the_strip_points_at_tokens_too(transcript: Transcript, qtbot: QtBot) ->
     qtbot.waitUntil(transcript.tip.isVisible, timeout=20_000)
     assert transcript.tip.facts
     assert transcript.tip.facts.text == "list"
+
+
+@pytest.mark.parametrize("status", ["imported", "edited"])
+def test_what_no_model_wrote_has_no_tooltip(
+    transcript: Transcript, qtbot: QtBot, status: AnswerStatus
+) -> None:
+    """Neither over its text nor over its cells of the strip, and it did not come with the model's tokens."""
+    written = tokens_of("{ The| ferry^ is}") if status == "edited" else []
+    typed = replace(token(" never late", step=1, position=len(written)), id=TYPED)
+    turn = Turn("t", Message("user", "?"), Answer((*written, typed), status), datetime.now())
+    transcript.show_turns((turn,))
+    answer = transcript.findChildren(AnswerView)[-1]
+    if written:
+        facts = answer.facts(0)
+        assert dict(facts.rows)["Arrived"] == "0.44 s, with 2 others"
+    model = stream(transcript, FERRY, turn="t2")
+    for widget in (answer.footer.strip, answer.body):
+        point_at(qtbot, model.body, "list")
+        qtbot.waitUntil(transcript.tip.isVisible, timeout=20_000)
+        if widget is answer.body:
+            point_at(qtbot, answer.body, typed.text)
+        else:
+            qtbot.mouseMove(widget, answer.footer.strip.cell(len(written)).center().toPoint())
+        assert answer.body.pointed_token == -1
+        assert not transcript.tip.isVisible()

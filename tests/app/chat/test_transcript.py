@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer import AnswerView
 from app.chat.transcript import NewestButton, Transcript
 from app.chat.user_message import UserMessage
+from app.richtext.text_canvas import MARGIN_PX
 from app.theme.theme import Theme
 from core.events import Message
 from tests.app.chat.watching import body_of, enlarged, picture, pixels_of, stream
@@ -42,6 +43,27 @@ def test_follows_until_the_reader_scrolls_up_and_again_with_newest(
     before = bar.maximum()
     transcript.append_tokens("t", tokens_of(FERRY))
     assert bar.value() == bar.maximum() > before
+
+
+@pytest.mark.parametrize("zoom", [1.0, 1.5])
+@pytest.mark.parametrize("width", [620, 1200])
+def test_the_button_for_the_end_covers_no_text(
+    transcript: Transcript, theme: Theme, zoom: float, width: int
+) -> None:
+    transcript.resize(width, 300)
+    theme.set_zoom(zoom)
+    transcript.add_user("t", Message("user", "What is in the harbour at this hour of the day? " * 20))
+    stream(transcript, (FERRY + "\n\n") * 4)
+    transcript.verticalScrollBar().setValue(0)
+    newest = transcript.findChild(NewestButton)
+    assert newest is not None
+    assert newest.isVisible()
+    assert transcript.viewport().geometry().contains(newest.geometry())
+    for item in (*transcript.findChildren(UserMessage), *transcript.findChildren(AnswerView)):
+        corner = item.mapTo(transcript, QPoint(0, 0))
+        shown = QRect(corner, item.size()).adjusted(MARGIN_PX, 0, -MARGIN_PX, 0)
+        assert not shown.intersects(newest.geometry())
+    theme.set_zoom(1.0)
 
 
 def test_scrolling_back_to_the_end_follows_again(transcript: Transcript) -> None:

@@ -31,10 +31,10 @@ _SUBJECTS = ("night ferry", "mail boat", "harbour tug", "pilot boat", "ice break
 _PLACES = ("north berth", "south berth", "outer berth", "inner berth", "long quay", "old basin")
 
 
-def document() -> str:
-    """Rules of a harbour, more than 10,000 tokens of them."""
+def document(count: int) -> str:
+    """Rules of a harbour, each of about 35 tokens."""
     rules = []
-    for number in range(1, 401):
+    for number in range(1, count + 1):
         who, where = _SUBJECTS[number % 6], _PLACES[(number * 7) % 6]
         rules.append(
             f"Rule {number}. The {who} leaves the {where} at {number % 24} hours and {number % 60} minutes,"
@@ -70,6 +70,18 @@ async def answered(hands: Hands) -> Answer:
     assert window.views.transcript.answer_text(turn.id) == last(window).text
     assert last(window).tokens, window.views.banner.trouble
     return last(window)
+
+
+async def paste(hands: Hands, text: str) -> None:
+    """From another program into the message field, where it becomes a document, whose tokens are counted."""
+    composer = hands.window.views.composer
+    other = await hands.copy_elsewhere(text)
+    await hands.click(composer.edit)
+    await hands.press("ctrl+v")
+    await hands.until(lambda: len(composer.attachments) == 1, "the paste became a chip")
+    other.terminate()
+    await other.wait()
+    await hands.until(lambda: composer.attachments[0].tokens > 0, "its tokens are counted")
 
 
 async def open_section(hands: Hands, name: str) -> None:
@@ -123,14 +135,13 @@ async def first(window: MainWindow) -> int:
     await hands.press("ctrl+n")
     await hands.until(lambda: not controller.chats.open.turns, "a new chat is open")
 
-    other = await hands.copy_elsewhere(document())
-    await hands.click(composer.edit)
-    await hands.press("ctrl+v")
-    await hands.until(lambda: len(composer.attachments) == 1, "the paste became a chip")
-    other.terminate()
-    await other.wait()
-    await hands.until(lambda: composer.pill.used_tokens > 10_000, "its tokens are counted")
-    hands.step(f"a document of {composer.pill.used_tokens:,} tokens is pasted")
+    await paste(hands, document(400))
+    (pasted,) = composer.attachments
+    assert pasted.tokens > 10_000
+    assert composer.pill.used_tokens < 8_192
+    hands.step(
+        f"a document of {pasted.tokens:,} tokens is pasted, {composer.pill.used_tokens:,} will be read"
+    )
     notice = composer.notice
     assert not notice.isVisible()  # of a text that is too long the passages that fit are read
     await open_section(hands, "basics")

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -41,8 +41,18 @@ def display(tmp_path: Path) -> Iterator[str]:
     server.wait(10)
 
 
-def visit(which: str, display: str, home: Path, who: str = "new_user") -> str:
-    """One run of the program; what it printed."""
+def visit(
+    which: str,
+    display: str,
+    home: Path,
+    who: str = "new_user",
+    before: Sequence[str] = (),
+    chats: str = "data",
+) -> str:
+    """One run of the program, by the command `before` if it is given; what it printed.
+
+    `chats`: the folder in `home` where the chats are kept.
+    """
     environment = {
         **os.environ,
         PICTURES: str(_pictures(home, f"{who}-{which}")),
@@ -52,7 +62,7 @@ def visit(which: str, display: str, home: Path, who: str = "new_user") -> str:
         "DRAFTLIGHT_HOME": str(home),
     }
     environment.pop("WAYLAND_DISPLAY", None)
-    command = [sys.executable, "-m", f"tests.app.e2e.{who}", which, str(home / "data")]
+    command = [*before, sys.executable, "-m", f"tests.app.e2e.{who}", which, str(home / chats)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LONGEST_S)
     print(done.stdout)
     if done.returncode and "xcb" in done.stderr and "plugin" in done.stderr:
@@ -77,7 +87,21 @@ def test_a_new_user(display: str, tmp_path: Path) -> None:
 
 
 def test_the_first_hour(display: str, tmp_path: Path) -> None:
-    assert "  closed" in visit("first", display, tmp_path / "home", "first_hour")
+    home = tmp_path / "home"
+    assert "nothing was sent" in visit("first", display, home, "first_hour")
+    assert "  closed" in visit("again", display, home, "first_hour")
+    small = home / "small"
+    small.mkdir()
+    before = small_disk(small, home / "data")
+    if subprocess.run([*before, "true"], capture_output=True).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    assert "  closed" in visit("full", display, home, "first_hour", before, small.name)
+
+
+def small_disk(at: Path, copied: Path) -> list[str]:
+    """Starts a command with a disk of its own at `at`, which holds a copy of the folder `copied`."""
+    commands = f'mount -t tmpfs -o size=8m tmpfs "{at}" && cp -a "{copied}/." "{at}" && exec "$@"'
+    return ["unshare", "--map-root-user", "--mount", "sh", "-c", commands, "sh"]
 
 
 def test_an_edited_answer(display: str, tmp_path: Path) -> None:

@@ -573,3 +573,27 @@ async def test_at_1024_a_panel_leaves_send_free_and_goes_by_escape_and_by_a_clic
         assert columns.arrangement.inspector_px == 0
         assert views.composer.edit.hasFocus()
         assert window.childAt(corner - QPoint(8, 8)) is button
+
+
+async def test_each_panel_over_the_content_has_a_button_that_closes_it(window: MainWindow) -> None:
+    views, columns = window.views, window.columns
+    await ready(window)
+    window.resize(1024, 700)
+    for zoom_pct in (150, 100):
+        window.app_settings.set("look.zoom_pct", zoom_pct)
+        for show, tab, button in (
+            (columns.show_inspector, "settings", views.side.close_button),
+            (columns.show_inspector, "document", views.side.close_button),
+            (columns.show_sidebar, "settings", views.sidebar.hide_button),
+        ):
+            views.side.show_tab(tab)  # type: ignore[arg-type]
+            show(True)
+            assert columns.arrangement.inspector_over or columns.arrangement.sidebar_over
+            assert window.childAt(button.mapTo(window, button.rect().center())) is button
+            await click(button)
+            assert not columns.arrangement.inspector_over
+            assert not columns.arrangement.sidebar_over
+            assert views.composer.edit.hasFocus()
+    window.resize(1440, 900)
+    columns.show_inspector(True)
+    assert views.side.close_button.isHidden()  # the button that opened it can be seen

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.session.chats.answers import Edit, cut_after, edits_between, with_edits
+from app.session.chats.answers import Edit, all_typed, cut_after, edits_between, with_edits
 from app.session.chats.conversation import AskedOf, Conversation
 from app.store.packing import pack_answer, pack_tokens, unpack_answer, unpack_tokens
 from core.events import TYPED, Message, Token
@@ -135,7 +135,9 @@ def test_another_model_gets_the_text() -> None:
 
 def test_an_answer_from_a_file_is_edited_as_a_text() -> None:
     imported = chat("The sky is green")
-    answer = replace(imported.turns[0].answer, status="imported", finished=None)
+    tokens = all_typed(imported.turns[0].answer.tokens)
+    answer = replace(imported.turns[0].answer, tokens=tokens, status="imported", finished=None)
+    assert not answer.is_edited
     imported = imported.with_answer("t1", answer)
     edited = imported.edit_answer("t1", "t2", [Edit(11, 16, "blue")]).turns[0].answer
     assert edited.text == "The sky is blue"
