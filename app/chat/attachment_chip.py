@@ -142,7 +142,9 @@ class Chip(QAbstractButton):
             (_size_font(), "text2", 22, 15, self._note),
         ):
             line = QRectF(left, top, width, height)
-            align, elide = Qt.AlignmentFlag.AlignLeft, Qt.TextElideMode.ElideMiddle
+            # The end of a name tells its kind, unless it was cut already.
+            where = "ElideRight" if text.endswith("…") else "ElideMiddle"
+            align, elide = Qt.AlignmentFlag.AlignLeft, Qt.TextElideMode[where]
             draw_text(painter, line, text, font, color(ink), align, elide)
         if self._fraction is not None:
             bar = QRectF(left, height_of(self) - 5, width, _BAR_PX)
