@@ -233,7 +233,8 @@ class HelpWindow(SideWindow):
             widget.setPalette(palette)
         chosen = f"background: {color('sel').name()}; color: {color('text').name()}"
         self.list.setStyleSheet(
-            f"QListWidget {{ background: {color('sidebar').name()}; padding-top: {px(8)}px }}"
+            f"QListWidget {{ background: {color('sidebar').name()}; color: {color('text').name()};"
+            f" padding-top: {px(8)}px }}"
             f" QListWidget::item {{ padding: {px(6)}px {px(16)}px }}"
             f" QListWidget::item:selected {{ {chosen} }}"
         )

@@ -112,7 +112,7 @@ MODEL_CONTEXT = "Context"
 MODEL_CONTEXT_TOKENS = "{tokens} tokens"
 MODEL_PRECISION = "Precision"
 MODEL_PRECISION_FROM = "{dtype}, from {quantisation}"
-SPECULATES = "Drafts are checked by the model and undone exactly."
+SPECULATES = "The model checks each draft; what it rejects is undone exactly."
 SPECULATES_NOT = "Drafts are not used: {why}"
 KV_NOT_QUANTISED = "Not available for this model: {why}."
 PRESET = "Preset"
@@ -178,7 +178,7 @@ def reads(will: ReadingForecast) -> str:
         return f"Reads all {will.new_tokens:,} tokens of the message{takes}"
     words = f"Reads about {will.read_tokens:,} of {will.new_tokens:,} tokens"
     if not will.all_fits:
-        return f"{words}, as many as fit the context{takes}"
+        return f"{words}, as not all fit the context{takes}"
     return f"{words}{takes} instead of {duration(will.dense_s)}" if takes and will.dense_s else words
 
 

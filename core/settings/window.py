@@ -138,7 +138,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     ] = "127.0.0.1"
     hosts: Annotated[
         str,
-        text(2000, lines=2),
+        text(2000, lines=3),
         about(
             "Allowed names",
             "Host names that clients may use besides the address, such as mac.local; one per line.",

@@ -82,7 +82,8 @@ class ServerWindow(SideWindow):
     def show_rows(self, rows: Sequence[RequestRow]) -> None:
         """Show the requests, newest first."""
         self.list.show_rows(rows)
-        self._below.setVisible(bool(rows))
+        if not rows:
+            self.show_answer(False)
         self.clear.setEnabled(any(row.over for row in rows))
 
     def show_answer(self, shown: bool, why_not: str = "") -> None:

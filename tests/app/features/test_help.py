@@ -7,13 +7,16 @@ import re
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.features.help import NOTHING_FOUND, HelpPage, HelpWindow, help_pages
 from app.shell.commands import MENUS, all_commands
 from app.shell.window import MainWindow
+from app.theme.theme import Scheme, theme
 from core.settings import Settings, declared
 from core.settings.window import WindowSettings
+from tests.app.contrast import TEXT, ratio
 from tests.test_words import commands
 
 KEYS = (("File", (("New Chat", "Ctrl+N"), ("Zoom Out", "Ctrl+-"))),)
@@ -140,3 +143,16 @@ def test_links_open_pages_and_only_others_the_browser(
     assert opened == []
     helping.text.anchorClicked.emit(QUrl("https://example.org/models.md"))
     assert opened == ["https://example.org/models.md"]
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_the_list_of_pages_can_be_read(helping: HelpWindow, qapp: QApplication, scheme: Scheme) -> None:
+    before = qapp.palette()
+    theme.set_scheme(scheme)
+    qapp.setPalette(theme.qpalette())
+    row = helping.list.visualItemRect(helping.list.item(1))
+    image = helping.list.viewport().grab(row).toImage()
+    paper = image.pixelColor(image.width() - 1, 0)
+    spots = ((x, y) for x in range(image.width()) for y in range(image.height()))
+    assert max(ratio(image.pixelColor(x, y), paper) for x, y in spots) > TEXT
+    qapp.setPalette(before)

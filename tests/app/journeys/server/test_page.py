@@ -49,6 +49,17 @@ def panel_of(window: MainWindow) -> ServerPanel:
     return found.panel
 
 
+async def test_the_empty_list_is_where_the_requests_will_be(window: MainWindow) -> None:
+    await ready(window)
+    page = await page_of(window)
+    await until(lambda: page.list.height() > 0)
+    before = page.list.geometry()
+    base = await switch_on(window)
+    await Asked(base, "write 4").whole()
+    await until(lambda: len(page.list.rows) == 1)
+    assert page.list.geometry() == before
+
+
 async def test_a_request_that_was_refused_is_seen_with_the_reason(window: MainWindow) -> None:
     """It was answered with an error, and the window said that no request had come yet."""
     await ready(window)
