@@ -177,7 +177,7 @@ async def test_tables(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-@pytest.mark.parametrize("name", ["library", "settings", "deleted", "lab", "help", "server"])
+@pytest.mark.parametrize("name", ["library", "settings", "deleted", "lab", "help"])
 async def test_others(window: MainWindow, name: str, size: tuple[int, int], zoom_pct: int) -> None:
     beside = await narrow(window, name, size, zoom_pct)
     assert illegible(beside) == []
