@@ -7,6 +7,8 @@ case.
 from __future__ import annotations
 
 import ast
+import errno
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +18,7 @@ import pytest
 from msgspec import Struct
 
 from app.panels.strings import GROUP_TITLES
+from core.errors import ModelError, reason_of
 from core.settings import Settings, WindowSettings, declared
 
 ROOT = Path(__file__).parents[1]
@@ -345,3 +348,49 @@ def test_title_case_is_seen(text: str, wrong: list[str]) -> None:
 @pytest.mark.parametrize("text", ["Answer again", "3 rest remembered", "It pays", "Look", "Getting it ready"])
 def test_old_words_are_seen(text: str) -> None:
     assert outdated(text)
+
+
+# ---- reasons of errors
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/file"),
+        KeyError("weight_map"),
+        RecursionError("maximum recursion depth exceeded"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+        RuntimeError("[matmul] Last dimension of first input does not match.\nsecond line"),
+        RuntimeError(),
+        ModelError("The model is broken.", "Choose another."),
+    ],
+)
+def test_a_reason_is_part_of_a_sentence(error: Exception) -> None:
+    words = reason_of(error)
+    assert words
+    assert "\n" not in words
+    assert not words.endswith(".")
+    for told in (type(error).__name__, "Errno", "/some/file", "second line"):
+        assert told not in words
+
+
+def test_no_message_names_the_class_of_an_exception() -> None:
+    """What people read says it with `reason_of`. Comparisons and logs may use the name."""
+    found = []
+    for path in (*ROOT.glob("app/**/*.py"), *ROOT.glob("core/**/*.py")):
+        for handler in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(handler, ast.ExceptHandler) or not handler.name:
+                continue
+            compared = [
+                part for each in ast.walk(handler) if isinstance(each, ast.Compare) for part in ast.walk(each)
+            ]
+            told = f"type({handler.name}).__name__"
+            named = [
+                each for each in ast.walk(handler) if isinstance(each, ast.Attribute | ast.FormattedValue)
+            ]
+            found += [
+                f"{path.relative_to(ROOT)}:{each.lineno}"
+                for each in named
+                if each not in compared and ast.unparse(each) in (told, f"f'{{{handler.name}!r}}'")
+            ]
+    assert found == []

@@ -137,9 +137,6 @@ class OpenedFiles(QObject):
             self._taker(paths)
 
 
-_CORNER_PX = 4
-
-
 class DesktopStyle(QProxyStyle):
     """Qt's style with tooltips, check boxes, buttons and frames in the theme's colours.
 
@@ -165,37 +162,35 @@ class DesktopStyle(QProxyStyle):
                 painter.fillRect(option.rect, color("hair2"))
                 painter.fillRect(option.rect.adjusted(1, 1, -1, -1), color("tip"))
             case kinds.PE_IndicatorCheckBox:
-                self._draw_check_box(option, painter)
+                _draw_check_box(option, painter)
             case kinds.PE_PanelButtonCommand:
                 is_down = bool(option.state & QStyle.StateFlag.State_Sunken)
                 is_marked = isinstance(widget, QPushButton) and (widget.isDefault() or widget.hasFocus())
                 border = color("focus" if is_marked else "control_border")
-                self._draw_box(painter, option, color("fill2" if is_down else "control"), border)
-            case kinds.PE_FrameLineEdit:
+                _draw_box(painter, option, color("fill2" if is_down else "control"), border)
+            case kinds.PE_FrameLineEdit | kinds.PE_Frame:
                 has_focus = bool(option.state & QStyle.StateFlag.State_HasFocus)
-                self._draw_box(painter, option, None, color("focus" if has_focus else "control_border"))
-            case kinds.PE_Frame:
-                self._draw_box(painter, option, None, color("control_border"))
+                _draw_box(painter, option, None, color("focus" if has_focus else "control_border"))
             case _:
                 super().drawPrimitive(element, option, painter, widget)
 
-    def _draw_check_box(self, option: QStyleOption, painter: QPainter) -> None:
-        from app.theme.theme import color
 
-        is_on = bool(option.state & QStyle.StateFlag.State_On)
-        fill, border = (color("accent_fill"), None) if is_on else (color("control"), color("text3"))
-        self._draw_box(painter, option, fill, border)
-        if is_on:
-            ratio = painter.device().devicePixelRatioF()
-            icon = icon_pixmap("check", color("on_accent"), option.rect.width() - 2, ratio)
-            painter.drawPixmap(option.rect.topLeft() + QPoint(1, 1), icon)
+def _draw_check_box(option: QStyleOption, painter: QPainter) -> None:
+    from app.theme.theme import color
 
-    def _draw_box(
-        self, painter: QPainter, option: QStyleOption, fill: QColor | None, border: QColor | None
-    ) -> None:
-        painter.save()
-        draw_box(painter, QRectF(option.rect), _CORNER_PX, fill, border)
-        painter.restore()
+    is_on = bool(option.state & QStyle.StateFlag.State_On)
+    fill, border = (color("accent_fill"), None) if is_on else (color("control"), color("text3"))
+    _draw_box(painter, option, fill, border)
+    if is_on:
+        ratio = painter.device().devicePixelRatioF()
+        icon = icon_pixmap("check", color("on_accent"), option.rect.width() - 2, ratio)
+        painter.drawPixmap(option.rect.topLeft() + QPoint(1, 1), icon)
+
+
+def _draw_box(painter: QPainter, option: QStyleOption, fill: QColor | None, border: QColor | None) -> None:
+    painter.save()
+    draw_box(painter, QRectF(option.rect), 4, fill, border)
+    painter.restore()
 
 
 def use_desktop_style(application: QApplication) -> None:

@@ -175,26 +175,20 @@ def _check(folder: Path) -> Checked:
 
 
 def check_code(folder: Path) -> None:
-    """Raises `ModelError` if the tokenizer needs Python code of the folder.
-
-    Many folders name code that they do not need. transformers decides, from the two files that name code:
-    without a tokenizer's file it reads none.
-    """
-    code = _named_code(folder)
-    if not code:
+    """Raises `ModelError` if the tokenizer needs Python code of the folder; many name code and need none."""
+    if not (code := _named_code(folder)):
         return
     from transformers import AutoTokenizer
 
-    with TemporaryDirectory() as probe:
+    with TemporaryDirectory() as probe:  # the two files decide it; with more, a tokenizer would be read
         for name in _NAME_CODE:
             (Path(probe) / name).symlink_to((folder / name).absolute())
         try:
             AutoTokenizer.from_pretrained(probe, trust_remote_code=False)
         except Exception as error:  # without a tokenizer it fails in many ways
             if "trust_remote_code" in str(error):
-                raise ModelError(
-                    f"The tokenizer in {folder} wants to run Python code: {code}.", NO_CODE
-                ) from error
+                why = f"The tokenizer in {folder} wants to run Python code: {code}."
+                raise ModelError(why, NO_CODE) from error
 
 
 def _named_code(folder: Path) -> str:
@@ -329,10 +323,8 @@ def describe(folder: Path, reference: str, source: ModelSource, machine: Machine
     except ModelError as error:
         return replace(entry, problem=error.message, hint=error.hint)
     except Exception as error:  # a config may hold anything anywhere
-        why = shown(reason_of(error))
-        return replace(
-            entry, problem=f"{shown(str(folder))} cannot be understood ({why}).", hint="Choose another model."
-        )
+        why = f"{shown(str(folder))} cannot be understood ({shown(reason_of(error))})."
+        return replace(entry, problem=why, hint="Choose another model.")
 
 
 def _described(entry: ModelEntry, checked: Checked, machine: Machine) -> ModelEntry:
@@ -399,9 +391,8 @@ def _config(folder: Path) -> dict[str, Any]:
         _refuse_foreign(folder)
         raise ModelError(f"{path} is missing.", "Choose a folder that holds a whole MLX model.") from None
     except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{path} cannot be read: {shown(reason_of(error))}.", "Download the model again."
-        ) from error
+        why = f"{path} cannot be read: {shown(reason_of(error))}."
+        raise ModelError(why, "Download the model again.") from error
     kind = config.get("model_type")
     if not isinstance(kind, str) or not _TYPE.fullmatch(kind):
         raise ModelError(f"{path} names no model_type.", "Choose a folder that holds a whole MLX model.")

@@ -195,13 +195,8 @@ def describe_part(
     vocabulary = _vocabulary(folder, tokenizer, part)
     stops_problem = _use_stop_ids(folder, checked.config, tokenizer, part)
     info = _describe(folder, checked.config, part, tokenizer, vocabulary, stops_problem)
-    return tokenizer, replace(
-        info,
-        reference=reference,
-        machines=machines,
-        parameters=checked.parameters,
-        kv_why_not="the model runs on several machines",
-    )
+    info = replace(info, reference=reference, machines=machines, parameters=checked.parameters)
+    return tokenizer, replace(info, kv_why_not="the model runs on several machines")
 
 
 def _unread(folder: Path) -> nn.Module:

@@ -51,15 +51,6 @@ class Hands:
         spot = widget.mapToGlobal(at or widget.rect().center())
         await self._do("mousemove", str(spot.x()), str(spot.y()), "click", "1")
 
-    async def drag(self, widget: QWidget, start: QPoint, end: QPoint) -> None:
-        """From one point of `widget` to another, with the left button held."""
-        begin, target = widget.mapToGlobal(start), widget.mapToGlobal(end)
-        middle = (begin + target) / 2
-        await self._do("mousemove", str(begin.x()), str(begin.y()), "mousedown", "1")
-        for place in (begin + QPoint(3, 12), middle, target, target + QPoint(1, 1)):
-            await self._do("mousemove", str(place.x()), str(place.y()))
-        await self._do("mouseup", "1")
-
     async def type(self, text: str) -> None:
         """Letter by letter, into whatever has the focus."""
         await self._do("type", "--delay", "12", "--", text)

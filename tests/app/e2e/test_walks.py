@@ -1,5 +1,5 @@
-"""Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`,
-`first_hour`, `from_elsewhere`, `new_user`, `project`, `second_week`."""
+"""Tried as people would, on a virtual display, with real keys and a real mouse: `first_hour`, `new_user`,
+`second_week`."""
 
 from __future__ import annotations
 
@@ -104,25 +104,7 @@ def small_disk(at: Path, copied: Path) -> list[str]:
     return ["unshare", "--map-root-user", "--mount", "sh", "-c", commands, "sh"]
 
 
-def test_an_edited_answer(display: str, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert "continued from a word" in visit("first", display, home, "edited_answer")
-    assert "sees the edited text" in visit("again", display, home, "edited_answer")
-
-
 def test_the_second_week(display: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "the answer continued" in visit("first", display, home, "second_week")
     assert "and continued" in visit("again", display, home, "second_week")
-
-
-def test_a_project(display: str, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert "asked in the project" in visit("first", display, home, "project")
-    assert "restored with its chat" in visit("again", display, home, "project")
-
-
-def test_someone_from_elsewhere(display: str, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert "continued" in visit("first", display, home, "from_elsewhere")
-    assert "after a restart" in visit("again", display, home, "from_elsewhere")

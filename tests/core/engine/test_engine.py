@@ -316,6 +316,7 @@ def test_a_sliding_window_past_its_wrap(tmp_path: Path, drafter: str) -> None:
     write_toy_model(tmp_path, layer_types=["full_attention", "sliding_attention"], sliding_window=16)
     engine = Engine()
     assert engine.load(str(tmp_path)).speculates
+    assert "8 dimensions" in engine.loaded.info.kv_why_not
     prompt = prompt_with_repetition(random.Random(9))
     expected = [int(t) for t, _ in generate_step(mx.array(prompt), engine.loaded.model, max_tokens=60)]
     chosen = settings(**{"drafting.drafter": drafter})
@@ -369,15 +370,3 @@ def test_a_stop_text_ends_the_answer_before_it(toy_engine: Engine, drafter: str,
     assert held == ids(told)[: len(held)]
     assert len(told) - len(held) <= 1
     assert_cache_equals_cold_start(toy_engine.loaded.model, toy_engine.sequence)
-
-
-@pytest.mark.parametrize("dimensions", [16, 64])
-def test_a_model_says_whether_its_cache_can_be_quantised(tmp_path: Path, dimensions: int) -> None:
-    """Before an answer asks for it, and what it says is what the answer then gets."""
-    write_toy_model(tmp_path, head_dim=dimensions)
-    engine = Engine()
-    why_not = engine.load(str(tmp_path)).kv_why_not
-    assert bool(why_not) == (dimensions == 16)
-    _, finished = run(engine, [1, 2, 3], settings(**{"kv.bits": "8", "sampling.max_tokens": 2}))
-    refused = [change.reason for change in finished.effective.changes if change.setting == "kv.bits"]
-    assert refused == [why_not] * bool(why_not)
