@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from app.session.chats.chats import Chats
 from app.store.copies import Backups
+from app.store.faults import is_damage
 from app.store.library import Home, Library
 from core.errors import RequestError
 from tests.app.store.chats import chat_of
@@ -98,16 +99,16 @@ def _read(library: Library) -> set[str]:
 
 
 def remedy(library: Library) -> None:
-    """Presses the buttons of the banner, if it has some."""
+    """Presses the buttons of the banner, if it has some. Damage may be found by the writer."""
+    if not library.flush() and library.failure and is_damage(library.failure):
+        library.take_damage(library.failure)
     problem = library.problem
     if problem and problem.remedy == "restore":
         library.restore()
     elif problem and problem.remedy == "repair":
-        try:
-            library.repair()
-        except RequestError:
+        for incomplete in (False, True):  # the second does nothing after a success
             with contextlib.suppress(RequestError):
-                library.repair(incomplete=True)
+                library.repair(incomplete=incomplete)
 
 
 def main() -> None:
