@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 _MOST_NAMES = 3
 
@@ -57,7 +58,7 @@ UNSAVED_DAMAGED = "The unsaved changes of the last run could not be read."
 
 def unsaved_taken(names: Sequence[str]) -> str:
     """Of chats, projects and documents; a chat that is only a draft has no name."""
-    shown = [f"“{name}”" for name in names if name][:_MOST_NAMES]
+    shown = [f"“{shorten(name, 40, placeholder='…')}”" for name in names if name][:_MOST_NAMES]
     more = len(names) - len(shown)
     if more:
         shown.append(f"{more:,} more" if shown else "One change" if more == 1 else f"{more:,} changes")
