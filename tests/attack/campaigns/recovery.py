@@ -8,7 +8,8 @@ full from that call on, or until that call, or read-only from that call on. Afte
 every chat that some copy had whole has to be there, the changes of a run that saved them too, and no bytes of
 a chat that it purged. Where the disk is full or read-only, intact chats must be readable all the time.
 
-A case repeats this for every eighth call; the cases of a whole run together try every call of each scenario.
+A case repeats this for one in 24 calls. The cases of a whole run together try a third of the calls of each
+scenario, and three runs with seeds that differ modulo 3 try every call.
 
 Every twentieth case is about clocks: daily starts, some with a clock that is months ahead or behind. A
 deleted chat must not be erased early, and backups must not stop.
@@ -71,8 +72,8 @@ _ACTIONS = (
 )
 _MODES: tuple[Mode, ...] = ("kill", "full-from", "full-until", "read-only-from")
 _SCENARIOS = [(actions, mode) for actions in _ACTIONS for mode in _MODES]
-# A case tries one part of the calls; `_PARTS` cases of a scenario try all of them.
-_PARTS = 8
+_RUNS, _CASES_A_RUN = 3, 8  # that try all calls of a scenario, and cases of a scenario in one of them
+_PARTS = _RUNS * _CASES_A_RUN
 _CLOCKS_EVERY = 20
 
 
@@ -121,10 +122,10 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
 
 
 def _case(calls: _Calls, home: Path, case: int, seed: int, dice: random.Random) -> Outcome:
-    """Tries every `_PARTS`th call of one scenario; the next cases of the scenario try the others."""
+    """Tries every `_PARTS`th call of one scenario; the next cases of the scenario try others."""
     number = case - case // _CLOCKS_EVERY
     actions, mode = _SCENARIOS[number % len(_SCENARIOS)]
-    first = (number // len(_SCENARIOS) + seed) % _PARTS
+    first = number // len(_SCENARIOS) % _CASES_A_RUN * _RUNS + seed % _RUNS
     damage = dice.choice(_DAMAGED if "remedy" in actions else _DAMAGE)
     _make(home, dice)
     _damage(home, damage, dice)
