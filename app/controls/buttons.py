@@ -78,7 +78,9 @@ class Button(PaintedButton):
 
     def sizeHint(self) -> QSize:
         padding = 7 if self._kind == "link" else 11 if self._small else 13
-        width = self._content_px(self._text_font()) + 2 * padding
+        width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * padding
+        if self._icon_name:
+            width += _ICON_PX + _ICON_GAP_PX
         return px_size(QSize(int(width + 0.999), 24 if self._small else 28))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -87,19 +89,15 @@ class Button(PaintedButton):
         fill, frame, ink = self._colors()
         draw_box(painter, rect, self._radius_px, fill, frame)
         font = self._text_font()
-        left = (rect.width() - self._content_px(font)) / 2
-        if self._icon_name and left >= 0:  # in a narrow window the text is worth more than the icon
+        if self._icon_name:
+            text_px = QFontMetricsF(font).horizontalAdvance(self.text())
+            left = (rect.width() - text_px - _ICON_PX - _ICON_GAP_PX) / 2
             icon = icon_pixmap(self._icon_name, ink, _ICON_PX, ratio_of(self))
             painter.drawPixmap(int(left), int((rect.height() - _ICON_PX) / 2), icon)
             rect.setLeft(left + _ICON_PX + _ICON_GAP_PX)
             draw_text(painter, rect, self.text(), font, ink, Qt.AlignmentFlag.AlignLeft)
         else:
             draw_text(painter, rect, self.text(), font, ink)
-
-    def _content_px(self, font: QFont) -> float:
-        """The width of the icon and the text."""
-        icon_px = _ICON_PX + _ICON_GAP_PX if self._icon_name else 0
-        return icon_px + QFontMetricsF(font).horizontalAdvance(self.text())
 
     def _text_font(self) -> QFont:
         return ui_font(12.0 if self._small else 12.5, 500)

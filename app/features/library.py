@@ -40,7 +40,7 @@ from app.richtext.passage import draw_passage
 from app.session.documents import DocumentHit, Documents, KeptDocument
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import column_of, row_of, set_fixed_height, set_maximum_width
+from app.theme.measures import column_of, row_of, set_fixed_height, set_fixed_width
 from app.theme.theme import theme
 from app.theme.zoom import zoom
 from core.errors import RequestError
@@ -154,7 +154,7 @@ class LibraryWindow(SideWindow):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(TITLE, SIZE, _MINIMUM, parent)
         self.search = SearchField(SEARCH, CLEAR_SEARCH)
-        set_maximum_width(self.search, _SEARCH_PX)
+        set_fixed_width(self.search, _SEARCH_PX)
         self.add = IconButton("plus", ADD_FILES)
         self.attach = Button(ATTACH, "primary", small=True)
         self.rename = Button(RENAME, small=True, icon_name="edit")
