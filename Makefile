@@ -54,7 +54,7 @@ test-quiet: libraries ## Run the tests that measure time, one after the other (1
 test-tools: libraries ## Run the tests of tests/zoo, tests/tuning and tests/readers, sweeps too
 	@$(TESTS) -m "not slow" tests/zoo tests/tuning tests/readers
 
-e2e: libraries ## Run the end-to-end tests on a virtual display; saves screenshots (needs Xvfb and xdotool; 6 minutes; OUT=dir)
+e2e: libraries ## Run the end-to-end tests on a virtual display; saves screenshots (needs Xvfb, xdotool and openbox; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
 test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Test the server with real clients (installs them once, in OUT; Python 3.11 or 3.12)

@@ -16,7 +16,7 @@ from tests.app.e2e.hands import PICTURES
 
 # On two quiet cores each visit takes one to two minutes. This is for machines with other things to do.
 _LONGEST_S = 1800
-_MISSING = [name for name in ("Xvfb", "xdotool") if shutil.which(name) is None]
+_MISSING = [name for name in ("Xvfb", "xdotool", "openbox") if shutil.which(name) is None]
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(2 * _LONGEST_S + 60),
@@ -27,7 +27,9 @@ pytestmark = [
 
 @pytest.fixture
 def display(tmp_path: Path) -> Iterator[str]:
-    """A display of its own; Xvfb chooses a free number."""
+    """A display of its own, whose number Xvfb chooses, with a window manager: without one, closing a window
+    gives the keyboard to none.
+    """
     reading, writing = os.pipe()
     command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"]
     with (tmp_path / "xvfb.log").open("wb") as log:
@@ -36,9 +38,13 @@ def display(tmp_path: Path) -> Iterator[str]:
     with os.fdopen(reading) as told:
         number = told.readline().strip()
     assert number, (tmp_path / "xvfb.log").read_text()
+    manager = subprocess.Popen(
+        ["openbox"], env={**os.environ, "DISPLAY": f":{number}"}, stderr=subprocess.DEVNULL
+    )
     yield f":{number}"
-    server.terminate()
-    server.wait(10)
+    for process in (manager, server):
+        process.terminate()
+        process.wait(10)
 
 
 def visit(
