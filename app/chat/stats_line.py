@@ -96,11 +96,11 @@ def edited_parts() -> tuple[StatsPart, ...]:
 
 def change_text(change: Change) -> str:
     """A sentence about a setting that was changed."""
-    title = next((setting.title for setting in declared() if setting.key == change.setting), change.setting)
-    reason = change.reason.rstrip(".") + "."
-    return strings.CHANGE.format(
-        title=title, used=_value(change.used), asked=_value(change.asked), reason=reason
-    )
+    setting = next((setting for setting in declared() if setting.key == change.setting), None)
+    labels = setting.labels if setting else {}
+    used, asked = (labels.get(each) or _value(each) for each in (change.used, change.asked))
+    title, reason = setting.title if setting else change.setting, change.reason.rstrip(".") + "."
+    return strings.CHANGE.format(title=title, used=used, asked=asked, reason=reason)
 
 
 def details_text(parts: Sequence[StatsPart]) -> str:

@@ -119,6 +119,7 @@ def test_changes_are_plain_sentences() -> None:
     change = Change("sampling.max_tokens", "1024", "512", "the context ends there")
     assert change_text(change) == "Length 512 instead of 1,024: the context ends there."
     assert change_text(Change("new.thing", "a", "b", "why.")) == "new.thing b instead of a: why."
+    assert change_text(Change("prefill.mode", "on", "off", "why")) == "Reading Whole instead of Quick: why."
 
 
 widths = st.lists(st.integers(1, 40), min_size=1, max_size=9)
