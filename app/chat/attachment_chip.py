@@ -24,6 +24,7 @@ from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
 from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px_size, ratio_of, width_of
+from core.documents import strings as document_strings
 from core.documents.text import Guess
 from core.events import Attachment
 
@@ -58,12 +59,22 @@ def size_words(attachment: Attachment) -> str:
     return strings.about(strings.tokens(round(estimate, -digits)))
 
 
+def note_words(attachment: Attachment) -> str:
+    """The size, and in short what the text does not have of the file."""
+    return strings.without(size_words(attachment), document_strings.left_out(attachment.left_out))
+
+
+def full_words(attachment: Attachment, size: str) -> str:
+    """For a tooltip and screen readers: `size`, and all that the text does not have of the file."""
+    return "\n".join(filter(None, (size, document_strings.left_out_in_full(attachment.left_out))))
+
+
 _HEIGHT_PX = 43
 _RADIUS_PX = 10
 _LEFT_PX, _RIGHT_PX, _GAP_PX = 7, 6, 8
 _ICON_BOX = QSize(24, 28)
 _REMOVE_PX = 18
-_MAX_TEXT_PX = 180
+_MAX_TEXT_PX = 260
 _BAR_PX = 3
 
 
@@ -197,10 +208,11 @@ class AttachmentChip(Chip):
         self._show()
 
     def _show(self) -> None:
-        size = size_words(self.attachment)
-        note = strings.guessed(size, self._guess.encoding) if self._guess else size
-        self.set_note(note, self._embedded)
-        words = note if self._embedded is None else f"{note}\n{strings.indexing(self._embedded)}"
+        attachment, size = self.attachment, size_words(self.attachment)
+        size = strings.guessed(size, self._guess.encoding) if self._guess else size
+        self.set_note(strings.without(size, document_strings.left_out(attachment.left_out)), self._embedded)
+        words = full_words(attachment, size)
+        words = words if self._embedded is None else f"{words}\n{strings.indexing(self._embedded)}"
         self.setAccessibleDescription(words)
         self.setToolTip(in_own_direction(f"{self.text()}\n{words}"))
 

@@ -20,7 +20,7 @@ from app.chat.file_reader import AttachmentReading, FileReader, FolderReading, R
 from app.controls.buttons import Button
 from app.controls.scroll_bar import ScrollBar
 from app.theme.zoom import px
-from core.documents.reading import quick_text, shown_name
+from core.documents.reading import quick_document, shown_name
 from core.documents.text import Guess
 from core.errors import RequestError
 from core.events import Attachment
@@ -333,18 +333,17 @@ class FileIntake(QObject):
             if path.is_dir():
                 self._row.add_file(self.reader.read_folder(path))
                 continue
-            guesses: list[Guess] = []
             try:
-                text = quick_text(path, guesses.append) if time.monotonic() < ends_at else None
+                document = quick_document(path) if time.monotonic() < ends_at else None
             except RequestError as error:
                 self._refused.append(error)
                 continue
-            if text is None:
+            if document is None:
                 self._row.add_file(self.reader.read(path))
             else:
-                chip = self._row.add(Attachment(shown_name(path), text))
-                if guesses:
-                    self._offer_encodings(chip, path, guesses[0])
+                chip = self._row.add(Attachment(shown_name(path), document.text, left_out=document.left_out))
+                if document.guess:
+                    self._offer_encodings(chip, path, document.guess)
         self._report()
 
     def _offer_encodings(self, chip: AttachmentChip, path: Path, guess: Guess) -> None:
@@ -355,18 +354,19 @@ class FileIntake(QObject):
         others = tuple(each for each in (guess.encoding, *guess.others) if each != encoding)
         chosen = Guess(encoding, others)
         try:
-            text = quick_text(path, encoding=encoding)
+            document = quick_document(path, encoding)
         except RequestError as error:
             self._show_error(error)
             return
-        if text is None:
+        if document is None:
             chip.set_note(strings.READING_FILE)
             self._again[self.reader.read(path, chosen)] = (chip, guess)
         else:
-            self._replace(chip, path, text, chosen)
+            read = Attachment(chip.attachment.name, document.text, left_out=document.left_out)
+            self._replace(chip, path, read, chosen)
 
-    def _replace(self, chip: AttachmentChip, path: Path, text: str, guess: Guess) -> None:
-        again = self._row.replace(chip, Attachment(chip.attachment.name, text))
+    def _replace(self, chip: AttachmentChip, path: Path, read: Attachment, guess: Guess) -> None:
+        again = self._row.replace(chip, read)
         self._offer_encodings(again, path, guess)
 
     def cancel(self) -> None:
@@ -401,7 +401,7 @@ class FileIntake(QObject):
         if chip not in self._row.chips:
             return  # removed
         if isinstance(reading.result, Attachment) and reading.guess:
-            self._replace(chip, reading.path, reading.result.text, reading.guess)
+            self._replace(chip, reading.path, reading.result, reading.guess)
             return
         self._offer_encodings(chip, reading.path, guess)  # shows its size again
         if isinstance(reading.result, RequestError):

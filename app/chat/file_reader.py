@@ -20,7 +20,7 @@ from core.documents import strings as document_strings
 from core.documents.client import DocumentReading
 from core.documents.folder import Skipped, list_folder, name_in
 from core.documents.limits import Limits
-from core.documents.reading import DocumentLine, quick_text, shown_name
+from core.documents.reading import Document, DocumentLine, quick_document, shown_name
 from core.documents.text import Guess
 from core.errors import RequestError, reason_of
 from core.events import Attachment
@@ -106,17 +106,17 @@ class FolderReading(Reading):
             self.fraction = number / len(listing.files)
             self.words = strings.reading_folder(number + 1, len(listing.files))
             try:
-                text, guess = self._text(file)
+                document = self._document(file)
             except RequestError as error:
                 skipped.append(Skipped(name, error.message))
                 continue
-            if len(text) > left:
+            if len(document.text) > left:
                 skipped.append(Skipped(name, strings.folder_text_full(self._limits.characters)))
                 continue
-            left -= len(text)
-            if guess:
-                self.guesses[len(found)] = (file, guess)
-            found.append(Attachment(name, text))
+            left -= len(document.text)
+            if document.guess:
+                self.guesses[len(found)] = (file, document.guess)
+            found.append(Attachment(name, document.text, left_out=document.left_out))
         self.skipped = tuple(skipped)
         if found:
             self.result = tuple(found)
@@ -124,16 +124,14 @@ class FolderReading(Reading):
             hint = strings.skipped_text(skipped[:_REPORTED]) or strings.EMPTY_FOLDER
             raise RequestError(strings.nothing_in_folder(self.name), hint)
 
-    def _text(self, file: Path) -> tuple[str, Guess | None]:
-        guesses: list[Guess] = []
-        text = quick_text(file, guesses.append)
-        if text is None:
+    def _document(self, file: Path) -> Document:
+        document = quick_document(file)
+        if document is None:
             self.document = DocumentReading(file, self._limits)
             if self._stopped:
                 raise StoppedError
-            text = self.document.run()
-            return text, self.document.guess
-        return text, guesses[0] if guesses else None
+            document = self.document.run()
+        return document
 
 
 class AttachmentReading(Reading):
@@ -146,9 +144,9 @@ class AttachmentReading(Reading):
 
     def _read(self) -> None:
         assert self.document
-        text = self.document.run(self._progressed)
-        self.guess = self.guess or self.document.guess
-        self.result = Attachment(self.name, text)
+        document = self.document.run(self._progressed)
+        self.guess = self.guess or document.guess
+        self.result = Attachment(self.name, document.text, left_out=document.left_out)
 
     def _progressed(self, progress: DocumentLine) -> None:
         words = strings.READING_FILE

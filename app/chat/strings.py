@@ -159,6 +159,11 @@ def guessed(size: str, codec: str) -> str:
     return f"{size}, {encoding_name(codec)}?"
 
 
+def without(size: str, missing: str) -> str:
+    """“about 44 tokens, without 1 hidden row”."""
+    return f"{size}, without {missing}" if missing else size
+
+
 def read_as(codec: str) -> str:
     return f"Read as {encoding_name(codec)}"
 

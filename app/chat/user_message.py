@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from app.chat import reading_map, strings
-from app.chat.attachment_chip import size_words
+from app.chat.attachment_chip import full_words, note_words
 from app.chat.entry import QuestionEntry
 from app.chat.intents import EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
@@ -58,14 +58,13 @@ class MessageChip(PaintedButton):
         self._cells: list[MapCell] = []
         self.setText(attachment.name)
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
-        self.setToolTip(strings.OPEN_DOCUMENT.format(name=in_own_direction(attachment.name)))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._describe()
 
     @property
     def note(self) -> str:
         """The second line: the size, and the percentage that was read."""
-        size = size_words(self._attachment)
+        size = note_words(self._attachment)
         tokens = sum(passage.end - passage.start for passage in self._passages)
         if not tokens:
             return size
@@ -121,7 +120,11 @@ class MessageChip(PaintedButton):
         return strip.left() - _CHIP_GAP_PX / 2
 
     def _describe(self) -> None:
-        self.setAccessibleDescription(self.note)
+        full = full_words(self._attachment, self.note)
+        self.setAccessibleDescription(full)
+        missing = full.removeprefix(self.note).strip()
+        name = strings.OPEN_DOCUMENT.format(name=in_own_direction(self._attachment.name))
+        self.setToolTip(f"{name}\n{missing}" if missing else name)
         self.updateGeometry()
 
 

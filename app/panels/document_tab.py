@@ -13,7 +13,7 @@ from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat import reading_map
-from app.chat.attachment_chip import size_words
+from app.chat.attachment_chip import full_words, note_words
 from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons import IconButton
 from app.controls.choices import Popup, Segment
@@ -244,7 +244,9 @@ class DocumentTab(QWidget):
             self.chooser.blockSignals(False)
         note = self._note(document)
         self.note_label.setText(strings.EARLIER_ANSWER.format(note=note) if self._asked else note)
-        self.note_label.setToolTip(self._asked)
+        missing = full_words(document.attachment, "")
+        self.note_label.setToolTip("\n".join(filter(None, (self._asked, missing))))
+        self.note_label.setAccessibleDescription(missing)
         marked = document.reading is not None
         self.filter.setVisible(marked)
         for button in (self.previous_button, self.next_button):
@@ -256,7 +258,7 @@ class DocumentTab(QWidget):
 
     def _note(self, document: Document) -> str:
         attachment = document.attachment
-        size = size_words(attachment)
+        size = note_words(attachment)
         if document.reading is None:
             return size
         passages = reading_map.passages_of(document.reading, document.source)

@@ -75,8 +75,15 @@ def run(options: argparse.Namespace) -> int:
     if launch and launch.rank:
         return follow(launch)
     settings_from(options)  # report errors before a model is loaded
+    from core.documents.strings import left_out_in_full
+
     with ProgressLine(options.quiet) as line:
         messages = _messages(options, line)
+    for attachment in messages[-1].attachments if messages and options.document else ():
+        if options.json:
+            json_lines.write_document(attachment.name, len(attachment.text), attachment.left_out)
+        if missing := left_out_in_full(attachment.left_out):
+            print(f"{attachment.name}: {missing}", file=sys.stderr)
     from core.models.runtime import prepare
 
     prepare()
@@ -194,15 +201,15 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
 def _document(path: Path, line: ProgressLine) -> Attachment:
     """The text of a file. HTML, PDF and Word are converted in a child process, as in the window."""
     from core.documents.client import DocumentReading
-    from core.documents.reading import DocumentLine, quick_text, shown_name
+    from core.documents.reading import DocumentLine, quick_document, shown_name
 
     name = shown_name(path)
 
     def show(progress: DocumentLine) -> None:
         line.say(f"{name}: {progress.done:,} of {progress.total:,} {progress.unit}")
 
-    text = quick_text(path)
-    return Attachment(name, DocumentReading(path).run(show) if text is None else text)
+    document = quick_document(path) or DocumentReading(path).run(show)
+    return Attachment(name, document.text, left_out=document.left_out)
 
 
 def _prompt(path: Path) -> str:

@@ -16,8 +16,19 @@ from typing import Any, Union
 import msgspec
 
 from core.errors import DraftlightError
-from core.events import Event, Failed, Finished, Gauges, PrefillProgress, ReadingMap, Token, encode, failure
-from core.events.wire import Wire
+from core.events import (
+    Event,
+    Failed,
+    Finished,
+    Gauges,
+    LeftOut,
+    PrefillProgress,
+    ReadingMap,
+    Token,
+    encode,
+    failure,
+)
+from core.events.wire import Wire, well_formed_record
 
 # Incremented with every incompatible change; new fields are compatible.
 SCHEMA = 1
@@ -31,7 +42,15 @@ class Started(Wire, frozen=True):
     version: str
 
 
-Line = Union[Started, PrefillProgress, ReadingMap, Token, Gauges, Finished, Failed]
+class DocumentRead(Wire, frozen=True):
+    """The text of a file was read: its length, and what it does not have of the file."""
+
+    name: str
+    characters: int
+    left_out: tuple[LeftOut, ...] = ()
+
+
+Line = Union[Started, DocumentRead, PrefillProgress, ReadingMap, Token, Gauges, Finished, Failed]
 
 
 def wanted(arguments: Sequence[str]) -> bool:
@@ -48,6 +67,11 @@ def begin() -> None:
 def write_event(event: Event) -> None:
     """Write an event."""
     _write(encode(event))
+
+
+def write_document(name: str, characters: int, left_out: tuple[LeftOut, ...]) -> None:
+    """Write that a document was read."""
+    _write(msgspec.json.encode(well_formed_record(DocumentRead(name, characters, left_out))) + b"\n")
 
 
 def fail(error: DraftlightError) -> None:

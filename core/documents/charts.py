@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from core.documents import strings
 from core.documents.limits import DamagedError
 from core.documents.number_formats import GENERAL, number_text
-from core.documents.parts import CHART, DIAGRAM, A, R, Relations, parse_part
+from core.documents.parts import CHART, DIAGRAM, A, Elements, R, Relations, parse_part
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_POINTS = 20_000  # of a series
@@ -50,7 +50,7 @@ class _Series:
         self.values: dict[int, str] = {}
 
 
-class _Drawing:
+class _Drawing(Elements):
     """Reads the part of a chart or the data of a diagram."""
 
     def __init__(self) -> None:

@@ -16,8 +16,7 @@ import msgspec
 
 from core.documents import strings
 from core.documents.limits import Limits
-from core.documents.reading import DocumentLine, shown_name
-from core.documents.text import Guess
+from core.documents.reading import Document, DocumentLine, shown_name
 from core.errors import RequestError
 from core.system.children import child_command
 from core.system.reader_process import ReaderFaultError, ReaderProcess
@@ -32,10 +31,7 @@ def reader_command() -> list[str]:
 
 
 class DocumentReading:
-    """Reads the file at `path`, once; plain text and HTML with the codec `encoding`, if it is given.
-
-    `guess` is the encoding after `run()`, if it was not certain.
-    """
+    """Reads the file at `path`, once; plain text and HTML with the codec `encoding`, if it is given."""
 
     def __init__(
         self,
@@ -45,7 +41,6 @@ class DocumentReading:
         encoding: str = "",
     ) -> None:
         self.path = path
-        self.guess: Guess | None = None
         self._name = shown_name(path)
         self._limits = limits = limits or Limits()
         bounds = (limits.memory_bytes, limits.whole_s, limits.characters)
@@ -70,8 +65,8 @@ class DocumentReading:
         """End the process at once."""
         self._process.stop()
 
-    def run(self, progressed: Callable[[DocumentLine], None] = lambda progress: None) -> str:
-        """The text; `progressed` gets lines with the progress.
+    def run(self, progressed: Callable[[DocumentLine], None] = lambda progress: None) -> Document:
+        """The document; `progressed` gets lines with the progress.
 
         Raises `RequestError`, and `StoppedError` after `stop()`.
         """
@@ -79,9 +74,8 @@ class DocumentReading:
             with closing(self._process.lines()) as lines:
                 for data in lines:
                     line = msgspec.json.decode(data, type=DocumentLine)
-                    if line.text is not None:
-                        self.guess = line.guess
-                        return line.text
+                    if line.document is not None:
+                        return line.document
                     if line.refused is not None:
                         raise RequestError(line.refused, line.hint)
                     progressed(line)

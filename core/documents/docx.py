@@ -1,10 +1,11 @@
-"""Word documents (.docx) to text: paragraphs, headings, lists, tables, equations and notes.
+"""Word documents (.docx, and the XML of Word 2003) to text.
 
 The text is the final version: insertions and moved text are in, deletions and the old places of moved text
-are not. Footnotes and endnotes are numbered `[1]` where they are referred to and follow the text. Equations
-become linear text (`docx_math`), symbols Unicode (`docx_symbols`), ruby text follows its base in brackets.
-Charts and diagrams are read (`charts`). Comments, page headers and field codes are left out; hidden text is
-left out and counted in a last line.
+are not. Footnotes, endnotes and comments are numbered where they are referred to and follow the text, as do
+page headers and footers. Equations become linear text (`equations`), symbols Unicode (`docx_symbols`), ruby
+text follows its base in brackets, form fields show their state or choice. Charts and diagrams are read
+(`charts`), and parts of other formats (altChunk). Pictures and embedded objects are marked; hidden text is
+left out and counted.
 
 A .docx is a zip of XML parts; each is decompressed and parsed in pieces without a tree, so that memory does
 not grow with the file. The common library loses clause numbers (mammoth) or needs a compiled XML parser
@@ -13,68 +14,76 @@ not grow with the file. The common library loses clause numbers (mammoth) or nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import io
+import re
+import zipfile
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import IO
 
-from core.documents import strings
 from core.documents.charts import drawing_id, drawing_text
 from core.documents.docx_lists import WordLists, is_on, level_number
-from core.documents.docx_math import MathReader
-from core.documents.docx_symbols import scripted, symbol
+from core.documents.docx_symbols import symbol
+from core.documents.equations import MathReader
 from core.documents.limits import DamagedError, Gathered, NotWordError, Told, UnreadableError
-from core.documents.parts import M, Package, Relations, W, parse_part
+from core.documents.parts import (
+    FALLBACK,
+    MOST_XML_BYTES,
+    A,
+    Elements,
+    M,
+    Package,
+    R,
+    Relations,
+    W,
+    is_equation,
+    parse_part,
+    read_part,
+)
+from core.documents.writer import Block, Marks, Writer
 
 _MAIN = "word/document.xml"
-_FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
-# The XML of the longest books is a tenth of this; a zip can claim any size.
-MOST_XML_BYTES = 256 * 1024 * 1024
-# Of a list inside a list: enough for Markdown to see it under `-` and under `10.`
-_INDENT = "    "
 # Their content is not part of the final version, or not text.
-_LEFT_OUT = frozenset(("del", "moveFrom", "pPrChange", "rPrChange", "instrText", "delInstrText"))
+_LEFT_OUT = frozenset(("del", "moveFrom", "pPrChange", "rPrChange", "delInstrText"))
+_NOTES = ("footnotes", "endnotes", "comments")
+_VML, _OLE = "urn:schemas-microsoft-com:vml ", "urn:schemas-microsoft-com:office:office OLEObject"
+_PICTURES = (_VML + "imagedata", A + "blip")
+_PROPERTIES = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing docPr"
+_NUMBERS_OF_PAGES = frozenset(("PAGE", "NUMPAGES", "SECTIONPAGES"))
+_ADDRESS = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)
+_RUN = frozenset(("vanish", "strike", "dstrike", "vertAlign", "position"))
 _MOST_SPAN = 64
+_MOST_CHUNKS = 200
 
 
-def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+def docx_text(stream: IO[bytes], told: Told, gathered: Gathered, *, depth: int = 0) -> str:
     """The document's text. Raises `UnreadableError`, OSError."""
     try:
         with Package(stream) as archive:
             main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
             if main not in archive.NameToInfo or not main.startswith("word/"):
                 raise NotWordError
-            relations = Relations(archive, main)
-            parts = relations.by_kind
-            lists = WordLists(archive, parts)
-            notes = Notes()
-            words = _Words(gathered, lists, notes, cache(partial(drawing_text, archive, relations)))
+            relations, writer = Relations(archive, main), Writer(gathered)
+            lists = WordLists(archive, relations.by_kind)
+            words = _Words(archive, relations, writer, lists, depth=depth)
             parse_part(archive, main, words, MOST_XML_BYTES, told)
-            for kind in ("footnotes", "endnotes"):
-                part = parts.get(kind, f"word/{kind}.xml")
-                if part in archive.NameToInfo and any(of == kind for of, _ in notes.numbers):
-                    notes.kind = kind
-                    words = _Words(gathered, lists, notes, lambda identifier: "", notes_only=True)
+            for kind in _NOTES:
+                part = relations.by_kind.get(kind, f"word/{kind}.xml")
+                if part in archive.NameToInfo and writer.has_references(kind):
+                    own = Relations(archive, part)
+                    parse_part(archive, part, _Words(archive, own, writer, lists, notes=kind), MOST_XML_BYTES)
+            for kind in ("header", "footer"):
+                for part in relations.texts(kind, archive):
+                    writer.open_note(f"[page {kind}]")
+                    own = Relations(archive, part)
+                    words = _Words(archive, own, writer, lists, notes=kind)
                     parse_part(archive, part, words, MOST_XML_BYTES)
-            if notes.hidden_words:
-                gathered.add(f"\n\n{strings.hidden_text(notes.hidden_words)}")
+                    writer.close_note()
+            return writer.text()
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
         raise (DamagedError if _begins_like_word(stream) else NotWordError) from error
-    return _tidy(gathered.text())
-
-
-class Notes:
-    """Numbers of the notes that the text refers to, in order, by kind and id; the number of hidden words."""
-
-    def __init__(self) -> None:
-        self.hidden_words = 0
-        self.numbers: dict[tuple[str, str], int] = {}
-        self.kind = ""
-
-    def refer(self, kind: str, note: str) -> int:
-        """The number of a note, a new one at its first reference."""
-        return self.numbers.setdefault((kind, note), len(self.numbers) + 1)
 
 
 def _begins_like_word(stream: IO[bytes]) -> bool:
@@ -84,134 +93,189 @@ def _begins_like_word(stream: IO[bytes]) -> bool:
 
 
 class _Paragraph:
-    """An open paragraph: its style, list, level and text."""
+    """Properties of an open paragraph: its style, list and level."""
 
-    def __init__(self, most_characters: int) -> None:
+    def __init__(self) -> None:
         self.style = ""
         self.use: str | None = None
         self.level: int | None = None
-        self.line = Gathered(most_characters)
 
 
-class _Words:
-    """Takes the elements of the main part, or of the notes, and writes to `gathered`."""
+class _Field:
+    """An open field: its instruction until `has_result`, and the state of a form's box or choice."""
+
+    def __init__(self, instruction: str = "") -> None:
+        self.instruction = instruction
+        self.has_result = self.is_link = self.is_silent = False
+        self.checked: bool | None = None
+        self.chosen = 0
+        self.choices: list[str] = []
+
+
+class _Words(Elements):
+    """Takes the elements of a part and tells `writer`. Of the part of `notes` only what is referred to."""
 
     def __init__(
         self,
-        gathered: Gathered,
+        archive: zipfile.ZipFile,
+        relations: Relations,
+        writer: Writer,
         lists: WordLists,
-        notes: Notes,
-        drawn: Callable[[str], str],
         *,
-        notes_only: bool = False,
+        notes: str = "",
+        depth: int = 0,
     ) -> None:
-        """`drawn` returns the text of the chart or diagram with a relation's id."""
-        self._gathered = gathered
-        self._lists = lists
+        self._archive, self._relations, self._writer, self._lists = archive, relations, writer, lists
+        self._drawn = cache(partial(drawing_text, archive, relations))
         self._notes = notes
-        self._drawn = drawn
+        self._depth = depth
+        # Outside of a note that is referred to nothing is read.
+        self._silent = notes in _NOTES
         # The innermost last: a text box is inside a paragraph and contains paragraphs.
         self._open: list[_Paragraph] = []
-        self._in_list = False
-        # How many are open: duplicates for older programs, parts that are left out, and cells.
-        self._fallbacks = self._left_out = self._cells = 0
-        self._in_text = False
-        self._script = ""  # of the open run
-        self._in_run = self._in_properties = False
-        self._hides: bool | None = None  # the open run's own property; None if its style decides
-        self._run_style = ""
-        self._span = 0
+        self._fields: list[_Field] = []
+        self._fallbacks = self._left_out = self._chunks = 0
+        self._in_text = self._in_instruction = self._in_run = self._in_properties = self._in_object = False
+        self._direct: dict[str, str] = {}  # of the open run
+        self._style = ""  # of the open run
+        self._marks: Marks | None = None  # of the open run, when they are known
         self._math: MathReader | None = None
-        self._ruby: list[str] | None = None
-        self._reading: list[str] = []
-        # Outside of a note that is referred to nothing is read.
-        self._silent = notes_only
-        self._notes_only = notes_only
+        self._reading: list[str] | None = None  # the open reading of ruby text
+        self._readings: list[str] = []
+        self._description = ""  # of the open drawing
+        self._deleted = 0
 
     def characters(self, text: str) -> None:
+        if self._deleted and self._in_text:
+            self._writer.gathered.leave_out("deleted word", len(text.split()))
         if self._left_out or self._fallbacks or self._silent:
             return
         if self._math is not None:
             self._math.characters(text)
-        elif self._in_text and self._open:
-            self._add(scripted(text, self._script) if self._script else text)
-
-    @property
-    def _is_hidden(self) -> bool:
-        """Whether Word does not show the open run."""
-        if not self._in_run:
-            return False
-        if self._hides is not None:
-            return self._hides
-        return self._lists.hides(self._run_style) or self._lists.hides(self._open[-1].style)
+        elif self._in_instruction and self._fields and not self._fields[-1].has_result:
+            self._fields[-1].instruction += text
+        elif self._in_text:
+            self._add(text)
 
     def _add(self, text: str) -> None:
-        if self._open and self._is_hidden:
-            self._notes.hidden_words += len(text.split())
-        elif self._ruby is not None:
-            self._ruby.append(text)
-        elif self._open:
-            self._open[-1].line.add(text)
+        if self._reading is not None:
+            self._reading.append(text)
+        elif self._open and not any(field.is_silent for field in self._fields):
+            self._writer.words(text, self._run_marks() if self._in_run else Marks())
+
+    def _run_marks(self) -> Marks:
+        """The open run's own properties, else those of its style, else of its paragraph's."""
+        if self._marks is None:
+            styles = (self._style, self._open[-1].style)
+            of = {**self._lists.properties(styles[1]), **self._lists.properties(styles[0]), **self._direct}
+            script = of.get("vertAlign", "")
+            raised = of.get("position", "0")
+            if not script.endswith("script") and raised.lstrip("-").isdigit() and int(raised):
+                script = "subscript" if raised.startswith("-") else "superscript"
+            struck = of.get("strike") == "1" or of.get("dstrike") == "1"
+            is_script = script.endswith("script")
+            self._marks = Marks(
+                script.removesuffix("script") if is_script else "", struck, of.get("vanish") == "1"
+            )
+        return self._marks
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == _FALLBACK:
+        if name == FALLBACK:
             self._fallbacks += 1
         if self._fallbacks:
             return
-        if name.startswith(M) and self._open and not (self._left_out or self._silent):
-            self._start_math(name[len(M) :], attributes.get(M + "val", ""))
-        identifier = drawing_id(name, attributes)
-        if identifier and self._open and not (self._left_out or self._silent):
-            self._add(f"\n{self._drawn(identifier)}\n")
-        if not name.startswith(W):
-            return
-        tag = name[len(W) :]
-        if tag in ("footnote", "endnote") and self._notes_only:
-            self._start_note(attributes)
+        tag = name[len(W) :] if name.startswith(W) else ""
+        if tag in ("footnote", "endnote", "comment") and self._notes in _NOTES:
+            label = self._writer.referred(self._notes, attributes.get(W + "id", ""))
+            self._silent = not label
+            if label:
+                author = attributes.get(W + "author", "")
+                self._writer.open_note(f"{label} {author}:" if author else label)
         if tag in _LEFT_OUT:
             self._left_out += 1
+            self._deleted += tag == "del"
         if self._left_out or self._silent:
-            return
-        if tag == "p":
-            self._open.append(_Paragraph(self._gathered.left))
-        elif tag == "tc":
-            self._cells += 1
-            self._span = 1
-        elif tag == "gridSpan" and self._cells:
-            self._span = _count(attributes) or 1
-        elif tag == "gridBefore":
-            self._gathered.add("\t" * _count(attributes))  # columns that the row leaves out
+            self._in_text = self._in_text or tag == "delText"
+        elif name.startswith(M):
+            self._start_math(name[len(M) :], attributes.get(M + "val", ""))
+        elif tag:
+            self._start_word(tag, attributes)
         elif self._open:
-            self._in_paragraph(self._open[-1], tag, attributes)
+            self._start_drawn(name, attributes)
 
     def _start_math(self, tag: str, value: str) -> None:
         if self._math is not None:
             self._math.start(tag, value)
-        elif tag == "oMath":
+        elif tag == "oMath" and self._open:
             self._math = MathReader()
 
-    def _start_note(self, attributes: Mapping[str, str]) -> None:
-        number = self._notes.numbers.get((self._notes.kind, attributes.get(W + "id", "")))
-        self._silent = number is None
-        if number is not None:
-            self._gathered.add(f"\n[{number}] ")
+    def _start_drawn(self, name: str, attributes: dict[str, str]) -> None:
+        """Drawings, pictures and objects inside of a paragraph."""
+        if identifier := drawing_id(name, attributes):
+            self._writer.words(f"\n{self._drawn(identifier)}\n")
+        elif name == _PROPERTIES:
+            self._description = attributes.get("descr") or attributes.get("title", "")
+        elif name == _OLE:
+            program = attributes.get("ProgID", "")
+            self._writer.mark("equation" if is_equation(program) else "object")
+        elif name in _PICTURES and not self._in_object:
+            self._writer.mark("picture", self._description)
+        elif name == _VML + "shape":
+            self._description = attributes.get("alt", "")
+        elif name == _VML + "textpath":  # WordArt
+            self._writer.words(attributes.get("string", ""))
+
+    def _start_word(self, tag: str, attributes: dict[str, str]) -> None:
+        writer = self._writer
+        match tag:
+            case "p":
+                self._open.append(_Paragraph())
+                writer.open_paragraph()
+            case "tbl":
+                writer.open_table()
+            case "tr":
+                writer.open_row()
+            case "tc":
+                writer.open_cell()
+            case "gridSpan":
+                writer.widen_cell(_count(attributes) or 1)
+            case "gridBefore":
+                for _ in range(_count(attributes)):  # columns that the row leaves out
+                    writer.open_cell()
+                    writer.close_cell()
+            case "altChunk" if self._chunks < _MOST_CHUNKS:
+                self._chunks += 1
+                self._chunk(self._relations.by_id.get(attributes.get(R + "id", ""), ""))
+            case _ if self._open:
+                self._in_paragraph(self._open[-1], tag, attributes)
+
+    def _chunk(self, part: str) -> None:
+        """A part in another format."""
+        from core.documents.mixed import mixed_text
+
+        text = ""
+        if part in self._archive.NameToInfo and not self._depth:
+            data = read_part(self._archive, part, MOST_XML_BYTES)
+            text = mixed_text(data, part, self._writer.gathered.inner(), docx_part)
+        self._writer.put(Block("paragraph", text or "[object]"))
+        if not text:
+            self._writer.gathered.leave_out("object")
 
     def _in_paragraph(self, paragraph: _Paragraph, tag: str, attributes: Mapping[str, str]) -> None:
         value = attributes.get(W + "val", "")
         match tag:
             case "r":
-                self._in_run = True
-                self._script, self._run_style, self._hides = "", "", None
+                self._in_run, self._style, self._direct, self._marks = True, "", {}, None
             case "rPr":
                 self._in_properties = self._in_run
             case "rStyle":
-                self._run_style = value
-            case "vanish" if self._in_properties:
-                self._hides = is_on(attributes)
-            case "vertAlign":
-                self._script = value.removesuffix("script") if value in ("superscript", "subscript") else ""
+                self._style = value
+            case _ if tag in _RUN and self._in_properties:
+                self._direct[tag] = value if tag in ("vertAlign", "position") else str(int(is_on(attributes)))
             case "t":
                 self._in_text = True
+            case "instrText":
+                self._in_instruction = True
             case "tab" | "ptab":
                 self._add("\t")
             case "br" | "cr":
@@ -220,20 +284,68 @@ class _Words:
                 self._add("-")
             case "sym":
                 self._add(symbol(attributes.get(W + "font", ""), attributes.get(W + "char", "")))
-            case "footnoteReference" | "endnoteReference" if not self._is_hidden:
+            case "footnoteReference" | "endnoteReference" | "commentReference" if (
+                not self._run_marks().hidden
+            ):
                 kind = tag.removesuffix("Reference") + "s"
-                self._add(f"[{self._notes.refer(kind, attributes.get(W + 'id', ''))}]")
+                self._writer.words(self._writer.refer(kind, attributes.get(W + "id", "")))
+            case "hyperlink":
+                self._writer.open_link(self._relations.external.get(attributes.get(R + "id", ""), ""))
+            case "object":
+                self._in_object = True
             case "rt":
-                self._ruby = []
+                self._reading = []
             case "pStyle":
                 paragraph.style = value
             case "numId":
                 paragraph.use = value
             case "ilvl":
                 paragraph.level = level_number(value)
+            case _:
+                self._in_field(tag, value, attributes)
+
+    def _in_field(self, tag: str, value: str, attributes: Mapping[str, str]) -> None:
+        if tag == "fldSimple":
+            self._fields.append(_Field(attributes.get(W + "instr", "")))
+            self._begin_result(self._fields[-1])
+        elif tag == "fldChar":
+            kind = attributes.get(W + "fldCharType", "")
+            if kind == "begin":
+                self._fields.append(_Field())
+            elif kind == "separate" and self._fields:
+                self._begin_result(self._fields[-1])
+            elif kind == "end" and self._fields:
+                self._end_field(self._fields.pop())
+        elif self._fields and tag in ("checkBox", "default", "checked", "result", "listEntry"):
+            field = self._fields[-1]
+            if tag == "listEntry":
+                field.choices.append(value)
+            elif field.checked is None and tag != "checkBox":
+                field.chosen = int(value) if value.isascii() and value.isdigit() and len(value) < 5 else 0
+            else:
+                field.checked = tag != "checkBox" and is_on(attributes)
+
+    def _begin_result(self, field: _Field) -> None:
+        field.has_result = True
+        instruction = field.instruction.split()
+        if found := _ADDRESS.search(field.instruction):
+            field.is_link = True
+            self._writer.open_link(found[1])
+        # The number of the page of a header says nothing.
+        field.is_silent = (
+            bool(instruction) and instruction[0] in _NUMBERS_OF_PAGES and self._notes not in ("", *_NOTES)
+        )
+
+    def _end_field(self, field: _Field) -> None:
+        if field.is_link:
+            self._writer.close_link()
+        if field.checked is not None:
+            self._add("[x]" if field.checked else "[ ]")
+        elif field.choices and not field.has_result:
+            self._add(field.choices[min(field.chosen, len(field.choices) - 1)])
 
     def end(self, name: str) -> None:
-        if name == _FALLBACK:
+        if name == FALLBACK:
             self._fallbacks -= 1
             return
         if self._fallbacks:
@@ -241,68 +353,64 @@ class _Words:
         if name.startswith(M) and self._math is not None and self._math.end():
             line, self._math = self._math.line(), None
             self._add(line)
-        if not name.startswith(W):
-            return
-        tag = name[len(W) :]
+        tag = name[len(W) :] if name.startswith(W) else ""
         if tag in _LEFT_OUT:
             self._left_out -= 1
-            return
-        if tag in ("footnote", "endnote") and self._notes_only:
-            self._silent = True
-        if self._left_out or self._silent:
-            return
-        if tag == "t":
+            self._deleted -= tag == "del"
+        if tag in ("t", "delText"):
             self._in_text = False
-        elif tag == "rPr":
-            self._in_properties = False
-        elif tag == "r":
-            self._in_run = False
-        elif tag == "rt" and self._ruby is not None:
-            self._reading, self._ruby = self._ruby, None
-        elif tag == "rubyBase" and (reading := "".join(self._reading).strip()):
-            self._reading = []
-            self._add(f"({reading})")
-        elif tag == "p" and self._open:
-            self._paragraph(self._open.pop())
-        elif tag == "tc":
-            self._cells -= 1
-            self._gathered.add("\t" * self._span)
-            self._span = 1
-        elif tag in ("tr", "tbl"):
-            self._gathered.add("\n")
+        if self._left_out or self._silent or not tag:
+            return
+        writer = self._writer
+        match tag:
+            case "footnote" | "endnote" | "comment" if self._notes in _NOTES:
+                writer.close_note()
+                self._silent = True
+            case "instrText":
+                self._in_instruction = False
+            case "rPr":
+                self._in_properties = False
+            case "r":
+                self._in_run = False
+            case "hyperlink":
+                writer.close_link()
+            case "fldSimple" if self._fields:
+                self._end_field(self._fields.pop())
+            case "object":
+                self._in_object = False
+            case "drawing" | "pict":
+                self._description = ""
+            case "rt" if self._reading is not None:
+                self._readings, self._reading = self._reading, None
+            case "rubyBase" if reading := "".join(self._readings).strip():
+                self._readings = []
+                self._add(f"({reading})")
+            case "p" if self._open:
+                self._paragraph(self._open.pop())
+            case "tc":
+                writer.close_cell()
+            case "tbl":
+                writer.close_table()
 
     def _paragraph(self, whole: _Paragraph) -> None:
         # Also without a word in it, it counts.
         mark = self._lists.mark(whole.style, whole.use, whole.level)
-        text, level = whole.line.text(), self._lists.heading_level(whole.style)
-        heading = "#" * level + " " if level else ""
+        level = self._lists.heading_level(whole.style)
         number = f"{mark.text} " if mark and mark.text else ""
-        if self._cells:
-            words = " ".join(text.split())
-            self._gathered.add(f"{number}{words} " if words else " ")
-        elif not (text := text.strip()):
-            self._gathered.add("\n")
-        elif mark and not heading:
-            indent = _INDENT * mark.level
-            lines = text.replace("\n", "\n" + indent + " " * len(number))
-            self._gathered.add(f"{indent}{number}{lines}\n")
+        if level and not self._writer.in_cell:
+            self._writer.close_paragraph("heading", f"{'#' * level} {number}")
+        elif mark:
+            self._writer.close_paragraph("item", number, mark.level)
         else:
-            # A list ends with an empty line, or the paragraph after it would be of its last item.
-            self._gathered.add("\n" if self._in_list else "")
-            self._gathered.add(f"{heading}{number}{text}\n\n")
-        if not self._cells:
-            self._in_list = bool(mark and text and not heading)
+            self._writer.close_paragraph("paragraph", number)
+
+
+def docx_part(data: bytes, gathered: Gathered) -> str:
+    """The text of a document inside of another. Raises as `docx_text` does."""
+    return docx_text(io.BytesIO(data), lambda done, total, unit: None, gathered, depth=1)
 
 
 def _count(attributes: Mapping[str, str]) -> int:
     """A number of columns; 0 if it is not one."""
     value = attributes.get(W + "val", "")
     return min(int(value), _MOST_SPAN) if value.isascii() and value.isdigit() else 0
-
-
-def _tidy(text: str) -> str:
-    kept: list[str] = []
-    for line in (line.rstrip() for line in text.replace(" \t", "\t").split("\n")):
-        if line or (kept and kept[-1]):
-            kept.append(line)
-    return "\n".join(kept).strip("\n")

@@ -6,7 +6,7 @@ pattern such as `%1.%2.`); a list uses a definition and may restart it or change
 definition continue each other's numbers.
 
     levels  0…8, 0 the outermost; a deeper level restarts after an outer one
-    formats decimal, with a zero, letters, Roman; a bullet of any look is `-`; others are decimal
+    formats as in `numerals`; a bullet of any look is `-`; unknown ones are decimal
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.documents.parts import W, parse_part
+from core.documents.numerals import figure
+from core.documents.parts import Elements, W, parse_part
 
 _LISTS = "word/numbering.xml"
 _STYLES = "word/styles.xml"
@@ -27,13 +28,7 @@ _BULLET = "-"
 # Longer ones would multiply with every paragraph.
 _MOST_PATTERN_CHARACTERS = 40
 _MOST_NUMBER_DIGITS = 9
-# As in Word: beyond these it counts in other ways.
-_MOST_ROMAN, _MOST_LETTERS = 3_999, 780
 _MOST_BASES = 32
-_ROMAN = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
-    (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip
 
 
 @dataclass
@@ -72,7 +67,7 @@ class _Style:
     base: str = ""
     use: str = ""
     level: int | None = None
-    hides: bool | None = None
+    properties: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,6 +91,7 @@ class WordLists:
         self._definitions, self._uses, self._styles = lists.definitions, lists.uses, styles.styles
         self._counts: dict[str, dict[int, int]] = {}
         self._begun: set[tuple[str, int]] = set()
+        self._properties: dict[str, dict[str, str]] = {}
 
     def mark(self, style: str, use: str | None, level: int | None) -> ListMark | None:
         """The mark of the next paragraph, by its own properties, else its style's; None if it is not in a
@@ -142,16 +138,16 @@ class WordLists:
             return 1
         return int(id_level) if id_level in _HEADING_LEVELS and id_level != style else 0
 
-    def hides(self, style: str) -> bool:
-        """Whether text of the style `style` is hidden."""
-        for _ in range(_MOST_BASES):
-            found = self._styles.get(style)
-            if found is None:
-                break
-            if found.hides is not None:
-                return found.hides
-            style = found.base
-        return False
+    def properties(self, style: str) -> dict[str, str]:
+        """What text of the style `style` is: `vanish`, `strike` and `dstrike` as 0 or 1, `vertAlign`."""
+        if style not in self._properties:
+            chain: list[dict[str, str]] = []
+            base = style
+            while len(chain) < _MOST_BASES and (found := self._styles.get(base)) is not None:
+                chain.append(found.properties)
+                base = found.base
+            self._properties[style] = {key: of[key] for of in reversed(chain) for key in of}
+        return self._properties[style]
 
     def _counted(
         self, name: str, use: str, found: _Use, levels: dict[int, _Level], level: int
@@ -199,7 +195,7 @@ class WordLists:
         return linked.definition if linked else use.definition
 
 
-class _Lists:
+class _Lists(Elements):
     """Reads `word/numbering.xml`."""
 
     def __init__(self) -> None:
@@ -241,9 +237,6 @@ class _Lists:
         elif tag == "abstractNum":
             self._definition = None
 
-    def characters(self, text: str) -> None:
-        """None of it counts."""
-
     def _of_level(self, level: _Level, tag: str, value: str, attributes: Mapping[str, str]) -> None:
         if tag == "start":
             level.start = _number(value, 1)
@@ -259,7 +252,7 @@ class _Lists:
             level.style = value
 
 
-class _Styles:
+class _Styles(Elements):
     """Reads the lists of `word/styles.xml`."""
 
     def __init__(self) -> None:
@@ -280,14 +273,10 @@ class _Styles:
             self._style.use = value
         elif tag == "ilvl":
             self._style.level = level_number(value)
-        elif tag == "vanish":
-            self._style.hides = is_on(attributes)
-
-    def end(self, name: str) -> None:
-        """Nothing to do: the start of the next style replaces this one."""
-
-    def characters(self, text: str) -> None:
-        """None of it counts."""
+        elif tag in ("vanish", "strike", "dstrike"):
+            self._style.properties[tag] = str(int(is_on(attributes)))
+        elif tag in ("vertAlign", "position"):
+            self._style.properties[tag] = value
 
 
 def _text(levels: dict[int, _Level], count: dict[int, int], level: int) -> str:
@@ -304,27 +293,6 @@ def _text(levels: dict[int, _Level], count: dict[int, int], level: int) -> str:
             kind = "decimal" if own.legal else of.format
             text = text.replace(place, figure(count.get(each, of.start), kind))
     return text.strip()
-
-
-def figure(number: int, kind: str) -> str:
-    """`number` in one of Word's formats, such as `decimal` or `lowerRoman`."""
-    if kind == "decimalZero":
-        return f"{number:02}"
-    if kind in ("lowerLetter", "upperLetter") and 0 < number <= _MOST_LETTERS:
-        letters = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
-        return letters.upper() if kind == "upperLetter" else letters
-    if kind in ("lowerRoman", "upperRoman") and 0 < number <= _MOST_ROMAN:
-        roman = _roman(number)
-        return roman.upper() if kind == "upperRoman" else roman
-    return "" if kind in ("none", "bullet") else str(number)
-
-
-def _roman(number: int) -> str:
-    pieces = []
-    for value, letters in _ROMAN:
-        pieces.append(letters * (number // value))
-        number %= value
-    return "".join(pieces)
 
 
 def _number(value: str, otherwise: int) -> int:

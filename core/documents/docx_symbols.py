@@ -1,12 +1,10 @@
-"""Characters of Word's symbol fonts (`w:sym`), and raised and lowered numbers, as Unicode. Pure.
+"""Characters of Word's symbol fonts (`w:sym`) as Unicode. Pure.
 
 A symbol is a code of a font, often in the private range from F000 on. Covered are Symbol (Adobe's Symbol
 encoding) and the marks of Wingdings that texts use; a code of another font below F000 is Unicode itself.
 """
 
 from __future__ import annotations
-
-import re
 
 # From 0x20 and from 0xA0 on.
 _SYMBOL = {
@@ -45,18 +43,3 @@ def symbol(font: str, code: str) -> str:
     if number >= 0xD800:
         return _UNKNOWN
     return chr(number) if number >= 0x20 else _UNKNOWN
-
-
-_SCRIPT = re.compile(r"[-+\u2212]?\d+")
-_SCRIPTS = {
-    "super": str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻"),
-    "sub": str.maketrans("0123456789+-\u2212", "₀₁₂₃₄₅₆₇₈₉₊₋₋"),
-}
-
-
-def scripted(text: str, script: str) -> str:
-    """Raised ("super") or lowered ("sub") text: whole numbers in Unicode's small digits, else unchanged.
-
-    Otherwise 10³ would read as 103. Ordinals and words are clear without.
-    """
-    return text.translate(_SCRIPTS[script]) if _SCRIPT.fullmatch(text.strip()) else text

@@ -1,4 +1,7 @@
-"""E-books (.epub) to text: the chapters in the order of the book's spine, each as a page of HTML."""
+"""E-books (.epub) to text: the chapters in the order of the book's spine, each as a page of HTML.
+
+A chapter that the file does not have, or that is not a page, is marked.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import posixpath
 from typing import IO
 from urllib.parse import unquote
 
+from core.documents import strings
 from core.documents.html import declared_charset, html_text
 from core.documents.limits import (
     MOST_TEXT_BYTES,
@@ -15,13 +19,15 @@ from core.documents.limits import (
     Told,
     UnreadableError,
 )
-from core.documents.parts import Package, parse_part, read_part
+from core.documents.parts import Elements, Package, parse_part, read_part
 from core.documents.text import decode
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _MOST_LIST_BYTES = 16 * 1024 * 1024
-_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+# Any other text of the spine is read as a page, too.
+_NOT_PAGES = ("image/", "audio/", "video/", "font/", "application/x-dtbncx", "application/pdf")
+_GRAPHICS = "image/svg+xml"
 
 
 def epub_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
@@ -44,11 +50,13 @@ def epub_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
                 told(number, len(chapters), "pages")
                 if chapter in locked.parts:
                     raise LockedError
+                if chapter not in archive.NameToInfo:
+                    gathered.leave_out("missing page", place=chapter)
+                    gathered.add(f"{strings.missing_page(posixpath.basename(chapter))}\n\n")
+                    continue
                 data = read_part(archive, chapter, MOST_TEXT_BYTES)
                 markup = decode(data, declared_charset(data)).text
-                text = html_text(
-                    markup, lambda done, total, unit: None, Gathered(gathered.left), titled=False
-                )
+                text = html_text(markup, lambda done, total, unit: None, gathered.inner(), titled=False)
                 gathered.add(f"{text}\n\n" if text else "")
                 says = says or bool(text)
     except (UnreadableError, OSError, MemoryError):
@@ -58,7 +66,7 @@ def epub_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     return gathered.text().strip("\n") if says else ""
 
 
-class _Container:
+class _Container(Elements):
     """Reads `META-INF/container.xml`: the name of the package's part."""
 
     def __init__(self) -> None:
@@ -68,14 +76,8 @@ class _Container:
         if name.rpartition(" ")[2] == "rootfile" and not self.package:
             self.package = attributes.get("full-path", "")
 
-    def end(self, name: str) -> None:
-        """Nothing depends on an end."""
 
-    def characters(self, text: str) -> None:
-        """The part holds no text."""
-
-
-class _Package:
+class _Package(Elements):
     """Reads the package's part: title, manifest and spine."""
 
     def __init__(self) -> None:
@@ -91,8 +93,12 @@ class _Package:
 
     def chapters(self) -> list[str]:
         """The parts of the spine that are pages, each once."""
-        found = (self._parts.get(identifier, ("", "")) for identifier in self._spine)
-        return list(dict.fromkeys(href for href, kind in found if kind in _PAGES))
+        found = (self._parts.get(identifier, (identifier, "")) for identifier in self._spine)
+        return list(
+            dict.fromkeys(
+                href for href, kind in found if kind == _GRAPHICS or not kind.startswith(_NOT_PAGES)
+            )
+        )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(" ")[2]
@@ -113,7 +119,7 @@ class _Package:
             self._title.append(text)
 
 
-class _Encryption:
+class _Encryption(Elements):
     """Reads `META-INF/encryption.xml`: the parts that are encrypted, fonts among them."""
 
     def __init__(self) -> None:
@@ -122,9 +128,3 @@ class _Encryption:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name.rpartition(" ")[2] == "CipherReference":
             self.parts.add(unquote(attributes.get("URI", "")))
-
-    def end(self, name: str) -> None:
-        """Nothing depends on an end."""
-
-    def characters(self, text: str) -> None:
-        """The part holds no text."""

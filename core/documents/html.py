@@ -1,9 +1,9 @@
 """HTML to readable text: what a reader of the page sees, one line per block. Pure.
 
-Headings keep their level as `#` marks, items their dash or number. A row of a table is a line with tabs
-between cells; empty, spanned and spanning cells keep the columns. A table whose cells hold tables, lists or
-headings arranges a page: its cells are blocks. Scripts, styles and graphics are left out; links leave their
-words, pictures their alternative text. Broken markup gives what can be read of it. What the page hides by an
+Headings keep their level as `#` marks, items their dash or number, links that lead out of the page their
+address, form fields their state. A table whose cells hold long texts or headings arranges a page: its cells
+are blocks. MathML becomes linear text, of graphics (SVG) the texts are read. Scripts and styles are left out;
+pictures leave their alternative text. Broken markup gives what can be read of it. What the page hides by an
 attribute or an inline style is left out, and counted in a last line; style sheets and scripts are not run.
 """
 
@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from urllib.parse import urljoin
 
-from core.documents import strings
-from core.documents.docx_symbols import scripted
+from core.documents.equations import MathReader
 from core.documents.limits import Gathered, Told
 from core.documents.markup import EndTag, Markup, StartTag, TagText
+from core.documents.numerals import figure, kind_of
+from core.documents.writer import Marks, Writer
 
-_HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "math", "iframe", "object"))
+_HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object"))
+# Inside of graphics only these are text.
+_DRAWN = frozenset(("text", "foreignobject"))
 _BLOCKS = frozenset(
     (
         *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details"),
@@ -33,16 +37,21 @@ _CELLS = frozenset(("td", "th"))
 _CHARSET = re.compile(
     rb"""(?:charset|<\?xml[^>]{0,200}encoding)\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.I
 )
-# Inside a cell these show that a table arranges a page.
-_ARRANGED = frozenset(("ul", "ol", "dl", "section", "article", "form", *_HEADINGS))
-_MOST_SPAN = 64
-_ATTRIBUTES = frozenset(("alt", "colspan", "hidden", "rowspan", "start", "style", "type", "value"))
+# Inside a cell these may show that a table arranges a page.
+_RICH = frozenset(("ul", "ol", "dl", "section", "article", "form", "table", "pre", *_HEADINGS))
+_ATTRIBUTES = frozenset(
+    (
+        *("alt", "checked", "colspan", "hidden", "href", "rowspan", "selected"),
+        *("start", "style", "type", "value"),
+    )
+)
 # Declarations of an inline style that make text invisible.
 _UNSEEN = re.compile(
     r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)"
     r"|(?:opacity|font-size)\s*:\s*(?:0+(?:\.0*)?|\.0+)(?:[a-z]{1,4}|%)?)\s*(?:!\s*important\s*)?(?:;|$)",
     re.I,
 )
+_LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([a-z-]{1,40})", re.I)
 _VOID = frozenset(
     (
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
@@ -58,9 +67,11 @@ _ENDED_BY = {
     **dict.fromkeys(("td", "th"), frozenset(("td", "th", "tr", "tbody", "tfoot"))),
     "tr": frozenset(("tr", "tbody", "tfoot")),
 }
-_SCRIPTS = {"sup": "super", "sub": "sub"}
+# Elements, and declarations of a style, that mark text.
+_MARKS = {"sup": "super", "sub": "sub", "s": "struck", "strike": "struck", "del": "struck"}
+_STYLED = {"super": "vertical-align:super", "sub": "vertical-align:sub", "struck": "line-through"}
+_UNSHOWN_INPUTS = frozenset(("hidden", "password", "submit", "button", "image", "reset", "file"))
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
-_ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _TELL_EVERY = 1024 * 1024
 
 
@@ -81,8 +92,6 @@ def html_text(markup: str, told: Told, gathered: Gathered, *, titled: bool = Tru
             heard = pieces.place
             told(heard, len(markup), "bytes")
     body = reader.text()
-    if reader.hidden_words:
-        body = f"{body}\n\n{strings.hidden_text(reader.hidden_words)}"
     title = " ".join("".join(reader.title).split())
     if titled and title and not body.lstrip("# ").startswith(title):
         return f"# {title}\n\n{body}".strip()
@@ -95,90 +104,58 @@ def declared_charset(data: bytes) -> str:
     return found.group(1).decode("ascii") if found else ""
 
 
-class _Table:
-    """An open table: the open row's cells, and how many rows a cell of the rows above still spans, by
-    column.
-    """
-
-    def __init__(self) -> None:
-        self.row: list[str] = []
-        self.in_cell = False
-        # A cell with a table, a list or a heading inside: the table arranges a page and holds no data.
-        self.arranges = False
-        self.spanned: dict[int, int] = {}
-        self.columns = 1
-        self.rows = 1
-
-    def skip_spanned(self) -> None:
-        """Empty cells for columns that a cell of an earlier row covers."""
-        while self.spanned.get(len(self.row), 0) > 0:
-            self.spanned[len(self.row)] -= 1
-            self.row.append("")
-
-    def close_cell(self, text: str) -> None:
-        """The open cell ends with `text`."""
-        for offset in range(self.columns):
-            if self.rows > 1:
-                self.spanned[len(self.row)] = self.rows - 1
-            self.row.append("" if offset else text)
-        self.in_cell = False
-        self.skip_spanned()
-
-
 class _List:
-    """An open numbered list."""
+    """An open list, numbered or not."""
 
-    def __init__(self, attributes: dict[str, str]) -> None:
-        self._kind = attributes.get("type", "1").strip() or "1"
+    def __init__(self, tag: str, attributes: dict[str, str]) -> None:
+        styled = _LIST_STYLE.search(attributes.get("style", ""))
+        named = styled[1].lower() if styled else attributes.get("type", "").strip()
+        self._kind = kind_of(named) or ("decimal" if tag == "ol" else "bullet")
         start = attributes.get("start", "").strip()
         self._next = int(start) if _NUMBER.fullmatch(start) else 1
 
     def next_mark(self, value: str) -> str:
-        """The number before the next item, which may say its own `value`."""
+        """The number before the next item, which may say its own `value`, or its dash."""
+        if self._kind in ("bullet", "none"):
+            return "- "
         if _NUMBER.fullmatch(value.strip()):
             self._next = int(value)
         number, self._next = self._next, self._next + 1
-        if self._kind in "aA" and 1 <= number <= 26:
-            return f"{chr(ord(self._kind) + number - 1)}. "
-        if self._kind in "iI" and 1 <= number < 40:
-            roman = "x" * (number // 10) + _ROMAN[number % 10]
-            return f"{roman.upper() if self._kind == 'I' else roman}. "
-        return f"{number}. "
+        shown = figure(number, self._kind)
+        return (
+            f"{shown} " if shown != str(number) and not shown.isascii() and len(shown) == 1 else f"{shown}. "
+        )
 
 
 class _Reader:
-    """Collects lines in `gathered`."""
+    """Tells a `Writer` what the page shows."""
 
     def __init__(self, gathered: Gathered) -> None:
         self.title: list[str] = []
-        self._gathered = gathered
-        self._line: list[str] = []
-        self._line_says = False
-        self._empty_before = True
+        self._writer = Writer(gathered)
         # Open elements that show nothing: how many, and before how many each kind's first was opened.
         self._hidden = 0
         self._first_hidden: dict[str, int] = {}
-        self.hidden_words = 0
+        self._drawn: list[int] = []  # how many were hidden where a text of a graphic begins
         # Elements that are open inside the one that the page hides, itself first; how many of each.
         self._unseen: list[str] = []
         self._unseen_counts: Counter[str] = Counter()
         self._open_blocks: Counter[str] = Counter()  # outside of it
         self._in_title = False
         self._pre = 0
-        self._mark = ""
-        self._tables: list[_Table] = []
-        self._lists: list[_List | None] = []
+        self._mark = self._kind = ""
+        self._lists: list[_List] = []
         self._items = 0
-        # Where raised or lowered text begins in the line; -1 outside of it.
-        self._script_from = -1
+        self._marked: list[tuple[str, str]] = []  # open elements that mark text, and how
+        self._links = 0
+        self._base = ""
+        self._math: MathReader | None = None
+        self._options: list[tuple[bool, str]] | None = None  # of the open choice: chosen, label
 
     def text(self) -> str:
-        """All of it, with at most one empty line between two others."""
-        while self._tables:  # those that the page does not end
-            self._close_row(self._tables[-1])
-            self._tables.pop()
+        """All of it."""
         self._break()
-        return re.sub(r"\n{3,}", "\n\n", self._gathered.text()).strip("\n ")
+        return self._writer.text().strip("\n ")
 
     def start(self, piece: StartTag) -> None:
         tag = piece.tag
@@ -186,13 +163,24 @@ class _Reader:
             return
         if self._unseen and self._start_unseen(piece):
             return
-        if tag == "title" and "svg" not in self._first_hidden:
+        if self._math is not None:
+            self._math.start(tag, "")
+            if piece.closed:
+                self._math.end()
+            return
+        if tag == "base":
+            self._base = self._base or piece.attributes.get("href", "")
+        elif tag == "title" and "svg" not in self._first_hidden:
             self._in_title = True
         elif tag == "body":
             # A head or a title that was never closed.
             self._hidden = 0
             self._first_hidden.clear()
             self._in_title = False
+        elif tag in _DRAWN and "svg" in self._first_hidden and not self._drawn:
+            self._break()
+            self._drawn.append(self._hidden)
+            self._hidden = 0
         elif tag in _HIDDEN:
             self._first_hidden.setdefault(tag, self._hidden)
             self._hidden += 1
@@ -206,38 +194,77 @@ class _Reader:
                 return
         elif tag in _BLOCKS:
             self._open_blocks[tag] += 1
-        table = self._tables[-1] if self._tables else None
-        if table is None and tag in ("tr", *_CELLS):
-            table = _Table()  # a part of a page: rows without their table
-            self._tables.append(table)
+        self._start_seen(tag, piece)
+
+    def _start_seen(self, tag: str, piece: StartTag) -> None:
+        writer, attributes = self._writer, piece.attributes
+        style = attributes.get("style", "").replace(" ", "").lower()
+        marked = _MARKS.get(tag) or next((each for each, words in _STYLED.items() if words in style), "")
+        if marked and tag not in _BLOCKS and not piece.closed:
+            self._marked.append((tag, marked))
         if tag == "br":
             self._break()
-        elif tag in _SCRIPTS:
-            self._script_from = len(self._line)
+        elif tag == "math":
+            self._math = MathReader()
+        elif tag == "a" and not piece.closed:
+            self._links += 1
+            writer.open_link(
+                urljoin(self._base, attributes.get("href", "")) if self._base else attributes.get("href", "")
+            )
         elif tag == "img":
-            self._add(piece.attributes.get("alt", ""))
+            if "alt" in attributes:
+                writer.words(attributes["alt"])
+            else:
+                writer.gathered.leave_out("picture")
+        elif tag == "input":
+            self._input(attributes)
+        elif tag == "select":
+            self._options = []
+        elif tag == "option" and self._options is not None:
+            self._options.append(("selected" in attributes, ""))
         elif tag == "table":
-            if table:
-                self._arrange(table)
+            if writer.in_cell:
+                self._outer_is_rich()
             self._break(apart=True)
-            self._tables.append(_Table())
-        elif tag in _CELLS and table:
-            self._close_cell(table)
-            self._open_cell(table, piece.attributes)
-        elif tag == "tr" and table:
-            self._close_row(table)
+            writer.open_table()
+        elif tag in _CELLS:
+            self._close_cell()
+            writer.open_cell(*(_span(attributes.get(name, "")) for name in ("colspan", "rowspan")))
+            assert writer.outer_table
+            writer.outer_table.headed |= tag == "th"
+        elif tag == "tr":
+            self._close_cell()
+            writer.open_row()
         elif tag in _BLOCKS or tag in _HEADINGS:
-            if table and table.in_cell and tag in _ARRANGED:
-                self._arrange(table)
-            self._break(apart=self._stands_apart(tag))
-            self._items += tag == "li"
-            if tag in ("ol", "ul"):
-                numbered = tag == "ol"
-                self._lists.append(_List(piece.attributes) if numbered else None)
-            # A paragraph inside an item or a heading has its mark.
-            mark = self._item_mark(piece.attributes) if tag == "li" else self._mark
-            self._mark = _HEADINGS.get(tag, mark)
-            self._pre += tag == "pre"
+            self._start_block(tag, attributes)
+
+    def _start_block(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag in _RICH:
+            self._outer_is_rich()
+        if tag == "caption" and self._writer.table:
+            self._writer.table.headed = True
+        self._break(apart=self._stands_apart(tag))
+        self._items += tag == "li"
+        if tag in ("ol", "ul"):
+            self._lists.append(_List(tag, attributes))
+        # A paragraph inside an item or a heading has its mark.
+        mark = self._mark
+        if tag == "li":
+            mark = self._lists[-1].next_mark(attributes.get("value", "")) if self._lists else "- "
+        self._mark = _HEADINGS.get(tag, mark)
+        self._kind = "heading" if tag in _HEADINGS else self._kind
+        self._pre += tag == "pre"
+
+    def _input(self, attributes: dict[str, str]) -> None:
+        kind = attributes.get("type", "text").lower()
+        if kind in ("checkbox", "radio"):
+            self._writer.words("[x]" if "checked" in attributes else "[ ]")
+        elif kind not in _UNSHOWN_INPUTS and (value := attributes.get("value", "")):
+            self._writer.words(f" {value} ")
+
+    def _outer_is_rich(self) -> None:
+        if table := self._writer.outer_table:
+            table.rich = True
 
     def _see_no_more(self, tag: str) -> None:
         self._unseen.append(tag)
@@ -276,117 +303,105 @@ class _Reader:
         tag = piece.tag
         if self._unseen and self._end_unseen(tag):
             return
+        if self._math is not None:
+            if tag == "math" or tag in _BLOCKS:
+                line, self._math = self._math.line(), None
+                self._writer.words(line)
+            elif self._math.innermost == tag:
+                self._math.end()
+            return
         self._open_blocks[tag] -= self._open_blocks[tag] > 0
         if tag == "title":
             self._in_title = False
-        if tag in self._first_hidden:
+        if tag in _DRAWN and self._drawn:
+            self._break()
+            self._hidden = self._drawn.pop()
+        elif tag in self._first_hidden:
             # With it end those that were opened inside.
             self._hidden = self._first_hidden[tag]
+            self._drawn.clear()
             self._first_hidden = {
                 name: before for name, before in self._first_hidden.items() if before < self._hidden
             }
             return
-        if self._hidden:
-            return
-        if tag in _SCRIPTS and 0 <= self._script_from < len(self._line):
-            text = "".join(self._line[self._script_from :])
-            self._line[self._script_from :] = [scripted(text, _SCRIPTS[tag])]
-            self._script_from = -1
-        table = self._tables[-1] if self._tables else None
-        if tag == "table" and table:
-            self._close_row(table)
-            self._tables.pop()
+        if not self._hidden:
+            self._end_seen(tag)
+
+    def _end_seen(self, tag: str) -> None:
+        writer = self._writer
+        for at in range(len(self._marked) - 1, -1, -1):
+            if self._marked[at][0] == tag:
+                del self._marked[at]
+                break
+        if tag == "a" and self._links:
+            self._links -= 1
+            writer.close_link()
+        elif tag == "select" and self._options is not None:
+            options, self._options = self._options, None
+            chosen = [label for is_chosen, label in options if is_chosen] or [
+                label for _, label in options[:1]
+            ]
+            writer.words(f" {' '.join(' '.join(chosen).split())} ")
+        elif tag == "table":
+            self._close_cell()
+            writer.close_table()
             self._break(apart=True)
-        elif tag in _CELLS and table:
-            self._close_cell(table)
-        elif tag == "tr" and table:
-            self._close_row(table)
+        elif tag in _CELLS or tag == "tr":
+            self._close_cell()
         elif tag in _BLOCKS or tag in _HEADINGS:
             self._break(apart=self._stands_apart(tag))
             self._items -= tag == "li" and self._items > 0
             if tag in ("ol", "ul") and self._lists:
                 self._lists.pop()
             if tag == "li" or tag in _HEADINGS:
-                self._mark = ""
+                self._mark = self._kind = ""
             self._pre -= tag == "pre" and self._pre > 0
 
-    def _item_mark(self, attributes: dict[str, str]) -> str:
-        numbers = self._lists[-1] if self._lists else None
-        return numbers.next_mark(attributes.get("value", "")) if numbers else "- "
+    def _close_cell(self) -> None:
+        if self._writer.in_cell and self._writer.table is None:
+            self._break()
+            self._mark = self._kind = ""
+            self._writer.close_cell()
 
     def _stands_apart(self, tag: str) -> bool:
         """Whether an empty line separates the block `tag` from others; paragraphs of an item have none."""
         return tag in _SPACED and not (tag == "p" and self._items)
 
-    @property
-    def _in_cell(self) -> bool:
-        """Whether text belongs to a cell of a table of data."""
-        return bool(self._tables) and self._tables[-1].in_cell and not self._tables[-1].arranges
-
-    def _open_cell(self, table: _Table, attributes: dict[str, str]) -> None:
-        table.skip_spanned()
-        table.columns, table.rows = (_span(attributes.get(name, "")) for name in ("colspan", "rowspan"))
-        table.in_cell = True
-
-    def _close_cell(self, table: _Table) -> None:
-        if not table.in_cell:
-            return
-        if table.arranges:
-            table.in_cell = False
-            self._break()
-            return
-        table.close_cell(" ".join("".join(self._line).split()))
-        self._line.clear()
-        self._line_says = False
-
-    def _close_row(self, table: _Table) -> None:
-        """Writes the open row as a line of cells with tabs between them."""
-        self._close_cell(table)
-        row, table.row = table.row, []
-        if any(row):
-            self._write("\t".join(row).rstrip())
-
-    def _arrange(self, table: _Table) -> None:
-        """`table` arranges a page: its cells are blocks, also those that are collected."""
-        if table.arranges:
-            return
-        table.arranges = True
-        row, table.row = table.row, []
-        for cell in filter(None, row):
-            self._write(cell)
-        table.spanned.clear()
-
     def words(self, data: str) -> None:
         if self._in_title:
             self.title.append(data)
-        elif self._unseen and self._unseen[-1] not in _HIDDEN:
-            self.hidden_words += len(data.split())
-        elif not (self._unseen or self._hidden):
-            self._add(data)
-
-    def _add(self, data: str) -> None:
-        self._line.append(data)
-        self._line_says = self._line_says or bool(data and not data.isspace())
+        elif self._unseen:
+            if self._unseen[-1] not in _HIDDEN:
+                self._writer.words(data, Marks(hidden=True))
+        elif self._hidden:
+            return
+        elif self._math is not None:
+            self._math.characters(data)
+        elif self._options:
+            is_chosen, label = self._options[-1]
+            self._options[-1] = is_chosen, label + data
+        elif data:
+            how = {marked for _, marked in self._marked}
+            script = "super" if "super" in how else "sub" if "sub" in how else ""
+            self._writer.words(data if self._pre else _collapsed(data), Marks(script, "struck" in how))
 
     def _break(self, *, apart: bool = False) -> None:
-        """End the line, in a cell with a space; `apart` leaves an empty one after it."""
-        if self._in_cell:
-            self._line.append(" ")
-            return
-        if self._line_says:
-            raw = "".join(self._line)
-            self._write(raw.strip("\n") if self._pre else " ".join(raw.split()))
-        self._line.clear()
-        self._line_says = False
-        if apart and not self._empty_before:
-            self._gathered.add("\n")
-            self._empty_before = True
+        """End the line; `apart` leaves an empty one after it."""
+        writer = self._writer
+        if writer.has_words:
+            mark, self._mark = self._mark, ""
+            writer.close_paragraph("code" if self._pre else self._kind or "line", mark, flows=not self._pre)
+        else:
+            writer.take_paragraph()
+        if apart:
+            writer.apart()
 
-    def _write(self, text: str) -> None:
-        """One line, with the mark of its block."""
-        mark, self._mark = self._mark, ""
-        self._gathered.add(f"{mark}{text}\n")
-        self._empty_before = False
+
+_SPACES = re.compile(r"[ \t\n\f\r]+")
+
+
+def _collapsed(data: str) -> str:
+    return _SPACES.sub(" ", data)
 
 
 def _is_seen(piece: StartTag) -> bool:
@@ -402,6 +417,4 @@ def _is_seen(piece: StartTag) -> bool:
 
 def _span(value: str) -> int:
     value = value.strip()
-    return (
-        min(max(int(value), 1), _MOST_SPAN) if value.isascii() and value.isdigit() and len(value) < 6 else 1
-    )
+    return max(int(value), 1) if value.isascii() and value.isdigit() and len(value) < 6 else 1

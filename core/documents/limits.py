@@ -18,7 +18,25 @@ MOST_DOCUMENT_BYTES = 512 * 1024 * 1024
 # Decoded and looked at between two frames.
 QUICK_BYTES = 1024 * 1024
 
+_MOST_PLACES = 200
+
 Unit = Literal["pages", "bytes"]
+# Parts of a file that its text leaves out, marks or guesses; `strings.left_out` has their words.
+Kind = Literal[
+    "hidden word",
+    "hidden sheet",
+    "hidden row",
+    "hidden column",
+    "hidden slide",
+    "scanned page",
+    "missing page",
+    "picture",
+    "equation",
+    "object",
+    "attachment",
+    "deleted word",
+    "damaged character",
+]
 # How far a reading is: done, of all.
 Told = Callable[[int, int, Unit], None]
 
@@ -71,11 +89,24 @@ class EncodedError(UnreadableError):
 
 
 class Gathered:
-    """Collects pieces of text. `left` is the number of characters still allowed."""
+    """Collects pieces of text, and what they leave out. `left` is the number of characters still allowed."""
 
     def __init__(self, most_characters: int) -> None:
         self.left = most_characters
+        self.left_out: dict[tuple[Kind, str], int] = {}
         self._pieces: list[str] = []
+
+    def inner(self) -> Gathered:
+        """For the text of a part, with the same record."""
+        part = Gathered(self.left)
+        part.left_out = self.left_out
+        return part
+
+    def leave_out(self, kind: Kind, count: int = 1, place: str = "") -> None:
+        """Record `count` parts that are not in the text, and where they are, such as `page 3`."""
+        if len(self.left_out) >= _MOST_PLACES:
+            place = ""
+        self.left_out[kind, place] = self.left_out.get((kind, place), 0) + count
 
     def add(self, piece: str) -> None:
         """One more. Raises `TooLongError`."""

@@ -1,6 +1,7 @@
 """Mail messages (.eml) and web pages saved as one (.mht): header fields, text, names of attachments. Pure.
 
-Of alternatives the HTML text is read, as mail programs show it, and the plain text if that has no words.
+Of alternatives the HTML text is read, as mail programs show it, and the plain text if that has more words.
+All other parts that are texts (Markdown, calendars, patches) are read as they are, unless they are attached.
 Forwarded messages follow where they are attached.
 """
 
@@ -17,6 +18,7 @@ from email.message import Message
 from core.documents import strings
 from core.documents.html import declared_charset, html_text
 from core.documents.limits import Gathered
+from core.documents.rtf import rtf_text
 from core.documents.text import decode
 
 _SHOWN = ("From", "To", "Cc", "Date")
@@ -24,6 +26,7 @@ _FIELDS = (*_SHOWN, "Subject", "MIME-Version", "Content-Type", "Message-ID")
 # Of a field; the decoder of header fields takes quadratic time.
 _MOST_FIELD_CHARACTERS = 4_000
 _MOST_DEPTH = 20
+_ALTERNATIVES = ("text/plain", "text/html", "text/enriched", "text/rtf")
 _ENCODED_WORDS = re.compile(r"=\?[^?\s]{1,80}\?[bq]\?", re.IGNORECASE)
 
 
@@ -60,8 +63,7 @@ def _part(part: Message, gathered: Gathered, depth: int) -> Iterator[str]:
                 f"{name}: {_field(str(value))}" for each in parts for name, value in each.raw_items()
             )
         elif kind == "multipart/alternative":
-            found = (list(_part(each, gathered, depth + 1)) for each in reversed(_by_preference(parts)))
-            yield from next(filter(None, found), [])
+            yield from _alternative(parts, gathered, depth)
         else:
             for each in parts:
                 yield from _part(each, gathered, depth + 1)
@@ -71,31 +73,51 @@ def _part(part: Message, gathered: Gathered, depth: int) -> Iterator[str]:
     if text:
         yield text
     name = _field(part.get_filename() or "")
-    # Pictures of a page have no names.
-    if text is None and (name or is_attached):
+    if text is None and not (name or is_attached):
+        gathered.leave_out("picture" if kind.startswith("image/") else "object")
+    elif text is None:
+        gathered.leave_out("attachment", place=name or kind)
         yield strings.attachment_left_out(name or kind)
 
 
-def _by_preference(parts: list[Message]) -> list[Message]:
-    """Alternatives, the one to read last: a text or texts rather than a calendar entry."""
-    return sorted(parts, key=lambda part: part.get_content_maintype() in ("text", "multipart"))
+_WORD = re.compile(r"\w+")
+_MADE = re.compile(r"\[picture[^\]]*\]|\(\w+:[^\s)]*\)|\w+://\S+")
+
+
+def _alternative(parts: list[Message], gathered: Gathered, depth: int) -> Iterator[str]:
+    """The richest of the alternatives unless it has few of the others' words, and parts of other kinds."""
+    best: list[str] = []
+    others: list[list[str]] = []
+    most = 0
+    for part in parts:
+        found = list(_part(part, gathered, depth + 1))
+        if part.get_content_maintype() == "multipart" or part.get_content_type() in _ALTERNATIVES:
+            count = sum(len(_WORD.findall(_MADE.sub("", text))) for text in found)
+            if 2 * count > most:
+                best, most = found, max(count, most)
+        else:
+            others.append(found)
+    for found in (best, *others):
+        yield from found
 
 
 def _words(part: Message, kind: str, gathered: Gathered) -> str | None:
-    """The text of a part; None if it is of another kind."""
-    if kind not in ("text/plain", "text/html"):
+    """The text of a part; None if it is not a text."""
+    if not kind.startswith("text/"):
         return None
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return None
     charset = part.get_content_charset() or ""
     try:
-        if kind == "text/plain":
+        if kind == "text/rtf":
+            return rtf_text(data, lambda done, total, unit: None, gathered.inner())
+        if kind != "text/html":
             return decode(data, charset).text.strip("\n")
         markup = decode(data, charset or declared_charset(data)).text
     except ValueError:
         return None
-    return html_text(markup, lambda done, total, unit: None, Gathered(gathered.left), titled=False)
+    return html_text(markup, lambda done, total, unit: None, gathered.inner(), titled=False)
 
 
 def _field(value: str) -> str:

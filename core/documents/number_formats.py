@@ -166,8 +166,7 @@ def _number(value: float, tokens: tuple[_Token, ...]) -> str:
         return f"{before}{_fraction(number, tokens[first:])}"
     exponent = next((index for index, token in enumerate(inside) if token.kind == "exponent"), None)
     if exponent is not None:
-        decimals = _places(inside[:exponent])[1]
-        return f"{before}{number:.{len(decimals)}E}{after}"
+        return f"{before}{_scientific(number, inside, exponent)}{after}"
     # Commas at the end of the digits divide by a thousand each.
     scale = 0
     while last + 1 + scale < len(tokens) and tokens[last + 1 + scale] == ("other", ","):
@@ -184,6 +183,24 @@ def _number(value: float, tokens: tuple[_Token, ...]) -> str:
     fraction = fraction[:keep] + fraction[keep:].rstrip("0")
     shown = _filled(integer.lstrip("0"), whole)
     return f"{before}{shown}{'.' if fraction else ''}{fraction}{after}"
+
+
+def _scientific(number: Decimal, tokens: tuple[_Token, ...], exponent: int) -> str:
+    """A number with an exponent, which is a multiple of the number of places before the point: `12.3E+3`."""
+    whole, decimals = _places(tokens[:exponent])
+    step = max(len(whole), 1)
+    power = number.adjusted() // step * step if number else 0
+    shown = number.scaleb(-power).quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP)
+    if shown and shown.adjusted() >= step:  # rounded up to the next power
+        power += step
+        shown = number.scaleb(-power).quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP)
+    digits = sum(token.kind == "digit" for token in tokens[exponent:])
+    sign = "-" if power < 0 else "+" if tokens[exponent].text.endswith("+") else ""
+    integer, point, fraction = f"{shown:f}".partition(".")
+    keep = len(decimals.rstrip("#?"))
+    fraction = fraction[:keep] + fraction[keep:].rstrip("0")
+    integer = integer.zfill(whole.count("0"))
+    return f"{integer}{point if fraction else ''}{fraction}E{sign}{abs(power):0{digits}}"
 
 
 def _places(tokens: tuple[_Token, ...]) -> tuple[str, str]:

@@ -1,51 +1,54 @@
-"""OpenDocument texts and presentations (.odt, .odp) to text.
+"""OpenDocument texts and presentations (.odt, .odp, and flat .fodt, .fodp) to text.
 
-Headings have `#` marks and their numbers, items `-` or their number; rows of tables are lines with tabs
-between cells. Footnotes are numbered `[1]` and follow the text. Each page of a presentation is a heading such
-as `## Slide 2`, with its notes. Deleted text, comments, pictures and formulas are left out; hidden text is
-left out and counted in a last line.
+Headings have `#` marks and their numbers, items `-` or their number. Footnotes and comments are numbered
+and follow the text, as do page headers and footers. Each page of a presentation is a heading such as
+`## Slide 2`, with its notes. Embedded formulas, charts and tables are read, form fields show their state;
+pictures are marked. Deleted text is left out; hidden text and slides are left out and counted.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 import zipfile
 from collections.abc import Sequence
 from typing import IO, NamedTuple
 
 from core.documents import strings
-from core.documents.docx_lists import figure
+from core.documents.equations import MathReader
 from core.documents.limits import DamagedError, Gathered, LockedError, Told, UnreadableError
-from core.documents.parts import Package, parse_part, read_part
+from core.documents.numerals import figure, kind_of
+from core.documents.parts import MOST_XML_BYTES, Elements, Package, parse_part, read_part
+from core.documents.writer import PLAIN, Marks, Writer
 
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
-TEXT, TABLE, STYLE, _DRAW, _PRESENTATION, _FO = (
+TEXT, TABLE, STYLE, DRAW, _PRESENTATION, _FORM, _SVG = (
     f"{_NAMESPACE}{each} "
     for each in (
-        "text:1.0",
-        "table:1.0",
-        "style:1.0",
-        "drawing:1.0",
-        "presentation:1.0",
-        "xsl-fo-compatible:1.0",
+        *("text:1.0", "table:1.0", "style:1.0", "drawing:1.0", "presentation:1.0", "form:1.0"),
+        "svg-compatible:1.0",
     )
 )
 OFFICE = f"{_NAMESPACE}office:1.0 "
+HREF = "http://www.w3.org/1999/xlink href"
+_MATH = "http://www.w3.org/1998/Math/MathML "
+_CREATOR = "http://purl.org/dc/elements/1.1/ creator"
 CONTENT, _STYLES, _MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
-MOST_XML_BYTES = 256 * 1024 * 1024
 _MOST_STYLES_BYTES = 16 * 1024 * 1024
 _LEFT_OUT = frozenset(
     (
-        *(OFFICE + "annotation", TEXT + "tracked-changes", TEXT + "ruby-text", OFFICE + "forms"),
-        *(_DRAW + "object", _PRESENTATION + "settings", TEXT + "table-of-content-source"),
-        *(OFFICE + "scripts", _PRESENTATION + "footer-decl", _PRESENTATION + "date-time-decl"),
+        *(TEXT + "tracked-changes", TEXT + "ruby-text", OFFICE + "forms", _PRESENTATION + "settings"),
+        *(TEXT + "table-of-content-source", OFFICE + "scripts", _PRESENTATION + "footer-decl"),
+        *(_PRESENTATION + "date-time-decl", OFFICE + "styles", OFFICE + "automatic-styles", OFFICE + "meta"),
+        *(OFFICE + "settings", OFFICE + "font-face-decls", OFFICE + "binary-data"),
+        "http://purl.org/dc/elements/1.1/ date",
     )
 )
+_HEADERS = {STYLE + each: f"[page {each}]" for each in ("header", "footer")}
 _MOST_REPEATS = 64
 _MOST_AFFIX = 20
-_FORMATS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _DEEPEST = 8
-_INDENT = "    "
+_MOST_NESTED = 3
 _SPACES = re.compile(r"[ \t\r\n]+")
 
 
@@ -54,18 +57,29 @@ def opendocument_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     try:
         with Package(stream) as archive:
             refuse_locked(archive)
-            styles = _Styles()
-            for part, most_bytes in ((_STYLES, _MOST_STYLES_BYTES), (CONTENT, MOST_XML_BYTES)):
-                if part in archive.NameToInfo:
-                    parse_part(archive, part, styles, most_bytes)
-            words = _Words(gathered, styles)
-            parse_part(archive, CONTENT, words, MOST_XML_BYTES, told)
-            words.end_text()
+            styles = read_styles(archive)
+            writer = Writer(gathered)
+            parse_part(archive, CONTENT, _Words(archive, writer, styles), MOST_XML_BYTES, told)
+            said = writer.says
+            if _STYLES in archive.NameToInfo:
+                parse_part(
+                    archive, _STYLES, _Words(archive, writer, styles, headers=True), _MOST_STYLES_BYTES
+                )
+            text = writer.text()
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
         raise DamagedError from error
-    return gathered.text().strip("\n") if words.says else ""
+    return text if said else ""
+
+
+def read_styles(archive: zipfile.ZipFile, folder: str = "") -> Styles:
+    """The styles of the document in `folder`. Raises as `parse_part` does."""
+    styles = Styles()
+    for part, most_bytes in ((_STYLES, _MOST_STYLES_BYTES), (CONTENT, MOST_XML_BYTES)):
+        if folder + part in archive.NameToInfo:
+            parse_part(archive, folder + part, styles, most_bytes)
+    return styles
 
 
 def refuse_locked(archive: zipfile.ZipFile) -> None:
@@ -85,28 +99,33 @@ class _Level(NamedTuple):
     first: int
 
 
-class _Styles:
-    """Reads styles: how lists and headings are numbered, and which styles hide text."""
+class Styles(Elements):
+    """Reads styles and forms: how lists and headings are numbered, marks of text, states of form fields."""
 
     def __init__(self) -> None:
         # By the list's style; those of headings are under an empty name.
         self.levels: dict[str, dict[int, _Level]] = {}
-        self.hiding: set[str] = set()
-        self._style = self._list = ""
+        self.marks: dict[str, Marks] = {}
+        self.hidden: set[str] = set()  # of pages and tables
+        self.controls: dict[str, str] = {}
+        self._style = self._list = self._control = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == STYLE + "style":
             self._style = attributes.get(STYLE + "name", "")
-            if attributes.get(STYLE + "parent-style-name") in self.hiding:
-                self.hiding.add(self._style)
-        elif name == STYLE + "text-properties":
-            if attributes.get(TEXT + "display") == "none":
-                self.hiding.add(self._style)
+            self.marks[self._style] = self.marks.get(attributes.get(STYLE + "parent-style-name", ""), PLAIN)
+        elif name == STYLE + "text-properties" and self._style:
+            self.marks[self._style] = _marks(self.marks[self._style], attributes)
+        elif name in (STYLE + "drawing-page-properties", STYLE + "table-properties"):
+            if (
+                attributes.get(_PRESENTATION + "visibility") == "hidden"
+                or attributes.get(TABLE + "display") == "false"
+            ):
+                self.hidden.add(self._style)
         elif name == TEXT + "list-style":
             self._list = attributes.get(STYLE + "name", "")
         elif name in (TEXT + "list-level-style-number", TEXT + "outline-level-style"):
-            kind = _FORMATS.get(attributes.get(STYLE + "num-format", ""))
-            if kind:
+            if kind := kind_of(attributes.get(STYLE + "num-format", "")):
                 of = self._list if name == TEXT + "list-level-style-number" else ""
                 self.levels.setdefault(of, {})[whole(attributes.get(TEXT + "level", ""), 1)] = _Level(
                     kind,
@@ -115,13 +134,38 @@ class _Styles:
                     whole(attributes.get(TEXT + "display-levels", ""), 1),
                     whole(attributes.get(TEXT + "start-value", ""), 1),
                 )
+        elif name.startswith(_FORM):
+            self._start_form(name[len(_FORM) :], attributes)
+
+    def _start_form(self, tag: str, attributes: dict[str, str]) -> None:
+        identifier = next((value for name, value in attributes.items() if name.endswith(("id", " id"))), "")
+        label = attributes.get(_FORM + "label", "")
+        if tag in ("checkbox", "radio"):
+            state = attributes.get(_FORM + "current-state", attributes.get(_FORM + "state", ""))
+            is_on = state == "checked" or attributes.get(_FORM + "current-selected") == "true"
+            self.controls[identifier] = f"[{'x' if is_on else ' '}] {label}".rstrip()
+        elif tag in (
+            "text",
+            "textarea",
+            "combobox",
+            "formatted-text",
+            "number",
+            "date",
+            "time",
+            "password",
+            "button",
+        ):
+            value = attributes.get(_FORM + "current-value", attributes.get(_FORM + "value", ""))
+            self.controls[identifier] = "" if tag == "password" else label if tag == "button" else value
+        elif tag == "listbox":
+            self._control = identifier
+        elif tag == "option" and attributes.get(_FORM + "current-selected") == "true":
+            before = self.controls.get(self._control, "")
+            self.controls[self._control] = f"{before} {label}".strip()
 
     def end(self, name: str) -> None:
         if name == STYLE + "style":
             self._style = ""
-
-    def characters(self, text: str) -> None:
-        """Styles hold no text."""
 
     def first(self, style: str, level: int) -> int:
         """The number of the first item of a level."""
@@ -139,135 +183,248 @@ class _Styles:
         return f"{level.prefix}{'.'.join(parts)}{level.suffix}".strip()
 
 
-class _Words:
-    """Takes the elements of `content.xml` and writes to `gathered`."""
+def _marks(of_parent: Marks, attributes: dict[str, str]) -> Marks:
+    """The marks of a style's text."""
+    script, struck, hidden = of_parent
+    if position := attributes.get(STYLE + "text-position", ""):
+        # `super 58%`, or how many percent the text is raised or lowered.
+        amount = position.split()[0].rstrip("%")
+        script = amount if amount in ("super", "sub") else "" if not amount.strip("-0.") else "super"
+        script = "sub" if amount.startswith("-") and amount.strip("-0.") else script
+    for attribute in ("text-line-through-style", "text-line-through-type"):
+        struck = attributes.get(STYLE + attribute, "none" if not struck else "solid") != "none"
+    display = attributes.get(TEXT + "display")
+    return Marks(script, struck, display == "none" if display else hidden)
 
-    def __init__(self, gathered: Gathered, styles: _Styles) -> None:
-        self.says = False
-        self._gathered = gathered
-        self._styles = styles
+
+class _Words(Elements):
+    """Takes the elements of `content.xml`, or of the page headers in `styles.xml`, and tells `writer`."""
+
+    def __init__(
+        self,
+        archive: zipfile.ZipFile,
+        writer: Writer,
+        styles: Styles,
+        folder: str = "",
+        *,
+        headers: bool = False,
+        depth: int = 0,
+    ) -> None:
+        self._archive, self._writer, self._styles, self._folder = archive, writer, styles, folder
+        self._depth = depth
+        self._silent = headers
         self._left_out = 0
-        self._hidden = 0  # open elements with a style that hides, and those inside of the first
-        self._hidden_words = 0
-        # The innermost last: a note or a frame is inside a paragraph and contains paragraphs.
-        self._open: list[list[str]] = []
+        self._marks: list[Marks] = [PLAIN]  # of the open paragraphs, spans and hidden parts
+        self._open = 0  # paragraphs
         self._levels: list[int] = []  # of the open headings and paragraphs; 0 for paragraphs
         self._lists: list[str] = []  # styles of the open lists
         self._counts: list[int] = []  # numbers of their last items
         self._last_counts: dict[str, int] = {}  # where a list of a style may go on
         self._headings: list[int] = []  # numbers of the last headings, by level
         self._mark = ""
-        self._rows: list[list[str]] = []  # cells of the open rows
-        self._cells: list[list[str]] = []  # paragraphs of the open cells
-        self._repeats: list[int] = []
-        self._notes: list[str] = []
-        self._in_note: list[list[str]] = []  # paragraphs of the open note
-        self._citation = False
+        self._repeats = 1
+        self._ignored = 0  # open citations, names of authors and dates
         self._slide = 0
         self._page_notes = False
-
-    def end_text(self) -> None:
-        """The notes, and how much was hidden."""
-        for number, note in enumerate(self._notes, 1):
-            self._gathered.add(f"\n[{number}] {note}\n")
-        if self._hidden_words:
-            self._gathered.add(f"\n{strings.hidden_text(self._hidden_words)}\n")
+        self._frames: list[bool] = []  # whether each open frame has been read
+        self._picture = self._description = ""
+        self._math: MathReader | None = None
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._left_out or name in _LEFT_OUT:
+        if self._left_out or (name in _LEFT_OUT and not self._silent):
             self._left_out += 1
             return
-        if (
-            self._hidden
-            or attributes.get(TEXT + "style-name") in self._styles.hiding
-            or _is_hidden(name, attributes)
-        ):
-            self._hidden += 1
+        if name in _HEADERS:
+            self._silent = False
+            self._writer.open_note(_HEADERS[name])
+        if self._silent:
             return
-        if name in (TEXT + "p", TEXT + "h"):
-            self._open.append([])
-            level = 0
-            if name == TEXT + "h":
-                level = min(whole(attributes.get(TEXT + "outline-level", ""), 1), _DEEPEST) or 1
-                if attributes.get(TEXT + "is-list-header") != "true":
-                    self._number_heading(level)
-            self._levels.append(level)
-        elif name == TEXT + "s":
-            self._add(" " * min(whole(attributes.get(TEXT + "c", ""), 1), 1_000))
-        elif name == TEXT + "tab":
-            self._add("\t")
-        elif name == TEXT + "line-break":
-            self._add("\n")
-        elif name == TEXT + "list":
-            style = attributes.get(TEXT + "style-name", "") or (self._lists[-1] if self._lists else "-")
-            self._lists.append(style)
-            goes_on = (
-                attributes.get(TEXT + "continue-numbering") == "true" or TEXT + "continue-list" in attributes
-            )
-            first = self._styles.first(style, len(self._lists)) - 1
-            self._counts.append(self._last_counts.get(style, first) if goes_on else first)
-        elif name == TEXT + "list-item" and self._lists:
-            self._counts[-1] = whole(attributes.get(TEXT + "start-value", ""), self._counts[-1] + 1)
-            self._mark = (self._styles.number(self._lists[-1], self._counts) or "-") + " "
-        elif name == TABLE + "table-row":
-            self._rows.append([])
-        elif name in (TABLE + "table-cell", TABLE + "covered-table-cell"):
-            self._cells.append([])
-            repeated = attributes.get(TABLE + "number-columns-repeated", "")
-            self._repeats.append(min(whole(repeated, 1), _MOST_REPEATS))
-        elif name == TEXT + "note":
-            self._in_note.append([])
-        elif name == TEXT + "note-citation":
-            self._citation = True
-        elif name == _DRAW + "page":
-            self._slide += 1
-            self._write(f"\n{strings.slide_heading(self._slide, '')}\n\n")
+        if name.startswith(_MATH):
+            self._start_math(name[len(_MATH) :])
+        elif name.startswith(TEXT):
+            self._start_text(name[len(TEXT) :], attributes)
+        elif name.startswith(TABLE):
+            self._start_table(name[len(TABLE) :], attributes)
+        elif name.startswith(DRAW):
+            self._start_drawn(name[len(DRAW) :], attributes)
+        elif name == OFFICE + "annotation":
+            label = self._writer.refer("comments")
+            self._writer.words(label)
+            self._writer.open_note(label)
+        elif name == _CREATOR:
+            self._ignored += 1
+        elif name in (_SVG + "title", _SVG + "desc"):
+            self._description = ""
         elif name == _PRESENTATION + "notes":
             self._page_notes = True
+
+    def _start_math(self, tag: str) -> None:
+        if self._math is not None:
+            self._math.start(tag, "")
+        elif tag == "math":
+            self._math = MathReader()
+
+    def _start_text(self, tag: str, attributes: dict[str, str]) -> None:
+        writer = self._writer
+        marks = self._styles.marks.get(attributes.get(TEXT + "style-name", ""), self._marks[-1])
+        hidden = (
+            self._marks[-1].hidden
+            or marks.hidden
+            or (tag in ("hidden-text", "hidden-paragraph") and attributes.get(TEXT + "is-hidden") == "true")
+            or (tag == "section" and attributes.get(TEXT + "display") == "none")
+        )
+        match tag:
+            case "p" | "h":
+                level = 0
+                writer.open_paragraph()
+                self._open += 1
+                if tag == "h":
+                    level = min(whole(attributes.get(TEXT + "outline-level", ""), 1), _DEEPEST) or 1
+                    if attributes.get(TEXT + "is-list-header") != "true" and not hidden:
+                        self._number_heading(level)
+                self._levels.append(level)
+            case "s":
+                writer.words(" " * min(whole(attributes.get(TEXT + "c", ""), 1), 1_000), self._marks[-1])
+            case "tab":
+                writer.words("\t", self._marks[-1])
+            case "line-break":
+                writer.words("\n", self._marks[-1])
+            case "list":
+                self._open_list(attributes)
+            case "list-item" if self._lists:
+                self._counts[-1] = whole(attributes.get(TEXT + "start-value", ""), self._counts[-1] + 1)
+                self._mark = (self._styles.number(self._lists[-1], self._counts) or "-") + " "
+            case "note":
+                label = writer.refer("notes")
+                writer.words(label)
+                writer.open_note(label)
+            case "note-citation":
+                self._ignored += 1
+            case "a":
+                writer.open_link(attributes.get(HREF, ""))
+        if tag in ("p", "h", "span", "section", "hidden-text", "hidden-paragraph"):
+            self._marks.append(marks._replace(hidden=hidden))
+
+    def _open_list(self, attributes: dict[str, str]) -> None:
+        style = attributes.get(TEXT + "style-name", "") or (self._lists[-1] if self._lists else "-")
+        self._lists.append(style)
+        goes_on = (
+            attributes.get(TEXT + "continue-numbering") == "true" or TEXT + "continue-list" in attributes
+        )
+        first = self._styles.first(style, len(self._lists)) - 1
+        self._counts.append(self._last_counts.get(style, first) if goes_on else first)
+
+    def _start_table(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "table":
+            self._writer.open_table()
+        elif tag == "table-row":
+            self._writer.open_row()
+        elif tag in ("table-cell", "covered-table-cell"):
+            repeated = attributes.get(TABLE + "number-columns-repeated", "")
+            self._repeats = min(whole(repeated, 1), _MOST_REPEATS)
+            self._writer.open_cell()
+
+    def _start_drawn(self, tag: str, attributes: dict[str, str]) -> None:
+        match tag:
+            case "page":
+                self._slide += 1
+                is_hidden = attributes.get(DRAW + "style-name") in self._styles.hidden
+                if is_hidden:
+                    self._writer.gathered.leave_out("hidden slide", place=str(self._slide))
+                    self._left_out = 1
+                hidden = strings.hidden_slide(self._slide)
+                self._writer.words(hidden if is_hidden else strings.slide_heading(self._slide, ""))
+                self._writer.close_paragraph("heading")
+            case "frame":
+                self._frames.append(False)
+                self._picture = self._description = ""
+            case "object" | "object-ole":
+                self._read_object(attributes.get(HREF, ""))
+            case "text-box" | "page-thumbnail" if self._frames:
+                self._frames[-1] = True
+            case "image" if self._frames and not self._frames[-1]:
+                self._frames[-1], self._picture = True, "picture"
+            case "control":
+                self._writer.words(self._styles.controls.get(attributes.get(DRAW + "control", ""), ""))
+
+    def _read_object(self, href: str) -> None:
+        """An embedded formula, chart or table."""
+        folder = posixpath.normpath(posixpath.join(self._folder, href)) + "/"
+        if self._frames:
+            self._frames[-1] = True
+        if not href:  # a flat file has it inside
+            return
+        if folder + CONTENT in self._archive.NameToInfo and self._depth < _MOST_NESTED:
+            words = _Words(
+                self._archive, self._writer, read_styles(self._archive, folder), folder, depth=self._depth + 1
+            )
+            parse_part(self._archive, folder + CONTENT, words, MOST_XML_BYTES)
+        else:
+            self._writer.mark("object")
 
     def end(self, name: str) -> None:
         if self._left_out:
             self._left_out -= 1
             return
-        if self._hidden:
-            self._hidden -= 1
+        if self._silent:
             return
-        if name in (TEXT + "p", TEXT + "h") and self._open:
-            self._paragraph("".join(self._open.pop()), self._levels.pop())
-        elif name == TEXT + "list" and self._lists:
-            self._last_counts[self._lists.pop()] = self._counts.pop()
-            if not self._lists:
-                self._write("\n")
-        elif name == TEXT + "list-item":
-            self._mark = ""
-        elif name in (TABLE + "table-cell", TABLE + "covered-table-cell") and self._cells:
-            text = " ".join(" ".join(self._cells.pop()).split())
-            repeats = self._repeats.pop()
-            if self._rows:
-                self._rows[-1] += [text] * repeats
-        elif name == TABLE + "table-row" and self._rows:
-            row = "\t".join(self._rows.pop()).rstrip("\t")
-            if self._cells:  # a table in a cell
-                self._cells[-1].append(row)
-            elif row:
-                self._write(f"{row}\n")
-        elif name == TABLE + "table" and not self._cells:
-            self._write("\n")
-        elif name == TEXT + "note-citation":
-            self._citation = False
-        elif name == TEXT + "note" and self._in_note:
-            self._notes.append(" ".join(" ".join(self._in_note.pop()).split()))
-            self._add(f"[{len(self._notes)}]")
+        writer = self._writer
+        if name in _HEADERS:
+            writer.close_note()
+            self._silent = True
+        elif name.startswith(_MATH):
+            if self._math is not None and self._math.end():
+                line, self._math = self._math.line(), None
+                writer.words(line)
+        elif name.startswith(TEXT):
+            self._end_text(name[len(TEXT) :])
+        elif name == OFFICE + "annotation":
+            writer.close_note()
+        elif name == _CREATOR:
+            self._ignored -= 1
+        elif name in (TABLE + "table-cell", TABLE + "covered-table-cell"):
+            writer.close_cell(self._repeats)
+        elif name == TABLE + "table":
+            writer.close_table()
+        elif name == DRAW + "frame" and self._frames:
+            self._frames.pop()
+            if self._picture:
+                writer.mark("picture", self._description)
+                self._picture = ""
+                if not self._open:
+                    writer.close_paragraph("paragraph")
         elif name == _PRESENTATION + "notes":
             self._page_notes = False
 
+    def _end_text(self, tag: str) -> None:
+        writer = self._writer
+        if tag in ("p", "h") and self._levels:
+            self._open -= 1
+            self._paragraph(self._levels.pop())
+        elif tag == "list" and self._lists:
+            self._last_counts[self._lists.pop()] = self._counts.pop()
+            if not self._lists:
+                writer.apart()
+        elif tag == "list-item":
+            self._mark = ""
+        elif tag == "note-citation":
+            self._ignored -= 1
+        elif tag == "note":
+            writer.close_note()
+        elif tag == "a":
+            writer.close_link()
+        if tag in ("p", "h", "span", "section", "hidden-text", "hidden-paragraph") and len(self._marks) > 1:
+            self._marks.pop()
+
     def characters(self, text: str) -> None:
-        if self._left_out or self._citation:
+        if self._left_out or self._silent or self._ignored:
             return
-        if self._hidden:
-            self._hidden_words += len(text.split())
+        if self._math is not None:
+            self._math.characters(text)
         elif self._open:
-            self._add(_SPACES.sub(" ", text))  # `text:s` has the spaces that count
+            self._writer.words(_SPACES.sub(" ", text), self._marks[-1])  # `text:s` has the spaces that count
+        elif self._picture:
+            self._description += text
 
     def _number_heading(self, level: int) -> None:
         """Begin a heading with its number, if the document's headings have one."""
@@ -276,41 +433,20 @@ class _Words:
         counts[-1] += 1
         self._headings = counts
         if number := self._styles.number("", counts):
-            self._add(f"{number} ")
+            self._writer.words(f"{number} ")
 
-    def _add(self, text: str) -> None:
-        if self._open:
-            self._open[-1].append(text)
-
-    def _paragraph(self, text: str, level: int) -> None:
-        text = text.strip()
-        if self._in_note:
-            self._in_note[-1].append(text)
-        elif self._cells:
-            self._cells[-1].append(text)
-        elif not text:
-            self._write("\n")
-        elif self._lists:
-            indent = _INDENT * min(len(self._lists) - 1, _DEEPEST)
+    def _paragraph(self, level: int) -> None:
+        writer = self._writer
+        if self._lists:
             mark = self._mark or "  "
-            lines = text.replace("\n", f"\n{indent}{' ' * len(mark)}")
-            self._write(f"{indent}{mark}{lines}\n")
-            self._mark = ""
+            said = writer.close_paragraph("item", mark, len(self._lists) - 1)
+            self._mark = "" if said else self._mark
         elif self._page_notes:
-            self._write(f"{strings.slide_notes(text)}\n\n")
+            writer.close_paragraph("paragraph", strings.slide_notes(""))
+        elif level and not writer.in_cell:
+            writer.close_paragraph("heading", f"{'#' * min(level, 6)} ")
         else:
-            self._write(f"{'#' * min(level, 6)} {text}\n\n" if level else f"{text}\n\n")
-        self.says = self.says or bool(text)
-
-    def _write(self, text: str) -> None:
-        self._gathered.add(text)
-
-
-def _is_hidden(name: str, attributes: dict[str, str]) -> bool:
-    """Whether an element is hidden text, or a hidden paragraph or section."""
-    if name in (TEXT + "hidden-text", TEXT + "hidden-paragraph"):
-        return attributes.get(TEXT + "is-hidden") == "true"
-    return name == TEXT + "section" and attributes.get(TEXT + "display") == "none"
+            writer.close_paragraph("paragraph")
 
 
 def whole(value: str, otherwise: int) -> int:

@@ -1,15 +1,15 @@
 """Parts of a zipped document (Office, OpenDocument, EPUB).
 
-XML parts are decompressed and parsed in pieces; no tree is built. A document type declaration, and with it
-every entity, is refused: no current program writes one. Strict Open XML is given to the reader in the
-namespaces of ordinary files.
+XML parts are decompressed and parsed in pieces; no tree is built. Declarations of entities are refused:
+they can make a short file endless, and no current program writes one. Strict Open XML is given to the
+reader in the namespaces of ordinary files.
 """
 
 from __future__ import annotations
 
 import posixpath
 import zipfile
-from typing import IO, Protocol
+from typing import IO
 from xml.parsers import expat
 
 from core.documents.limits import DamagedError, EncodedError, LockedError, Told, UnpacksError
@@ -22,8 +22,12 @@ A = "http://schemas.openxmlformats.org/drawingml/2006/main "
 P = "http://schemas.openxmlformats.org/presentationml/2006/main "
 CHART = "http://schemas.openxmlformats.org/drawingml/2006/chart "
 DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram "
-# The same namespaces in files saved as Strict Open XML.
-_STRICT = {
+FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
+# The XML of the longest books is a tenth of this; a zip can claim any size.
+MOST_XML_BYTES = 256 * 1024 * 1024
+# The same namespaces in files saved as Strict Open XML, and in the XML of Word 2003.
+_OTHER = {
+    "http://schemas.microsoft.com/office/word/2003/wordml ": W,
     "http://purl.oclc.org/ooxml/wordprocessingml/main ": W,
     "http://purl.oclc.org/ooxml/officeDocument/math ": M,
     "http://purl.oclc.org/ooxml/drawingml/main ": A,
@@ -61,14 +65,17 @@ class _Names(dict[str, zipfile.ZipInfo]):
         return super().get(name) or self._folded.get(name.casefold())
 
 
-class Elements(Protocol):
+class Elements:
     """Takes a part's elements as they come. Names are `namespace name`."""
 
-    def start(self, name: str, attributes: dict[str, str]) -> None: ...
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
 
-    def end(self, name: str) -> None: ...
+    def end(self, name: str) -> None:
+        """It ends."""
 
-    def characters(self, text: str) -> None: ...
+    def characters(self, text: str) -> None:
+        """A piece of text of the innermost element."""
 
 
 def parse_part(
@@ -90,7 +97,7 @@ def parse_part(
     def end(tag: str) -> None:
         elements.end(_transitional(tag))
 
-    def document_type(*parts: object) -> None:
+    def entity(*parts: object) -> None:
         raise DamagedError
 
     parser = expat.ParserCreate(namespace_separator=" ")
@@ -99,7 +106,7 @@ def parse_part(
     parser.EndElementHandler = end
     parser.CharacterDataHandler = elements.characters
     parser.XmlDeclHandler = declared
-    parser.StartDoctypeDeclHandler = document_type
+    parser.EntityDeclHandler = entity
     done = 0
     with archive.open(info) as part:
         while True:
@@ -142,20 +149,30 @@ def _checked(archive: zipfile.ZipFile, name: str, most_bytes: int) -> zipfile.Zi
 
 def _transitional(name: str) -> str:
     """`name` in the namespace of ordinary files."""
-    if name.startswith("http://purl.oclc.org/"):
-        for strict, ordinary in _STRICT.items():
-            if name.startswith(strict):
-                return ordinary + name[len(strict) :]
+    if name.startswith(("http://purl.oclc.org/", "http://schemas.microsoft.com/office/word/2003/")):
+        for other, ordinary in _OTHER.items():
+            if name.startswith(other):
+                return ordinary + name[len(other) :]
     return name
 
 
-class Relations:
-    """The parts that a part refers to: their names by the last word of the relation's type, and by its id."""
+def is_equation(program: str) -> bool:
+    """Whether an embedded object of `program`, such as `Equation.3`, is an equation."""
+    return program.startswith(("Equation", "MathType"))
+
+
+class Relations(Elements):
+    """The parts that a part refers to: their names by the last word of the relation's type, and by its id.
+
+    `all` has each kind and name, `external` the addresses outside of the file by id.
+    """
 
     def __init__(self, archive: zipfile.ZipFile, part: str) -> None:
         """Of `part`, empty for the package. Raises as `parse_part` does."""
         self.by_kind: dict[str, str] = {}
         self.by_id: dict[str, str] = {}
+        self.all: list[tuple[str, str]] = []
+        self.external: dict[str, str] = {}
         self._folder = part.rpartition("/")[0]
         folder = f"{self._folder}/" if self._folder else ""
         name = f"{folder}_rels/{part.rpartition('/')[2]}.rels"
@@ -163,18 +180,21 @@ class Relations:
             parse_part(archive, name, self, _MOST_TAG_BYTES)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if not name.endswith(" Relationship") or attributes.get("TargetMode") == "External":
+        if not name.endswith(" Relationship"):
             return
-        target = attributes.get("Target", "")
+        target, identifier = attributes.get("Target", ""), attributes.get("Id", "")
+        if attributes.get("TargetMode") == "External":
+            self.external.setdefault(identifier, target)
+            return
         path = (
             target[1:] if target.startswith("/") else f"{self._folder}/{target}" if self._folder else target
         )
         path = posixpath.normpath(path)
-        self.by_kind.setdefault(attributes.get("Type", "").rpartition("/")[2], path)
-        self.by_id.setdefault(attributes.get("Id", ""), path)
+        kind = attributes.get("Type", "").rpartition("/")[2]
+        self.by_kind.setdefault(kind, path)
+        self.by_id.setdefault(identifier, path)
+        self.all.append((kind, path))
 
-    def end(self, name: str) -> None:
-        """Relationships hold nothing."""
-
-    def characters(self, text: str) -> None:
-        """Relationships hold no text."""
+    def texts(self, kind: str, archive: zipfile.ZipFile) -> list[str]:
+        """The parts of that kind that the archive has."""
+        return [path for of, path in self.all if of == kind and path in archive.NameToInfo]

@@ -1,9 +1,12 @@
 """PDF to text, page by page, through PDFium.
 
 PDFium reads what people's viewers read: files with an owner password, right-to-left text in reading order,
-damaged files. Form fields and free-text notes follow the words to their left. Tables become lines with tabs
-between cells (`pdf_tables`). PDFium is native code, so it runs only in the bounded reader process. Scanned
-pages have no text and give none.
+damaged files. Form fields, comments and the addresses of links follow the words that they belong to. Tables
+become lines with tabs between cells (`pdf_tables`). PDFium's order is kept unless the positions give a better
+one: lines from right to left, vertical columns, columns that are drawn row by row. Raised and lowered numbers
+are small digits, words that are hyphenated at a line's end are whole. Scanned pages and attachments are
+marked.
+PDFium is native code, so it runs only in the bounded reader process.
 
 Compared on the project's PDFs (docs/documents.md): pypdf gave right-to-left text reversed or out of order,
 and no form fields.
@@ -21,8 +24,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from core.documents import strings
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
 from core.documents.pdf_tables import Box, Table, Word, find_tables
+from core.documents.writer import SMALL, with_address
 from core.system.child_bounds import held_bytes
 
 if TYPE_CHECKING:
@@ -45,6 +50,7 @@ _SIGNS = "#$€£¥₪%°"
 _NUMBER = re.compile(rf"[{_SIGNS}]*\d+(?:[-+.,:/\u066b\u066c]\d+)*[{_SIGNS}]*")
 # After an Arabic letter, hyphens do not join numbers, and signs do not belong to them (rules W2 and W4).
 _ARABIC_NUMBER = re.compile(r"\d+(?:[.,:/\u066b\u066c]\d+)*")
+_LAM_ALEF = re.compile("\u0644[\u0622\u0623\u0625\u0627]")
 _OPENS, _CLOSES = "([{", ")]}"
 
 
@@ -87,9 +93,16 @@ def reading_order(
             clusters[-1].append(index)
         else:
             clusters.append([index])
-    for cluster in clusters:
-        if len(cluster) > 1 and all(_class(letters[index]) == _RIGHT for index in cluster):
-            cluster.reverse()  # PDFium has the letters of a ligature as they are drawn
+    ligatures = [
+        cluster
+        for cluster in clusters
+        if len(cluster) > 1 and all(_class(letters[at]) == _RIGHT for at in cluster)
+    ]
+    # PDFium has the letters of a ligature as they are drawn, unless the file tells them in their order: lam
+    # comes before alef in theirs.
+    if not any(_LAM_ALEF.match("".join(letters[at] for at in cluster)) for cluster in ligatures):
+        for cluster in ligatures:
+            cluster.reverse()
     clusters = _with_spaces(sorted(clusters, key=lambda cluster: spans[cluster[0]][0]), spans, spaces)
     drawn = "".join((letters[cluster[0]] or "\0")[0] for cluster in clusters)
     classes = "".join(map(_class, drawn))
@@ -146,6 +159,9 @@ def facing(letters: list[str]) -> list[str]:
 
 _MOST_FIELD_CHARACTERS = 32_768
 _MOST_OPTIONS = 200
+_MOST_ADDRESS_BYTES = 4_096
+# Highlighted, underlined, squiggly and struck-out words (PDF 1.7, table 169, as PDFium numbers them).
+_ON_WORDS = (9, 10, 11, 12)
 # Of a page; what a page has beyond that is not read.
 _MOST_ANNOTATIONS = 1_000
 # Reading a page without content takes less memory than this.
@@ -160,15 +176,48 @@ _FROM_RIGHT = re.compile(
 )
 # A gap between two letters of a word, at most: in heights of the line, and in gaps of the letters before.
 _NARROW, _SPACED = 0.25, 1.3
+# A letter is on another line if its middle is this far away, in heights.
+_OTHER_LINE = 0.5
+# Raised and lowered letters: at most this high, and their lower edge so far from that of others, in heights.
+_SMALL, _RAISED, _LOWERED = 0.85, 0.15, 0.04
+_SCAN_AREA, _SCAN_WORDS = 0.5, 20
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]")
+_MOST_WORD = 60
+_RISES = frozenset("0123456789+-\u2212")
+_SPLIT_WORD = re.compile(r"([^\W\d_]+)(?:[\ufffe\x02]\n?|-\n)(?=([^\W\d_]{2,}))")
+# These keep their hyphen.
+_HYPHENATED = frozenset(
+    [
+        "all",
+        "cross",
+        "ex",
+        "half",
+        "high",
+        "long",
+        "low",
+        "mid",
+        "non",
+        "post",
+        "pre",
+        "self",
+        "semi",
+        "short",
+        "well",
+    ]
+)
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 
 
 class _Insert(NamedTuple):
-    """Text of a field or a note, and its rectangle on the page: left, bottom, right, top."""
+    """Text of a field or a note, and its rectangle on the page: left, bottom, right, top.
+
+    `after` is the word that it follows, if that is known.
+    """
 
     rectangle: tuple[float, float, float, float]
     text: str
+    after: Word | None = None
 
 
 def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
@@ -190,13 +239,31 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
             document.init_forms()
         from_right = _goes_from_right(document)
         pages = len(document)
+        says = False
         for number in range(pages):
             told(number, pages, "pages")
-            text = _page(document, number, from_right=from_right)
+            text, scanned = _page(document, number, gathered, from_right=from_right)
+            says = says or bool(text)
+            if scanned:
+                gathered.leave_out("scanned page", place=strings.page_place(number + 1))
+                mark = strings.scanned_page(number + 1, has_text=bool(text))
+                text = f"{text}\n\n{mark}" if text else mark
             gathered.add(f"\n\n{text}" if number else text)
+        for name in _attachments(document):
+            gathered.leave_out("attachment", place=name)
+            gathered.add(f"\n\n{strings.attachment_left_out(name)}")
     finally:
         document.close()
-    return gathered.text().strip(" \n")
+    return gathered.text().strip(" \n") if says else ""
+
+
+def _attachments(document: pypdfium2.PdfDocument) -> Iterator[str]:
+    """The names of the files inside of the document."""
+    from pypdfium2 import raw
+
+    for index in range(min(raw.FPDFDoc_GetAttachmentCount(document.raw), _MOST_ANNOTATIONS)):
+        if attachment := raw.FPDFDoc_GetAttachment(document.raw, index):
+            yield _string(raw.FPDFAttachment_GetName, attachment)
 
 
 def _check_readable(stream: IO[bytes]) -> None:
@@ -218,8 +285,13 @@ def _goes_from_right(document: pypdfium2.PdfDocument) -> bool:
     return name.value == b"R2L"
 
 
-def _page(document: pypdfium2.PdfDocument, number: int, *, from_right: bool) -> str:
-    """The text of a page. Raises `DamagedError`, and MemoryError for a page that PDFium cannot hold."""
+def _page(
+    document: pypdfium2.PdfDocument, number: int, gathered: Gathered, *, from_right: bool
+) -> tuple[str, bool]:
+    """The text of a page, and whether it is a scan.
+
+    Raises `DamagedError`, and MemoryError for a page that PDFium cannot hold.
+    """
     import pypdfium2
     from pypdfium2 import raw
 
@@ -238,28 +310,139 @@ def _page(document: pypdfium2.PdfDocument, number: int, *, from_right: bool) -> 
     indices: Sequence[int] = range(len(letters))
     if from_right or has_letters(text, from_right=True):
         indices, letters = _read_from_right(lines, letters, from_right)
+    else:
+        _mark_scripts(lines, letters)
+        if _WIDE.search(text):
+            indices, letters = _vertical(lines, letters)
     words = _words(page, lines, letters, indices)
-    inserts = list(_inserts(document, page))
+    inserts = list(_inserts(document, page, words, gathered))
     _insert(words, inserts, page.get_rotation(), len(letters))
-    tables = find_tables(words, _rules(page))
-    return _with_tables(letters, words, tables) if tables or inserts else _plain("".join(letters))
+    rules, pictures = _drawn(page)
+    tables = find_tables(words, rules)
+    scanned = _is_scan(page, pictures, len(words))
+    read = _with_tables(letters, words, tables) if tables or inserts else _plain("".join(letters))
+    gathered.leave_out(
+        "picture", len(pictures), strings.page_place(number + 1)
+    ) if pictures and not scanned else None
+    return read, scanned
+
+
+def _is_scan(page: pypdfium2.PdfPage, pictures: Sequence[float], words: int) -> bool:
+    """Whether a page has no text but what a copier stamps on it. `pictures` are areas, in square points."""
+    from pypdfium2 import raw
+
+    if not words:
+        return bool(pictures) or raw.FPDFPage_CountObjects(page.raw) > 0
+    width, height = page.get_size()
+    return words < _SCAN_WORDS and max(pictures, default=0.0) > _SCAN_AREA * width * height
+
+
+def _mark_scripts(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
+    """Replaces raised and lowered numbers in `letters` by small digits."""
+    text = "".join(letter or "\0" for letter in letters)
+    for found in _WORD.finditer(text):
+        start, end = found.span()
+        if not 1 < end - start < _MOST_WORD or not any(letter.isdigit() for letter in found[0][1:]):
+            continue
+        base: tuple[float, float] | None = None  # the lower edge and the height of full-size letters
+        is_small, right = False, 0.0
+        for at in range(start, end):
+            _, bottom, right, top = lines.get_charbox(at, loose=True)
+            height = top - bottom
+            is_small = False
+            if base is None or height >= _SMALL * base[1]:
+                base = (bottom, height) if base is None or height >= base[1] else base
+            elif text[at] in _RISES and base[1] > 0:
+                risen = (bottom - base[0]) / base[1]
+                script = "super" if risen > _RAISED else "sub" if risen < -_LOWERED else ""
+                letters[at] = text[at].translate(SMALL[script]) if script else letters[at]
+                is_small = bool(script)
+        after = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("\r\n"))
+        if is_small and base and after > end and after < len(text):
+            # PDFium begins a line where the letters are full-size again.
+            left, bottom, _, _ = lines.get_charbox(after, loose=True)
+            if abs(bottom - base[0]) < _LOWERED * base[1] and -1 < left - right < base[1]:
+                letters[end:after] = [
+                    "" if text[after] == " " else " " * (left - right > _NARROW * base[1])
+                ] + ["" for _ in range(after - end - 1)]
+
+
+def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[int], list[str]]:
+    """PDFium's indices and the characters with vertical lines from the right to the left.
+
+    Lines that are one above the other are in tiers, of which the upper is read first.
+    """
+    found: list[tuple[float, float, float, int, int]] = []  # top, bottom, left, start, end
+    text = "".join(letter or "\0" for letter in letters)
+    for line in _LINE.finditer(text):
+        start, end = line.span()
+        boxes = [lines.get_charbox(at) for at in range(start, end) if _WIDE.match(text[at])]
+        if not boxes:
+            continue
+        left, right = min(box[0] for box in boxes), max(box[2] for box in boxes)
+        bottom, top = min(box[1] for box in boxes), max(box[3] for box in boxes)
+        if len(boxes) > 1 and top - bottom > 1.5 * (right - left):
+            found.append((top, bottom, left, start, end))
+        elif len(boxes) > 1:
+            return list(range(len(letters))), letters  # text across
+    found.sort(reverse=True)
+    tiers: list[list[tuple[float, float, float, int, int]]] = []
+    lowest = 0.0
+    for each in found:
+        if tiers and each[0] > lowest:
+            tiers[-1].append(each)
+            lowest = min(lowest, max(each[1], lowest - (each[0] - each[1]) / 2))
+        else:
+            tiers.append([each])
+            lowest = each[1]
+    order: list[int] = []
+    ordered: list[str] = []
+    for tier in tiers:
+        for _, _, _, start, end in sorted(tier, key=lambda each: -each[2]):
+            own = [at for at in range(start, end) if text[at] not in "\r\n"]
+            order += [*own, own[-1]]
+            ordered += [*(letters[at] for at in own), "\n"]
+    placed = set(order)
+    rest = [at for at in range(len(letters)) if at not in placed]
+    return (
+        ([*order, *rest], [*ordered, *(letters[at] for at in rest)])
+        if found
+        else (list(range(len(letters))), letters)
+    )
+
+
+def _whole_words(text: str) -> str:
+    """`text` with the words whole that are hyphenated at a line's end; compounds keep their hyphen."""
+    known = text.casefold()
+
+    def joined(found: re.Match[str]) -> str:
+        head, rest = found[1], found[2]
+        compound = f"{head}-{rest}".casefold() in known or head.casefold() in _HYPHENATED
+        is_word = rest.islower() and not head[1:].isupper() and not compound
+        return head if is_word or (rest[0].islower() and f"{head}{rest}".casefold() in known) else f"{head}-"
+
+    return _SPLIT_WORD.sub(joined, text)
 
 
 def _plain(text: str) -> str:
     """`text` without PDFium's marks."""
     # PDFium marks a hyphen at a line's end by U+FFFE or U+0002, and pads with zero characters.
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    text = _whole_words(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""))
     for mark in ("\ufffe\n", "\x02\n", "\ufffe", "\x02"):
         text = text.replace(mark, "-\n" if mark.endswith("\n") else "-")
+    text = text.replace("\u00ad", "")
     # A table may begin with an empty cell.
     return "\n".join(line.rstrip() for line in text.split("\n")).strip(" \n")
 
 
-def _inserts(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[_Insert]:
-    """Filled form fields and free-text notes, in the file's order."""
+def _inserts(
+    document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage, words: list[Word], gathered: Gathered
+) -> Iterator[_Insert]:
+    """Filled form fields, notes and comments, and addresses of links, in the file's order."""
     from pypdfium2 import raw
 
     form = document.formenv.raw if document.formenv else None
+    links: list[_Insert] = []
     for index in range(min(raw.FPDFPage_GetAnnotCount(page.raw), _MOST_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, index)
         if not annotation:
@@ -269,14 +452,53 @@ def _inserts(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterat
             text = ""
             if kind == raw.FPDF_ANNOT_WIDGET and form:
                 text = _field(form, annotation)
-            elif kind == raw.FPDF_ANNOT_FREETEXT:
+            elif kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_LINK):
                 text = _string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")
+                if kind == raw.FPDF_ANNOT_FILEATTACHMENT:
+                    gathered.leave_out("attachment", place=text)
+                    text = strings.attachment_left_out(text)
+                elif text.strip() and kind != raw.FPDF_ANNOT_FREETEXT:
+                    text = strings.comment(text)
             rectangle = raw.FS_RECTF()
-            if text.strip() and raw.FPDFAnnot_GetRect(annotation, ctypes.byref(rectangle)):
-                found = (rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
-                yield _Insert(found, " ".join(text.split()))
+            if not raw.FPDFAnnot_GetRect(annotation, ctypes.byref(rectangle)):
+                continue
+            found = (rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
+            if kind == raw.FPDF_ANNOT_LINK and (address := _address(document, annotation)):
+                links.append(_Insert(found, address))
+            elif text.strip():
+                # A comment on words follows them; a field or a note follows what is to its left.
+                marked = _inside(words, found, page) if kind in _ON_WORDS else []
+                yield _Insert(found, " ".join(text.split()), marked[-1] if marked else None)
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
+    for link, following in zip(links, [*links[1:], None]):
+        # A link over two lines has two rectangles.
+        if following is None or following.text != link.text:
+            inside = _inside(words, link.rectangle, page)
+            said = " ".join(word.text for word in inside)
+            if inside and (added := with_address(said, link.text)[len(said) :].strip()):
+                yield _Insert(link.rectangle, added, inside[-1])
+
+
+def _inside(
+    words: list[Word], rectangle: tuple[float, float, float, float], page: pypdfium2.PdfPage
+) -> list[Word]:
+    """The words in a rectangle."""
+    left, top, right, bottom = _upright(rectangle, page.get_rotation())
+    return [word for word in words if left <= word.box.centre <= right and top <= word.box.middle <= bottom]
+
+
+def _address(document: pypdfium2.PdfDocument, annotation: object) -> str:
+    """The address that a link leads to, outside of the file; empty for another link."""
+    from pypdfium2 import raw
+
+    link = raw.FPDFAnnot_GetLink(annotation)
+    action = raw.FPDFLink_GetAction(link) if link else None
+    if not action:
+        return ""
+    buffer = ctypes.create_string_buffer(_MOST_ADDRESS_BYTES)
+    size = raw.FPDFAction_GetURIPath(document.raw, action, buffer, len(buffer))
+    return buffer.value.decode("utf-8", "replace") if 0 < size <= len(buffer) else ""
 
 
 def _field(form: object, annotation: object) -> str:
@@ -342,9 +564,16 @@ def _read_from_right(
         text_end = start + len(line.group().rstrip("\r\n"))
         own = list(range(start, text_end))
         if is_from_right(line.group()) or (from_right and has_letters(line.group(), from_right=True)):
-            spans = [lines.get_charbox(at, loose=True)[::2] for at in own]
-            inside, read = reading_order(letters[start:text_end], spans)
-            own = [start + at for at in inside]
+            boxes = {at: lines.get_charbox(at, loose=True) for at in own}
+            own, read = [], []
+            for part in _baselines(boxes, letters):
+                inside, letters_read = reading_order(
+                    [letters[at] for at in part], [boxes[at][::2] for at in part]
+                )
+                own += [part[at] for at in inside] + part[-1:]
+                read += [*letters_read, "\n"]
+            own.pop()
+            read.pop()
         elif from_right and has_letters(line.group(), from_right=False):
             own.sort(key=lambda at: lines.get_charbox(at)[0])
             read = facing([letters[at] for at in own])
@@ -356,6 +585,21 @@ def _read_from_right(
         order += [*own, *range(text_end, end)]
         ordered += [*read, *letters[text_end:end]]
     return order, ordered
+
+
+def _baselines(boxes: dict[int, tuple[float, float, float, float]], letters: list[str]) -> list[list[int]]:
+    """The indices of a line of PDFium's by baseline, from the top; it joins lines that overlap."""
+    parts: list[tuple[float, list[int]]] = []
+    for at, (_, bottom, _, top) in boxes.items():
+        middle = (top + bottom) / 2
+        near = [part for part in parts if abs(part[0] - middle) < _OTHER_LINE * (top - bottom)]
+        if letters[at].isspace() or not letters[at]:
+            near = parts[-1:]
+        if near:
+            near[-1][1].append(at)
+        else:
+            parts.append((middle, [at]))
+    return [part for _, part in sorted(parts, key=lambda part: -part[0])]
 
 
 def _words(
@@ -445,8 +689,11 @@ def _upright(rectangle: tuple[float, float, float, float], rotation: int) -> Box
 def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) -> None:
     """Adds each of `inserts` after the last word to its left, else above it, else at the page's `end`."""
     added: list[tuple[int, Word]] = []
-    for rectangle, text in inserts:
+    for rectangle, text, after in inserts:
         box = _upright(rectangle, rotation)
+        if after is not None:
+            added.append((words.index(after), Word(box, text, after.end, after.end)))
+            continue
         on_line = [
             at
             for at, word in enumerate(words)
@@ -469,18 +716,34 @@ def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) 
         words.insert(at + 1, word)
 
 
-def _rules(page: pypdfium2.PdfPage) -> list[Box]:
-    """Horizontal and vertical lines, and edges of rectangles, that the page draws."""
+def _drawn(page: pypdfium2.PdfPage) -> tuple[list[Box], list[float]]:
+    """Horizontal and vertical lines and edges of rectangles on the page, and the areas of pictures."""
     from pypdfium2 import raw
 
     rotation = page.get_rotation()
     rules: list[Box] = []
+    pictures: list[float] = []
+    edges = [ctypes.c_float() for _ in range(4)]
     x, y = ctypes.c_float(), ctypes.c_float()
     matrix = raw.FS_MATRIX()
     drawing, kind_of, path = page.raw, raw.FPDFPageObj_GetType, raw.FPDF_PAGEOBJ_PATH
     for number in range(min(raw.FPDFPage_CountObjects(drawing), _MOST_OBJECTS)):
         drawn = raw.FPDFPage_GetObject(drawing, number)
-        if kind_of(drawn) != path:
+        kind = kind_of(drawn)
+        if kind == raw.FPDF_PAGEOBJ_FORM:  # a scan may be in it
+            inside = (
+                raw.FPDFFormObj_GetObject(drawn, at)
+                for at in range(min(raw.FPDFFormObj_CountObjects(drawn), 20))
+            )
+            kind = (
+                raw.FPDF_PAGEOBJ_IMAGE
+                if any(kind_of(each) == raw.FPDF_PAGEOBJ_IMAGE for each in inside)
+                else kind
+            )
+        if kind == raw.FPDF_PAGEOBJ_IMAGE and raw.FPDFPageObj_GetBounds(drawn, *edges):
+            left, bottom, right, top = (edge.value for edge in edges)
+            pictures.append((right - left) * (top - bottom))
+        if kind != path:
             continue
         raw.FPDFPageObj_GetMatrix(drawn, matrix)
         here = start = (0.0, 0.0)
@@ -500,7 +763,7 @@ def _rules(page: pypdfium2.PdfPage) -> list[Box]:
                 if abs(left - right) < 1 or abs(bottom - top) < 1:
                     corners = (min(left, right), min(bottom, top), max(left, right), max(bottom, top))
                     rules.append(_upright(corners, rotation))
-    return rules
+    return rules, pictures
 
 
 def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> str:

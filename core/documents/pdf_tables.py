@@ -40,6 +40,10 @@ _MOST_RULES = 4_000
 _MOST_WORDS = 8_000
 # Comparisons of a line's pieces with others before the search for tables ends.
 _MOST_WORK = 3_000_000
+# Share of the cells that may have their words in another order than the file.
+_MIXED = 0.1
+# Share of the lines of a cell that go on in the next line, from which the lines are one text.
+_GOES_ON = 0.5
 _LIST_MARKS = frozenset("•◦▪‣●○■□–—-*·")
 
 
@@ -81,7 +85,10 @@ class Word(NamedTuple):
 
 
 class Table(NamedTuple):
-    """`rows` has the indices of each cell's words, in the order of reading."""
+    """`rows` has the indices of each cell's words, in the order of reading.
+
+    Of text set in columns each row is a line of the text, column by column.
+    """
 
     rows: list[list[list[int]]]
 
@@ -139,9 +146,9 @@ def find_tables(words: Sequence[Word], rules: Sequence[Box]) -> list[Table]:
     if len(words) > _MOST_WORDS:
         return []
     level = [index for index, word in enumerate(words) if word.level]
-    found = list(_ruled(words, level, rules)) if len(rules) <= _MOST_RULES else []
-    taken = {index for table in found for index in table.words}
-    loose = [index for index in level if index not in taken]
+    free = set(level)
+    found = list(_ruled(words, free, rules)) if len(rules) <= _MOST_RULES else []
+    loose = [index for index in level if index in free]
     across = [rule for rule in rules[:_MOST_RULES] if rule.right - rule.left > rule.bottom - rule.top]
     found += _aligned(words, _lines(words, loose), _merged(across, upright=False))
     return found
@@ -172,19 +179,28 @@ def _lines(words: Sequence[Word], indices: Iterable[int]) -> list[_Line]:
 # ---- ruled tables
 
 
-def _ruled(words: Sequence[Word], level: list[int], rules: Sequence[Box]) -> Iterable[Table]:
+def _mixes(table: Table) -> bool:
+    """Whether cells of the table take words from here and there in the file's order."""
+    cells = [cell for row in table.rows for cell in row if len(cell) > 1]
+    turns = sum(any(after < before for before, after in pairwise(cell)) for cell in cells)
+    return turns > _MIXED * len(cells)
+
+
+def _ruled(words: Sequence[Word], free: set[int], rules: Sequence[Box]) -> Iterable[Table]:
+    """The tables of words in `free`, from which they are taken."""
     across = _merged(
         [rule for rule in rules if rule.right - rule.left > rule.bottom - rule.top], upright=False
     )
     down = _merged([rule for rule in rules if rule.bottom - rule.top >= rule.right - rule.left], upright=True)
     if len(across) * len(down) > _MOST_RULES * 50:
         return
-    free = set(level)
     # Larger tables first: a cell may contain a box.
     for grid in sorted(_grids(across, down), key=lambda grid: -len(grid.across) - len(grid.down)):
         inside = sorted(index for index in free if grid.holds(words[index].box))
         table = grid.table(words, inside)
-        if table:
+        if table and _mixes(table):
+            free.difference_update(inside)  # boxes: PDFium has them one by one
+        elif table:
             free.difference_update(inside)
             yield table
 
@@ -317,6 +333,10 @@ def _band_rows(words: Sequence[Word], band: _Row, *, ruled: bool) -> list[_Row]:
         for index in sorted(line.words):
             row[column_of[index]].append(index)
         rows.append(dict(row))
+    if ruled and len(rows) > 1 and _by_columns(rows):
+        on, ended = _continuations(words, rows)
+        if on > _GOES_ON * (on + ended):
+            return [{column: sorted(cell) for column, cell in band.items()}]
     rows = _joined(rows, lines, ruled=ruled)
     if ruled and sum(len(row) > 1 for row in rows) < 2:
         return [{column: sorted(cell) for column, cell in band.items()}]
@@ -325,11 +345,15 @@ def _band_rows(words: Sequence[Word], band: _Row, *, ruled: bool) -> list[_Row]:
 
 def _table(words: Sequence[Word], rows: list[_Row], columns: list[int]) -> Table:
     """`columns` from left to right, or from the right if most words are read so."""
+    columns = _directed(words, rows, columns)
+    return Table([[row.get(column, []) for column in columns] for row in rows])
+
+
+def _directed(words: Sequence[Word], rows: list[_Row], columns: list[int]) -> list[int]:
+    """`columns` in the order of reading."""
     inside = [index for row in rows for cell in row.values() for index in cell]
     lettered = [words[index] for index in inside if any(letter.isalpha() for letter in words[index].text)]
-    if sum(word.right_to_left for word in lettered) * 2 > len(lettered):
-        columns = columns[::-1]
-    return Table([[row.get(column, []) for column in columns] for row in rows])
+    return columns[::-1] if sum(word.right_to_left for word in lettered) * 2 > len(lettered) else columns
 
 
 # ---- tables without rules
@@ -453,11 +477,52 @@ def _of_gaps(words: Sequence[Word], lines: list[_Line], gaps: list[_Span], acros
     columns = sorted({column for row in rows for column in row})
     if sum(map(len, rows)) < _FILLED * len(rows) * len(columns):
         return None
-    if _is_prose(words, rows, columns) or _is_list(words, rows, columns):
+    if _is_prose(words, rows, columns):
+        return _by_column(words, rows, columns)
+    if _is_list(words, rows, columns):
         return None
     ruled = len(bands) >= _FEWEST_ROWS
     found = [row for _, band in sorted(bands.items()) for row in _band_rows(words, band, ruled=ruled)]
-    return _table(words, found, columns) if len(found) > 1 else None
+    table = _table(words, found, columns) if len(found) > 1 else None
+    return None if table and _mixes(table) else table
+
+
+def _by_column(words: Sequence[Word], rows: list[_Row], columns: list[int]) -> Table | None:
+    """Text set in columns that the file has row by row, one column after the other; None if it has columns.
+
+    Its sentences must go on from line to line in a column, rather than from column to column.
+    """
+    inside = sorted(index for row in rows for cell in row.values() for index in cell)
+    if inside[-1] - inside[0] + 1 > len(inside) or _by_columns(rows) or _drawn_before(rows):
+        return None
+    down, _ = _continuations(words, rows)
+    across = sum(
+        _goes_on(words, row[left], row[right]) for row in rows for left, right in pairwise(sorted(row))
+    )
+    if down <= across:
+        return None
+    return Table(
+        [[row[column]] for column in _directed(words, rows, columns) for row in rows if row.get(column)]
+    )
+
+
+def _continuations(words: Sequence[Word], rows: list[_Row]) -> tuple[int, int]:
+    """How many lines of columns go on in the line below, and how many do not."""
+    last: _Row = {}
+    on = ended = 0
+    for row in rows:
+        for column, cell in row.items():
+            if column in last:
+                goes_on = _goes_on(words, last[column], cell)
+                on, ended = on + goes_on, ended + (not goes_on)
+            last[column] = cell
+    return on, ended
+
+
+def _goes_on(words: Sequence[Word], before: list[int], after: list[int]) -> bool:
+    """Whether the words `after` seem to go on with the sentence of `before`."""
+    first = words[after[0]].text[0]
+    return words[before[-1]].text[-1] not in ".!?:;。！？" and first.isalpha() and not first.isupper()
 
 
 def _pieces(words: Sequence[Word], line: _Line) -> list[list[int]]:

@@ -1,9 +1,9 @@
 """Reads a document: recognises the kind of file, calls its reader and turns errors into refusals.
 
 The first bytes decide the kind, and a zip's parts; the suffix only separates kinds of text. Text, code and
-JSON are unchanged; everything else becomes readable text. Refusals are
+JSON are unchanged; everything else becomes readable text, with a record of what was left out. Refusals are
 `RequestError`s that name the file. Only regular files are opened, once each, so that a change on disk has no
-effect. `document_text` enforces the limit of characters only; `main`, the process that reads one document,
+effect. `read_document` enforces the limit of characters only; `main`, the process that reads one document,
 all others.
 
 Readers are imported when the first file of their kind is read.
@@ -26,6 +26,7 @@ import msgspec
 from msgspec import Struct
 
 from core.documents import strings
+from core.documents.flat import flat_kind
 from core.documents.limits import (
     MOST_DOCUMENT_BYTES,
     MOST_MAIL_BYTES,
@@ -48,6 +49,7 @@ from core.documents.parts import Package
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING
 from core.errors import RequestError, reason_of
+from core.events import LeftOut
 from core.events.wire import well_formed
 from core.system.child_bounds import LineOutput, read_within
 
@@ -69,6 +71,7 @@ _OTHER_KINDS = tuple(
         (rb"\x1f\x8b", strings.KIND_ARCHIVE),
         (rb"7z\xbc\xaf", strings.KIND_ARCHIVE),
         (rb"Rar!\x1a\x07", strings.KIND_ARCHIVE),
+        (rb".{257}ustar", strings.KIND_ARCHIVE),
         (rb"ID3[\x02-\x04].[\x00-\xff][\x00-\x7f]{4}", strings.KIND_SOUND),
         (rb"OggS\0", strings.KIND_SOUND),
         (rb"fLaC\0", strings.KIND_SOUND),
@@ -108,6 +111,7 @@ _MOST_BYTES = {
     **dict.fromkeys(("text", *KINDS_BY_ENDING.values()), MOST_TEXT_BYTES),
     "rtf": MOST_RTF_BYTES,
     "mail": MOST_MAIL_BYTES,
+    **dict.fromkeys(("flat word", "flat sheets", "flat slides", "flat opendocument"), MOST_RTF_BYTES),
 }
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -122,58 +126,88 @@ def shown_text(name: str) -> str:
     return _CONTROLS.sub("\ufffd", os.fsencode(name).decode("utf-8", "replace"))
 
 
-def quick_text(
-    path: Path, guessed: Callable[[Guess], None] = lambda guess: None, encoding: str = ""
-) -> str | None:
+class Document(Struct, frozen=True):
+    """The text of a file; `guess` is its encoding if it is not certain, `left_out` what the text lacks."""
+
+    text: str
+    guess: Guess | None = None
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def quick_document(path: Path, encoding: str = "") -> Document | None:
     """The text of a short plain text file; None if the file needs a reader process.
 
-    `encoding` is the codec to read it in, if it is known; else `guessed` is called if it was not certain.
-    Reads at most `QUICK_BYTES`, in time that grows with them alone. Raises `RequestError`.
+    `encoding` is the codec to read it in, if it is known. Reads at most `QUICK_BYTES`, in time that grows
+    with them alone. Raises `RequestError`.
     """
     name = shown_name(path)
     with _opened(path, name) as (stream, size_bytes):
         kind = _kind(stream, size_bytes, path, name)
         if kind != "text" or size_bytes > QUICK_BYTES:
             return None
-        data = stream.read(QUICK_BYTES)
-        return _checked(_plain(data, name, guessed, chosen=encoding), name, Limits().characters)
+        source = _Source(stream, path, name, encoding, Gathered(Limits().characters))
+        return source.document(_plain(stream.read(QUICK_BYTES), source))
 
 
 def document_text(
     path: Path,
     told: Told = lambda done, total, unit: None,
     most_characters: int = Limits().characters,
-    guessed: Callable[[Guess], None] = lambda guess: None,
     encoding: str = "",
 ) -> str:
-    """The text of `path`.
+    """The text of the file at `path`; see `read_document`."""
+    return read_document(path, told, most_characters, encoding).text
 
-    Calls `told` with the progress, and `guessed` with an encoding that is not certain. `encoding` is the
-    codec of plain text and HTML, if it is known. Raises `RequestError` if the file has no text; MemoryError,
-    and whatever `told` raises.
+
+def read_document(
+    path: Path,
+    told: Told = lambda done, total, unit: None,
+    most_characters: int = Limits().characters,
+    encoding: str = "",
+) -> Document:
+    """The file at `path`, of any type in `types.DOCUMENT_TYPES` or text.
+
+    Calls `told` with the progress. `encoding` is the codec of plain text and HTML, if it is known. Raises
+    `RequestError` if the file has no text; MemoryError, and whatever `told` raises.
     """
     name = shown_name(path)
-    gathered = Gathered(most_characters)
     with _opened(path, name) as (stream, size_bytes):
         kind = _kind(stream, size_bytes, path, name)
+        source = _Source(stream, path, name, encoding, Gathered(most_characters))
         try:
-            if kind == "pdf":
-                text = _pdf(stream, name, told, gathered)
-            elif kind in _PACKAGES:
-                text = _package(kind, stream, path, name, told, gathered)
-            elif kind == "html":
-                text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered, guessed, encoding)
-            elif kind == "mail":
-                text = _mail(stream.read(MOST_MAIL_BYTES), name, gathered, guessed, encoding)
+            if kind in _READERS:
+                text = _formatted(kind, source, told)
             else:
                 told(0, max(size_bytes, 1), "bytes")
-                text = _plain(stream.read(MOST_TEXT_BYTES), name, guessed, chosen=encoding)
-                text = _formatted(kind, text, gathered)
+                text = _text_of_kind(kind, source)
         except TooLongError:
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
         except OSError as error:
             raise _unreadable(name, error) from error
-    return _checked(well_formed(text), name, most_characters)
+    return source.document(well_formed(text))
+
+
+class _Source:
+    """An open file, how it is to be read, and what was found on the way."""
+
+    def __init__(self, stream: IO[bytes], path: Path, name: str, encoding: str, gathered: Gathered) -> None:
+        self.stream, self.path, self.name, self.encoding = stream, path, name, encoding
+        self.gathered = gathered
+        self.most_characters = gathered.left
+        self.guess: Guess | None = None
+
+    def document(self, text: str) -> Document:
+        """The result. Raises `RequestError` if the text is empty or too long."""
+        if not text or text.isspace():
+            raise RequestError(strings.file_empty(self.name), strings.EMPTY_HINT)
+        if len(text) > self.most_characters:
+            raise RequestError(strings.file_too_long(self.name, self.most_characters), strings.PASTE_PART)
+        if damaged := text.count("\ufffd"):
+            self.gathered.leave_out("damaged character", damaged)
+        found = self.gathered.left_out.items()
+        return Document(
+            text, self.guess, tuple(LeftOut(kind, count, place) for (kind, place), count in found)
+        )
 
 
 @contextmanager
@@ -196,7 +230,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
-    """pdf, text or a kind of it, or one of `_PACKAGES`. The stream is at its beginning again."""
+    """One of `_READERS`, text or a kind of it. The stream is at its beginning again."""
     try:
         head = stream.read(_HEAD_BYTES)
         stream.seek(0)
@@ -218,7 +252,9 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
         for mark, other in _OTHER_KINDS:
             if mark.match(head):
                 raise _refused(name, other)
-        if (otherwise := _OFFICE_ENDINGS.get(path.suffix.lower())) is not None:
+        if flat := flat_kind(head):
+            kind = f"flat {flat}"
+        elif (otherwise := _OFFICE_ENDINGS.get(path.suffix.lower())) is not None:
             kind = "html" if _PAGE.match(head) else "mail" if _MAIL.match(head) else otherwise
     most_bytes = _MOST_BYTES.get(kind, MOST_DOCUMENT_BYTES)
     if size_bytes > most_bytes:
@@ -226,72 +262,32 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
     return kind
 
 
-def _plain(
-    data: bytes, name: str, guessed: Callable[[Guess], None], *, declared: str = "", chosen: str = ""
-) -> str:
+def _plain(data: bytes, source: _Source, declared: str = "") -> str:
     try:
-        found = decode(data, declared or declared_in_text(data), chosen)
+        found = decode(data, declared or declared_in_text(data), source.encoding)
     except ValueError:
-        raise _refused(name, strings.KIND_BINARY) from None
+        raise _refused(source.name, strings.KIND_BINARY) from None
     if not found.certain and found.others:
-        guessed(Guess(found.encoding, found.others))
+        source.guess = Guess(found.encoding, found.others)
     return found.text
 
 
-def _html(
-    data: bytes,
-    name: str,
-    told: Told,
-    gathered: Gathered,
-    guessed: Callable[[Guess], None],
-    encoding: str,
-) -> str:
-    from core.documents.html import declared_charset, html_text
+def _text_of_kind(kind: str, source: _Source) -> str:
+    """The readable text of a notebook, a table, subtitles or a log; the file's own if it is none of them."""
+    text = _plain(source.stream.read(MOST_TEXT_BYTES), source)
+    if kind == "text":
+        return text
+    from core.documents import text_formats
 
-    markup = _plain(data, name, guessed, declared=declared_charset(data), chosen=encoding)
-    return html_text(markup, told, gathered)
-
-
-def _mail(data: bytes, name: str, gathered: Gathered, guessed: Callable[[Guess], None], encoding: str) -> str:
-    from core.documents.mail import mail_text
-
-    try:
-        text = mail_text(data, gathered)
-    except (TooLongError, MemoryError):
-        raise
-    except Exception as error:  # the email package fails in many ways
-        raise _of(DamagedError(), name, "mail") from error
-    return _plain(data, name, guessed, chosen=encoding) if text is None else text
-
-
-def _formatted(kind: str, source: str, gathered: Gathered) -> str:
-    """The readable text of a notebook, a table, subtitles or a log; `source` if it is none of them."""
-    text: str | None = None
-    if kind == "notebook":
-        from core.documents.text_formats import notebook_text
-
-        text = notebook_text(source, gathered)
-    elif kind in ("table", "subtitles", "log"):
-        from core.documents.text_formats import log_text, subtitles_text, table_text
-
-        if kind == "log":
-            return log_text(source)
-        text = (table_text if kind == "table" else subtitles_text)(source, gathered)
-    return source if text is None else text
-
-
-def _pdf(stream: IO[bytes], name: str, told: Told, gathered: Gathered) -> str:
-    from core.documents.pdf import pdf_text
-
-    try:
-        text = pdf_text(stream, told, gathered)
-    except TooLongError:
-        raise
-    except UnreadableError as error:
-        raise _of(error, name, "PDF") from error
-    if not text:
-        raise RequestError(strings.file_scanned(name), strings.EMPTY_HINT)
-    return text
+    if kind == "log":
+        return text_formats.log_text(text)
+    read = {
+        "notebook": text_formats.notebook_text,
+        "table": text_formats.table_text,
+        "subtitles": text_formats.subtitles_text,
+    }[kind]
+    found = read(text, source.gathered)
+    return text if found is None else found
 
 
 def _zip_kind(stream: IO[bytes]) -> str:
@@ -314,44 +310,76 @@ def _zip_kind(stream: IO[bytes]) -> str:
     return "word"
 
 
-def _sheets(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+def _pdf(source: _Source, told: Told) -> str:
+    from core.documents.pdf import pdf_text
+
+    text = pdf_text(source.stream, told, source.gathered)
+    if not text:
+        raise RequestError(strings.file_scanned(source.name), strings.EMPTY_HINT)
+    return text
+
+
+def _html(source: _Source, told: Told) -> str:
+    from core.documents.html import declared_charset, html_text
+
+    data = source.stream.read(MOST_TEXT_BYTES)
+    return html_text(_plain(data, source, declared_charset(data)), told, source.gathered)
+
+
+def _mail(source: _Source, told: Told) -> str:
+    from core.documents.mail import mail_text
+
+    data = source.stream.read(MOST_MAIL_BYTES)
+    try:
+        text = mail_text(data, source.gathered)
+    except (TooLongError, MemoryError):
+        raise
+    except Exception as error:  # the email package fails in many ways
+        raise DamagedError from error
+    return _plain(data, source) if text is None else text
+
+
+def _sheets(source: _Source, told: Told) -> str:
     from core.documents.sheets import sheets_text
 
-    return sheets_text(stream, told, gathered)
+    return sheets_text(source.stream, told, source.gathered)
 
 
-def _docx(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+def _docx(source: _Source, told: Told) -> str:
     from core.documents.docx import docx_text
 
-    return docx_text(stream, told, gathered)
+    return docx_text(source.stream, told, source.gathered)
 
 
-def _slides(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+def _slides(source: _Source, told: Told) -> str:
     from core.documents.slides import slides_text
 
-    return slides_text(stream, told, gathered)
+    return slides_text(source.stream, told, source.gathered)
 
 
-def _opendocument(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+def _opendocument(source: _Source, told: Told) -> str:
     from core.documents.opendocument import opendocument_text
 
-    return opendocument_text(stream, told, gathered)
+    return opendocument_text(source.stream, told, source.gathered)
 
 
-def _rtf(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+def _rtf(source: _Source, told: Told) -> str:
     from core.documents.rtf import rtf_text
 
-    return rtf_text(stream.read(MOST_RTF_BYTES), told, gathered)
+    return rtf_text(source.stream.read(MOST_RTF_BYTES), told, source.gathered)
 
 
-def _book(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+def _book(source: _Source, told: Told) -> str:
     from core.documents.epub import epub_text
 
-    return epub_text(stream, told, gathered)
+    return epub_text(source.stream, told, source.gathered)
 
 
-# Readers of formats of other programs, and what a damaged file is called.
-_PACKAGES: dict[str, tuple[Callable[[IO[bytes], Told, Gathered], str], str]] = {
+# Readers of formats, and what a damaged file is called.
+_READERS: dict[str, tuple[Callable[[_Source, Told], str], str]] = {
+    "pdf": (_pdf, "PDF"),
+    "html": (_html, "HTML"),
+    "mail": (_mail, "mail"),
     "word": (_docx, "Word"),
     "sheets": (_sheets, "spreadsheet"),
     "old": (_sheets, "spreadsheet"),
@@ -360,21 +388,26 @@ _PACKAGES: dict[str, tuple[Callable[[IO[bytes], Told, Gathered], str], str]] = {
     "book": (_book, "EPUB"),
     "rtf": (_rtf, "rich text"),
 }
+_READERS |= {f"flat {kind}": _READERS[kind] for kind in ("word", "sheets", "slides", "opendocument")}
 
 
-def _package(kind: str, stream: IO[bytes], path: Path, name: str, told: Told, gathered: Gathered) -> str:
-    read, title = _PACKAGES[kind]
+def _formatted(kind: str, source: _Source, told: Told) -> str:
+    read, title = _READERS[kind]
     try:
-        return read(stream, told, gathered)
+        if kind.startswith("flat "):
+            from core.documents.flat import packaged
+
+            source.stream = packaged(source.stream.read(MOST_RTF_BYTES))
+        return read(source, told)
     except TooLongError:
         raise
     except NotWordError:
-        is_open = path.suffix.lower() in (".pages", ".odg")
-        raise _refused(name, strings.KIND_OPEN_DOCUMENT if is_open else strings.KIND_ARCHIVE) from None
+        is_open = source.path.suffix.lower() in (".pages", ".odg")
+        raise _refused(source.name, strings.KIND_OPEN_DOCUMENT if is_open else strings.KIND_ARCHIVE) from None
     except UnreadableError as error:
         if kind == "old" and isinstance(error, DamagedError):
-            raise _old(stream, path, name, title) from error
-        raise _of(error, name, title) from error
+            raise _old(source, title) from error
+        raise _of(error, source.name, title) from error
 
 
 # Names in the directory of a compound file, and the records at the beginning of an encrypted .xls workbook.
@@ -386,15 +419,16 @@ _ENCRYPTED = re.compile(
 _OUTLOOK = "__properties_version1.0".encode("utf-16-le")
 
 
-def _old(stream: IO[bytes], path: Path, name: str, title: str) -> RequestError:
+def _old(source: _Source, title: str) -> RequestError:
     """Why a compound file that calamine does not read is refused: an old format, or a locked new one."""
-    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    name = source.name
+    with mmap.mmap(source.stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if _ENCRYPTED.search(data):
             return _of(LockedError(), name, title)
         if data.find(_OUTLOOK) >= 0:
             return _refused(name, strings.KIND_OUTLOOK)
     # An .xls file is a compound file like the old formats of Word and PowerPoint.
-    is_sheet = path.suffix.lower() == ".xls"
+    is_sheet = source.path.suffix.lower() == ".xls"
     return _of(DamagedError(), name, title) if is_sheet else _refused(name, strings.KIND_OLD_OFFICE)
 
 
@@ -410,14 +444,6 @@ def _of(error: UnreadableError, name: str, kind: str) -> RequestError:
     return RequestError(strings.file_damaged(name, kind), strings.CHECK_FILE)
 
 
-def _checked(text: str, name: str, most_characters: int) -> str:
-    if not text or text.isspace():
-        raise RequestError(strings.file_empty(name), strings.EMPTY_HINT)
-    if len(text) > most_characters:
-        raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART)
-    return text
-
-
 def _unreadable(name: str, error: OSError) -> RequestError:
     return RequestError(strings.file_unreadable(name, reason_of(error)), strings.CHECK_FILE)
 
@@ -431,13 +457,12 @@ def _refused(name: str, kind: tuple[str, str]) -> RequestError:
 
 
 class DocumentLine(Struct, frozen=True):
-    """A line of the process: the progress (`done` of `total`), or at the end the text or the refusal."""
+    """A line of the process: the progress (`done` of `total`), or at the end the document or the refusal."""
 
     done: int = 0
     total: int = 0
     unit: Unit = "bytes"
-    text: str | None = None
-    guess: Guess | None = None
+    document: Document | None = None
     refused: str | None = None
     hint: str = ""
 
@@ -450,7 +475,6 @@ def main(arguments: Sequence[str]) -> int:
     path, (memory_bytes, cpu_s, characters) = Path(arguments[0]), map(int, arguments[1:4])
     name = shown_name(path)
     output = LineOutput()
-    guesses: list[Guess] = []
     told_at = 0.0
     # Words of a page are many objects without cycles; the collector would go through them again and again.
     gc.set_threshold(50_000)
@@ -466,8 +490,8 @@ def main(arguments: Sequence[str]) -> int:
             write(DocumentLine(done, total, unit))
 
     def read() -> None:
-        text = document_text(path, tell, characters, guesses.append, "".join(arguments[4:5]))
-        write(DocumentLine(text=text, guess=guesses[0] if guesses else None))
+        document = read_document(path, tell, characters, "".join(arguments[4:5]))
+        write(DocumentLine(document=document))
 
     return read_within(
         memory_bytes,

@@ -4,7 +4,8 @@ Follows Microsoft's Rich Text Format specification 1.9.1. Paragraphs have an emp
 `#` marks by their outline level, items the number or bullet that the file stores. A row of a table is a line
 with tabs between cells; the positions of the cells keep merged ones in their columns. Bytes are decoded with
 the code page of their font, together, as the second byte of a character may be an ordinary letter. Text
-marked as hidden is left out and counted; deleted text, headers, comments and equations are left out.
+marked as hidden is left out and counted; deleted text is left out. Notes and comments are numbered and follow
+the text, as do page headers and footers. Equations become linear text; pictures and objects are marked.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
-from core.documents import strings
-from core.documents.docx_symbols import scripted, symbol
+from core.documents.docx_symbols import symbol
+from core.documents.equations import MathReader
 from core.documents.limits import Gathered, Told
+from core.documents.parts import is_equation
+from core.documents.writer import Block, Marks, Run, Writer, lowered, with_address
 
 _TOKEN = re.compile(
     rb"\\(?:([A-Za-z]{1,32})(?:(-?[0-9]{1,10})[0-9]*)? ?|'([0-9A-Fa-f]{2})|([^A-Za-z]))"
@@ -27,17 +30,38 @@ _SKIPPED_TEXT = re.compile(rb"[^\\{}]+")
 # Destinations without text of the page. Unknown ones are marked with `\*`.
 _LEFT_OUT = frozenset(
     (
-        *("aftncn", "aftnsep", "aftnsepc", "annotation", "atnauthor", "atndate", "atnid", "atnref"),
-        *("bkmkend", "bkmkstart", "colortbl", "datafield", "do", "falt", "fchars", "filetbl", "fldinst"),
-        *("footer", "footerf", "footerl", "footerr", "ftncn", "ftnsep", "ftnsepc", "generator", "header"),
-        *("headerf", "headerl", "headerr", "info", "lchars", "listoverridetable", "listtable", "mmath"),
-        *("nonesttables", "nonshppict", "objclass", "objdata", "objname", "panose", "pict", "pntxta"),
+        *("aftncn", "aftnsep", "aftnsepc", "atnauthor", "atndate", "atnid", "atnref", "bkmkend", "bkmkstart"),
+        *("colortbl", "datafield", "do", "falt", "fchars", "filetbl", "ftncn", "ftnsep", "ftnsepc"),
+        *("generator", "info", "lchars", "listoverridetable", "listtable", "mmathPict", "mmathPr"),
+        *("nonesttables", "nonshppict", "objdata", "objname", "panose", "pict", "pntxta", "shppict"),
         *("pntxtb", "private", "revtbl", "rxe", "shprslt", "sp", "stylesheet", "tc", "tcn", "template"),
         *("themedata", "txe", "upr", "xe"),
     )
 )
 # Marked destinations that are read; old programs mark the styles of characters and rows of tables too.
-_KEPT = frozenset(("cs", "footnote", "shpinst", "shptxt", "ts", "ud"))
+_KEPT = frozenset(
+    (
+        *("annotation", "cs", "ffl", "fldinst", "footnote", "formfield", "moMath", "moMathPara"),
+        *("nesttableprops", "objclass", "shpinst", "shptxt", "ts", "ud"),
+    )
+)
+# Destinations that are texts of their own, and what becomes of them.
+_STORIES = {
+    "annotation": "comment", "ffl": "choice", "fldinst": "instruction", "footnote": "note",
+    "listtext": "mark", "objclass": "object", "pntext": "mark", "shptxt": "box",
+    **dict.fromkeys(("header", "headerf", "headerl", "headerr"), "header"),
+    **dict.fromkeys(("footer", "footerf", "footerl", "footerr"), "footer"),
+}  # fmt: skip
+# Elements of Office Math, which the specification writes with an m before them.
+_MATH = frozenset(
+    (
+        *("moMath", "mr", "mf", "mfPr", "mtype", "mnum", "mden", "msSup", "msSub", "msSubSup", "msPre", "me"),
+        *("msup", "msub", "mrad", "mradPr", "mdeg", "mnary", "mnaryPr", "mchr", "md", "mdPr", "mbegChr"),
+        *("mendChr", "msepChr", "mfunc", "mfName", "mlimLow", "mlimUpp", "mlim", "macc", "maccPr", "mbar"),
+        *("mbarPr", "mpos", "mm", "mmr", "meqArr", "mctrlPr", "mrPr"),
+    )
+)
+_ADDRESS = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)
 _CHARACTERS = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’",
     "ldblquote": "“", "rdblquote": "”", "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005",
@@ -79,6 +103,8 @@ class _State(NamedTuple):
     fallback: int = 1
     hidden: bool = False
     deleted: bool = False
+    struck: bool = False
+    nested: bool = False
     script: str = ""
     in_table: bool = False
     heading: int = 0
@@ -98,9 +124,16 @@ class _Reader:
         self._gathered = gathered
         self._state = _State()
         self._groups: list[_State] = []
+        self._writer = Writer(gathered)
         # Text of the open paragraph; of notes, text boxes and list marks, with the depth of their group.
-        self._line: list[str] = []
-        self._stories: list[tuple[int, str, list[str]]] = []
+        self._line: list[Run] = []
+        self._stories: list[tuple[int, str, list[Run]]] = []
+        self._note = ""  # the number of the next note, if the text has it already
+        self._address = ""  # of the field whose result follows
+        self._form: dict[str, int] = {}
+        self._choices: list[str] = []
+        self._math: MathReader | None = None
+        self._math_depths: list[int] = []
         self._bytes = bytearray()
         self._skipped = 0
         self._codec = "cp1252"
@@ -108,13 +141,10 @@ class _Reader:
         self._fonts: dict[int, tuple[str, str]] = {}
         self._font = -1
         self._mark = ""
-        self._notes: list[str] = []
-        self._hidden_words = 0
         self._edges: list[int] = [0]
         self._cell: list[str] = []
         self._cells: list[str] = []
         self._rows: list[_Row] = []
-        self._before = ""
 
     def read(self, told: Told) -> str:
         data, at, tell_at = self._data, 0, 0
@@ -150,11 +180,7 @@ class _Reader:
             self._close_story()
         self._end_paragraph()
         self._end_table()
-        if self._notes:
-            self._block("\n".join(f"[{n}] {note}" for n, note in enumerate(self._notes, 1)), "notes")
-        if self._hidden_words and self._before:
-            self._block(strings.hidden_text(self._hidden_words), "hidden")
-        return self._gathered.text()
+        return self._writer.text()
 
     # ---- tokens
 
@@ -165,6 +191,11 @@ class _Reader:
             self._groups.append(self._state)
         elif self._groups:
             self._state = self._groups.pop()
+            while self._math and self._math_depths and len(self._groups) < self._math_depths[-1]:
+                self._math_depths.pop()
+                if self._math.end():
+                    line, self._math = self._math.line(), None
+                    self._add(line)
             if self._stories and len(self._groups) < self._stories[-1][0]:
                 self._close_story()
 
@@ -180,13 +211,14 @@ class _Reader:
 
     def _word(self, name: str, value: int | None, *, marked: bool) -> None:
         self._flush()
+        if name in ("pict", "shppict") and not self._state.left_out:
+            self._gathered.leave_out("picture")
+            self._add("[picture]")
         if name in _LEFT_OUT or (marked and name not in _KEPT):
             self._state = self._state._replace(left_out=True)
         elif name in ("ud", "shptxt"):
             # Inside of destinations that are left out.
             self._state = self._state._replace(left_out=False)
-        if name == "shptxt":
-            self._open_story("box")
         if self._state.left_out:
             return
         if name == "u" and value is not None:
@@ -197,10 +229,22 @@ class _Reader:
             self._add(_CHARACTERS[name])
         elif name in _PARAGRAPH_ENDS:
             self._end_paragraph()
-        elif name in ("listtext", "pntext"):
-            self._open_story("mark")
-        elif name == "footnote":
-            self._open_story("note")
+        elif name in _STORIES:
+            self._stories.append((len(self._groups), _STORIES[name], self._line))
+            self._line = []
+        elif name == "fldrslt" and self._address:
+            self._stories.append((len(self._groups), self._address, self._line))
+            self._line, self._address = [], ""
+        elif name in _MATH and (self._math or name == "moMath"):
+            if self._math is None:
+                self._math = MathReader()
+            else:
+                self._math.start(name[1:], "")
+            self._math_depths.append(len(self._groups))
+        elif name in ("fftype", "ffres", "ffdefres"):
+            self._form[name] = value or 0
+        elif name == "nesttableprops":
+            self._state = self._state._replace(nested=True)
         else:
             self._property(name, value)
             self._table_word(name, value or 0)
@@ -231,10 +275,12 @@ class _Reader:
                 self._state = state._replace(hidden=is_on)
             case "deleted":
                 self._state = state._replace(deleted=is_on)
+            case "strike" | "striked":
+                self._state = state._replace(struck=is_on)
             case "super" | "sub" | "up" | "dn" | "nosupersub":
                 self._state = state._replace(script=_SCRIPTS[name] if is_on else "")
             case "plain":
-                self._state = state._replace(font=-1, hidden=False, deleted=False, script="")
+                self._state = state._replace(font=-1, hidden=False, deleted=False, struck=False, script="")
             case "pard":
                 self._state = state._replace(in_table=False, heading=0, level=0)
             case "intbl":
@@ -244,10 +290,19 @@ class _Reader:
             case "ilvl":
                 self._state = state._replace(level=min(max(value or 0, 0), _MOST_LEVELS))
             case "chftn" if not self._stories:
-                self._add(f"[{len(self._notes) + 1}]")
+                self._note = self._writer.refer("notes")
+                self._add(self._note)
 
     def _table_word(self, name: str, value: int) -> None:
         match name:
+            case "nestcell":
+                self._add(" | ")
+            case "nestrow":
+                if self._line and self._line[-1][0] == " | ":
+                    self._line.pop()
+                self._add("; ")
+            case _ if self._state.nested:
+                pass
             case "trowd":
                 self._edges = [0]
             case "trleft":
@@ -260,7 +315,7 @@ class _Reader:
             case "row" if not self._stories:
                 self._rows.append(_Row(list(self._edges), self._cells))
                 self._cells = []
-            case "cell" | "row" | "nestcell" | "nestrow":
+            case "cell" | "row":
                 self._add(" ")
 
     # ---- text
@@ -302,45 +357,75 @@ class _Reader:
     def _add(self, text: str) -> None:
         state = self._state
         if state.left_out or state.in_fonts or state.deleted:
-            return
-        if state.hidden:
-            self._hidden_words += len(text.split())
-            return
-        self._line.append(scripted(text, state.script) if state.script else text)
+            if state.deleted:
+                self._gathered.leave_out("deleted word", len(text.split()))
+        elif self._math is not None:
+            if self._math.innermost == "r":
+                self._math.start("t", "")
+                self._math.characters(text)
+                self._math.end()
+            else:
+                self._math.characters(text)
+        elif state.hidden:
+            self._writer.words(text, Marks(hidden=True))
+        else:
+            self._line.append((text, Marks(state.script, state.struck)))
 
     # ---- paragraphs, notes and tables
 
-    def _open_story(self, kind: str) -> None:
-        self._stories.append((len(self._groups), kind, self._line))
-        self._line = []
-
     def _close_story(self) -> None:
         _, kind, outer = self._stories.pop()
-        text, self._line = "".join(self._line), outer
-        if kind == "mark":
-            self._mark = text.strip()
-        elif kind == "note":
-            number = f"[{len(self._notes) + 1}]"
-            if outer[-1:] != [number]:
-                outer.append(number)
-            self._notes.append(" ".join(text.split()))
-        elif text.strip():
-            outer.append(f"\n{text.strip()}\n")
+        text, self._line = lowered(self._line), outer
+        line = " ".join(text.split())
+        match kind:
+            case "mark":
+                self._mark = text.strip()
+            case "choice":
+                self._choices.append(line)
+            case "instruction":
+                found = _ADDRESS.search(text)
+                self._address = found[1] if found else ""
+                self._add(self._form_text())
+            case "object":
+                self._add("[equation]" if is_equation(line) else "[object]")
+                self._gathered.leave_out("equation" if is_equation(line) else "object")
+            case "header" | "footer":
+                self._writer.add_note(f"[page {kind}]", line)
+            case "note" | "comment":
+                label = self._note if kind == "note" else ""
+                if not label:
+                    label = self._writer.refer("notes" if kind == "note" else "comments")
+                    self._add(label)
+                self._note = "" if kind == "note" else self._note
+                self._writer.add_note(label, line)
+            case "box":
+                self._add(f"\n{text.strip()}\n" if text.strip() else "")
+            case address:
+                self._add(with_address(text, address))
+
+    def _form_text(self) -> str:
+        """The state of the box or the choice that a form's field is; empty for another field."""
+        form, choices = self._form, self._choices
+        self._form, self._choices = {}, []
+        chosen = form.get("ffres", 25)
+        chosen = form.get("ffdefres", 0) if chosen == 25 else chosen
+        if form.get("fftype") == 1:
+            return f"[{'x' if chosen else ' '}]"
+        return choices[chosen] if form.get("fftype") == 2 and 0 <= chosen < len(choices) else ""
 
     def _end_paragraph(self) -> None:
         if self._stories:
-            self._line.append("\n")
+            self._add("\n")
         elif self._state.in_table:
             self._take_cell_text()
         else:
             self._end_table()
             text, kind = self._paragraph()
-            if text:
-                self._block(text, kind)
+            self._writer.put(Block(kind, text))
 
     def _paragraph(self) -> tuple[str, str]:
         """The open paragraph with its marks, which ends, and its kind; an empty text if it has no words."""
-        lines, mark, state = "".join(self._line).split("\n"), self._mark, self._state
+        lines, mark, state = lowered(self._line).split("\n"), self._mark, self._state
         self._line, self._mark = [], ""
         text = "\n".join(filter(None, (line.strip() for line in lines)))
         if not text:
@@ -358,7 +443,7 @@ class _Reader:
     def _joined_cell(self) -> str:
         """The paragraphs of the open cell on one line; the cell ends."""
         text, self._cell = " ".join(" ".join(self._cell).split()), []
-        return text
+        return text.removesuffix(";")
 
     def _end_table(self) -> None:
         if self._cells or self._cell:
@@ -367,14 +452,7 @@ class _Reader:
         rows, self._rows = self._rows, []
         columns = _columns(rows)
         lines = ("\t".join(_placed(row, columns)).rstrip("\t") for row in rows)
-        if text := "\n".join(filter(None, lines)):
-            self._block(text, "table")
-
-    def _block(self, text: str, kind: str) -> None:
-        """Write a block, with an empty line before it unless it is another item of a list."""
-        gap = "" if not self._before else "\n" if kind == self._before == "item" else "\n\n"
-        self._gathered.add(gap + text)
-        self._before = kind
+        self._writer.put(Block("table", "\n".join(filter(None, lines))))
 
 
 def _columns(rows: list[_Row]) -> list[int]:

@@ -2,13 +2,14 @@
 
 A heading with the name and the range of the used cells, such as `## Budget (B2:F40)`, and a line per row with
 tabs between cells; the first line is the first row of the range, so that the address of a cell can be
-counted. Rows and columns that the file hides are left out and named.
+counted. Comments and text boxes follow the rows. Rows and columns that the file hides are left out and named.
 """
 
 from __future__ import annotations
 
 from core.documents import strings
 from core.documents.limits import DamagedError, Gathered, TooLongError
+from core.documents.writer import with_address
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 # More empty rows than this become a line that says so.
@@ -28,11 +29,12 @@ class Sheet:
         # Those with a cell that is left out.
         self._rows_left_out: set[int] = set()
         self._columns_left_out: set[int] = set()
+        self._asides: list[str] = []
 
     @property
     def has_cells(self) -> bool:
-        """Whether a cell is shown."""
-        return bool(self._rows)
+        """Whether a cell or a text beside the cells is shown."""
+        return bool(self._rows or self._asides)
 
     def hide_rows(self, rows: range) -> None:
         """Leave out the cells of these rows; called before they are put, from the top down."""
@@ -60,9 +62,24 @@ class Sheet:
         else:
             self._rows.setdefault(row, {})[column] = text
 
+    def put_link(self, row: int, column: int, address: str) -> None:
+        """Add the address of a link to a cell that is shown."""
+        cells = self._rows.get(row, {})
+        if column in cells:
+            cells[column] = with_address(cells[column], address)
+
+    def add_aside(self, kind: str, text: str, cell: tuple[int, int] | None = None) -> None:
+        """A comment or a text box, which follows the rows, with the row and the column that it is about."""
+        if text := "\n".join(line.rstrip() for line in text.strip().split("\n")):
+            self._left -= len(text)
+            if self._left < 0:
+                raise TooLongError
+            self._asides.append(f"[{kind}{f' {_address(*cell)}' if cell else ''}] {text}")
+
     def write(self, gathered: Gathered) -> None:
-        """Add the heading and the rows. Raises `TooLongError`."""
+        """Add the heading, the rows and the texts beside them. Raises `TooLongError`."""
         if self.hidden:
+            gathered.leave_out("hidden sheet", place=self.name)
             gathered.add(f"{strings.hidden_sheet(self.name)}\n")
             return
         shown = [range(row, row + 1) for row in self._rows]
@@ -83,12 +100,17 @@ class Sheet:
             else:
                 gathered.add("\n" * empty)
             if (row := self._rows.get(rows.start)) is None:
+                gathered.leave_out(
+                    "hidden row", len(rows), strings.rows_place(self.name, rows.start + 1, rows.stop)
+                )
                 gathered.add(f"{strings.hidden_rows(rows.start + 1, rows.stop)}\n")
             else:
                 gathered.add("\t".join(row.get(each, "") for each in range(left, max(row) + 1)) + "\n")
         for columns in _runs(self._columns_left_out):
-            gathered.add(f"{strings.hidden_columns(_letters(columns.start), _letters(columns.stop - 1))}\n")
-        gathered.add("\n")
+            first, last = _letters(columns.start), _letters(columns.stop - 1)
+            gathered.leave_out("hidden column", len(columns), strings.columns_place(self.name, first, last))
+            gathered.add(f"{strings.hidden_columns(first, last)}\n")
+        gathered.add("".join(f"{aside}\n" for aside in self._asides) + "\n")
 
 
 def _runs(numbers: set[int]) -> list[range]:

@@ -1,4 +1,4 @@
-"""Spreadsheets (.xlsx, .xlsm, .xlsb, .xls, .ods) to text.
+"""Spreadsheets (.xlsx, .xlsm, .xlsb, .xls, .ods, and the XML of Excel 2003) to text.
 
 Each sheet is a heading and its rows (`sheet.py`). Cells of .xlsx, .xlsm and .ods files are as their program
 shows them, but for dates, which are ISO 8601. The binary files (.xlsb, .xls) are read by calamine, which has
@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Iterator
 from typing import IO
 
+from core.documents.flat import SPREADSHEET_XML, xml_sheets
 from core.documents.limits import (
     DamagedError,
     Gathered,
@@ -60,8 +61,11 @@ def _sheets(stream: IO[bytes], told: Told, gathered: Gathered) -> Iterator[Sheet
         yield from _binary_sheets(stream, told, gathered)
         return
     with Package(stream) as archive:
+        if SPREADSHEET_XML in archive.NameToInfo:
+            yield from xml_sheets(archive, told, gathered)
+            return
         if _OPEN_DOCUMENT in archive.NameToInfo:
-            yield from opendocument_sheets(archive, told, gathered.left)
+            yield from opendocument_sheets(archive, told, gathered)
             return
         if _BINARY not in archive.NameToInfo:
             yield from workbook_sheets(archive, told, gathered)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from core.documents.limits import Kind
+from core.events import LeftOut
+
 KIND_PICTURE = ("a picture", "Pictures cannot be attached; paste the words it shows.")
 KIND_ARCHIVE = ("an archive", "Unpack it and attach the texts inside.")
 KIND_SOUND = ("a sound", "Only texts can be attached.")
@@ -104,6 +109,64 @@ def file_encoded(name: str, encoding: str) -> str:
     return f"The text of “{name}” is in an encoding that Word does not use ({encoding})."
 
 
+# Parts that a text leaves out, marks or guesses, in the order of their weight.
+_LEFT_OUT: dict[Kind, tuple[str, str]] = {
+    "scanned page": ("scanned page", "scanned pages"),
+    "missing page": ("missing page", "missing pages"),
+    "hidden sheet": ("hidden sheet", "hidden sheets"),
+    "hidden slide": ("hidden slide", "hidden slides"),
+    "hidden row": ("hidden row", "hidden rows"),
+    "hidden column": ("hidden column", "hidden columns"),
+    "hidden word": ("hidden word", "hidden words"),
+    "attachment": ("attachment", "attachments"),
+    "equation": ("equation", "equations"),
+    "object": ("embedded object", "embedded objects"),
+    "picture": ("picture", "pictures"),
+    "deleted word": ("deleted word", "deleted words"),
+    "damaged character": ("damaged character", "damaged characters"),
+}
+# In a short line, and places of one kind in a long one.
+_MOST_KINDS, _MOST_PLACES = 2, 5
+
+
+def left_out(parts: Sequence[LeftOut]) -> str:
+    """“2 hidden rows, 1 scanned page”; the weightiest kinds only."""
+    kinds = [_counted(kind, of_kind) for kind, of_kind in _by_kind(parts)]
+    return ", ".join([*kinds[:_MOST_KINDS], "…"] if len(kinds) > _MOST_KINDS else kinds)
+
+
+def left_out_in_full(parts: Sequence[LeftOut]) -> str:
+    """“Not in the text: 2 hidden rows (Sales, row 3), 1 scanned page (page 2)”; empty if it is all there."""
+    kinds: list[str] = []
+    for kind, of_kind in _by_kind(parts):
+        places = [part.place for part in of_kind if part.place]
+        shown = "; ".join([*places[:_MOST_PLACES], "…"] if len(places) > _MOST_PLACES else places)
+        kinds.append(f"{_counted(kind, of_kind)} ({shown})" if shown else _counted(kind, of_kind))
+    return f"Not in the text: {', '.join(kinds)}" if kinds else ""
+
+
+def _by_kind(parts: Sequence[LeftOut]) -> list[tuple[Kind, list[LeftOut]]]:
+    found = ((kind, [part for part in parts if part.kind == kind]) for kind in _LEFT_OUT)
+    return [(kind, of_kind) for kind, of_kind in found if of_kind]
+
+
+def _counted(kind: Kind, parts: Sequence[LeftOut]) -> str:
+    count = sum(part.count for part in parts)
+    return f"{count:,} {_LEFT_OUT[kind][count != 1]}"
+
+
+def page_place(number: int) -> str:
+    return f"page {number:,}"
+
+
+def rows_place(sheet: str, first: int, last: int) -> str:
+    return f"{sheet}, row {first:,}" if first == last else f"{sheet}, rows {first:,} to {last:,}"
+
+
+def columns_place(sheet: str, first: str, last: str) -> str:
+    return f"{sheet}, column {first}" if first == last else f"{sheet}, columns {first} to {last}"
+
+
 def hidden_text(words: int) -> str:
     """The last line of a text whose file has text that its own program does not show."""
     return f"[left out: {words:,} {'word' if words == 1 else 'words'} that the file hides]"
@@ -125,6 +188,19 @@ def hidden_rows(first: int, last: int) -> str:
 def hidden_columns(first: str, last: str) -> str:
     columns = f"column {first}" if first == last else f"columns {first} to {last}"
     return f"[left out: {columns}, which the file hides]"
+
+
+def scanned_page(number: int, *, has_text: bool) -> str:
+    rest = " but the lines above" if has_text else ""
+    return f"[page {number:,} has no text{rest}: it is a picture]"
+
+
+def comment(text: str) -> str:
+    return f"[comment: {text}]"
+
+
+def missing_page(name: str) -> str:
+    return f"[left out: the page “{name}”, which the file does not have]"
 
 
 def hidden_slide(number: int) -> str:

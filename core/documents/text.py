@@ -28,6 +28,8 @@ _ESCAPES = ((b"\x1b$B", "iso2022_jp_2"), (b"\x1b$@", "iso2022_jp_2"), (b"\x1b$)C
 _HARMLESS = frozenset("\a\b\t\n\r\x0b\x0c\x1a\x1b\x85")
 _LOOKED_AT = 65_536
 _MOST_CONTROLS = 0.002
+# Zero bytes are replaced in what is otherwise a text; files of programs have other control bytes, too.
+_MOST_ZEROS = 0.95
 # Minimum ratio of valid multi-byte characters to bad bytes in damaged UTF-8.
 _GOOD_FOR_EACH_BAD = 3
 # The detector's confidence above which it is right about other scripts than Latin (measured on 23 encodings).
@@ -100,7 +102,8 @@ def decode(data: bytes, declared: str = "", chosen: str = "") -> Decoded:
         found = _decode(data, codec_of(declared))
     if found is None or _looks_binary(found.text):
         raise ValueError("not a text")
-    text = found.text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\x1a")
+    # What a crash or a download leaves in a log.
+    text = found.text.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").removesuffix("\x1a")
     return found._replace(text=text)
 
 
@@ -154,7 +157,8 @@ def _decode(data: bytes, declared: str) -> Decoded | None:
     if (codec := _utf16_by_zeros(data)) and (text := _strict(data, codec)) is not None and "\0" not in text:
         return Decoded(text, codec, True)
     if b"\0" in data:
-        return None
+        text = _strict(data, "utf-8")
+        return Decoded(text, "utf-8", True) if text is not None else _damaged(data, "utf-8")
     for codec in ("utf-8", declared):
         if codec and (damaged := _damaged(data, codec)):
             return damaged
@@ -282,7 +286,10 @@ def _utf16_by_zeros(data: bytes) -> str:
 
 
 def _looks_binary(text: str) -> bool:
-    head = text[:_LOOKED_AT]
+    head = text[:_LOOKED_AT].replace("\0", "")
+    zeros = min(len(text), _LOOKED_AT) - len(head)
+    if zeros > _MOST_ZEROS * (len(head) + zeros):
+        return True
     controls = sum(1 for letter in head if letter < " " and letter not in _HARMLESS)
     controls += sum(1 for letter in head if "\x7f" <= letter <= "\x9f" and letter not in _HARMLESS)
     return controls > _MOST_CONTROLS * len(head)

@@ -125,7 +125,7 @@ def subtitles_text(text: str, gathered: Gathered) -> str | None:
     last, end = "", ""
     has_captions = False
     is_webvtt = text.startswith(_WEBVTT)
-    for times, lines in _captions(text):
+    for times, lines in _captions(text, is_webvtt):
         if times is None:
             gathered.add("".join(f"{line}\n" for line in lines if not is_webvtt))
             continue
@@ -141,7 +141,7 @@ def subtitles_text(text: str, gathered: Gathered) -> str | None:
     return gathered.text().strip("\n") if has_captions else None
 
 
-def _captions(text: str) -> Iterator[tuple[re.Match[str] | None, list[str]]]:
+def _captions(text: str, is_webvtt: bool) -> Iterator[tuple[re.Match[str] | None, list[str]]]:
     """Times and lines of each caption; first the lines before all captions, with None."""
     times: re.Match[str] | None = None
     lines: list[str] = []
@@ -149,8 +149,8 @@ def _captions(text: str) -> Iterator[tuple[re.Match[str] | None, list[str]]]:
     empty, first, skipped = True, False, False
     for line in text.split("\n"):
         if found := _TIMES.fullmatch(line):
-            # The line above is the number or the name of this caption.
-            if lines and (first or lines[-1].strip().isdigit()):
+            # The line right above is the number or the name of this caption; .srt files may lack empty lines.
+            if lines and (first or (not (empty or is_webvtt) and lines[-1].strip().isdigit())):
                 lines.pop()
             yield times, lines
             times, lines, empty, first, skipped = found, [], False, False, False

@@ -18,12 +18,28 @@ GrammarKind = Literal["json_object", "json_schema", "tool_calls"]
 TYPED = -1
 
 
+class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
+    """`count` parts of a file that its text leaves out, marks or guesses.
+
+    `kind` is one of `core.documents.limits.Kind`; `place` says where, such as `page 3` or the name of a
+    sheet, and may be empty.
+    """
+
+    kind: str
+    count: int = 1
+    place: str = ""
+
+
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
-    """A document attached to a message, with its full text. `tokens`: for display; 0 if not counted."""
+    """A document attached to a message, with its full text. `tokens`: for display; 0 if not counted.
+
+    `left_out` is what the text does not have of the file.
+    """
 
     name: str
     text: str
     tokens: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):

@@ -131,7 +131,7 @@ def _compare(path: Path, kind: str, scratch: Path) -> dict[str, object]:
     except (subprocess.SubprocessError, OSError) as error:
         return {"reference failed": type(error).__name__}
     try:
-        ours = DocumentReading(path, Limits(whole_s=_LIMIT_S)).run()
+        ours = DocumentReading(path, Limits(whole_s=_LIMIT_S)).run().text
     except RequestError as error:
         return {"refused": error.message, "lost": len(theirs)}
     shares = compared(tokens(_OUR_LINES.sub("", ours)), theirs)

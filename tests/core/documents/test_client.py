@@ -49,7 +49,7 @@ def test_a_folder_with_modules_of_its_own_runs_nothing(
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken over')")
     (tmp_path / "a.docx").write_bytes(write_docx(tmp_path / "b.docx", paragraph("words")).read_bytes())
     monkeypatch.chdir(tmp_path)
-    assert DocumentReading(Path("a.docx")).run() == "words"
+    assert DocumentReading(Path("a.docx")).run().text == "words"
 
 
 def test_a_page_that_does_not_fit_in_memory_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:

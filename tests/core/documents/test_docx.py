@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.documents import strings
-from core.documents.docx_math import MathReader
 from core.documents.docx_symbols import symbol
+from core.documents.equations import MathReader
 from core.documents.reading import document_text
 from tests.core.documents.made import W, write_docx
 
@@ -90,7 +90,7 @@ def test_notes_follow_the_text(tmp_path: Path) -> None:
     with zipfile.ZipFile(file, "a") as archive:
         for name, inside in (("footnotes", notes), ("endnotes", ends)):
             archive.writestr(f"word/{name}.xml", f'<w:{name} xmlns:w="{W}">{inside}</w:{name}>')
-    assert document_text(file) == "Rent is due[1] monthly.[2]\n\n[1] Unless waived.\n\n[2] See 4."
+    assert document_text(file) == "Rent is due[1] monthly.[2]\n\n[1] Unless waived.\n[2] See 4."
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.documents.reading import document_text, quick_text
+from core.documents.reading import document_text, quick_document
 
 CELLS = [
     {"cell_type": "markdown", "source": ["# Harbour\n", "Lamps."]},
@@ -28,7 +28,7 @@ def test_cells_and_their_text_output_are_kept_in_order(tmp_path: Path) -> None:
     path = tmp_path / "a.ipynb"
     about = {"language_info": {"name": "python"}}
     path.write_text(json.dumps({"cells": CELLS, "metadata": about, "nbformat": 4}))
-    assert quick_text(path) is None
+    assert quick_document(path) is None
     assert document_text(path) == (
         "# Harbour\nLamps.\n\n````python\nprint(2)\n'''\n```\n'''\n````\n\n```\n2\n```\n\n"
         "```\n<Figure>\n```\n\n```\nValueError: no\n```"

@@ -68,8 +68,8 @@ def test_an_opendocument_text(tmp_path: Path) -> None:
         '<text:section text:display="none"><text:p>very secret</text:p></text:section>'
     )
     assert document_text(write_odf(tmp_path / "a", "text", inside)) == (
-        "## The quay\n\nOne  two\tthree four[1].\n\n- rope\n    - knot\n\nName\t\t\tSum\n\n\n"
-        f"[1] Below.\n\n{strings.hidden_text(2)}"
+        "## The quay\n\nOne  two\tthree four[1].[comment 1]\n\n- rope\n    - knot\n\nName\t\t\tSum\n\n"
+        f"[1] Below.\n[comment 1] no\n\n{strings.hidden_text(2)}"
     )
 
 
@@ -108,7 +108,7 @@ def test_an_opendocument_presentation(tmp_path: Path) -> None:
     path = write_odf(tmp_path / "a.odp", "presentation", page.format("one") + page.format("two"))
     assert document_text(path).split("\n\n") == [
         *("## Slide 1", "one", "Notes: About one"),
-        *("\n## Slide 2", "two", "Notes: About two"),
+        *("## Slide 2", "two", "Notes: About two"),
     ]
 
 

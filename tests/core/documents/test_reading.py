@@ -12,7 +12,7 @@ import pytest
 from pypdf.annotations import FreeText
 
 from core.documents import limits, reading
-from core.documents.reading import document_text, quick_text
+from core.documents.reading import document_text, quick_document
 from core.documents.types import DOCUMENT_TYPES, KINDS_BY_ENDING
 from core.errors import RequestError
 from tests.core.documents.made import W, paragraph, pdf_of, pdf_of_content, write_docx
@@ -71,7 +71,7 @@ def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RequestError, match="is not a file"):
             document_text(path)
         with pytest.raises(RequestError, match="is not a file"):
-            quick_text(path)
+            quick_document(path)
 
 
 def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_huge_files_are_refused_before_they_are_read(tmp_path: Path, monkeypatch
     with pytest.raises(RequestError, match=r"“log\.txt” has 34 MB, the most is 34"):
         document_text(file)
     with pytest.raises(RequestError, match="has 34 MB"):
-        quick_text(file)
+        quick_document(file)
     short = tmp_path / "short.txt"
     short.write_text("four")
     with pytest.raises(RequestError, match=r"“short\.txt” holds more than 3 characters"):
@@ -104,18 +104,20 @@ def test_huge_files_are_refused_before_they_are_read(tmp_path: Path, monkeypatch
 def test_only_short_plain_texts_are_quick(tmp_path: Path) -> None:
     for name, data in (("a.html", b"<p>words"), ("a.pdf", pdf_of(["words"])), ("a.txt", b"x" * 2_000_000)):
         (tmp_path / name).write_bytes(data)
-        assert quick_text(tmp_path / name) is None
+        assert quick_document(tmp_path / name) is None
     (tmp_path / "a.csv").write_bytes(b"a,b\n")
-    assert quick_text(tmp_path / "a.csv") is None
+    assert quick_document(tmp_path / "a.csv") is None
     (tmp_path / "a.md").write_bytes(b"x" * 1_000_000)
-    assert quick_text(tmp_path / "a.md") == "x" * 1_000_000
+    read = quick_document(tmp_path / "a.md")
+    assert read
+    assert read.text == "x" * 1_000_000
 
 
 @pytest.mark.timeout(20)
 def test_pipes_and_devices_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     for path in (tmp_path / "pipe.txt", Path("/dev/zero"), Path("/dev/tty"), tmp_path / "zero\0.txt"):
-        for read in (document_text, quick_text):
+        for read in (document_text, quick_document):
             with pytest.raises(RequestError, match="is not a file"):
                 read(path)
 
@@ -219,7 +221,8 @@ def test_a_word_document_keeps_its_structure(tmp_path: Path) -> None:
         + paragraph("End")
     )
     assert document_text(write_docx(tmp_path / "h.docx", body)) == (
-        "# Handbook\n\n## Fog & snow\n\nOne\ttwo\nthree\n\n- first\n- second\nBerth\tDepth\nNorth\t4 m\n\nEnd"
+        "# Handbook\n\n## Fog & snow\n\nOne\ttwo\nthree\n\n- first\n- second\n\n"
+        "Berth\tDepth\nNorth\t4 m\n\nEnd"
     )
 
 

@@ -39,7 +39,9 @@ def test_paragraphs_headings_and_lists() -> None:
         r"{\listtext\pard\plain a)\tab}\pard\plain\ls1\ilvl1 knot\par "
         r"\pard {\pntext\f0 2.\tab}\'93Lamp\'94\emdash \u8364?\~5\par"
     )
-    assert text_of(body) == ("# The Quay\n\nOne\ntwo\tthree\n\n- rope\n    a) knot\n2. “Lamp”—€\u00a05")
+    assert text_of(body) == (
+        "# The Quay\n\nOne\ntwo\tthree\n\n- rope\n    a) knot\n2. “Lamp”—€\u00a05\n\n[page header] no"
+    )
 
 
 def test_text_is_decoded_with_the_code_page_of_its_font() -> None:
@@ -68,7 +70,7 @@ def test_rows_keep_merged_cells_in_their_columns() -> None:
         + r"\pard After\par "
         + row([500], r"a\par{\pard\intbl\itap2 in\nestcell{\*\nesttableprops\nestrow}{\nonesttables no}}")
     )
-    assert text_of(body) == "Name\t2023 net\t2024\nBoth\t\t900\nRent\n\nAfter\n\na in"
+    assert text_of(body) == "Name\t2023 net\t2024\nBoth\t\t900\nRent[picture]\n\nAfter\n\na in"
 
 
 def test_notes_fields_and_text_boxes() -> None:
@@ -78,13 +80,16 @@ def test_notes_fields_and_text_boxes() -> None:
         r" and{\super *}{\footnote Second.} 10{\super 3}{\sub 2}\par "
         r"{\shp{\*\shpinst\shpleft1{\sp{\sn no}{\sv no}}{\shptxt\pard Boxed\par}}{\shprslt no}}Last\par"
     )
-    assert text_of(body) == ("See[1], the page and*[2] 10³₂\n\nBoxed\nLast\n\n[1] Below it.\n[2] Second.")
+    assert text_of(body) == (
+        "See[1], the page[comment 1] and*[2] 10³₂\n\nBoxed\nLast\n\n"
+        "[1] Below it.\n[comment 1] no\n[2] Second."
+    )
 
 
 def test_what_the_page_hides_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"  # recognised by its content
     path.write_bytes(rb"{\rtf1 Seen {\v very secret}{\deleted gone}\v now\v0 too{\pict\bin4 }}}}ffee}\par}")
-    assert document_text(path) == f"Seen too\n\n{strings.hidden_text(3)}"
+    assert document_text(path) == f"Seen too[picture]\n\n{strings.hidden_text(3)}"
 
 
 @pytest.mark.parametrize(

@@ -208,5 +208,5 @@ def test_the_cells_of_an_opendocument_spreadsheet(tmp_path: Path) -> None:
     tabs = "\t" * 89
     assert document_text(write_odf(tmp_path / "a.ods", "spreadsheet", inside)) == (
         f"## S (B6:CM9)\n\n12.5%\t3\n{tabs}2024-02-01\n{tabs}2024-02-01\n"
-        "[left out: row 9, which the file hides]\n[left out: column D, which the file hides]"
+        "[left out: row 9, which the file hides]\n[left out: column D, which the file hides]\n[comment C6] no"
     )

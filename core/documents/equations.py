@@ -1,7 +1,8 @@
-"""Equations of a Word document (Office Math) as linear text: fractions, powers, roots, sums, matrices. Pure.
+"""Equations as linear text: fractions, powers, roots, sums, matrices. Pure.
 
-`MathReader` takes the elements of one equation and gives a line such as `x=(-b±√(b^2-4ac))/(2a)`. Parts of
-several characters are put in brackets wherever the line would otherwise mean something else.
+`MathReader` takes the elements of one equation, of Office Math (Word, slides, rich text) or of MathML
+(HTML, books, OpenDocument), and gives a line such as `x=(-b±√(b^2-4ac))/(2a)`. Parts of several characters
+are in brackets wherever the line would otherwise mean something else.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ class _Node:
     text: str = ""
     properties: dict[str, str] = field(default_factory=dict)
 
+    def each(self) -> list[str]:
+        """The texts of the children."""
+        return [_linear(child) for child in self.children]
+
     def part(self, tag: str) -> str:
         """The text of the first child `tag`; empty if there is none."""
         return next((_linear(child) for child in self.children if child.tag == tag), "")
@@ -29,7 +34,7 @@ class _Node:
 
 
 class MathReader:
-    """Takes an equation's elements, by their names without the namespace, from `oMath` to its end."""
+    """Takes an equation's elements, by their names without the namespace, up to the equation's end."""
 
     def __init__(self) -> None:
         self._open = [_Node("oMath")]
@@ -47,6 +52,11 @@ class MathReader:
         self._open[-1].children.append(node)
         self._open.append(node)
 
+    @property
+    def innermost(self) -> str:
+        """The name of the innermost open element."""
+        return self._open[-1].tag
+
     def end(self) -> bool:
         """An element ends; True if it was the equation itself."""
         if self._skipped:
@@ -58,9 +68,12 @@ class MathReader:
         return False
 
     def characters(self, text: str) -> None:
-        """Text of the innermost element."""
-        if not self._skipped:
-            self._open[-1].text += text
+        """Text of the innermost element. Properties of rich text are such a text."""
+        if self._skipped:
+            return
+        self._open[-1].text += text
+        if len(self._open) > 2 and self._open[-2].tag.endswith("Pr"):
+            self._open[-3].properties[self._open[-1].tag] = self._open[-1].text
 
     def line(self) -> str:
         """The equation on one line."""
@@ -71,8 +84,10 @@ def _linear(node: _Node) -> str:
     tag, of = node.tag, node.properties
     if tag == "t":
         return node.text
-    if tag.endswith("Pr"):
+    if tag.endswith("Pr") or tag in ("annotation", "annotation-xml"):
         return ""
+    if tag in _ML_TAGS:
+        return _math_ml(node)
     base = node.part("e")
     match tag:
         case "f":
@@ -115,6 +130,52 @@ def _linear(node: _Node) -> str:
         case "eqArr":
             return "; ".join(part.replace("&", "") for part in node.parts("e"))
     return "".join(_linear(child) for child in node.children)
+
+
+_ML_TAGS = frozenset(
+    (
+        *(
+            "math",
+            "mrow",
+            "mstyle",
+            "mpadded",
+            "mphantom",
+            "menclose",
+            "merror",
+            "semantics",
+            "mi",
+            "mn",
+            "mo",
+        ),
+        *("ms", "mtext", "mspace", "mfrac", "msup", "msub", "msubsup", "mover", "munder", "munderover"),
+        *("msqrt", "mroot", "mtable", "mtr", "mlabeledtr", "mtd", "mfenced", "mmultiscripts"),
+    )
+)
+_ML_SCRIPTS = {"msup": "^", "mover": "^", "msub": "_", "munder": "_"}
+
+
+def _math_ml(node: _Node) -> str:
+    """An element of MathML, whose parts are told by their order."""
+    tag, each = node.tag, node.each()
+    if node.text.strip():
+        return node.text.strip() if tag != "mtext" else node.text
+    if tag == "mfrac" and len(each) == 2:
+        return f"{_factor(each[0])}/{_factor(each[1])}"
+    if tag in _ML_SCRIPTS and len(each) == 2:
+        accent = tag == "mover" and len(each[1]) == 1 and not each[1].isalnum()
+        return f"{_factor(each[0])}{each[1] if accent else _ML_SCRIPTS[tag] + _factor(each[1])}"
+    if tag in ("msubsup", "munderover") and len(each) == 3:
+        return f"{_factor(each[0])}_{_factor(each[1])}^{_factor(each[2])} ".rstrip(
+            " " if tag == "msubsup" else ""
+        )
+    if tag == "mroot" and len(each) == 2:
+        mark = {"3": "∛", "4": "∜"}.get(each[1])
+        return f"{mark}{_factor(each[0])}" if mark else f"root {each[1]} of ({each[0]})"
+    if tag == "mtable":
+        rows = [", ".join(row.each()) for row in node.children]
+        return f"[{'; '.join(rows)}]" if any("," in row for row in rows) else "; ".join(rows)
+    inside = "".join(each)
+    return f"√{_factor(inside)}" if tag == "msqrt" else f"({', '.join(each)})" if tag == "mfenced" else inside
 
 
 def _factor(text: str) -> str:
