@@ -10,6 +10,7 @@ import msgspec
 
 from core.cli import json_lines
 from core.cli.arguments import add_model, add_quiet, add_settings, readable_file, settings_from
+from core.documents.strings import left_out_in_full
 from core.errors import RequestError, reason_of
 from core.events import (
     Attachment,
@@ -75,8 +76,6 @@ def run(options: argparse.Namespace) -> int:
     if launch and launch.rank:
         return follow(launch)
     settings_from(options)  # report errors before a model is loaded
-    from core.documents.strings import left_out_in_full
-
     with ProgressLine(options.quiet) as line:
         messages = _messages(options, line)
     for attachment in messages[-1].attachments if messages and options.document else ():

@@ -189,8 +189,9 @@ class _Story:
         return " ".join(" ".join(texts).split())
 
     def code(self) -> str:
-        """The story's lines if they are code; empty if they are not."""
-        is_code = bool(self.blocks) and all(block.kind == "code" for block in self.blocks)
+        """The story's lines if one of them is code; empty if none is."""
+        kinds = {block.kind for block in self.blocks}
+        is_code = "code" in kinds and kinds <= {"code", "paragraph", "line"}
         return "\n".join(block.text for block in self.blocks).replace("\t", _INDENT) if is_code else ""
 
 
