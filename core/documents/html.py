@@ -20,6 +20,7 @@ from core.documents.numerals import figure, kind_of
 from core.documents.writer import Marks, Writer
 
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object"))
+_OBJECTS = frozenset(("iframe", "object"))
 # Inside of graphics only these are text.
 _DRAWN = frozenset(("text", "foreignobject"))
 _BLOCKS = frozenset(
@@ -182,6 +183,8 @@ class _Reader:
             self._drawn.append(self._hidden)
             self._hidden = 0
         elif tag in _HIDDEN:
+            if tag in _OBJECTS and not self._hidden:
+                self._writer.gathered.leave_out("object")
             self._first_hidden.setdefault(tag, self._hidden)
             self._hidden += 1
         if self._hidden:
@@ -216,6 +219,8 @@ class _Reader:
                 writer.words(attributes["alt"])
             else:
                 writer.gathered.leave_out("picture")
+        elif tag in ("audio", "video", "embed", "canvas"):
+            writer.gathered.leave_out("object")
         elif tag == "input":
             self._input(attributes)
         elif tag == "select":

@@ -97,6 +97,8 @@ class _Cells(Elements):
             self._marks = [self._styles.marks.get(attributes.get(TABLE + "style-name", ""), PLAIN)]
         elif name in _ASIDES and not self._aside:
             self._aside, self._outer, self._paragraphs = name, self._paragraphs, []
+        elif name == DRAW + "control":
+            self.sheets[-1].add_aside("form", self._styles.controls.get(attributes.get(name, ""), ""))
         elif name == DRAW + "image":
             self._gathered.leave_out("picture", place=self.sheets[-1].name)
         elif self._paragraphs is not None:

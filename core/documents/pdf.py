@@ -20,6 +20,7 @@ import os
 import re
 import struct
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -160,6 +161,8 @@ def facing(letters: list[str]) -> list[str]:
 _MOST_FIELD_CHARACTERS = 32_768
 _MOST_OPTIONS = 200
 _MOST_ADDRESS_BYTES = 4_096
+# Where a line that strikes a word out is, in heights from its top, and how many are compared.
+_THROUGH, _MOST_THROUGH = (0.35, 0.68), 200
 # Highlighted, underlined, squiggly and struck-out words (PDF 1.7, table 169, as PDFium numbers them).
 _ON_WORDS = (9, 10, 11, 12)
 # Of a page; what a page has beyond that is not read.
@@ -212,12 +215,12 @@ _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 class _Insert(NamedTuple):
     """Text of a field or a note, and its rectangle on the page: left, bottom, right, top.
 
-    `after` is the word that it follows, if that is known.
+    `after` is the number of the word that it follows, if that is known.
     """
 
     rectangle: tuple[float, float, float, float]
     text: str
-    after: Word | None = None
+    after: int | None = None
 
 
 def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
@@ -315,9 +318,10 @@ def _page(
         if _WIDE.search(text):
             indices, letters = _vertical(lines, letters)
     words = _words(page, lines, letters, indices)
-    inserts = list(_inserts(document, page, words, gathered))
-    _insert(words, inserts, page.get_rotation(), len(letters))
     rules, pictures = _drawn(page)
+    inserts, struck = _annotations(document, page, words, gathered)
+    _strike(words, letters, struck | _crossed_out(words, rules))
+    _insert(words, inserts, page.get_rotation(), len(letters))
     tables = find_tables(words, rules)
     scanned = _is_scan(page, pictures, len(words))
     read = _with_tables(letters, words, tables) if tables or inserts else _plain("".join(letters))
@@ -435,14 +439,41 @@ def _plain(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.split("\n")).strip(" \n")
 
 
-def _inserts(
+def _crossed_out(words: Sequence[Word], rules: Sequence[Box]) -> set[int]:
+    """The words that a line is drawn through."""
+    across = sorted((rule.top, rule.left, rule.right) for rule in rules if rule.right - rule.left > 1)
+    found: set[int] = set()
+    for number, word in enumerate(words if across else ()):
+        left, top, right, bottom = word.box
+        upper, lower = (top + share * (bottom - top) for share in _THROUGH)
+        through = across[bisect_left(across, (upper,)) : bisect_left(across, (lower,))]
+        if word.level and any(
+            start <= left + 2 and end >= right - 2 for _, start, end in through[:_MOST_THROUGH]
+        ):
+            found.add(number)
+    return found
+
+
+def _strike(words: list[Word], letters: list[str], struck: set[int]) -> None:
+    """Marks struck-out words in `words` and `letters`; neighbours have one mark."""
+    for number in struck:
+        word = words[number]
+        before, after = ("" if number + step in struck else "~~" for step in (-1, 1))
+        words[number] = word._replace(text=f"{before}{word.text}{after}")
+        letters[word.start] = before + letters[word.start]
+        letters[word.end - 1] += after
+
+
+def _annotations(
     document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage, words: list[Word], gathered: Gathered
-) -> Iterator[_Insert]:
-    """Filled form fields, notes and comments, and addresses of links, in the file's order."""
+) -> tuple[list[_Insert], set[int]]:
+    """Filled form fields, notes, comments and addresses of links, in the file's order; struck-out words."""
     from pypdfium2 import raw
 
     form = document.formenv.raw if document.formenv else None
     links: list[_Insert] = []
+    inserts: list[_Insert] = []
+    struck: set[int] = set()
     for index in range(min(raw.FPDFPage_GetAnnotCount(page.raw), _MOST_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, index)
         if not annotation:
@@ -463,29 +494,36 @@ def _inserts(
             if not raw.FPDFAnnot_GetRect(annotation, ctypes.byref(rectangle)):
                 continue
             found = (rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
+            if kind == raw.FPDF_ANNOT_STRIKEOUT:
+                struck |= set(_inside(words, found, page))
             if kind == raw.FPDF_ANNOT_LINK and (address := _address(document, annotation)):
                 links.append(_Insert(found, address))
             elif text.strip():
                 # A comment on words follows them; a field or a note follows what is to its left.
                 marked = _inside(words, found, page) if kind in _ON_WORDS else []
-                yield _Insert(found, " ".join(text.split()), marked[-1] if marked else None)
+                inserts.append(_Insert(found, " ".join(text.split()), marked[-1] if marked else None))
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
     for link, following in zip(links, [*links[1:], None]):
         # A link over two lines has two rectangles.
         if following is None or following.text != link.text:
             inside = _inside(words, link.rectangle, page)
-            said = " ".join(word.text for word in inside)
+            said = " ".join(words[at].text for at in inside)
             if inside and (added := with_address(said, link.text)[len(said) :].strip()):
-                yield _Insert(link.rectangle, added, inside[-1])
+                inserts.append(_Insert(link.rectangle, added, inside[-1]))
+    return inserts, struck
 
 
 def _inside(
     words: list[Word], rectangle: tuple[float, float, float, float], page: pypdfium2.PdfPage
-) -> list[Word]:
-    """The words in a rectangle."""
+) -> list[int]:
+    """The numbers of the words in a rectangle."""
     left, top, right, bottom = _upright(rectangle, page.get_rotation())
-    return [word for word in words if left <= word.box.centre <= right and top <= word.box.middle <= bottom]
+    return [
+        number
+        for number, word in enumerate(words)
+        if left <= word.box.centre <= right and top <= word.box.middle <= bottom
+    ]
 
 
 def _address(document: pypdfium2.PdfDocument, annotation: object) -> str:
@@ -692,7 +730,7 @@ def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) 
     for rectangle, text, after in inserts:
         box = _upright(rectangle, rotation)
         if after is not None:
-            added.append((words.index(after), Word(box, text, after.end, after.end)))
+            added.append((after, Word(box, text, words[after].end, words[after].end)))
             continue
         on_line = [
             at

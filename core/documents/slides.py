@@ -2,8 +2,8 @@
 
 A slide is a heading such as `## Slide 3: Budget`, its paragraphs in the file's order, with bullets and
 numbers by level, tables, equations, charts and diagrams (`charts`), its notes and its comments. Pictures
-and embedded objects are marked. Dates, footers and slide numbers are left out. Hidden slides are left out and
-named.
+and embedded objects are marked. Footers are read once; dates and slide numbers are left out. Hidden slides
+are left out and named.
 `DrawnText` also reads the text of drawings on the sheets of workbooks.
 """
 
@@ -31,6 +31,7 @@ _DEEPEST = 8
 def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """All visible slides. Raises `UnreadableError`, OSError."""
     says = False
+    footers: dict[str, None] = {}
     try:
         with Package(stream) as archive:
             main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
@@ -58,7 +59,9 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
                     comments = _Comments()
                     parse_part(archive, part, comments, _MOST_SLIDE_BYTES)
                     gathered.add("".join(f"[comment] {each}\n\n" for each in comments.all))
+                footers |= dict.fromkeys(slide.footers)
                 says = says or bool(text or any(noted) or slide.title)
+            gathered.add("".join(f"[page footer] {footer}\n" for footer in footers))
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
@@ -113,6 +116,7 @@ class DrawnText(Elements):
         self, archive: zipfile.ZipFile, relations: Relations, gathered: Gathered, *, notes: bool = False
     ) -> None:
         self.hidden = False
+        self.footers: list[str] = []
         self._title: list[str] = []
         self._writer = Writer(gathered.inner())
         self._relations = relations
@@ -263,6 +267,8 @@ class DrawnText(Elements):
             writer.close_link()
         if writer.in_cell:
             writer.close_paragraph("line", self._mark())
+        elif self._placeholder in ("ftr", "hdr") and not self._notes and writer.has_words:
+            self.footers.append(" ".join(writer.take_paragraph().split()))
         elif self._placeholder in _REPEATED or (self._notes and self._placeholder != "body"):
             writer.take_paragraph()
         elif self._placeholder in _TITLES and not self._notes:

@@ -3,7 +3,7 @@
 A table (.csv, .tsv) becomes a line per row with tabs between cells, whatever its separator and quotes are.
 Subtitles (.srt, .vtt) become a line per caption, such as `[12:03] Good evening.`, without numbers and markup.
 Logs lose the control sequences of terminals. A Jupyter notebook becomes Markdown: text cells as they are,
-code and text output as fenced code; pictures and other rich output only if they have plain text. A file
+code and text output as fenced code; pictures are marked, other rich output only if it has plain text. A file
 without the format of its ending is left as it is.
 """
 
@@ -213,6 +213,10 @@ def notebook_text(source: str, gathered: Gathered) -> str | None:
             gathered.add(f"{_fenced(text, language) if is_code else text}\n\n")
         outputs = cell.get("outputs") if is_code else None
         for output in outputs if isinstance(outputs, list) else ():
+            data = output.get("data") if isinstance(output, dict) else None
+            if isinstance(data, dict) and any(str(kind).startswith("image/") for kind in data):
+                gathered.leave_out("picture")
+                gathered.add("[picture]\n\n")
             if shown := _output(output).strip("\n"):
                 gathered.add(f"{_fenced(shown, '')}\n\n")
     return gathered.text().strip("\n")

@@ -25,6 +25,9 @@ _MAIN = "xl/workbook.xml"
 # The XML of one part; a zip can claim any size.
 MOST_PART_BYTES = 256 * 1024 * 1024
 _ADDRESS = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
+_HEADERS = {"oddHeader": "page header", "oddFooter": "page footer"}
+# Positions, fonts, colors and numbers of pages in a header.
+_HEADER_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|\d{1,3}|[A-Z&])')
 # A character that XML does not allow.
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
@@ -271,6 +274,7 @@ class _Cells(Elements):
         self.is_worksheet = False
         self.links: dict[tuple[int, int], str] = {}  # ids of relations by row and column
         self._has_value = False
+        self._header = ""
         self._sheet = sheet
         self._shared = shared
         self._styles = styles
@@ -313,6 +317,9 @@ class _Cells(Elements):
         tag = name.rpartition(" ")[2]
         self._text.end(tag)
         self._inside = ""
+        if tag in _HEADERS:
+            self._sheet.add_aside(_HEADERS[tag], " ".join(_HEADER_CODE.sub(" ", self._header).split()))
+            self._header = ""
         if tag == "c":
             value, formula, text = "".join(self._value), "".join(self._formula), self._text.take()
             self._value, self._formula = [], []
@@ -330,6 +337,8 @@ class _Cells(Elements):
             self._value.append(text)
         elif self._inside == "f":
             self._formula.append(text)
+        elif self._inside in _HEADERS:
+            self._header += text
         else:
             self._text.characters(text)
 

@@ -31,7 +31,7 @@ def test_cells_and_their_text_output_are_kept_in_order(tmp_path: Path) -> None:
     assert quick_document(path) is None
     assert document_text(path) == (
         "# Harbour\nLamps.\n\n````python\nprint(2)\n'''\n```\n'''\n````\n\n```\n2\n```\n\n"
-        "```\n<Figure>\n```\n\n```\nValueError: no\n```"
+        "[picture]\n\n```\n<Figure>\n```\n\n```\nValueError: no\n```"
     )
 
 

@@ -674,6 +674,13 @@ def test_links_and_comments_of_a_page_follow_their_words(tmp_path: Path) -> None
     assert annotated(tmp_path / "b.pdf", note).text == "Get the form now [comment: Which?]"
 
 
+@pytest.mark.parametrize(("y", "text"), [(704, "is ~~5,000~~ now"), (698, "is 5,000 now")])
+def test_a_line_through_a_word_strikes_it_out(y: int, text: str, tmp_path: Path) -> None:
+    content = "BT /F1 12 Tf 1 0 0 1 50 700 Tm (is 5,000 now) Tj ET\n"
+    file = pdf_file(tmp_path / "a.pdf", f"{content}62 {y} m 93 {y} l S\n")
+    assert read_document(file).text == text
+
+
 def test_attachments_and_scans_of_a_pdf_are_named(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     names = "/Names << /EmbeddedFiles << /Names [(a.csv) 6 0 R] >> >>"
