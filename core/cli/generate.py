@@ -80,7 +80,8 @@ def run(options: argparse.Namespace) -> int:
         messages = _messages(options, line)
     for attachment in messages[-1].attachments if messages and options.document else ():
         if options.json:
-            json_lines.write_document(attachment.name, len(attachment.text), attachment.left_out)
+            size = len(attachment.text)
+            json_lines.write_event(json_lines.DocumentRead(attachment.name, size, attachment.left_out))
         if missing := left_out_in_full(attachment.left_out):
             print(f"{attachment.name}: {missing}", file=sys.stderr)
     from core.models.runtime import prepare

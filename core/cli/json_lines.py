@@ -25,7 +25,6 @@ from core.events import (
     PrefillProgress,
     ReadingMap,
     Token,
-    encode,
     failure,
 )
 from core.events.wire import Wire, well_formed_record
@@ -64,14 +63,9 @@ def begin() -> None:
     _write(msgspec.json.encode(started) + b"\n")
 
 
-def write_event(event: Event) -> None:
+def write_event(event: Event | DocumentRead) -> None:
     """Write an event."""
-    _write(encode(event))
-
-
-def write_document(name: str, characters: int, left_out: tuple[LeftOut, ...]) -> None:
-    """Write that a document was read."""
-    _write(msgspec.json.encode(well_formed_record(DocumentRead(name, characters, left_out))) + b"\n")
+    _write(msgspec.json.encode(well_formed_record(event)) + b"\n")
 
 
 def fail(error: DraftlightError) -> None:

@@ -79,7 +79,8 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered, *, depth: int =
                     words = _Words(archive, own, writer, lists, notes=kind)
                     parse_part(archive, part, words, MOST_XML_BYTES)
                     writer.close_note()
-            return writer.text()
+            text = writer.text()
+            return text if writer.says else ""
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
@@ -134,7 +135,7 @@ class _Words(Elements):
         # The innermost last: a text box is inside a paragraph and contains paragraphs.
         self._open: list[_Paragraph] = []
         self._fields: list[_Field] = []
-        self._fallbacks = self._left_out = self._chunks = 0
+        self._fallbacks = self._left_out = self._chunks = self._muted = 0
         self._in_text = self._in_instruction = self._in_run = self._in_properties = self._in_object = False
         self._direct: dict[str, str] = {}  # of the open run
         self._style = ""  # of the open run
@@ -160,7 +161,7 @@ class _Words(Elements):
     def _add(self, text: str) -> None:
         if self._reading is not None:
             self._reading.append(text)
-        elif self._open and not any(field.is_silent for field in self._fields):
+        elif self._open and not self._muted:
             self._writer.words(text, self._run_marks() if self._in_run else Marks())
 
     def _run_marks(self) -> Marks:
@@ -335,8 +336,10 @@ class _Words(Elements):
         field.is_silent = (
             bool(instruction) and instruction[0] in _NUMBERS_OF_PAGES and self._notes not in ("", *_NOTES)
         )
+        self._muted += field.is_silent
 
     def _end_field(self, field: _Field) -> None:
+        self._muted -= field.is_silent
         if field.is_link:
             self._writer.close_link()
         if field.checked is not None:

@@ -147,7 +147,9 @@ class _Reader:
         self._mark = self._kind = ""
         self._lists: list[_List] = []
         self._items = 0
-        self._marked: list[tuple[str, str]] = []  # open elements that mark text, and how
+        # How the open elements mark text, by their tags, and how many of them do so.
+        self._marked: dict[str, list[str]] = {}
+        self._marks: Counter[str] = Counter()
         self._links = 0
         self._base = ""
         self._math: MathReader | None = None
@@ -203,14 +205,19 @@ class _Reader:
         writer, attributes = self._writer, piece.attributes
         style = attributes.get("style", "").replace(" ", "").lower()
         marked = _MARKS.get(tag) or next((each for each, words in _STYLED.items() if words in style), "")
-        if marked and tag not in _BLOCKS and not piece.closed:
-            self._marked.append((tag, marked))
+        while tag in _ENDED_BY and self._marked.get(tag):
+            self._unmark(tag)
+        if (marked or self._marked.get(tag)) and tag not in _VOID and not piece.closed:
+            self._marked.setdefault(tag, []).append(marked)
+            self._marks[marked] += 1
         if tag == "br":
             self._break()
         elif tag == "math":
             self._math = MathReader()
         elif tag == "a" and not piece.closed:
-            self._links += 1
+            if self._links:  # one that was not closed
+                writer.close_link()
+            self._links = 1
             writer.open_link(
                 urljoin(self._base, attributes.get("href", "")) if self._base else attributes.get("href", "")
             )
@@ -334,12 +341,10 @@ class _Reader:
 
     def _end_seen(self, tag: str) -> None:
         writer = self._writer
-        for at in range(len(self._marked) - 1, -1, -1):
-            if self._marked[at][0] == tag:
-                del self._marked[at]
-                break
+        if self._marked.get(tag):
+            self._unmark(tag)
         if tag == "a" and self._links:
-            self._links -= 1
+            self._links = 0
             writer.close_link()
         elif tag == "select" and self._options is not None:
             options, self._options = self._options, None
@@ -361,6 +366,9 @@ class _Reader:
             if tag == "li" or tag in _HEADINGS:
                 self._mark = self._kind = ""
             self._pre -= tag == "pre" and self._pre > 0
+
+    def _unmark(self, tag: str) -> None:
+        self._marks[self._marked[tag].pop()] -= 1
 
     def _close_cell(self) -> None:
         if self._writer.in_cell and self._writer.table is None:
@@ -386,9 +394,9 @@ class _Reader:
             is_chosen, label = self._options[-1]
             self._options[-1] = is_chosen, label + data
         elif data:
-            how = {marked for _, marked in self._marked}
-            script = "super" if "super" in how else "sub" if "sub" in how else ""
-            self._writer.words(data if self._pre else _collapsed(data), Marks(script, "struck" in how))
+            how = self._marks
+            script = "super" if how["super"] else "sub" if how["sub"] else ""
+            self._writer.words(data if self._pre else _collapsed(data), Marks(script, how["struck"] > 0))
 
     def _break(self, *, apart: bool = False) -> None:
         """End the line; `apart` leaves an empty one after it."""

@@ -197,4 +197,4 @@ class Relations(Elements):
 
     def texts(self, kind: str, archive: zipfile.ZipFile) -> list[str]:
         """The parts of that kind that the archive has."""
-        return [path for of, path in self.all if of == kind and path in archive.NameToInfo]
+        return list(dict.fromkeys(path for of, path in self.all if of == kind and path in archive.NameToInfo))

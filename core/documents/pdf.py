@@ -179,6 +179,7 @@ _FROM_RIGHT = re.compile(
 )
 # A gap between two letters of a word, at most: in heights of the line, and in gaps of the letters before.
 _NARROW, _SPACED = 0.25, 1.3
+_MOST_BASELINES = 20
 # A letter is on another line if its middle is this far away, in heights.
 _OTHER_LINE = 0.5
 # Raised and lowered letters: at most this high, and their lower edge so far from that of others, in heights.
@@ -188,6 +189,9 @@ _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]")
 _MOST_WORD = 60
 _RISES = frozenset("0123456789+-\u2212")
 _SPLIT_WORD = re.compile(r"([^\W\d_]+)(?:[\ufffe\x02]\n?|-\n)(?=([^\W\d_]{2,}))")
+_BROKEN = re.compile(r"\w+(?:[\ufffe\x02]\n?|-\n)\w+")
+_KNOWN = re.compile(r"\w+(?:-\w+)?")
+_MOST_KNOWN = 100_000
 # These keep their hyphen.
 _HYPHENATED = frozenset(
     [
@@ -243,9 +247,10 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
         from_right = _goes_from_right(document)
         pages = len(document)
         says = False
+        known: set[str] = set()  # words of the pages until now
         for number in range(pages):
             told(number, pages, "pages")
-            text, scanned = _page(document, number, gathered, from_right=from_right)
+            text, scanned = _page(document, number, gathered, known, from_right=from_right)
             says = says or bool(text)
             if scanned:
                 gathered.leave_out("scanned page", place=strings.page_place(number + 1))
@@ -289,7 +294,7 @@ def _goes_from_right(document: pypdfium2.PdfDocument) -> bool:
 
 
 def _page(
-    document: pypdfium2.PdfDocument, number: int, gathered: Gathered, *, from_right: bool
+    document: pypdfium2.PdfDocument, number: int, gathered: Gathered, known: set[str], *, from_right: bool
 ) -> tuple[str, bool]:
     """The text of a page, and whether it is a scan.
 
@@ -324,7 +329,10 @@ def _page(
     _insert(words, inserts, page.get_rotation(), len(letters))
     tables = find_tables(words, rules)
     scanned = _is_scan(page, pictures, len(words))
-    read = _with_tables(letters, words, tables) if tables or inserts else _plain("".join(letters))
+    if len(known) < _MOST_KNOWN:
+        known.update(_KNOWN.findall(_BROKEN.sub(" ", text.replace("\r", "")).casefold()))
+    blocks = _blocks(letters, words, tables) if tables or inserts else ["".join(letters)]
+    read = "\n\n".join(filter(None, (_plain(block, known) for block in blocks)))
     gathered.leave_out(
         "picture", len(pictures), strings.page_place(number + 1)
     ) if pictures and not scanned else None
@@ -415,23 +423,30 @@ def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[in
     )
 
 
-def _whole_words(text: str) -> str:
-    """`text` with the words whole that are hyphenated at a line's end; compounds keep their hyphen."""
-    known = text.casefold()
+def _whole_words(text: str, known: set[str]) -> str:
+    """`text` with the words whole that are hyphenated at a line's end; compounds keep their hyphen.
+
+    `known` are words of the document: those of a compound stand alone somewhere, or the compound does.
+    """
 
     def joined(found: re.Match[str]) -> str:
-        head, rest = found[1], found[2]
-        compound = f"{head}-{rest}".casefold() in known or head.casefold() in _HYPHENATED
-        is_word = rest.islower() and not head[1:].isupper() and not compound
-        return head if is_word or (rest[0].islower() and f"{head}{rest}".casefold() in known) else f"{head}-"
+        head, rest = found[1].casefold(), found[2].casefold()
+        if f"{head}{rest}" in known and found[2].islower():
+            return found[1]
+        is_compound = f"{head}-{rest}" in known or head in _HYPHENATED or {head, rest} <= known
+        return (
+            found[1]
+            if found[2].islower() and not found[1][1:].isupper() and not is_compound
+            else f"{found[1]}-"
+        )
 
     return _SPLIT_WORD.sub(joined, text)
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, known: set[str]) -> str:
     """`text` without PDFium's marks."""
     # PDFium marks a hyphen at a line's end by U+FFFE or U+0002, and pads with zero characters.
-    text = _whole_words(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""))
+    text = _whole_words(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), known)
     for mark in ("\ufffe\n", "\x02\n", "\ufffe", "\x02"):
         text = text.replace(mark, "-\n" if mark.endswith("\n") else "-")
     text = text.replace("\u00ad", "")
@@ -630,7 +645,9 @@ def _baselines(boxes: dict[int, tuple[float, float, float, float]], letters: lis
     parts: list[tuple[float, list[int]]] = []
     for at, (_, bottom, _, top) in boxes.items():
         middle = (top + bottom) / 2
-        near = [part for part in parts if abs(part[0] - middle) < _OTHER_LINE * (top - bottom)]
+        near = [
+            part for part in parts[-_MOST_BASELINES:] if abs(part[0] - middle) < _OTHER_LINE * (top - bottom)
+        ]
         if letters[at].isspace() or not letters[at]:
             near = parts[-1:]
         if near:
@@ -804,8 +821,8 @@ def _drawn(page: pypdfium2.PdfPage) -> tuple[list[Box], list[float]]:
     return rules, pictures
 
 
-def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> str:
-    """The page's text with tables at their first words, and with fields and notes."""
+def _blocks(letters: list[str], words: list[Word], tables: list[Table]) -> list[str]:
+    """The page's text, in blocks, with tables at their first words, and with fields and notes."""
     table_of = {index: (table, inside[0]) for table in tables for inside in [table.words] for index in inside}
     blocks: list[str] = []
     text: list[str] = []
@@ -821,5 +838,4 @@ def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> 
         elif number - 1 not in table_of:
             text += letters[position : word.start]
         position = word.end
-    blocks.append("".join([*text, *letters[position:]]))
-    return "\n\n".join(filter(None, (_plain(block) for block in blocks)))
+    return [*blocks, "".join([*text, *letters[position:]])]

@@ -180,7 +180,8 @@ class _Reader:
             self._close_story()
         self._end_paragraph()
         self._end_table()
-        return self._writer.text()
+        text = self._writer.text()
+        return text if self._writer.says else ""
 
     # ---- tokens
 

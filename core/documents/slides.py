@@ -60,7 +60,7 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
                     parse_part(archive, part, comments, _MOST_SLIDE_BYTES)
                     gathered.add("".join(f"[comment] {each}\n\n" for each in comments.all))
                 footers |= dict.fromkeys(slide.footers)
-                says = says or bool(text or any(noted) or slide.title)
+                says = says or bool(slide.says or any(noted) or slide.title)
             gathered.add("".join(f"[page footer] {footer}\n" for footer in footers))
     except (UnreadableError, OSError, MemoryError):
         raise
@@ -138,6 +138,11 @@ class DrawnText(Elements):
     def title(self) -> str:
         """The slide's title on one line."""
         return " ".join(" ".join(self._title).split())
+
+    @property
+    def says(self) -> bool:
+        """Whether there is a text beside marks."""
+        return self._writer.says
 
     def text(self) -> str:
         """The paragraphs and tables without the title."""

@@ -26,10 +26,15 @@ from core.documents.limits import Gathered, Kind, TooLongError
 _INDENT = "    "
 _DEEPEST = 8
 _MOST_SPAN = 64
+# Tables inside each other; a deeper one follows the cell that it is in.
+_MOST_NESTED = 30
 # Addresses that lead out of the file; others mean nothing once the text is alone.
 _OUTSIDE = re.compile(r"(?:https?|ftps?|mailto|tel|sips?|news|file):", re.IGNORECASE)
 # Links of newsletters carry a record of their reader in the query.
 _MOST_ADDRESS = 300
+# That are open inside each other and get their text.
+_MOST_LINKS = 4
+_MARK = re.compile(r"\[(?:picture|object|equation)[^\]]*\]")
 _SOFT_HYPHEN = "\u00ad"
 # Cells of a table of data that holds lists or tables are no longer than this; longer ones arrange a page.
 _MOST_CELL, _MOST_HEADED_CELL = 300, 2_000
@@ -200,7 +205,7 @@ class Writer:
 
     def __init__(self, gathered: Gathered) -> None:
         self.gathered = gathered
-        self.says = False  # whether there is a word
+        self.says = False  # whether there is a text beside marks
         self._left = gathered.left
         self._stories = [_Story()]
         self._last = ""  # the kind of the last block
@@ -225,7 +230,7 @@ class Writer:
         if not story.paragraphs:
             story.paragraphs.append([])
         story.paragraphs[-1].append((text, marks))
-        for _, said in self._links:
+        for _, said in self._links[-_MOST_LINKS:]:
             said.append(text)
 
     def mark(self, kind: Kind, description: str = "") -> None:
@@ -302,7 +307,7 @@ class Writer:
         """Write a finished block into the innermost story."""
         if not block.text.strip():
             return
-        self.says = True
+        self.says = self.says or bool(_MARK.sub("", block.text).strip())
         story = self._stories[-1]
         apart = self._apart or block.apart
         self._apart = False
@@ -334,6 +339,8 @@ class Writer:
         return self._stories[-1].in_cell
 
     def open_table(self) -> None:
+        while len(self._stories) > _MOST_NESTED and self.in_cell:
+            self.close_cell()
         self._stories[-1].tables.append(_Table())
 
     def open_row(self) -> None:

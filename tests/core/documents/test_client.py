@@ -29,7 +29,7 @@ def test_the_text_and_how_far_it_is_come_from_the_process(tmp_path: Path) -> Non
     file.write_bytes(pdf_of(["North quay", "South quay"]))
     heard: list[DocumentLine] = []
     reading = DocumentReading(file)
-    assert reading.run(heard.append) == "North quay\n\nSouth quay"
+    assert reading.run(heard.append).text == "North quay\n\nSouth quay"
     assert heard[0] == DocumentLine(0, 2, "pages")
     with pytest.raises(ProcessLookupError):
         os.kill(reading.pid or 0, 0)

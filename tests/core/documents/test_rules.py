@@ -419,7 +419,7 @@ PARTS: dict[str, tuple[Callable[[Path], Path], str, tuple[LeftOut, ...]]] = {
         lambda path: docx(
             path,
             f'<w:p><w:r><w:drawing xmlns:a="{DRAWING}" xmlns:p="{DRAWN}"><p:docPr descr="A quay"/>'
-            "<a:blip/></w:drawing></w:r></w:p>",
+            f"<a:blip/></w:drawing></w:r></w:p>{word_words('x')}",
         ),
         "[picture: A quay]",
         (LeftOut("picture"),),
