@@ -22,7 +22,7 @@ from app.controls.buttons import Button
 from app.theme.theme import theme
 from core.documents.limits import QUICK_BYTES, Limits
 from core.errors import RequestError
-from core.events import Attachment, Message
+from core.events import Attachment, LeftOut, Message
 from tests.core.documents.made import pdf_of
 
 DOCUMENT = "word " * 2_500
@@ -177,6 +177,17 @@ def test_chips_say_about_how_many_tokens_until_they_are_counted(composer: Compos
     assert chip.accessibleDescription() == "300 tokens"
     composer.chips.show_tokens(lambda text: None)  # another worker, which has counted nothing yet
     assert chip.size_text == "300 tokens"
+
+
+def test_a_chip_names_what_the_text_does_not_have(composer: Composer) -> None:
+    rows, page = LeftOut("hidden row", 2, "Sales, rows 3 to 4"), LeftOut("scanned page", 1, "page 2")
+    composer.attach(Attachment("a.xlsx", "A", left_out=(rows, page)))
+    (chip,) = composer.chips.chips
+    assert chip.size_text == "about 0 tokens, without 1 scanned page, 2 hidden rows"
+    missing = "Not in the text: 1 scanned page (page 2), 2 hidden rows (Sales, rows 3 to 4)"
+    assert chip.accessibleDescription().endswith(missing)
+    assert missing in chip.toolTip()
+    assert composer.attachments[0].left_out == (rows, page)
 
 
 def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -> None:

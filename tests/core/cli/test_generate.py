@@ -59,6 +59,20 @@ def test_several_documents(toy_folder: Path, tmp_path: Path, capsys: pytest.Capt
     assert counts[1] > counts[0] + 10
 
 
+def test_what_a_document_leaves_out_is_named(
+    toy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(b"abc abc\n\0\0\nabc\n")
+    asked = ["generate", "--model", str(toy_folder), "--max-tokens", "3", "--json", "--prompt", "x"]
+    assert main([*asked, "--document", str(log)]) == 0
+    found = capsys.readouterr()
+    read = json.loads(found.out.splitlines()[1])
+    assert read["type"] == "document_read"
+    assert read["left_out"] == [{"kind": "damaged character", "count": 2, "place": ""}]
+    assert "a.log: Not in the text: 2 damaged characters" in found.err
+
+
 def test_documents_of_other_kinds_are_read_as_in_the_window(
     toy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
