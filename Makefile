@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-quiet test-tools test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: test-cluster readme-pictures schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers starter-verdict
+.PHONY: test-cluster readme-pictures schemas mutants bench-prefill likelihood attack gemma encoder models-table settings-doc walks messages-doc readers starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh goldens
 
 help: ## List the targets
@@ -145,13 +145,14 @@ screens: libraries ## Save screenshots of every screen in both schemes, three si
 	  --sizes 1440x900 1024x700 1920x1080 --zooms 100 150
 
 bench: setup ## Measure decode speed relative to mlx-lm (15 minutes; keep the machine idle)
-	@$(BIN)/draftlight bench decode --out $(OUT)/bench-decode
+	@$(BIN)/draftlight bench --out $(OUT)/bench
 
 bench-prefill: setup ## Measure sparse prefill of 8,000 tokens relative to mlx-lm (hours; keep the machine idle)
-	@$(BIN)/draftlight bench prefill --out $(OUT)/bench-prefill
+	@$(BIN)/draftlight bench --cases document,document-attached --prompt-tokens 8000 --drafters off --max-tokens 1 \
+	  --set prefill.scorer=lexical,fusion --set prefill.keep_pct=12,20,100 --out $(OUT)/bench-prefill
 
-bench-quality: setup ## Measure the answer quality of sparse prefill (hours; resumes after an interruption)
-	@$(BIN)/draftlight bench quality --out $(OUT)/bench-quality
+likelihood: setup ## Measure the likelihood of texts after sparse prefill (hours; resumes after an interruption)
+	@$(BIN)/python -m tests.tuning likelihood --out $(OUT)/likelihood
 
 readme-pictures: libraries ## Draw the README's picture from the window, with checked answers (2 minutes)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.readme_pictures

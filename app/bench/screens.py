@@ -84,9 +84,9 @@ _ASKED = (
     ("litellm/1.80.0", "Write the JSON object of one berth: its number, depth and whether it is free.", 64),
 )
 _ASKED_LAST = ("Continue/1.3.2", "Write down everything that a harbour pilot does on one day.", 2000)
-# A sweep that is soon over.
-_SWEPT_DRAFTERS = ("auto", "ngram-simple")
-_SWEEP_TOKENS = 32
+# A measurement that is soon over.
+_LAB_DRAFTERS = ("auto", "ngram-simple")
+_LAB_TOKENS = 32
 
 
 def run_screens(
@@ -255,17 +255,17 @@ class _Screens:
         window.close()
 
     async def _lab(self) -> None:
-        """A small sweep, measured now on this machine."""
+        """A small measurement, made now on this machine."""
         window, lab = self._window.windows.show("lab"), self._window.lab
         assert lab.window
         for drafter, box in lab.window.boxes.items():
-            box.setChecked(drafter in _SWEPT_DRAFTERS)
+            box.setChecked(drafter in _LAB_DRAFTERS)
         lab.window.repeats.set_value(1)
-        lab.window.most_tokens.set_value(_SWEEP_TOKENS)
+        lab.window.most_tokens.set_value(_LAB_TOKENS)
         lab.window.run_button.click()
-        await self._until(lambda: not lab.sweep.running, "the sweep is over")
-        if lab.sweep.trouble:
-            raise ScenarioFailed(f"The sweep ended: {lab.sweep.trouble}")
+        await self._until(lambda: not lab.measurement.running, "the measurement is over")
+        if lab.measurement.trouble:
+            raise ScenarioFailed(f"The measurement ended: {lab.measurement.trouble}")
         await self._grab("lab", window)
         window.close()
 

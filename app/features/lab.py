@@ -1,4 +1,4 @@
-"""The Lab: measures drafters on this machine with `draftlight bench sweep` in a process of its own.
+"""The Lab: measures drafters on this machine with `draftlight bench` in a process of its own.
 
 LabController runs the process and collects its results; LabWindow shows them in one table and one plot. The
 process is stopped (SIGSTOP) while the chat is answered.
@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, median
 
 from msgspec import Struct
 from PySide6.QtCore import QObject, QRectF, QSize, Qt
@@ -39,19 +38,18 @@ from app.theme.theme import color
 from app.theme.zoom import height_of, painter_on, width_of
 from core.errors import ProtocolError, reason_of
 from core.events import Failed
-from core.events.sweep import (
-    SweepCell,
-    SweepEnded,
-    SweepEvent,
-    SweepPair,
-    SweepProgress,
-    SweepStarted,
-    decode_sweep_event,
+from core.events.bench import (
+    ALL_CASES,
+    BenchEnded,
+    BenchEvent,
+    BenchStarted,
+    Record,
+    decode_bench_event,
+    groups,
 )
 from core.settings import Settings
 from core.settings.declaration import find
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
-from core.system.paths import resources_dir
 
 TITLE = "Lab"
 SUBTITLE = "Speed of the drafters on this machine, against plain decoding"
@@ -77,9 +75,9 @@ STOPPING = "Stopping"
 KINDS = {"passage": "Passage", "code": "Code", "json_rag": "JSON"}
 
 
-def progress(done: int, total: int, seconds_left: float | None) -> str:
+def progress(done: int, total: int, seconds_left: float) -> str:
     left = f", {duration(seconds_left)} left" if seconds_left else ""
-    return f"{done:,} of {total:,} answers{left}"
+    return f"{done:,} of {total:,} pairs{left}"
 
 
 def measured(model: str, took_s: float) -> str:
@@ -98,40 +96,43 @@ _END_TIMEOUT_S = 5.0
 
 
 class Plan(Struct, frozen=True):
-    """What is measured: the prompts of a file with the classes of `KINDS`."""
+    """The cases, drafters and settings to measure."""
 
     model: str
-    prompts: Path
+    cases: str
     drafters: tuple[str, ...]
-    repeats: int
+    pairs: int
     max_tokens: int
-    exactness: str
-    draft_model: str = ""
+    settings: Settings
 
     def command(self, out: Path) -> list[str]:
         """The command line, with absolute paths because the process runs in its own folder."""
-        words = ["bench", "sweep", "--json", "--out", str(out.absolute())]
-        words += ["--model", absolute_reference(self.model)]
-        words += ["--prompts", str(self.prompts.absolute()), "--classes", ",".join(KINDS)]
-        words += ["--drafters", ",".join(self.drafters), "--exactness", self.exactness]
-        words += ["--pairs", str(self.repeats), "--max-tokens", str(self.max_tokens)]
-        if self.draft_model:
-            words += ["--draft-model", absolute_reference(self.draft_model)]
+        words = ["bench", "--json", "--out", str(out.absolute()), "--cases", self.cases]
+        words += ["--model", absolute_reference(self.model), "--drafters", ",".join(self.drafters)]
+        words += ["--pairs", str(self.pairs), "--max-tokens", str(self.max_tokens)]
+        if self.settings.decoding.exactness != Settings().decoding.exactness:
+            words += ["--set", f"decoding.exactness={self.settings.decoding.exactness}"]
+        if self.settings.draft_model.model:
+            words += ["--draft-model", absolute_reference(self.settings.draft_model.model)]
         return child_command(*words)
 
 
-class Sweep(Struct):
-    """A measurement and its results so far. `trouble` is the reason of its failure, as a sentence."""
+class Measurement(Struct):
+    """A run and its results so far. `trouble` is the reason of its failure, as a sentence."""
 
     model: str = ""
     running: bool = False
     stopping: bool = False
-    done: int = 0
     total: int = 0
-    seconds_left: float | None = None
     took_s: float = 0.0
     trouble: str = ""
-    cells: tuple[SweepCell, ...] = ()
+    records: tuple[Record, ...] = ()
+
+    @property
+    def seconds_left(self) -> float:
+        """An estimate from the mean time of a record; 0 while unknown."""
+        done = len(self.records)
+        return sum(each.took_s for each in self.records) / done * (self.total - done) if done else 0.0
 
 
 class LabRow(Struct, frozen=True):
@@ -158,28 +159,26 @@ class LabRow(Struct, frozen=True):
         return f"{self.drafter} on {self.title}: {self.speed}, {self.spread}, {self.equal} {EQUAL}"
 
 
-def rows_of(cells: Sequence[SweepCell]) -> list[LabRow]:
+def rows_of(records: Sequence[Record]) -> list[LabRow]:
     """Returns a row for each class and drafter that was measured, in the order of the results."""
     labels = find("drafting.drafter").labels
-    keys = dict.fromkeys((cell.kind, cell.drafter) for cell in cells)
     found = []
-    for kind, drafter in keys:
-        own = [cell for cell in cells if (cell.kind, cell.drafter) == (kind, drafter)]
-        pairs: list[SweepPair] = [pair for cell in own for pair in cell.pairs]
-        ratios = [pair.ratio for pair in pairs if pair.ratio]
-        if not ratios:
+    for group in groups(records):
+        ratios = group.ratios
+        if not ratios or group.case == ALL_CASES:
             continue
+        drafter = group.configuration.partition(" ")[0]
         found.append(
             LabRow(
-                f"{kind}/{drafter}",
-                KINDS.get(kind, kind),
+                f"{group.case}/{drafter}",
+                KINDS.get(group.case, group.case),
                 labels.get(drafter, drafter),
-                median(ratios),
-                f"{median(ratios):.2f}×",
-                f"{min(ratios):.2f} to {max(ratios):.2f}",
-                speed(median(pair.tokens_per_s for pair in pairs)),
-                percent(mean(cell.acceptance for cell in own)),
-                f"{sum(pair.equal for pair in pairs)} of {len(pairs)}",
+                group.ratio,
+                f"{group.ratio:.2f}×",
+                f"{ratios[0]:.2f} to {ratios[-1]:.2f}",
+                speed(group.median(lambda pair: pair.stats.tokens_per_s)),
+                percent(group.acceptance),
+                f"{group.equal} of {len(group.pairs)}",
             )
         )
     return found
@@ -206,8 +205,8 @@ class LabController(QObject):
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._life: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
-        self.prompts = resources_dir() / "bench" / "three-class.jsonl"
-        self.sweep = Sweep()
+        self.cases = "three-class"
+        self.measurement = Measurement()
         self.window: LabWindow | None = None
 
     @property
@@ -234,25 +233,23 @@ class LabController(QObject):
         if busy == self._chat_busy:
             return
         self._chat_busy = busy
-        if self.sweep.running:
+        if self.measurement.running:
             self._pause_or_go_on()
             self._show()
 
     def run(self) -> None:
         """Starts measuring what is selected."""
-        if self.window is None or self.sweep.running or not self.window.drafters:
+        if self.window is None or self.measurement.running or not self.window.drafters:
             return
-        settings = self._settings()
         plan = Plan(
             self._model,
-            self.prompts,
+            self.cases,
             self.window.drafters,
             int(self.window.repeats.value),
             int(self.window.most_tokens.value),
-            settings.decoding.exactness,
-            settings.draft_model.model,
+            self._settings(),
         )
-        self.sweep = Sweep(plan.model, running=True)
+        self.measurement = Measurement(plan.model, running=True)
         if self._folder is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="draftlight-lab-")
             self._folder = Path(self._scratch.name)
@@ -262,8 +259,8 @@ class LabController(QObject):
 
     def stop(self) -> None:
         """Ends the process; the results so far stay."""
-        if self.sweep.running:
-            self.sweep.stopping = True
+        if self.measurement.running:
+            self.measurement.stopping = True
             self._show()
             self._signal(signal.SIGTERM)
             self._signal(signal.SIGCONT)
@@ -298,7 +295,7 @@ class LabController(QObject):
             self._finish(f"The measurement could not be started: {reason_of(error)}.")
             return
         self._process = process
-        if self.sweep.stopping:  # during its start
+        if self.measurement.stopping:  # during its start
             self._signal(signal.SIGKILL)
         self._pause_or_go_on()
         assert process.stdout
@@ -306,34 +303,32 @@ class LabController(QObject):
         reading = asyncio.ensure_future(_drain(process.stderr, log))
         try:
             async for line in process.stdout:
-                self._take(decode_sweep_event(line))
+                self._take(decode_bench_event(line))
         except (ProtocolError, ValueError) as error:  # no event, or a line above the limit
-            self.sweep.trouble = str(error)
+            self.measurement.trouble = str(error)
             self._signal(signal.SIGKILL)
         status = await process.wait()
         await reading
         self._process = None
-        whole = self.sweep.took_s or self.sweep.stopping or self.sweep.trouble
+        whole = self.measurement.took_s or self.measurement.stopping or self.measurement.trouble
         self._finish("" if whole else ended_with(status, log[-1] if log else ""))
 
-    def _take(self, event: SweepEvent) -> None:
-        sweep = self.sweep
+    def _take(self, event: BenchEvent) -> None:
+        measurement = self.measurement
         match event:
-            case SweepStarted():
-                sweep.model, sweep.total = event.model, event.answers + event.readings
-            case SweepProgress(done, total, _, seconds_left):
-                sweep.done, sweep.total, sweep.seconds_left = done, total, seconds_left
-            case SweepCell():
-                sweep.cells = (*sweep.cells, event)
-            case SweepEnded():
-                sweep.took_s = event.took_s
+            case BenchStarted():
+                measurement.model, measurement.total = event.model, event.records
+            case Record():
+                measurement.records = (*measurement.records, event)
+            case BenchEnded():
+                measurement.took_s = event.took_s
             case Failed():
-                sweep.trouble = f"{event.message} {event.hint}".strip()
+                measurement.trouble = f"{event.message} {event.hint}".strip()
         self._show()
 
     def _finish(self, trouble: str) -> None:
-        self.sweep.running = self.sweep.stopping = False
-        self.sweep.trouble = self.sweep.trouble or trouble
+        self.measurement.running = self.measurement.stopping = False
+        self.measurement.trouble = self.measurement.trouble or trouble
         if self._connected:
             self._hold_chat(False)
         self._show()
@@ -351,7 +346,7 @@ class LabController(QObject):
 
     def _show(self) -> None:
         if self.window is not None:
-            self.window.show_sweep(self.sweep, paused=self._chat_busy)
+            self.window.show_measurement(self.measurement, paused=self._chat_busy)
 
     def _show_folder(self) -> None:
         if self._folder is not None:
@@ -382,7 +377,7 @@ COLUMNS = (
 
 
 class LabWindow(SideWindow):
-    """`show_sweep` after each change. `drafters` are the selected ones."""
+    """`show_measurement` after each change. `drafters` are the selected ones."""
 
     def __init__(self) -> None:
         super().__init__(TITLE, _SIZE, _MINIMUM)
@@ -429,31 +424,31 @@ class LabWindow(SideWindow):
     def drafters(self) -> tuple[str, ...]:
         return tuple(name for name, box in self.boxes.items() if box.isChecked())
 
-    def show_sweep(self, sweep: Sweep, *, paused: bool) -> None:
+    def show_measurement(self, run: Measurement, *, paused: bool) -> None:
         """Shows the progress and the results. `paused`: it waits while the chat is answered."""
-        rows = rows_of(sweep.cells)
+        rows = rows_of(run.records)
         self.list.show_rows(rows)
         self.plot.show_rows(rows)
         shown, hidden = self.run_button, self.stop_button
-        if sweep.running:
+        if run.running:
             shown, hidden = hidden, shown
         had_focus = hidden.hasFocus()
         shown.show()
         if had_focus:
             shown.setFocus()  # before the other one is hidden, which would pass it on
         hidden.hide()
-        self.stop_button.setEnabled(not sweep.stopping)
+        self.stop_button.setEnabled(not run.stopping)
         for control in (*self.boxes.values(), self.repeats, self.most_tokens):
-            control.setEnabled(not sweep.running)
+            control.setEnabled(not run.running)
         self.folder_button.setVisible(bool(rows))
-        if not sweep.running:
-            text = sweep.trouble or (measured(sweep.model, sweep.took_s) if sweep.took_s else EMPTY_HINT)
-        elif sweep.stopping or paused or not sweep.total:
-            text = STOPPING if sweep.stopping else PAUSED if paused else STARTING
+        if not run.running:
+            text = run.trouble or (measured(run.model, run.took_s) if run.took_s else EMPTY_HINT)
+        elif run.stopping or paused or not run.total:
+            text = STOPPING if run.stopping else PAUSED if paused else STARTING
         else:
-            text = progress(sweep.done, sweep.total, sweep.seconds_left)
+            text = progress(len(run.records), run.total, run.seconds_left)
         self.status.setText(text)
-        self.status.set_color("danger" if sweep.trouble and not sweep.running else "text2")
+        self.status.set_color("danger" if run.trouble and not run.running else "text2")
         self._enable()
 
     def _enable(self) -> None:

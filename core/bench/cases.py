@@ -1,20 +1,15 @@
-"""What a bench measures: prompts from a file, generated documents, and configurations of drafters.
+"""The axes of the matrix: cases (prompts, conversations, documents) and configurations (drafters, settings).
 
-Documents are made by kind and seed. `code` and `manual` are Draftlight's source files and docstrings; they
-change with the version, so reports name the commit. `story` is a bundled text of which the seed selects 5,500
-to 7,700 tokens. `records` and `minutes` are generated without end. A document is an iterator of text parts;
-callers cut it to tokens.
+A case comes from a file or is generated: a document is the minutes of a council, as long as wanted.
 
-A configuration is a drafter with settings. `--set group.field=value` applies to every configuration,
-`--grid group.field=1,2,3` makes one configuration per value and combines with every other `--grid`. All
-values are checked against the declarations of the settings before anything runs. A setting that a drafter
-does not use is left out of its configurations, so no configuration is measured twice.
+A configuration is a drafter with settings. `--set group.field=A,B` makes one configuration per value and
+combines with every other `--set`; a text is one value. All values are checked against the declarations of the
+settings before anything runs. A setting that a drafter does not use is left out of its configurations, so no
+configuration is measured twice.
 """
 
 from __future__ import annotations
 
-import argparse
-import ast
 import json
 import re
 import shutil
@@ -23,76 +18,27 @@ from itertools import product
 from math import prod
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from core.bench.harness import fingerprint
+from core.bench.runner import read_input
 from core.errors import RequestError, SettingError
+from core.events import Attachment, Message
 from core.settings import Settings, assign, assign_all, parse_all
 from core.settings.declaration import find
-from core.settings.prefill import SCORERS
 from core.system.paths import resources_dir
 
-
-def document(kind: str, seed: int) -> Iterator[str]:
-    """Parts of a document, each with its line breaks. Raises `RequestError` for an unknown kind."""
-    try:
-        make = KINDS[kind]
-    except KeyError:
-        raise RequestError(
-            f"Unknown kind of document “{kind}”.", f"Choose from {', '.join(KINDS)}."
-        ) from None
-    return make(Random(f"{kind} {seed}"))
+if TYPE_CHECKING:  # importing it loads MLX, which `prepare()` must come before
+    from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 
-def _code(rng: Random) -> Iterator[str]:
-    return _from([path.read_text(encoding="utf-8") for path in _modules()], 0.7 * rng.random())
+# ---- documents
 
 
-def _manual(rng: Random) -> Iterator[str]:
-    return _from([text for path in _modules() if (text := _reference(path))], 0.5 * rng.random())
-
-
-def _modules() -> list[Path]:
-    root = Path(__file__).parent.parent
-    return [
-        p for p in sorted(root.rglob("*.py")) if p.name != "__init__.py" and root / "bench" not in p.parents
-    ]
-
-
-def _reference(path: Path) -> str:
-    """The docstrings of a module as a reference page."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    lines = [f"# {path.stem}", "", ast.get_docstring(tree) or ""]
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):
-            lines += ["", f"## {node.name}", "", text]
-    return "\n".join(lines)
-
-
-def _story(rng: Random) -> Iterator[str]:
-    text = (resources_dir() / "bench" / "story.txt").read_text(encoding="utf-8")
-    parts = text.strip().split("\n\n")
-    start = 0.05 * rng.random()
-    return _from(parts[: round((0.75 + 0.25 * rng.random()) * len(parts))], start)
-
-
-def _records(rng: Random) -> Iterator[str]:
-    while True:
-        record = {
-            "id": rng.randint(10_000, 99_999),
-            "berth": rng.choice(("north", "south", "outer", "inner")),
-            "vessel": rng.choice(("ferry", "mail boat", "trawler", "lifeboat", "barge")),
-            "arrived": f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}",
-            "crew": rng.randint(1, 12),
-            "cargo": {"kind": rng.choice(("fish", "timber", "mail", "none")), "tonnes": rng.randint(0, 90)},
-        }
-        yield json.dumps(record) + "\n"
-
-
-def _minutes(rng: Random) -> Iterator[str]:
+def minutes(rng: Random) -> Iterator[str]:
+    """The parts of a protocol without an end, equal for equal seeds."""
     people, number = ("Ada", "Bram", "Cleo", "Dirk", "Elin", "Frans"), 0
     while True:
         number += 1
@@ -118,21 +64,6 @@ _NEWS = (
     *("the old part had broken again and a new one was on its way.", "the money would last until autumn."),
 )
 _MONTHS = ("January", "March", "April", "June", "September", "October", "November")
-
-KINDS: dict[str, Callable[[Random], Iterator[str]]] = {
-    "code": _code,
-    "manual": _manual,
-    "story": _story,
-    "records": _records,
-    "minutes": _minutes,
-}
-
-
-def _from(parts: list[str], start: float) -> Iterator[str]:
-    """The parts after the fraction `start`. The text is not repeated, because then it could be drafted."""
-    for part in parts[int(start * len(parts)) :]:
-        yield part.rstrip() + "\n\n"
-
 
 # ---- filler prose
 
@@ -200,34 +131,107 @@ def _sentence(rng: Random) -> str:
     return f"{who.capitalize()} {deed} {when}."
 
 
-# ---- prompts
+# ---- cases
+
+BUNDLED = {path.stem: path for path in sorted((resources_dir() / "bench").glob("*.jsonl"))}
+# A generated document that a question is about, pasted with it or attached before it.
+DOCUMENTS = ("document", "document-attached")
+DOCUMENT_TOKENS = 8000
+# No tokenizer needs fewer tokens for the same text.
+_CHARACTERS_PER_TOKEN = 10
+_QUESTION = "What was decided last, and who was asked to report on it?"
+# Spec-Bench's tables count these categories of MT-Bench as one.
+_MULTI_TURN = {
+    *("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"),
+}
 
 
 class BenchPrompt(Struct, frozen=True, rename={"kind": "class"}):
     """One line of a prompts file: JSON with `prompt` or `turns`, and optionally `class`.
 
     `prompt` is raw text to continue. `turns` are the user messages of a conversation, rendered with the
-    chat template. Other fields are ignored.
+    chat template. `category` is the class in files of Spec-Bench. Other fields are ignored.
     """
 
     prompt: str = ""
     kind: str = "prompt"
     turns: tuple[str, ...] = ()
+    category: str = ""
+
+    @property
+    def label(self) -> str:
+        """The class of the prompt."""
+        return "multi-turn" if self.category in _MULTI_TURN else self.category or self.kind
 
 
-def default_prompts() -> Path:
-    """The bundled prompts file with three classes: prose, code and JSON records."""
-    return resources_dir() / "bench" / "three-class.jsonl"
+class Case(Struct, frozen=True):
+    """One prompt of the matrix: raw text to continue, a conversation, or a question about a document.
+
+    `id` is unique in a run, `kind` its class. `tokens`: the exact length of a raw prompt and the most of a
+    document's, 0 for as it is. `attached`: the document's passages are embedded before the question.
+    """
+
+    id: str
+    kind: str
+    prompt: str = ""
+    turns: tuple[str, ...] = ()
+    document: str = ""
+    tokens: int = 0
+    attached: bool = False
+
+
+def read_cases(names: Sequence[str], lengths: Sequence[int], each: int, seed: int) -> list[Case]:
+    """The cases of all `names`: bundled files, `DOCUMENTS`, prompts (`.jsonl`) and texts by path.
+
+    `lengths`: prompt lengths in tokens, each of which makes a case of every prompt and document. Of each
+    class at most `each` cases are drawn by `seed`, all if it is 0. Raises `RequestError`.
+    """
+    found: list[Case] = []
+    for name in names:
+        path = BUNDLED.get(name, Path(name))
+        for length in lengths or (0,):
+            if name in DOCUMENTS:
+                tokens = length or DOCUMENT_TOKENS
+                text = document_text(seed, tokens)
+                label = f"{name} of {tokens:,} tokens"
+                attached = name == DOCUMENTS[1]
+                found.append(Case(label, label, document=text, tokens=tokens, attached=attached))
+            elif path.suffix == ".jsonl":
+                found += _prompts(path, length)
+            else:
+                text, label = _text(path), f"{path.name}{f', {length:,} tokens' if length else ''}"
+                found.append(Case(label, label, document=text, tokens=length))
+    if len({case.id for case in found}) < len(found):
+        raise RequestError("A case was given twice.", "Give each of --cases and --prompt-tokens once.")
+    drawn = {
+        case.id
+        for kind in dict.fromkeys(case.kind for case in found)
+        for case in _drawn([case for case in found if case.kind == kind], each, seed)
+    }
+    return [case for case in found if case.id in drawn]
+
+
+def _drawn(cases: list[Case], each: int, seed: int) -> list[Case]:
+    if not each or each >= len(cases):
+        return cases
+    return Random(f"{seed} {cases[0].kind}").sample(cases, each)
+
+
+def _prompts(path: Path, tokens: int) -> Iterator[Case]:
+    suffix = f", {tokens:,} tokens" if tokens else ""
+    for number, prompt in enumerate(read_prompts(path), 1):
+        if tokens and prompt.turns:
+            raise RequestError(
+                f"{path} holds conversations, whose length is not set by --prompt-tokens.", "Leave it out."
+            )
+        kind = f"{prompt.label}{suffix}"
+        yield Case(f"{path.name}:{number}{suffix}", kind, prompt.prompt, prompt.turns, tokens=tokens)
 
 
 def read_prompts(path: Path) -> list[BenchPrompt]:
     """The prompts of a file. Raises `RequestError` naming the faulty line."""
     prompts = []
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise RequestError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_input(path).splitlines(), 1):
         if line.strip():
             try:
                 prompt = msgspec.json.decode(line, type=BenchPrompt)
@@ -243,17 +247,63 @@ def read_prompts(path: Path) -> list[BenchPrompt]:
     return prompts
 
 
-def file_label(path: Path) -> str:
-    """File name and content fingerprint, for the conditions of a measurement."""
-    return f"{path.name} {fingerprint(path)}"
+def _text(path: Path) -> str:
+    try:
+        return read_input(path).decode()
+    except UnicodeDecodeError:
+        hint = "Give UTF-8 text, or prompts in a file whose name ends in .jsonl."
+        raise RequestError(f"{path} is not UTF-8 text.", hint) from None
 
 
-# ---- scorers of `bench retrieval`
+def document_text(seed: int, tokens: int) -> str:
+    """The beginning of a generated document that has at least this many tokens."""
+    text, characters = [], 0
+    for part in minutes(Random(f"minutes {seed}")):
+        text.append(part)
+        characters += len(part)
+        if characters >= tokens * _CHARACTERS_PER_TOKEN:
+            break
+    return "".join(text)
 
-# Every scorer has to find more than these.
-RETRIEVAL_BASELINES = ("random", "head-and-tail")
-# `bench quality` measures the scorer with a draft model, because it loads one.
-RETRIEVAL_SCORERS = (*RETRIEVAL_BASELINES, *(name for name in SCORERS if name != "draft-model"))
+
+def fitted_ids(tokenizer: TokenizerWrapper, case: Case, seed: int) -> list[int]:
+    """Token ids of a raw prompt, cut to its exact length, or padded with a document before it."""
+    ids = [int(token) for token in tokenizer.encode(case.prompt)]
+    missing = case.tokens - len(ids)
+    if missing <= 0:
+        return ids[: case.tokens or None]
+    # A token that begins every text (BOS) stays first.
+    first = len(tokenizer.encode("")) if len(tokenizer.encode("")) < len(ids) else 0
+    filling = tokenizer.encode(document_text(seed, missing), add_special_tokens=False)
+    return [*ids[:first], *filling[:missing], *ids[first:]]
+
+
+def question_about(tokenizer: TokenizerWrapper, case: Case) -> tuple[Message, ...]:
+    """A question about the case's document, whose end is cut off so that the prompt has `case.tokens`."""
+    from core.models.prompt import render
+
+    def asked(text: str) -> tuple[Message, ...]:
+        return (Message("user", _QUESTION, (Attachment("document", text),)),)
+
+    if not case.tokens:
+        return asked(case.document)
+    empty = len(render(tokenizer, asked("")).ids)
+    if empty >= case.tokens:
+        raise RequestError(
+            f"A prompt of {case.tokens:,} tokens is too short for a document:"
+            f" the question and the chat template have {empty:,}.",
+            "Choose more --prompt-tokens.",
+        )
+    ids = tokenizer.encode(case.document, add_special_tokens=False)
+    length = min(len(ids), case.tokens)
+    # Cutting tokens can split a character or a word, so the rendered prompt is measured each time.
+    while True:
+        messages = asked(tokenizer.decode(ids[:length]))
+        over = len(render(tokenizer, messages).ids) - case.tokens
+        if over <= 0:
+            return messages
+        length = max(0, length - over)
+
 
 # ---- configurations
 
@@ -266,15 +316,14 @@ _USED_BY: dict[str, tuple[str, ...]] = {
     "frequency": ("frequency",),
     "cacheback": ("cacheback",),
     "draft_model": ("draft-model",),
+    "mtp": ("mtp",),
 }
-# Settings for which the benches have options.
+# Settings for which the bench has options.
 OWN_OPTIONS = {"drafting.drafter": "--drafters", "sampling.max_tokens": "--max-tokens"}
-
-Axes = Mapping[str, Sequence[object]]
 
 
 class Configuration(Struct, frozen=True):
-    """A drafter with settings. `given` maps the keys that were varied or set explicitly to their values."""
+    """A drafter with settings. `given` maps the keys of `--set` that it uses to its values."""
 
     name: str
     drafter: str
@@ -285,97 +334,57 @@ class Configuration(Struct, frozen=True):
 def configurations(
     drafters: Sequence[str],
     common: Sequence[tuple[str, Any]],
-    *,
     sets: Sequence[str] = (),
-    grids: Sequence[str] = (),
-    defaults: Axes | None = None,
-    also: Axes | None = None,
     own_options: Mapping[str, str] = OWN_OPTIONS,
 ) -> list[Configuration]:
     """Every drafter with every combination of the settings it uses, drafter by drafter, names unique.
 
-    `common` are the bench's own values, which `sets` and `grids` override. `defaults` are values to try
-    unless `sets` or `grids` name the key; `also` are values from the bench's own options, always tried.
-    The last axis varies fastest. Raises `SettingError`.
+    `common` are the bench's own values, which `sets` override. The last of `sets` varies fastest. Raises
+    `SettingError`.
     """
-    wanted = _wanted(sets, grids, own_options)
-    for key in also or {}:
-        if key in wanted:
-            raise SettingError(f"{key} was given twice.", "Use the bench's own option for it.")
-    axes: dict[str, Sequence[object]] = {
-        **{key: values for key, values in (defaults or {}).items() if key not in wanted},
-        **wanted,
-        **(also or {}),
-    }
+    wanted = _wanted(sets, own_options)
     for key in wanted:
         if not any(_uses(drafter, key) for drafter in drafters):
             raise SettingError(
                 f"None of {', '.join(drafters)} uses {key}.", "Leave it out, or add a drafter that uses it."
             )
-    chosen = {name: {key: axes[key] for key in axes if _uses(name, key)} for name in drafters}
+    chosen = {name: {key: wanted[key] for key in wanted if _uses(name, key)} for name in drafters}
     count = sum(prod(map(len, each.values())) for each in chosen.values())
     if count > MOST_CONFIGURATIONS:
         raise SettingError(
             f"{count:,} configurations are more than the limit of {MOST_CONFIGURATIONS}.",
-            "Give fewer values or fewer grids.",
+            "Give fewer values.",
         )
     found = []
-    for drafter, own_axes in chosen.items():
-        varied = [
-            key for key in own_axes if len(own_axes[key]) > 1 or key in wanted or key in (defaults or {})
-        ]
-        for values in product(*own_axes.values()):
-            given = {key: str(value) for key, value in zip(own_axes, values)}
+    for drafter, axes in chosen.items():
+        for values in product(*axes.values()):
+            given = dict(zip(axes, values))
             settings = assign_all(Settings(), [("drafting.drafter", drafter)])
             own = [(key, str(value)) for key, value in common if key not in given]
-            labels = [f"{_short(drafter, key)}={given[key]}" for key in varied]
-            found.append(
-                Configuration(
-                    " ".join([drafter, *labels]), drafter, given, parse_all(settings, _all_values(own, given))
-                )
-            )
+            name = " ".join([drafter, *(f"{_short(drafter, key)}={given[key]}" for key in given)])
+            settings = parse_all(settings, _all_values(own, given))
+            found.append(Configuration(name, drafter, given, settings))
     return found
 
 
-def with_draft_model(
-    options: argparse.Namespace, chosen: Sequence[Configuration], model: Path, scratch: Path
-) -> list[tuple[Configuration, Settings]]:
-    """Configurations with their settings, with a draft model filled in where one is needed.
-
-    The draft model is `--draft-model`, or else a copy of the first `--draft-layers` layers of `model`,
-    written to `scratch`.
-    """
-    found = []
-    reference = options.draft_model
-    for each in chosen:
-        settings = each.settings
-        if each.drafter == "draft-model" and not settings.draft_model.model:
-            if not reference:
-                reference = str(truncated_copy(model, options.draft_layers, scratch / "draft"))
-            settings = assign(settings, "draft_model.model", reference)
-        found.append((each, settings))
-    return found
-
-
-def _wanted(
-    sets: Sequence[str], grids: Sequence[str], own_options: Mapping[str, str]
-) -> dict[str, list[str]]:
-    """Values of `--set` and `--grid` by key, each checked against the declaration of its setting."""
+def _wanted(sets: Sequence[str], own_options: Mapping[str, str]) -> dict[str, list[str]]:
+    """Values of `--set` by key, each checked against the declaration of its setting."""
     found: dict[str, list[str]] = {}
-    for flag, text in (*(("--set", each) for each in sets), *(("--grid", each) for each in grids)):
+    for text in sets:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise SettingError(f"{flag} {text} has no value.", f"Write {flag} group.field=value.")
+            raise SettingError(f"--set {text} has no value.", "Write --set group.field=value.")
         setting = find(key)
         if setting.key in own_options:
             raise SettingError(
-                f"{setting.key} is not set by {flag}.", f"Use {own_options[setting.key]} of the bench."
+                f"{setting.key} is not set by --set.", f"Use {own_options[setting.key]} of the bench."
             )
         if setting.key in found:
-            raise SettingError(f"{setting.key} was given twice.", "Give all its values in one --grid.")
-        values = [each.strip() for each in value.split(",")] if flag == "--grid" else [value]
+            raise SettingError(f"{setting.key} was given twice.", "Give all its values in one --set.")
+        one = setting.kind in ("text", "names")
+        values = [value] if one else [each.strip() for each in value.split(",")]
         if len(set(values)) < len(values):
-            raise SettingError(f"{flag} {text} holds a value twice.", "Give each value once.")
+            raise SettingError(f"--set {text} holds a value twice.", "Give each value once.")
         for each in values:
             _check(setting.key, each)
         found[setting.key] = values
@@ -419,6 +428,25 @@ def _short(drafter: str, key: str) -> str:
 
 
 # ---- draft model
+
+
+def with_draft_model(
+    chosen: Sequence[Configuration], reference: str, first_layers: Callable[[], Path]
+) -> dict[str, Settings]:
+    """Settings of the configurations by name, with a draft model where a drafter or scorer needs one.
+
+    It is `reference`, or if that is empty the model that `first_layers` writes, for all of them the same.
+    """
+    found = {}
+    for each in chosen:
+        settings = each.settings
+        needs = "draft-model" in (each.drafter, settings.prefill.scorer)
+        if needs and not settings.draft_model.model:
+            reference = reference or str(first_layers())
+            settings = assign(settings, "draft_model.model", reference)
+        found[each.name] = settings
+    return found
+
 
 _LAYER = re.compile(r"\.layers\.(\d+)\.")
 

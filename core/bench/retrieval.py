@@ -24,7 +24,7 @@ import random
 import sysconfig
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -34,21 +34,10 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from core.bench.cases import RETRIEVAL_BASELINES
-from core.bench.harness import (
-    BenchPiece,
-    Environment,
-    Journal,
-    PieceProgress,
-    conditions,
-    describe,
-    measure,
-    median,
-    publish,
-    table,
-)
+from core.bench.runner import Bench, BenchPiece, describe, run_bench, table
 from core.errors import RequestError
 from core.events import Attachment, Message
+from core.events.bench import median
 from core.settings import Settings, assign_all, parse_all
 from core.settings.prefill import Prefill
 
@@ -127,6 +116,8 @@ def _lines(name: str, kind: type[T]) -> list[T]:
 
 
 Array = np.ndarray[Any, Any]
+# Scores without a scorer.
+BASELINES = ("random", "head-and-tail")
 # Every other scorer is compared with this one.
 _REFERENCE = "lexical"
 _TOLERANCE = 0.02
@@ -156,22 +147,8 @@ class Found(Struct, frozen=True):
         return self.document, self.number, self.scorer
 
 
-class RetrievalResults(Struct, frozen=True):
-    """Results of one run. `missing`: documents whose package is absent or holds another text."""
-
-    bench: str
-    environment: Environment
-    model: str
-    keeps: tuple[float, ...]
-    settings: tuple[str, ...]
-    missing: tuple[str, ...]
-    found: tuple[Found, ...]
-    answers: tuple[Answered, ...]
-    progress: PieceProgress
-
-
 def run(options: argparse.Namespace) -> int:
-    """Measure; write `found.jsonl`, `answers.jsonl`, `results.json` and `report.md`."""
+    """Measure; write `retrieval.jsonl` and `.md`, and with `--answers` `answers.jsonl` and `.md`."""
     from core.models.runtime import prepare
 
     # Before anything is loaded. Raises `SettingError`.
@@ -193,33 +170,53 @@ def run(options: argparse.Namespace) -> int:
         )
     loaded = load(options.model)
     environment = describe(blas, loaded.info.dtype)
-    of_documents = {
-        name: [question for question in questions() if question.document == name]
-        for name in (document.name for document, _ in present)
-    }
-    label = conditions(environment, loaded.info.name, options.keep, *sorted(options.set))
+    conditions = (loaded.info.name, options.keep, *sorted(options.set))
     # Vectors of a document are computed once, and not put into the app's cache.
-    embedder = Embedder(VectorStore(options.out / "vectors"))
-    pieces = list(_pieces(loaded, embedder, present, of_documents, options.scorers, settings, options.keep))
-    journal = Journal(options.out / "found.jsonl", label, Found)
-    found, progress = measure(journal, pieces, _described, quiet=options.quiet)
-    answers: tuple[Answered, ...] = ()
-    if options.answers and progress.whole:
-        of_answers = answer_pieces(
-            loaded, embedder, present, of_documents, settings, options.keep, options.answers
-        )
-        answer_journal = Journal(options.out / "answers.jsonl", label, Answered)
-        answers, second = measure(answer_journal, of_answers, describe_answered, quiet=options.quiet)
-        progress = PieceProgress(progress.done + second.done, progress.total + second.total)
-    results = RetrievalResults(
-        *("retrieval", environment, loaded.info.name, options.keep, tuple(options.set), missing),
-        *(found, answers, progress),
+    tool = _Retrieval(loaded, Embedder(VectorStore(options.out / "vectors")), settings, options.keep)
+    asked = [
+        _Asked(document, text, number, question)
+        for document, text in present
+        for number, question in enumerate(one for one in questions() if one.document == document.name)
+    ]
+    pieces = [
+        BenchPiece((each.document.name, each.number, scorer), partial(tool.found, each, scorer))
+        for each in asked
+        for scorer in options.scorers
+    ]
+    title = f"Recall of the passages that answer a question, {loaded.info.name}"
+    bench = Bench("retrieval", title, environment, conditions, Found, options.out)
+    _, progress = run_bench(
+        bench,
+        pieces,
+        _line,
+        lambda found: write_report(found, options.keep, missing, options.set),
+        quiet=options.quiet,
     )
-    publish(options.out, results, write_report(results))
+    if options.answers and progress.whole:
+        of_answers = [
+            BenchPiece((each.document.name, each.number), partial(tool.answered, each))
+            for each in _with_answers(asked, options.answers)
+        ]
+        title = f"Right answers, {loaded.info.name}"
+        second = Bench("answers", title, environment, conditions, Answered, options.out)
+        _, progress = run_bench(second, of_answers, _answered_line, answers_report, quiet=options.quiet)
     return progress.status(True)
 
 
 # ---- measuring
+
+
+class _Asked(NamedTuple):
+    """A question, by its number in its document, whose text is `text`."""
+
+    document: Document
+    text: str
+    number: int
+    question: Question
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (Message("user", self.question.question, (Attachment(self.document.name, self.text),)),)
 
 
 class _Prompt(NamedTuple):
@@ -231,86 +228,115 @@ class _Prompt(NamedTuple):
     gold: Array
 
 
-def _pieces(
-    loaded: LoadedModel,
-    embedder: Embedder,
-    present: Sequence[tuple[Document, str]],
-    of_documents: dict[str, list[Question]],
-    scorers: Sequence[str],
-    settings: Prefill,
-    keeps: Sequence[float],
-) -> Iterator[BenchPiece[Found]]:
-    @lru_cache(maxsize=1)
-    def prompt(at: int, number: int) -> _Prompt:
-        """All scorers of a question share its prompt."""
-        document, text = present[at]
-        return _rendered(loaded, document, text, of_documents[document.name][number])
+class _Retrieval:
+    """Measures questions with one model. Owned by the thread that loaded it."""
 
-    def find(at: int, number: int, scorer: str) -> Found:
-        document = present[at][0]
-        question = of_documents[document.name][number]
+    def __init__(
+        self, loaded: LoadedModel, embedder: Embedder, settings: Prefill, keeps: Sequence[float]
+    ) -> None:
+        self._loaded = loaded
+        self._embedder = embedder
+        self._settings = settings
+        self._keeps = keeps
+        # All scorers of a question share its prompt, all questions about a document its dense prefill.
+        self._prompt = lru_cache(maxsize=1)(partial(_rendered, loaded))
+        self._whole = lru_cache(maxsize=1)(self._new_sequence)
+
+    def found(self, asked: _Asked, scorer: str) -> Found:
+        """The recall of a scorer for one question."""
+        from core.prefill.plan import must_keep, select
+        from core.prefill.scorers import SCORERS as SPECS
+        from core.prefill.scorers.scorer import ScorerInputs, finished
+
+        prompt = self._prompt(asked)
+        layout, tokens = prompt.layout, len(prompt.ids)
+        passages = layout.passages(0, tokens, self._settings)
+        without = ""
+        started = time.perf_counter()
+        if scorer in SPECS:
+            inputs = ScorerInputs(
+                self._loaded,
+                prompt.ids,
+                layout,
+                passages,
+                lambda: prompt.words,
+                self._settings,
+                embedder=self._embedder,
+            )
+            scored = finished(SPECS[scorer].score(inputs))
+            scores, without = scored.scores, scored.without
+        else:
+            scores = _baseline(scorer, len(passages), asked.question.question)
+        score_s = time.perf_counter() - started
+        earned = prompt.gold & ~np.repeat(must_keep(layout.always_read, passages), passages.lengths)
+        recall = []
+        for keep in self._keeps if earned.any() else ():
+            kept = select(scores, layout.always_read, passages, keep_pct=keep).kept
+            recall.append(float(np.repeat(kept, passages.lengths)[earned].mean()))
         return Found(
-            *(document.name, number, scorer, question.kind, document.form, str(document.language)),
-            document.held_out,
-            *_recall(prompt(at, number), question.question, scorer, loaded, embedder, settings, keeps),
+            document=asked.document.name,
+            number=asked.number,
+            scorer=scorer,
+            kind=asked.question.kind,
+            form=asked.document.form,
+            language=str(asked.document.language),
+            held_out=asked.document.held_out,
+            tokens=tokens,
+            score_s=score_s,
+            recall=tuple(recall),
+            without=without,
         )
 
-    for at, (document, _) in enumerate(present):
-        for number in range(len(of_documents[document.name])):
-            for scorer in scorers:
-                yield BenchPiece((document.name, number, scorer), partial(find, at, number, scorer))
+    def answered(self, asked: _Asked) -> Answered:
+        """How likely the right answer is without the document, after sparse and after dense prefill."""
+        document = asked.document
+        ways = tuple(self._ways(asked))
+        kind, language = asked.question.kind, document.language
+        return Answered(document.name, asked.number, kind, language, document.held_out, ways)
+
+    def _ways(self, asked: _Asked) -> Iterator[AnswerWay]:
+        loaded, question = self._loaded, asked.question
+        answer = list(loaded.tokenizer.encode(question.answer, add_special_tokens=False))
+        dense = assign_all(Settings(prefill=self._settings), [("prefill.mode", "off")]).prefill
+        with_document = prompt_text(loaded, asked.messages)
+        without = prompt_text(loaded, (Message("user", question.question),))
+        sequence, _ = read(loaded, self._new_sequence(), without, dense)
+        yield AnswerWay(_WITHOUT, -nll(loaded, sequence, without.ids[-1], answer), len(without.ids))
+        for keep in self._keeps:
+            chosen = [("prefill.mode", "on"), ("prefill.keep_pct", keep)]
+            sparse = assign_all(Settings(prefill=self._settings), chosen).prefill
+            sequence, reading = read(loaded, self._new_sequence(), with_document, sparse, self._embedder)
+            if not reading.outcome.sparse:
+                raise RequestError(
+                    f"Sparse prefill was refused: {reading.outcome.reason}.", "Omit --answers."
+                )
+            tokens = sequence.columns.count + 1
+            likelihood = -nll(loaded, sequence, with_document.ids[-1], answer)
+            yield AnswerWay(f"{keep:g}%", likelihood, tokens)
+        whole = self._whole(asked.document.name)
+        read(loaded, whole, with_document, dense)
+        sequence = whole.fork(len(whole.tokens))
+        likelihood = -nll(loaded, sequence, with_document.ids[-1], answer)
+        yield AnswerWay(_EVERYTHING, likelihood, len(with_document.ids))
+
+    def _new_sequence(self, document: str = "") -> CachedSequence:
+        from core.kv.cached_sequence import CachedSequence
+
+        return CachedSequence(self._loaded.new_cache)
 
 
-def _rendered(loaded: LoadedModel, document: Document, text: str, question: Question) -> _Prompt:
+def _rendered(loaded: LoadedModel, asked: _Asked) -> _Prompt:
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout
     from core.prefill.scorers.lexical import words_of
 
-    prompt = render(
-        loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)
-    )
+    prompt = render(loaded.tokenizer, asked.messages)
     parts = layout(prompt, offsets(loaded.tokenizer, prompt))
     gold = np.zeros(len(prompt.ids), dtype=np.bool_)
-    for first, last in question.gold:
+    for first, last in asked.question.gold:
         gold |= (parts.source == 0) & (parts.first_char < last) & (parts.last_char > first)
     words = words_of(loaded.tokenizer.convert_ids_to_tokens(prompt.ids))
     return _Prompt(list(prompt.ids), parts, words, gold)
-
-
-def _recall(
-    prompt: _Prompt,
-    seed: str,
-    scorer: str,
-    loaded: LoadedModel,
-    embedder: Embedder,
-    settings: Prefill,
-    keeps: Sequence[float],
-) -> tuple[int, float, tuple[float, ...], str]:
-    """The last four fields of `Found`."""
-    from core.prefill.plan import must_keep, select
-    from core.prefill.scorers import SCORERS as SPECS
-    from core.prefill.scorers.scorer import ScorerInputs, finished
-
-    layout, tokens = prompt.layout, len(prompt.ids)
-    always_read = layout.always_read
-    passages = layout.passages(0, tokens, settings)
-    without = ""
-    started = time.perf_counter()
-    if scorer in SPECS:
-        inputs = ScorerInputs(
-            *(loaded, prompt.ids, layout, passages, lambda: prompt.words, settings), embedder=embedder
-        )
-        scored = finished(SPECS[scorer].score(inputs))
-        scores, without = scored.scores, scored.without
-    else:
-        scores = _baseline(scorer, len(passages), seed)
-    score_s = time.perf_counter() - started
-    earned = prompt.gold & ~np.repeat(must_keep(always_read, passages), passages.lengths)
-    recall = []
-    for keep in keeps if earned.any() else ():
-        kept = select(scores, always_read, passages, keep_pct=keep).kept
-        recall.append(float(np.repeat(kept, passages.lengths)[earned].mean()))
-    return tokens, score_s, tuple(recall), without
 
 
 def _baseline(name: str, count: int, seed: str) -> Array:
@@ -321,29 +347,29 @@ def _baseline(name: str, count: int, seed: str) -> Array:
     return np.asarray(np.abs(np.arange(count, dtype=np.float32) - count / 2))
 
 
-def _described(found: Found) -> Iterable[str]:
+def _line(found: Found) -> str:
     shares = "  ".join(f"{share:4.2f}" for share in found.recall) or "always read"
-    yield f"{found.document:<22} {found.kind:<11} {found.scorer:<14} {shares}  {found.score_s:6.2f} s"
+    return f"{found.document:<22} {found.kind:<11} {found.scorer:<14} {shares}  {found.score_s:6.2f} s"
 
 
 # ---- the report
 
 
-def write_report(results: RetrievalResults) -> str:
-    """Recall by scorer; by kind of question, language and form of document; likelihoods of answers."""
-    lines = ["# bench retrieval", "", results.environment.line, "", *results.progress.lines]
-    if results.missing:
-        lines += [f"Left out, because their packages hold other texts: {', '.join(results.missing)}.", ""]
-    if results.settings:
-        lines += [f"Settings: {', '.join(results.settings)}.", ""]
-    lines += [f"Mean/strict recall of the passages that answer a question, {results.model}.", ""]
+def write_report(
+    found: Sequence[Found], keeps: Sequence[float], missing: Sequence[str], settings: Sequence[str]
+) -> list[str]:
+    """Recall by scorer; by kind of question, language and form of document."""
+    lines: list[str] = []
+    if missing:
+        lines += [f"Left out, because their packages hold other texts: {', '.join(missing)}.", ""]
+    if settings:
+        lines += [f"Settings: {', '.join(settings)}.", ""]
+    lines += ["Mean/strict recall.", ""]
     for held_out, title in ((True, "Held-out documents"), (False, "Documents for tuning")):
-        half = [found for found in results.found if found.held_out == held_out and found.recall]
+        half = [each for each in found if each.held_out == held_out and each.recall]
         if half:
-            lines += _half(title, half, results.keeps)
-    if results.answers:
-        lines += answers_report(results.answers)
-    return "\n".join(lines)
+            lines += _half(title, half, keeps)
+    return lines
 
 
 def _half(title: str, half: Sequence[Found], keeps: Sequence[float]) -> list[str]:
@@ -365,7 +391,7 @@ def _half(title: str, half: Sequence[Found], keeps: Sequence[float]) -> list[str
             if not some:  # the run was stopped
                 continue
             rows.append(f"{group} | {len(some)} | {scorer} | {_shares(some)}")
-            if scorer != _REFERENCE and scorer not in RETRIEVAL_BASELINES and len(some) == len(reference):
+            if scorer != _REFERENCE and scorer not in BASELINES and len(some) == len(reference):
                 for keep, mine, other in zip(keeps, _means(some), _means(reference)):
                     if mine < other - _TOLERANCE:
                         worse.append(f"{scorer}, {group}, {keep:g}%: {mine:.2f} instead of {other:.2f}")
@@ -430,82 +456,16 @@ class Answered(Struct, frozen=True):
         return self.document, self.number
 
 
-def answer_pieces(
-    loaded: LoadedModel,
-    embedder: Embedder,
-    present: Sequence[tuple[Document, str]],
-    of_documents: dict[str, list[Question]],
-    settings: Prefill,
-    keeps: Sequence[float],
-    most: int,
-) -> list[BenchPiece[Answered]]:
-    """Pieces for at most `most` questions that have an answer, evenly from all documents, by document."""
-    answerable = {
-        document.name: [n for n, one in enumerate(of_documents[document.name]) if one.answer]
-        for document, _ in present
-    }
-    rounds = max(map(len, answerable.values()), default=0)
-    order = [
-        (name, numbers[at])
-        for at in range(rounds)
-        for name, numbers in answerable.items()
-        if at < len(numbers)
-    ]
-    chosen = set(order[:most])
-    whole: dict[str, CachedSequence] = {}  # of the last document
-
-    def measure(document: Document, text: str, number: int) -> Answered:
-        from core.kv.cached_sequence import CachedSequence
-
-        if document.name not in whole:
-            whole.clear()
-            whole[document.name] = CachedSequence(loaded.new_cache)
-        question = of_documents[document.name][number]
-        attachment = Attachment(document.name, text)
-        ways = tuple(_ways(loaded, embedder, attachment, question, settings, keeps, whole[document.name]))
-        return Answered(document.name, number, question.kind, document.language, document.held_out, ways)
-
-    return [
-        BenchPiece((document.name, number), partial(measure, document, text, number))
-        for document, text in present
-        for number in answerable[document.name]
-        if (document.name, number) in chosen
-    ]
-
-
-def _ways(
-    loaded: LoadedModel,
-    embedder: Embedder,
-    attachment: Attachment,
-    question: Question,
-    settings: Prefill,
-    keeps: Sequence[float],
-    whole: CachedSequence,
-) -> Iterator[AnswerWay]:
-    """`whole` is the dense prefill of the document, or empty; it is extended."""
-    from core.kv.cached_sequence import CachedSequence
-
-    answer = list(loaded.tokenizer.encode(question.answer, add_special_tokens=False))
-    everything = assign_all(Settings(prefill=settings), [("prefill.mode", "off")]).prefill
-    with_document, without = (
-        prompt_text(loaded, (Message("user", question.question, attachments),))
-        for attachments in ((attachment,), ())
-    )
-    sequence, _ = read(loaded, CachedSequence(loaded.new_cache), without, everything)
-    yield AnswerWay(_WITHOUT, -nll(loaded, sequence, without.ids[-1], answer), len(without.ids))
-    for keep in keeps:
-        chosen = [("prefill.mode", "on"), ("prefill.keep_pct", keep)]
-        sparse = assign_all(Settings(prefill=settings), chosen).prefill
-        sequence, reading = read(loaded, CachedSequence(loaded.new_cache), with_document, sparse, embedder)
-        if not reading.outcome.sparse:
-            raise RequestError(f"Sparse prefill was refused: {reading.outcome.reason}.", "Omit --answers.")
-        tokens = sequence.columns.count + 1
-        likelihood = -nll(loaded, sequence, with_document.ids[-1], answer)
-        yield AnswerWay(f"{keep:g}%", likelihood, tokens)
-    read(loaded, whole, with_document, everything)
-    sequence = whole.fork(len(whole.tokens))
-    likelihood = -nll(loaded, sequence, with_document.ids[-1], answer)
-    yield AnswerWay(_EVERYTHING, likelihood, len(with_document.ids))
+def _with_answers(asked: Sequence[_Asked], most: int) -> list[_Asked]:
+    """At most `most` questions that have an answer, evenly from all documents, by document."""
+    places: Counter[str] = Counter()
+    order: list[tuple[int, int]] = []
+    for at, each in enumerate(asked):
+        if each.question.answer:
+            order.append((places[each.document.name], at))
+            places[each.document.name] += 1
+    chosen = {at for _, at in sorted(order)[:most]}
+    return [each for at, each in enumerate(asked) if at in chosen]
 
 
 def prompt_text(loaded: LoadedModel, messages: Sequence[Message]) -> PromptText:
@@ -546,24 +506,20 @@ def nll(loaded: LoadedModel, sequence: CachedSequence, last: int, answer: Sequen
     """
     import mlx.core as mx
 
-    from core.bench.quality_readers import log_probabilities, mean_nll
-
     block = [last, *answer[:-1]]
-    found = log_probabilities(loaded.model(mx.array(block)[None], cache=sequence.cache)[0])
-    return mean_nll(found, answer)
+    logits = loaded.model(mx.array(block)[None], cache=sequence.cache)[0].astype(mx.float32)
+    taken = mx.take_along_axis(logits, mx.array(list(answer))[:, None], axis=-1)[:, 0]
+    return float((mx.logsumexp(logits, axis=-1) - taken).mean())
 
 
-def describe_answered(answered: Answered) -> Iterable[str]:
-    """A line about one question."""
+def _answered_line(answered: Answered) -> str:
     ways = "  ".join(f"{way.name} {way.log_likelihood:.2f}" for way in answered.ways)
-    yield f"{answered.document:<22} {answered.kind:<11} {ways}"
+    return f"{answered.document:<22} {answered.kind:<11} {ways}"
 
 
 def answers_report(answers: Sequence[Answered]) -> list[str]:
     """A table for each half, and one of the held-out half for each kind of question and language."""
     lines = [
-        "## Right answers",
-        "",
         "Mean log-likelihood of a right answer, in nats a token (higher is better). Share of the gain: what"
         " remains of the difference between no document and everything.",
         "",
@@ -571,7 +527,7 @@ def answers_report(answers: Sequence[Answered]) -> list[str]:
     for held_out, title in ((True, "Held-out documents"), (False, "Documents for tuning")):
         half = [answered for answered in answers if answered.held_out == held_out]
         if half:
-            lines += [f"### {title}: {len(half)} questions", "", *_table(half), ""]
+            lines += [f"## {title}: {len(half)} questions", "", *_table(half), ""]
     held = [answered for answered in answers if answered.held_out]
     if held:
         names = [way.name for way in held[0].ways]

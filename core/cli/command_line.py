@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
     add_settings_command(
         add_command(commands, "settings", "list all settings with their allowed values and defaults")
     )
-    bench.add_arguments(add_command(commands, "bench", "measure speed, parity, quality and more"))
+    bench.add_arguments(add_command(commands, "bench", "measure speed and equality beside mlx-lm, and more"))
     doctor.add_arguments(add_command(commands, "doctor", "check the installation and its speed"))
     return root
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.bench.harness import Journal
+from core.bench.runner import Journal
 from core.settings import Settings, assign, assign_all
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """`python -m tests.tuning COMMAND`: measurements that tune Draftlight and are not part of it.
 
-The commands take the same options as `draftlight bench`, and write the same kinds of files.
+The commands take options like those of `draftlight bench`, and use the same runner.
 """
 
 from __future__ import annotations
@@ -16,22 +16,17 @@ from core.cli.arguments import (
     add_model,
     add_quiet,
     add_settings,
+    listed,
     name,
     names,
+    number,
     readable_file,
     whole,
 )
-from core.cli.bench import (
-    DRAFTERS,
-    add_answer_length,
-    add_drafters,
-    add_grid,
-    add_option,
-    add_out,
-    add_prompts,
-)
+from core.cli.bench import DRAFTERS, add_answer_length, add_drafters, add_option, add_out, add_set
 from core.errors import DraftlightError
 from core.settings.declaration import find
+from core.settings.prefill import SCORERS
 
 _TEACHERS = ("same", "earlier", "rounded", "thinned")
 
@@ -56,6 +51,9 @@ def parser() -> argparse.ArgumentParser:
     command("replay", "drafters on recorded answers, without a model", _replay)
     command("rehearse", "record answers of a model, and count them into a table for auto", _rehearse)
     command("sources", "precision of the sources of an answer", add_model)
+    command("likelihood", "likelihood of texts after sparse prefill, relative to dense", _likelihood)
+    command("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
+    command("served", "what the local server adds to an answer", _served)
     return root
 
 
@@ -88,7 +86,9 @@ def _fit(parser: argparse.ArgumentParser) -> None:
 
 def _ttft(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    add_prompts(parser, "lines with prompt; the first is used")
+    parser.add_argument(
+        "--prompts", type=readable_file, metavar="F.jsonl", help="the first with prompt is used"
+    )
     parser.add_argument(
         "--drafter",
         type=name("drafter", tuple(each for each in DRAFTERS if each != "off")),
@@ -98,11 +98,39 @@ def _ttft(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=whole(), default=9, help="pairs of processes (default 9)")
 
 
+def _likelihood(parser: argparse.ArgumentParser) -> None:
+    from tests.tuning.texts import KINDS, SCORELESS
+
+    add_model(parser)
+    known = (*SCORERS, *SCORELESS)
+    add_option(parser, "--readers", names("reader", known), known, "scorers, and baselines without a score")
+    add_option(parser, "--kinds", names("kind of document", list(KINDS)), tuple(KINDS), "kinds of documents")
+    add_option(parser, "--keep", number(1, 100), 12.0, "percentage kept")
+    add_option(parser, "--seeds", whole(), 4, "documents and passages of each kind")
+    add_option(
+        parser, "--tokens", listed(whole()), (7600, 4096), "of documents and of prompts about passages"
+    )
+    add_option(parser, "--continuation", whole(), 256, "predicted tokens")
+    parser.add_argument("--draft-model", default="", help="of the scorer draft-model (default: a copy)")
+    add_option(parser, "--draft-layers", whole(), 8, "layers of that copy")
+
+
+def _reopen(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--tokens", listed(whole()), (2000, 8000), "sizes of the chat")
+    add_option(parser, "--pairs", whole(), 5, "pairs of each size")
+
+
+def _served(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--pairs", whole(), 9, "answers")
+
+
 def _replay(parser: argparse.ArgumentParser) -> None:
     from tests.tuning.replay import COST_TABLES
 
     parser.add_argument("--streams", type=readable_file, required=True, metavar="F.jsonl.gz")
-    add_drafters(parser, DRAFTERS)
+    add_drafters(parser, "all")
     add_option(
         parser, "--costs", names("cost table", list(COST_TABLES)), ("cpu", "apple"), "names of cost tables"
     )
@@ -110,7 +138,7 @@ def _replay(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--gates", gates, ("always",), "always, auto, or both")
     parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
     parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="table of answers for auto")
-    add_grid(parser)
+    add_set(parser)
 
 
 def _rehearse(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,6 @@ what stops an answer in the product.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -26,19 +25,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import Struct
 
-from core.bench.harness import (
-    BenchPiece,
-    Environment,
-    Journal,
-    PieceProgress,
-    conditions,
-    fingerprint,
-    measure,
-    publish,
-    sign_test,
-    table,
-)
-from core.bench.runs import start_engine
+from core.bench.answers import start_engine
+from core.bench.runner import Bench, BenchPiece, file_label, read_input, run_bench, sign_test, table
 from core.cli.arguments import settings_from
 from core.decoding.repetition import repeated_share
 from core.errors import RequestError
@@ -165,34 +153,16 @@ class Answered(Struct, frozen=True):
         return self.document, self.question
 
 
-class AnswersResults(Struct, frozen=True):
-    """The content of `results.json`."""
-
-    bench: str
-    environment: Environment
-    model: str
-    settings: Settings
-    half: str
-    right: int
-    loops: int
-    answers: tuple[Answered, ...]
-    progress: PieceProgress
-
-
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `answers.jsonl`, `results.json` and `report.md`. Resumes after an interruption."""
+    """Measure and write `answers.jsonl` and `answers.md`. Resumes after an interruption."""
     settings_from(options)  # report errors before a model is loaded
     asked = documents(options.half)
     baseline = _baseline(options.baseline) if options.baseline else {}
-    engine, info, environment = start_engine(options)
+    engine, info, environment = start_engine(options.model, quiet=options.quiet)
     # The decision must not depend on how busy the machine is; two cores read 2,048 tokens in more than the
     # default patience.
     base = assign_all(info.settings, [("prefill.patience_s", 0.0), ("sampling.max_tokens", MAX_TOKENS)])
     settings = settings_from(options, base)
-    label = conditions(
-        environment, info.name, fingerprint(_QUESTIONS), msgspec.json.encode(settings).decode()
-    )
-    journal = Journal(options.out / "answers.jsonl", label, Answered)
     pieces = [
         BenchPiece(
             (document.name, question.question), partial(_answered, engine, document, question, settings)
@@ -201,20 +171,17 @@ def run(options: argparse.Namespace) -> int:
         for question in document.questions
     ]
     facts = {(d.name, q.question): q.answers for d in asked for q in d.questions}
-    answers, progress = measure(journal, pieces, lambda each: [_line(each, facts)], quiet=options.quiet)
-    engine.close()
-    results = AnswersResults(
-        "answers",
-        environment,
-        info.name,
-        settings,
-        options.half,
-        sum(is_right(each.answer, facts[each.key]) for each in answers),
-        sum(loops(each.answer) for each in answers),
-        answers,
-        progress,
+    conditions = (info.name, file_label(_QUESTIONS), msgspec.json.encode(settings).decode())
+    title = f"Right answers and loops, {info.name}, {options.half}"
+    bench = Bench("answers", title, environment, conditions, Answered, options.out)
+    _, progress = run_bench(
+        bench,
+        pieces,
+        lambda each: _line(each, facts),
+        lambda found: report(found, facts, baseline),
+        quiet=options.quiet,
     )
-    publish(options.out, results, write_report(results, facts, baseline))
+    engine.close()
     return progress.status(True)
 
 
@@ -244,9 +211,8 @@ def _answered(engine: Engine, document: Document, question: Question, settings: 
 def _baseline(path: Path) -> dict[tuple[str, str], Answered]:
     """The answers of an earlier run, from its `answers.jsonl`. Raises `RequestError`."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()[1:]
-        found = [msgspec.convert(json.loads(line), Answered) for line in lines]
-    except (OSError, ValueError, msgspec.ValidationError) as error:
+        found = [msgspec.json.decode(line, type=Answered) for line in read_input(path).splitlines()[1:]]
+    except msgspec.DecodeError as error:
         raise RequestError(
             f"{path} cannot be read: {error}.", "Give the answers.jsonl of another run."
         ) from None
@@ -267,9 +233,8 @@ def _line(each: Answered, facts: Facts) -> str:
     return f"{' '.join(marks):<12} {each.tokens:>4} tokens  {each.question}  {words}"
 
 
-def write_report(results: AnswersResults, facts: Facts, baseline: dict[tuple[str, str], Answered]) -> str:
+def report(answers: Sequence[Answered], facts: Facts, baseline: dict[tuple[str, str], Answered]) -> list[str]:
     """The results as Markdown, paired with `baseline` where it has the same question."""
-    answers = results.answers
     rows = []
     for name in dict.fromkeys(each.document for each in answers):
         some = [each for each in answers if each.document == name]
@@ -280,8 +245,7 @@ def write_report(results: AnswersResults, facts: Facts, baseline: dict[tuple[str
     before = [baseline[each.key] for each in answers if each.key in baseline]
     rows.append(f"all | {_counts(answers, facts)} | {_counts(before, facts) if before else '– | – | – | –'}")
     head = "document | questions | right | loops | tokens | baseline’s questions | right | loops | tokens"
-    lines = ["# Right answers and loops", "", *results.progress.lines]
-    lines += [f"{results.model}, {results.half}. {results.environment.line}", "", *table(head, rows), ""]
+    lines = [*table(head, rows), ""]
     if before:
         pairs = [
             (is_right(each.answer, facts[each.key]), is_right(baseline[each.key].answer, facts[each.key]))
@@ -291,8 +255,7 @@ def write_report(results: AnswersResults, facts: Facts, baseline: dict[tuple[str
         won = sum(now and not then for now, then in pairs)
         lost = sum(then and not now for now, then in pairs)
         lines += [f"Paired: {won} won, {lost} lost, p = {sign_test(won, lost):.3f}.", ""]
-    lines += [f"- {_line(each, facts)}" for each in answers]
-    return "\n".join(lines) + "\n"
+    return [*lines, *(f"- {_line(each, facts)}" for each in answers)]
 
 
 def _counts(some: Sequence[Answered], facts: Facts) -> str:

@@ -2,7 +2,7 @@
 
 The speed of a drafter is tokens / Σ T(width), where a verify block of w tokens costs T(w) plain steps. The
 recorded answer takes the place of the verifier, so acceptance is exact and repeatable. Draft time is not
-included; `bench decode` measures it. A draft is verified whole; for drafters with a planner, the planner
+included; `draftlight bench` measures it. A draft is verified whole; for drafters with a planner, the planner
 chooses the part that pays off at this cost table, and the gate is open.
 """
 
@@ -17,18 +17,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.bench.cases import Configuration, configurations, file_label
-from core.bench.harness import (
-    BenchPiece,
-    Environment,
-    Journal,
-    PieceProgress,
-    conditions,
-    describe,
-    measure,
-    publish,
-    table,
-)
+from core.bench.cases import Configuration, configurations
+from core.bench.runner import Bench, BenchPiece, describe, file_label, run_bench, table
 from core.decoding.planner import Planner, walk
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
@@ -232,38 +222,22 @@ class ReplayRow(Struct, frozen=True):
         return self.drafter, self.cost, self.gate
 
 
-class ReplayResults(Struct, frozen=True):
-    """The content of `results.json`."""
-
-    bench: str
-    streams: str
-    count: int
-    rows: tuple[ReplayRow, ...]
-    environment: Environment
-    progress: PieceProgress
-
-
 def run(options: argparse.Namespace) -> int:
-    """Replay and write `rows.jsonl`, `results.json` and `report.md`."""
+    """Replay and write `replay.jsonl` and `replay.md`."""
     streams = read_streams(options.streams)
     learned = learned_table(options.learned)
     frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
-    environment = describe()
-    files = [path for path in (options.streams, options.learned, options.frozen) if path]
-    label = conditions(environment, *map(file_label, files))
-    journal = Journal(options.out / "rows.jsonl", label, ReplayRow)
-    names = options.drafters or _replayable()
-    chosen = configurations(names, [], sets=options.set, grids=options.grid, own_options=_OWN_OPTIONS)
+    names = _replayable() if options.drafters == ("all",) else options.drafters
     pieces = [
         BenchPiece((each.name, cost, gate), partial(_row, each, streams, cost, gate, learned, frozen))
-        for each in chosen
+        for each in configurations(names, [], options.set, _OWN_OPTIONS)
         for cost in options.costs
         for gate in options.gates
     ]
-    rows, progress = measure(journal, pieces, lambda row: [], quiet=options.quiet)
-    results = ReplayResults("replay", Path(options.streams).name, len(streams), rows, environment, progress)
-    publish(options.out, results, write_report(results))
-    return progress.status(True)
+    files = [path for path in (options.streams, options.learned, options.frozen) if path]
+    title = f"Replay of {len(streams)} recorded streams"
+    bench = Bench("replay", title, describe(), [*map(file_label, files)], ReplayRow, options.out)
+    return run_bench(bench, pieces, lambda row: "", report, quiet=options.quiet)[1].status(True)
 
 
 def _row(
@@ -376,28 +350,23 @@ def _replayable() -> list[str]:
     return [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
 
 
-def write_report(results: ReplayResults) -> str:
+def report(rows: Sequence[ReplayRow]) -> list[str]:
     """The results as Markdown."""
-    kinds = sorted({kind for row in results.rows for kind in row.kinds})
+    kinds = sorted({kind for row in rows for kind in row.kinds})
     lines = [
-        "# Replay of recorded streams",
-        "",
-        *results.progress.lines,
-        f"{results.streams}, {results.count} streams; tokens ÷ Σ T(width), each starts with empty tables.",
-        "The streams have no hidden states, so MTP heads are not replayed, nor are draft models.",
-        "",
-        results.environment.line,
+        "Tokens ÷ Σ T(width); each stream starts with empty tables. The streams have no hidden states, so MTP"
+        " heads are not replayed, nor are draft models.",
         "",
         *table(
             f"drafter | cost | gate | speed | mean a step | accepted | {' | '.join(kinds)}",
             (
                 f"{row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
                 f" | {row.acceptance:.0%} | {' | '.join(f'{row.kinds.get(kind, 0.0):.2f}' for kind in kinds)}"
-                for row in results.rows
+                for row in rows
             ),
         ),
     ]
-    for row in results.rows:
+    for row in rows:
         if row.reliability:
             lines += ["", f"## Confidence of {row.drafter} at {row.cost}, gate {row.gate}", ""]
             lines += table(
@@ -408,4 +377,4 @@ def write_report(results: ReplayResults) -> str:
                     for d in row.reliability
                 ),
             )
-    return "\n".join(lines) + "\n"
+    return lines

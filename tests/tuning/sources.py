@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from core.bench.harness import Environment, describe, publish, table
 from core.bench.retrieval import Document, Question, documents, questions
+from core.bench.runner import Bench, BenchPiece, describe, run_bench, table
 from core.errors import RequestError
 from core.events import Attachment, Message, Passage
 from core.settings import Settings
@@ -35,19 +36,13 @@ class Sourced(Struct, frozen=True):
     first_two: bool
     claimed_by_another: bool
 
-
-class SourcesResults(Struct, frozen=True):
-    """The content of `results.json`."""
-
-    bench: str
-    environment: Environment
-    model: str
-    missing: tuple[str, ...]
-    sourced: tuple[Sourced, ...]
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.document, self.number
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `results.json` and `report.md`."""
+    """Measure and write `sources.jsonl` and `sources.md`."""
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -60,33 +55,37 @@ def run(options: argparse.Namespace) -> int:
             "None of the documents is installed: the packages have other versions.", "Run `make setup`."
         )
     loaded = load(options.model)
-    sourced = []
-    for index, (document, text) in enumerate(present):
-        another = present[(index + 1) % len(present)]
-        asked = [question for question in questions() if question.document == document.name]
-        for number, question in enumerate(asked):
-            sourced.append(_sourced(loaded, document, text, number, question, another))
-    missing = tuple(document.name for document, text in texts.items() if text is None)
+    pieces = [
+        BenchPiece(
+            (document.name, number), partial(_sourced, loaded, (document, text), number, question, another)
+        )
+        for (document, text), another in zip(present, (*present[1:], present[0]))
+        for number, question in enumerate(one for one in questions() if one.document == document.name)
+    ]
+    title = f"Sources of an answer, {loaded.info.name}"
     environment = describe(blas, loaded.info.dtype)
-    results = SourcesResults("sources", environment, loaded.info.name, missing, tuple(sourced))
-    publish(options.out, results, write_report(results))
-    return 0
+    bench = Bench("sources", title, environment, (loaded.info.name,), Sourced, options.out)
+    return run_bench(bench, pieces, lambda sourced: "", report, quiet=options.quiet)[1].status(True)
 
 
 def _sourced(
     loaded: LoadedModel,
-    document: Document,
-    text: str,
+    of: tuple[Document, str],
     number: int,
     question: Question,
     another: tuple[Document, str],
 ) -> Sourced:
+    document, text = of
     first, last = question.gold[0]
     answer = loaded.tokenizer.encode(text[first:last].strip(), add_special_tokens=False)
     found = _sources(loaded, document, text, question, answer)
     return Sourced(
-        *(document.name, number, question.kind, document.held_out),
-        *(_has(found[:1], first, last), _has(found[:2], first, last)),
+        document.name,
+        number,
+        question.kind,
+        document.held_out,
+        _has(found[:1], first, last),
+        _has(found[:2], first, last),
         bool(_sources(loaded, *another, question, answer)),
     )
 
@@ -113,20 +112,17 @@ def _has(found: Sequence[Passage], first: int, last: int) -> bool:
     return 2 * inside >= last - first
 
 
-def write_report(results: SourcesResults) -> str:
+def report(sourced: Sequence[Sourced]) -> list[str]:
     """Shares by side and by kind of question."""
-    lines = ["# bench sources", "", results.environment.line, ""]
-    if results.missing:
-        lines += [f"Left out, because their packages hold other texts: {', '.join(results.missing)}.", ""]
-    lines += [
+    lines = [
         "Share of quotations of which half or more is in the first source, or in the first two, and share"
         " with sources in another document.",
         "",
     ]
     sides = {"documents shaped on": False, "documents held out": True}
-    groups = [(name, [s for s in results.sourced if s.held_out == side]) for name, side in sides.items()]
-    kinds = list(dict.fromkeys(one.kind for one in results.sourced))
-    groups += [(f"asked: {kind}", [s for s in results.sourced if s.kind == kind]) for kind in kinds]
+    groups = [(name, [s for s in sourced if s.held_out == side]) for name, side in sides.items()]
+    kinds = list(dict.fromkeys(one.kind for one in sourced))
+    groups += [(f"asked: {kind}", [s for s in sourced if s.kind == kind]) for kind in kinds]
     rows = (
         f"{name} | {len(some)} | {sum(s.first for s in some) / len(some):.0%}"
         f" | {sum(s.first_two for s in some) / len(some):.0%}"
@@ -134,4 +130,4 @@ def write_report(results: SourcesResults) -> str:
         for name, some in groups
         if some
     )
-    return "\n".join([*lines, *table("quotations of | number | first | first two | in another", rows)])
+    return [*lines, *table("quotations of | number | first | first two | in another", rows)]

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import lzma
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal, cast
 
 import msgspec
 import numpy as np
 from filelock import FileLock, Timeout
 from msgspec import Struct
 
+from core.bench.runner import MOST_INPUT_BYTES, read_input
 from core.errors import RequestError, TableError
 from core.events import ModelInfo
-from core.system.files import write_atomic
+from core.system.files import read_stream, write_atomic
 from core.system.paths import resources_dir
 from core.tables.files import Arrays, InvalidFileError, check_arrays, decode, encode
 from core.tables.prebuilt import shipped_dir
@@ -39,12 +42,13 @@ class Stream(Struct, frozen=True):
 
 def read_streams(path: Path) -> list[Stream]:
     """All streams of a file. Raises `RequestError` naming the line."""
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (OSError, EOFError) as error:
-        raise RequestError(f"{path} cannot be read: {error}.", "Check the path.") from None
+    content = read_input(path)
+    if path.suffix == ".gz":
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                content = read_stream(cast(BinaryIO, file), MOST_INPUT_BYTES, path.name)
+        except (OSError, EOFError, zlib.error) as error:
+            raise RequestError(f"{path} cannot be read: {error}.", "Check the path.") from None
     streams = []
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():
@@ -164,12 +168,8 @@ def default_conversations() -> Path:
 
 def read_conversations(path: Path) -> list[RehearsedConversation]:
     """The conversations of a file. Raises `RequestError` naming the line."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise RequestError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
     found = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_input(path).splitlines(), 1):
         if not line.strip():
             continue
         try:

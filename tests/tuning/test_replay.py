@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.bench.runner import MOST_INPUT_BYTES
 from core.decoding.planner import Planner
 from core.drafting.draft import Draft, Drafter
 from core.drafting.registry import DRAFTERS
@@ -131,6 +132,9 @@ def test_bad_streams_are_refused_by_line(tmp_path: Path, content: bytes, words: 
     path.write_bytes(b"not gzip")
     with pytest.raises(RequestError, match="cannot be read"):
         read_streams(path)
+    path.write_bytes(gzip.compress(bytes(MOST_INPUT_BYTES + 1)))
+    with pytest.raises(RequestError, match="the most that is read"):
+        read_streams(path)
 
 
 def test_the_command_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,10 +143,10 @@ def test_the_command_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFix
     out = tmp_path / "out"
     status = main(["replay", "--streams", str(path), "--gates", "always,auto", "--out", str(out)])
     assert status == 0
-    results = json.loads((out / "results.json").read_text())
+    rows = (out / "replay.jsonl").read_text().splitlines()[1:]
     drafters = [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
-    assert len(results["rows"]) == len(drafters) * 2 * 2
-    assert (out / "report.md").read_text() in capsys.readouterr().out + "\n"
+    assert len(rows) == len(drafters) * 2 * 2
+    assert (out / "replay.md").read_text() == capsys.readouterr().out
 
 
 def test_a_grid_is_replayed_and_goes_on_where_it_stopped(
@@ -152,7 +156,7 @@ def test_a_grid_is_replayed_and_goes_on_where_it_stopped(
     write_streams(path, [Stream([1, 2, 3, 4] * 5, [1, 2, 3, 4] * 5, "loop")])
     out = tmp_path / "out"
     command = ["replay", "--streams", str(path), "--drafters", "ngram-mod", "--out", str(out)]
-    command += ["--grid", "ngram_mod.k=2,4,6,8", "--set", "ngram_mod.n=4", "--costs", "cpu"]
+    command += ["--set", "ngram_mod.k=2,4,6,8", "--set", "ngram_mod.n=4", "--costs", "cpu"]
     honest, calls = bench.replay, []
 
     def third_is_stopped(*arguments: Any) -> Any:
@@ -164,11 +168,11 @@ def test_a_grid_is_replayed_and_goes_on_where_it_stopped(
     monkeypatch.setattr(bench, "replay", third_is_stopped)
     assert main(command) == 130
     assert "2 of 4" in capsys.readouterr().err
-    assert "Stopped after 2 of 4" in (out / "report.md").read_text()
+    assert "Stopped after 2 of 4" in (out / "replay.md").read_text()
     assert main(command) == 0
     assert len(calls) == 5, "two were not made again"
-    rows = json.loads((out / "results.json").read_text())["rows"]
+    rows = [json.loads(line) for line in (out / "replay.jsonl").read_text().splitlines()[1:]]
     assert [row["given"]["ngram_mod.k"] for row in rows] == ["2", "4", "6", "8"]
-    assert [row["drafter"] for row in rows] == [f"ngram-mod n=4 k={k}" for k in (2, 4, 6, 8)]
+    assert [row["drafter"] for row in rows] == [f"ngram-mod k={k} n=4" for k in (2, 4, 6, 8)]
     assert rows[0]["mean_per_step"] < rows[3]["mean_per_step"]
-    assert main([*command[:-4], "--grid", "gate.mode=auto"]) == 1
+    assert main([*command[:-4], "--set", "gate.mode=auto"]) == 1

@@ -23,10 +23,12 @@ from tests.tuning.__main__ import parser
 from tests.tuning.replay import cost_table
 from tests.tuning.warm_tables import (
     Edits,
-    WarmResults,
+    WarmPair,
+    WarmRow,
     converse,
     read_edits,
     rounded_copy,
+    rows_of,
     run,
     without_layer,
 )
@@ -36,6 +38,11 @@ def options(tmp_path: Path, **values: object) -> argparse.Namespace:
     line = ["warm-tables", "--out", str(tmp_path / "out"), "--pairs", "1", "--max-tokens", "30"]
     chosen = parser().parse_args(line)
     return argparse.Namespace(**{**vars(chosen), "drafters": ("ngram-mod",), "quiet": True, **values})
+
+
+def rows_in(tmp_path: Path) -> list[WarmRow]:
+    _header, *lines = (tmp_path / "out" / "warm-tables.jsonl").read_bytes().splitlines()
+    return list(rows_of([msgspec.json.decode(line, type=WarmPair) for line in lines]))
 
 
 @pytest.mark.sweep
@@ -50,12 +57,12 @@ def test_cold_and_warm_with_a_toy(
     short = Edits("a.py", "a = 1\nb = 2\n", ("Hello hello hello.", "More."), ("Other.",))
     monkeypatch.setattr(warm_tables, "read_edits", lambda path: short)
     assert run(options(tmp_path, model=str(toy_folder), drafters=(drafter,))) == 0
-    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=WarmResults)
-    assert len(results.conversation) == 4 * 3
-    same = {row.turn: row for row in results.conversation if row.warmed_by == "the same questions"}
+    rows = rows_in(tmp_path)
+    assert len(rows) == 4 * 3
+    same = {row.turn: row for row in rows if row.warmed_by == "the same questions"}
     assert same[1].warm_accepted > same[1].cold_accepted
     assert same[1].steps_saved > 1.2
-    assert all(row.equal for row in results.conversation)
+    assert all(row.equal for row in rows)
     report = capsys.readouterr().out
     assert "without layer 1" in report
     assert "of 8 bits a weight" in report
@@ -68,7 +75,7 @@ def test_a_stopped_conversation_goes_on_with_the_next_pair(
     monkeypatch.setattr(warm_tables, "read_edits", lambda path: short)
     chosen = {"model": str(toy_folder)}
     run(options(tmp_path, **chosen, warmed_by=("same",)))
-    pairs = tmp_path / "out" / "conversation.jsonl"
+    pairs = tmp_path / "out" / "warm-tables.jsonl"
     first = pairs.read_bytes()
     taught = sorted((tmp_path / "out" / "warmed").rglob("*.safetensors"))
     times = [path.stat().st_mtime_ns for path in taught]
@@ -77,8 +84,8 @@ def test_a_stopped_conversation_goes_on_with_the_next_pair(
     assert pairs.read_bytes().count(b"\n") == 1 + 4
     assert times
     assert times == [path.stat().st_mtime_ns for path in taught]
-    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=WarmResults)
-    assert {(row.warmed_by, row.pairs) for row in results.conversation} == {
+    rows = rows_in(tmp_path)
+    assert {(row.warmed_by, row.pairs) for row in rows} == {
         ("the same questions", 2),
         ("other questions", 2),
     }
@@ -95,9 +102,9 @@ def test_any_model_of_the_family_warms_the_table(
     other = without_layer(toy_folder, 1, tmp_path / "other")
     chosen = {"model": str(toy_folder), "warmed_by": (), "max_tokens": 8}
     run(options(tmp_path, **chosen, teacher=[str(other)]))
-    results = msgspec.json.decode((tmp_path / "out" / "results.json").read_bytes(), type=WarmResults)
-    assert {row.warmed_by for row in results.conversation} == {f"the same questions, by {other}"}
-    assert all(row.equal for row in results.conversation)
+    rows = rows_in(tmp_path)
+    assert {row.warmed_by for row in rows} == {f"the same questions, by {other}"}
+    assert all(row.equal for row in rows)
     with pytest.raises(RequestError, match="has another tokenizer"):
         run(options(tmp_path, **chosen, teacher=["starter"]))
 
@@ -172,7 +179,7 @@ def test_a_text_is_shown_with_the_first_request_only(toy_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "could not be read"),
+        (None, "cannot be read"),
         ('{"turns": 3}', "no conversation"),
         ('{"name": "", "file": "", "turns": [], "earlier": []}', "has no requests"),
         ('{"name": "", "file": "", "turns": ["a"], "earlier": [], "answers": []}', "answers"),

@@ -12,26 +12,16 @@ import argparse
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
 
-from core.bench.cases import default_prompts, file_label, read_prompts
-from core.bench.harness import (
-    BenchPiece,
-    Environment,
-    Journal,
-    PieceProgress,
-    compare,
-    conditions,
-    describe,
-    measure,
-    median,
-    publish,
-    sign_test,
-)
+from core.bench.cases import BUNDLED, read_prompts
+from core.bench.runner import Bench, BenchPiece, compare, describe, file_label, run_bench, sign_test, table
 from core.errors import RequestError, WorkerError
 from core.events import Finished, decode_event
+from core.events.bench import median
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 
 _TOKENS = 4
@@ -50,100 +40,52 @@ class ChildStart(Struct, frozen=True):
         return self.pair, self.drafter
 
 
-class TtftResults(Struct, frozen=True):
-    """The content of `results.json`, from complete pairs.
-
-    `ratio` is median TTFT with drafts / without; `started_ratio` the same from the start of the process.
-    """
-
-    kind: str
-    environment: Environment
-    model: str
-    drafter: str
-    prompt: str
-    off: tuple[ChildStart, ...]
-    drafting: tuple[ChildStart, ...]
-    ratio: float
-    started_ratio: float
-    p: float
-    progress: PieceProgress
-
-
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `starts.jsonl`, `results.json` and `report.md`."""
-    path = options.prompts or default_prompts()
+    """Measure and write `ttft.jsonl` and `ttft.md`."""
+    path = options.prompts or BUNDLED["three-class"]
     prompt = next((each.prompt for each in read_prompts(path) if each.prompt), "")
     if not prompt:
         raise RequestError(f"{path} holds no line with `prompt`.", "Choose a file with such a line.")
-    environment = describe()
     model = _folder(options.model)
-    journal = Journal(
-        options.out / "starts.jsonl",
-        conditions(environment, model, file_label(path)),
-        ChildStart,
-    )
     ways = ("off", options.drafter)
     pieces = [
         BenchPiece((pair, drafter), partial(_start, pair, model, drafter, prompt))
         for pair in range(options.pairs)
         for drafter in (ways if pair % 2 == 0 else ways[::-1])
     ]
-    measured, progress = measure(
-        journal,
-        pieces,
-        lambda start: [f"pair {start.pair + 1}, {start.drafter}: TTFT {start.ttft_s:.3f} s"],
-        quiet=options.quiet,
-    )
+    title = f"TTFT without a profile, {options.model}"
+    bench = Bench("ttft", title, describe(), (model, file_label(path)), ChildStart, options.out)
+    return run_bench(bench, pieces, _line, partial(report, ways), quiet=options.quiet)[1].status(True)
+
+
+def _line(start: ChildStart) -> str:
+    return f"pair {start.pair + 1}, {start.drafter}: TTFT {start.ttft_s:.3f} s"
+
+
+def report(ways: tuple[str, str], measured: Sequence[ChildStart]) -> list[str]:
+    """Both medians and their ratios, from complete pairs."""
     held = {start.key: start for start in measured}
-    whole = [pair for pair in range(options.pairs) if all((pair, drafter) in held for drafter in ways)]
-    off, drafting = (tuple(held[pair, drafter] for pair in whole) for drafter in ways)
-    off_s, drafting_s = ([start.ttft_s for start in starts] for starts in (off, drafting))
-    started_off, started = ([start.first_token_s for start in starts] for starts in (off, drafting))
-    results = TtftResults(
-        "ttft",
-        environment,
-        options.model,
-        options.drafter,
-        path.name,
-        off,
-        drafting,
-        median(drafting_s) / median(off_s) if whole else 0.0,
-        median(started) / median(started_off) if whole else 0.0,
-        sign_test(*compare(drafting_s, off_s)) if whole else 0.0,
-        progress,
-    )
-    publish(options.out, results, write_report(results))
-    return progress.status(True)
-
-
-def write_report(results: TtftResults) -> str:
-    """Both medians and their ratios as Markdown."""
-    rows = []
-    for name, starts in (("off", results.off), (results.drafter, results.drafting)):
-        if not starts:
-            continue
-        times = sorted(start.ttft_s for start in starts)
-        first = median(start.first_token_s for start in starts)
-        rows.append(f"| {name} | {median(times):.3f} | {times[0]:.3f} to {times[-1]:.3f} | {first:.2f} |")
-    return "\n".join(
-        [
-            "# TTFT without a profile",
-            "",
-            *results.progress.lines,
-            results.environment.line,
-            "",
-            f"{results.model}, the first prompt of {results.prompt}, {len(results.off)} pairs of processes,"
-            " each with an empty home folder.",
-            "",
-            "| drafter | median TTFT, s | from to | first token after the start, s |",
-            "|---|---:|---:|---:|",
-            *rows,
-            "",
-            f"Ratio of the medians {results.ratio:.3f} (sign test p = {results.p:.2f}); from the process's"
-            f" start {results.started_ratio:.3f}.",
-            "",
-        ]
-    )
+    pairs = dict.fromkeys(start.pair for start in measured)
+    whole = [pair for pair in pairs if all((pair, drafter) in held for drafter in ways)]
+    if not whole:
+        return ["No complete pair."]
+    rows, firsts, ttfts = [], [], []
+    for drafter in ways:
+        times = [held[pair, drafter].ttft_s for pair in whole]
+        ttfts.append(times)
+        firsts.append(median(held[pair, drafter].first_token_s for pair in whole))
+        rows.append(
+            f"{drafter} | {median(times):.3f} | {min(times):.3f} to {max(times):.3f} | {firsts[-1]:.2f}"
+        )
+    return [
+        f"{len(whole)} pairs of processes, each with an empty home folder.",
+        "",
+        *table("drafter | median TTFT, s | from to | first token after the start, s", rows, right_from=1),
+        "",
+        f"Ratio of the medians {median(ttfts[1]) / median(ttfts[0]):.3f} (sign test p ="
+        f" {sign_test(*compare(ttfts[1], ttfts[0])):.2f}); from the process's start"
+        f" {firsts[1] / firsts[0]:.3f}.",
+    ]
 
 
 def _start(pair: int, model: str, drafter: str, prompt: str) -> ChildStart:

@@ -14,7 +14,7 @@ import argparse
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -23,17 +23,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from core.bench.cases import file_label, write_copy
-from core.bench.harness import (
-    BenchPiece,
-    Environment,
-    Journal,
-    PieceProgress,
-    conditions,
-    describe,
-    measure,
-    publish,
-)
+from core.bench.cases import write_copy
+from core.bench.runner import Bench, BenchPiece, describe, file_label, read_input, run_bench, table
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
@@ -110,17 +101,8 @@ class WarmRow(Struct, frozen=True):
     equal: bool
 
 
-class WarmResults(Struct, frozen=True):
-    """The content of `results.json`."""
-
-    bench: str
-    environment: Environment
-    progress: PieceProgress
-    conversation: tuple[WarmRow, ...]
-
-
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `conversation.jsonl`, `results.json`, `report.md`; status 1 if an answer differed."""
+    """Measure and write `warm-tables.jsonl` and `.md`; status 1 if an answer differed."""
     from core.models.runtime import prepare
 
     blas = prepare()
@@ -132,35 +114,31 @@ def run(options: argparse.Namespace) -> int:
         loaded = load(options.model)
         teachers = _teachers(options, loaded, edits, Path(scratch))
         line.clear()
-        environment = describe(blas, loaded.info.dtype)
-        told = conditions(
-            environment,
-            file_label(options.conversation or Path(__file__).with_name("edits.json")),
-            f"{loaded.info.name}, {options.max_tokens} tokens an answer",
-        )
-        journal = Journal(options.out / "conversation.jsonl", told, WarmPair)
-        bench = ColdAndWarm(options.out, partial(_engine, loaded), edits)
+        tool = ColdAndWarm(options.out, partial(_engine, loaded), edits)
         length = ("sampling.max_tokens", options.max_tokens)
         pieces = [
             piece
             for drafter in options.drafters
-            for piece in bench.pieces(
+            for piece in tool.pieces(
                 teachers,
                 assign_all(Settings(), [("drafting.drafter", drafter), length]),
                 cost_table("cpu"),
                 options.pairs,
             )
         ]
-        measured, progress = measure(
-            journal,
-            pieces,
-            lambda pair: [f"{pair.drafter}, {pair.warmed_by}, pair {pair.number + 1}"],
-            quiet=options.quiet,
+        file = file_label(options.conversation or Path(__file__).with_name("edits.json"))
+        conditions = (file, f"{loaded.info.name}, {options.max_tokens} tokens an answer")
+        title = f"Cold and warm tables: a conversation of edits, {loaded.info.name}"
+        environment = describe(blas, loaded.info.dtype)
+        bench = Bench("warm-tables", title, environment, conditions, WarmPair, options.out)
+        measured, progress = run_bench(
+            bench, pieces, _line, lambda pairs: report(rows_of(pairs)), quiet=options.quiet
         )
-    rows = tuple(bench.rows(measured))
-    results = WarmResults("warm-tables", environment, progress, rows)
-    publish(options.out, results, write_report(results))
-    return progress.status(all(row.equal for row in rows))
+    return progress.status(all(row.equal for row in rows_of(measured)))
+
+
+def _line(pair: WarmPair) -> str:
+    return f"{pair.drafter}, {pair.warmed_by}, pair {pair.number + 1}"
 
 
 def _engine(model: LoadedModel, memory: TableMemory) -> Engine:
@@ -205,9 +183,7 @@ def read_edits(path: Path | None = None) -> Edits:
     """A conversation from a JSON file (default `edits.json`). Raises `RequestError`."""
     path = path or Path(__file__).with_name("edits.json")
     try:
-        edits = msgspec.json.decode(path.read_bytes(), type=Edits)
-    except OSError as error:
-        raise RequestError(f"{path} could not be read: {error.strerror}.", "Choose another file.") from error
+        edits = msgspec.json.decode(read_input(path), type=Edits)
     except msgspec.DecodeError as error:
         raise RequestError(
             f"{path} holds no conversation: {error}.", "See edits.json for an example."
@@ -248,13 +224,6 @@ class ColdAndWarm:
             for number in range(pairs)
             for teacher in teachers
         ]
-
-    def rows(self, pairs: Sequence[WarmPair]) -> Iterator[WarmRow]:
-        """For each drafter and teacher one row per turn, and one for all turns."""
-        for drafter, name in dict.fromkeys((pair.drafter, pair.warmed_by) for pair in pairs):
-            held = [pair for pair in pairs if (pair.drafter, pair.warmed_by) == (drafter, name)]
-            for turn in range(len(self._edits.turns) + 1):
-                yield _row(drafter, name, turn, held)
 
     def _pair(self, teacher: Teacher, settings: Settings, cost: CostTable, number: int) -> WarmPair:
         home = self._taught(teacher, settings, cost)
@@ -307,6 +276,14 @@ def converse(
         spent = stats.normal + stats.bonus * cost.cost(round(1 + drafted))
         ids = tuple(token.id for token in tokens)
         yield TableTurn(ids, stats.accepted, stats.tested, stats.steps, stats.decode_s, spent)
+
+
+def rows_of(pairs: Sequence[WarmPair]) -> Iterator[WarmRow]:
+    """For each drafter and teacher one row per turn, and one for all turns."""
+    for drafter, name in dict.fromkeys((pair.drafter, pair.warmed_by) for pair in pairs):
+        held = [pair for pair in pairs if (pair.drafter, pair.warmed_by) == (drafter, name)]
+        for turn in range(len(held[0].cold) + 1):
+            yield _row(drafter, name, turn, held)
 
 
 def _row(drafter: str, name: str, turn: int, pairs: Sequence[WarmPair]) -> WarmRow:
@@ -408,26 +385,21 @@ def _weights(folder: Path) -> dict[str, Any]:
 # ---- report
 
 
-def write_report(results: WarmResults) -> str:
+def report(rows: Iterable[WarmRow]) -> list[str]:
     """The results as Markdown."""
-    lines = [
-        "# Cold and warm tables: a conversation of edits",
-        "",
-        *results.progress.lines,
-        results.environment.line,
-        "",
+    return [
         "Turn 0 is the whole conversation. “cost” is the speed-up by the CPU's cost table.",
         "",
-        "| drafter | table warmed by | turn | pairs | tokens | accepted cold | warm | tok/s cold | warm"
-        " | speed-up | cost | output |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        *table(
+            "drafter | table warmed by | turn | pairs | tokens | accepted cold | warm | tok/s cold | warm"
+            " | speed-up | cost | output",
+            (
+                f"{row.drafter} | {row.warmed_by} | {row.turn} | {row.pairs} | {row.tokens}"
+                f" | {row.cold_acceptance:.0%} ({row.cold_accepted})"
+                f" | {row.warm_acceptance:.0%} ({row.warm_accepted}) | {row.cold_tokens_per_s:.1f}"
+                f" | {row.warm_tokens_per_s:.1f} | {row.speed_up:.2f} | {row.steps_saved:.2f}"
+                f" | {'equal' if row.equal else '**different**'}"
+                for row in rows
+            ),
+        ),
     ]
-    for row in results.conversation:
-        lines.append(
-            f"| {row.drafter} | {row.warmed_by} | {row.turn} | {row.pairs} | {row.tokens}"
-            f" | {row.cold_acceptance:.0%} ({row.cold_accepted})"
-            f" | {row.warm_acceptance:.0%} ({row.warm_accepted}) | {row.cold_tokens_per_s:.1f}"
-            f" | {row.warm_tokens_per_s:.1f} | {row.speed_up:.2f} | {row.steps_saved:.2f}"
-            f" | {'equal' if row.equal else '**different**'} |"
-        )
-    return "\n".join(lines) + "\n"

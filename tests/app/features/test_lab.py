@@ -8,54 +8,55 @@ from pathlib import Path
 import pytest
 
 from app.controls.plot import above
-from app.features.lab import KINDS, Plan, Sweep, rows_of
-from core.events.sweep import SweepCell, SweepPair
-
-SAME = SweepPair(2.0, 20.0, 10.0)
-OTHER = SweepPair(1.5, 15.0, 10.0, difference=2)
-UNKNOWN = SweepPair(0.0, 0.0, 0.0)
+from app.features.lab import KINDS, Measurement, Plan, rows_of
+from core.events import Stats
+from core.events.bench import Difference, Pair, Record
+from core.settings import Settings, assign_all
 
 
-def cell(kind: str, drafter: str, *pairs: SweepPair, acceptance: float = 0.5) -> SweepCell:
-    return SweepCell(kind, 0, drafter, 5, 6, acceptance, 2.0, (), pairs)
+def pair(speed: float, difference: Difference | None = None, accepted: int = 5) -> Pair:
+    stats = Stats(tokens_per_s=speed, tested=10, accepted=accepted)
+    return Pair(stats, 6, 1.0, 10.0, 1, 1, difference=difference)
 
 
-CELLS = (
-    cell("code", "auto", SAME, SAME),
-    cell("code", "ngram-simple", SAME, OTHER, OTHER),
-    cell("code", "auto", OTHER, acceptance=0.8),
-    cell("passage", "auto", UNKNOWN),
+SAME, OTHER = pair(20.0), pair(15.0, Difference(2, "a", "b"))
+RECORDS = (
+    Record("1", "code", "auto decoding.exactness=exact", 1, (SAME,), 1.0),
+    Record("1", "code", "ngram-simple", 1, (OTHER,), 1.0),
+    Record("1", "code", "auto decoding.exactness=exact", 2, (pair(15.0, Difference(2, "a", "b"), 8),), 1.0),
+    Record("2", "passage", "auto decoding.exactness=exact", 1, (pair(0.0),), 1.0),
 )
-SWEEP = Sweep(
+# All classes with three drafters, for pictures of the whole window.
+MEASURED = Measurement(
     "SmolLM2 135M",
     took_s=90.0,
-    cells=tuple(
-        cell(kind, drafter, SAME, OTHER)
+    records=tuple(
+        Record(kind, kind, drafter, repeat, (pair,), 1.0)
         for kind in KINDS
         for drafter in ("auto", "ngram-simple", "ngram-mod")
+        for repeat, pair in enumerate((SAME, OTHER), 1)
     ),
 )
 
 
 def test_a_row_is_all_answers_of_a_drafter_on_a_class() -> None:
-    auto, simple = rows_of(CELLS)
-    assert (auto.title, auto.drafter) == ("Code", "Auto")
-    assert (auto.ratio, auto.speed, auto.spread, auto.equal) == (2.0, "2.00×", "1.50 to 2.00", "2 of 3")
-    assert (auto.accepted, auto.tokens_per_s) == ("65%", "20.0")
-    assert (simple.speed, simple.equal) == ("1.50×", "1 of 3")
-    assert rows_of(()) == []
+    auto, simple = rows_of(RECORDS)
+    assert (auto.title, auto.drafter, auto.accepted, auto.tokens_per_s) == ("Code", "Auto", "65%", "17.5")
+    assert (auto.ratio, auto.speed, auto.spread, auto.equal) == (1.75, "1.75×", "1.50 to 2.00", "1 of 2")
+    assert (simple.speed, simple.equal) == ("1.50×", "0 of 1")
 
 
 def test_the_command_has_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toy").mkdir()
-    words = Plan("toy", Path("own"), ("auto", "mtp"), 3, 128, "exact", "toy").command(Path("out"))
-    pairs = dict(pairwise(words))
-    assert pairs["--out"] == str(tmp_path / "out")
-    assert pairs["--model"] == pairs["--draft-model"] == str(tmp_path / "toy")
-    assert pairs["--prompts"] == str(tmp_path / "own")
-    assert (pairs["--drafters"], pairs["--exactness"], pairs["--pairs"]) == ("auto,mtp", "exact", "3")
-    assert "--draft-model" not in Plan("starter", tmp_path, ("auto",), 1, 8, "fast").command(tmp_path)
+    exact = assign_all(Settings(), [("decoding.exactness", "exact"), ("draft_model.model", "toy")])
+    pairs = dict(pairwise(Plan("toy", "three-class", ("auto", "mtp"), 3, 8, exact).command(Path("out"))))
+    assert (pairs["--out"], pairs["--model"]) == (str(tmp_path / "out"), str(tmp_path / "toy"))
+    assert pairs["--draft-model"] == pairs["--model"]
+    assert (pairs["--drafters"], pairs["--set"]) == ("auto,mtp", "decoding.exactness=exact")
+    assert (pairs["--cases"], pairs["--pairs"]) == ("three-class", "3")
+    plain = Plan("x", "y", ("auto",), 1, 8, Settings())
+    assert {"--draft-model", "--set"}.isdisjoint(plain.command(tmp_path))
 
 
 @pytest.mark.parametrize(("value", "top"), [(0.5, 0.6), (3, 4), (4, 5), (7, 8), (412_306, 500_000), (10, 12)])

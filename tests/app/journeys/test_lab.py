@@ -1,4 +1,4 @@
-"""The Lab in the whole window: a real sweep in its own process, paused, stopped, ended with the window."""
+"""The Lab in the whole window: a real bench in its own process, paused, stopped, ended with the window."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ async def opened(window: MainWindow, model: Path, tokens: int, repeats: int = 1)
     assert lab.isVisible()
     for name, box in lab.boxes.items():
         box.setChecked(name in ("ngram-simple", "frequency"))
-    window.lab.prompts = model.with_name("prompts.jsonl")
+    window.lab.cases = str(prompts := model.with_name("prompts.jsonl"))
     lines = [{"class": kind, "prompt": f"one two {kind} one two one two"} for kind in words.KINDS]
-    window.lab.prompts.write_text("\n".join(map(json.dumps, lines)))
+    prompts.write_text("\n".join(map(json.dumps, lines)))
     lab.repeats.set_value(repeats)
     lab.most_tokens.set_value(tokens)
     return lab
 
 
-def test_a_sweep_fills_the_table(qapp: QApplication, toy_folder: Path, tmp_path: Path) -> None:
+def test_a_measurement_fills_the_table(qapp: QApplication, toy_folder: Path, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         lab = await opened(window, toy_folder, 8)
         assert lab.status.text() == words.EMPTY_HINT
@@ -51,8 +51,8 @@ def test_a_sweep_fills_the_table(qapp: QApplication, toy_folder: Path, tmp_path:
         assert lab.stop_button.hasFocus()
         assert not lab.repeats.isEnabled()
         await until(lambda: bool(lab.list.rows), 60, "nothing is shown while it runs")
-        await until(lambda: not window.lab.sweep.running, 120, "does not end")
-        assert window.lab.sweep.trouble == ""
+        await until(lambda: not window.lab.measurement.running, 120, "does not end")
+        assert window.lab.measurement.trouble == ""
         assert {row.id for row in lab.list.rows} == {
             f"{kind}/{drafter}" for kind in words.KINDS for drafter in ("ngram-simple", "frequency")
         }
@@ -62,7 +62,7 @@ def test_a_sweep_fills_the_table(qapp: QApplication, toy_folder: Path, tmp_path:
         assert ", measured in " in lab.status.text()
         assert lab.run_button.hasFocus()  # it had it before it became Stop
         assert lab.repeats.isEnabled()
-        assert len(list((tmp_path / "home" / "lab").glob("*/results.json"))) == 1
+        assert len(list((tmp_path / "home" / "lab").glob("*/bench.jsonl"))) == 1
 
     play(qapp, scene, folder=tmp_path / "home")
 
@@ -91,7 +91,7 @@ def test_it_stands_still_while_the_chat_is_answered_and_stops_at_once(
     async def scene(window: MainWindow) -> None:
         lab = await opened(window, toy_folder, 1000, repeats=9)
         await click(lab.run_button)
-        await until(lambda: window.lab.sweep.total > 0, 60, "never began")
+        await until(lambda: window.lab.measurement.total > 0, 60, "never began")
         pid = window.lab.pid
         assert pid
         assert told == [True]  # its idle work would be measured, too
@@ -105,21 +105,21 @@ def test_it_stands_still_while_the_chat_is_answered_and_stops_at_once(
             await until(lambda: state(pid) != "T", what="does not go on")
         await click(lab.stop_button)
         assert lab.status.text() == words.STOPPING
-        await until(lambda: not window.lab.sweep.running, what="does not stop")
+        await until(lambda: not window.lab.measurement.running, what="does not stop")
         assert gone(pid)
         assert told == [True, True, False]
-        assert window.lab.sweep.trouble == ""
+        assert window.lab.measurement.trouble == ""
 
     play(qapp, scene)
 
 
-def test_closing_the_chat_window_ends_a_sweep(qapp: QApplication, toy_folder: Path) -> None:
+def test_closing_the_chat_window_ends_a_measurement(qapp: QApplication, toy_folder: Path) -> None:
     pids: list[int] = []
 
     async def scene(window: MainWindow) -> None:
         lab = await opened(window, toy_folder, 1000, repeats=9)
         await click(lab.run_button)
-        await until(lambda: window.lab.sweep.total > 0, 60, "never began")
+        await until(lambda: window.lab.measurement.total > 0, 60, "never began")
         assert window.lab.pid
         pids.append(window.lab.pid)
 
@@ -130,7 +130,7 @@ def test_closing_the_chat_window_ends_a_sweep(qapp: QApplication, toy_folder: Pa
 async def test_what_goes_wrong_is_said(window: MainWindow, tmp_path: Path) -> None:
     lab = await opened(window, tmp_path / "nothing-here", 12)
     await click(lab.run_button)
-    await until(lambda: not window.lab.sweep.running, 60, "does not end")
+    await until(lambda: not window.lab.measurement.running, 60, "does not end")
     assert "nothing-here" in lab.status.text()
     for box in lab.boxes.values():
         box.setChecked(False)

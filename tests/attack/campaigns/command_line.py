@@ -52,7 +52,7 @@ def _commands() -> dict[tuple[str, ...], tuple[str, ...]]:
         groups = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
         for name, below in (item for group in groups for item in group.choices.items()):
             collect((*words, name), below)
-        if not groups:
+        if not groups or (words and parser.get_default("run")):  # alone, `draftlight` opens a window
             found[words] = tuple(flag for action in parser._actions for flag in action.option_strings)
 
     collect((), command_line_parser())

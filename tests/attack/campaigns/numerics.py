@@ -264,7 +264,7 @@ def _prepare() -> str:
     from core.models.runtime import prepare
 
     blas = prepare()
-    from core.bench.harness import describe
+    from core.bench.runner import describe
 
     return describe(str(blas)).line
 

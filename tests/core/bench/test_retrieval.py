@@ -14,13 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from core.bench import retrieval
-from core.bench.harness import PieceProgress, describe
 from core.bench.retrieval import (
     Document,
     Found,
     Language,
     QuestionKind,
-    RetrievalResults,
     documents,
     nll,
     prompt_text,
@@ -100,11 +98,10 @@ def test_another_text_is_left_out(change: dict[str, str | int]) -> None:
     assert Document(**{**fields, **change}).text() is None
 
 
-def bench(model: Path, out: Path, *options: str) -> dict[str, Any]:
+def bench(model: Path, out: Path, *options: str, name: str = "retrieval") -> list[dict[str, Any]]:
     command = ["bench", "retrieval", "--model", str(model), "--out", str(out), "--quiet", *options]
     assert main(command) == 0
-    found: dict[str, Any] = json.loads((out / "results.json").read_text())
-    return found
+    return [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()[1:]]
 
 
 def test_results_and_report_and_resuming(
@@ -113,17 +110,17 @@ def test_results_and_report_and_resuming(
     options = ("--documents", ",".join(CHOSEN), "--scorers", "random", "--keep", "5,50")
     results = bench(toy_folder, tmp_path, *options)
     of_chosen = [question for question in questions() if question.document in CHOSEN]
-    assert len(results["found"]) == len(of_chosen)
-    assert {len(found["recall"]) for found in results["found"]} <= {0, 2}
-    assert results["missing"] == []
+    assert len(results) == len(of_chosen)
+    assert {len(found["recall"]) for found in results} <= {0, 2}
     report = capsys.readouterr().out
     assert report.index("## Held-out documents") < report.index("## Documents for tuning")
+    assert "Left out" not in report
     for kind in {question.kind for question in of_chosen} - {"beginning", "end"}:
         assert f"| question: {kind} |" in report
     assert "| language: en |" in report
-    before = (tmp_path / "found.jsonl").read_bytes()
+    before = (tmp_path / "retrieval.jsonl").read_bytes()
     bench(toy_folder, tmp_path, *options)
-    assert (tmp_path / "found.jsonl").read_bytes() == before
+    assert (tmp_path / "retrieval.jsonl").read_bytes() == before
 
 
 @pytest.fixture
@@ -169,7 +166,7 @@ def test_vectors_of_a_document_are_computed_once_and_not_put_into_the_apps_cache
     before = set((cache_dir() / "vectors").glob("*"))
     monkeypatch.setattr(encoder, "open_encoder", counted)
     results = bench(toy_folder, tmp_path, "--scorers", "fusion")
-    assert len(results["found"]) == len(retrieval.questions()) > 1
+    assert len(results) == len(retrieval.questions()) > 1
     assert len(opened) == 1
     assert len(list((tmp_path / "vectors").iterdir())) == 1
     assert set((cache_dir() / "vectors").glob("*")) == before
@@ -178,9 +175,9 @@ def test_vectors_of_a_document_are_computed_once_and_not_put_into_the_apps_cache
 def test_settings_are_the_measurements_own(toy_folder: Path, tmp_path: Path) -> None:
     options = ("--documents", "shuchuan", "--scorers", "lexical")
     results = bench(toy_folder, tmp_path / "fixed", *options, "--set", "prefill.passages=fixed")
-    assert results["settings"] == ["prefill.passages=fixed"]
+    assert "prefill.passages=fixed" in (tmp_path / "fixed" / "retrieval.md").read_text()
     others = bench(toy_folder, tmp_path / "sentences", *options)
-    assert [found["recall"] for found in results["found"]] != [found["recall"] for found in others["found"]]
+    assert [found["recall"] for found in results] != [found["recall"] for found in others]
     refused = ["--out", str(tmp_path / "fixed"), "--quiet", *options]
     assert main(["bench", "retrieval", "--model", str(toy_folder), *refused]) == 1
 
@@ -197,10 +194,8 @@ def _found(scorer: str, number: int, recall: float, kind: str = "verbatim", with
 def test_the_report_names_kinds_that_are_worse_than_words() -> None:
     found = [_found("lexical", 0, 0.9), _found("other", 0, 0.89)]
     found += [_found("lexical", 1, 0.9, "code"), _found("other", 1, 0.8, "code", "no encoder")]
-    results = RetrievalResults(
-        "retrieval", describe(), "Toy", (20.0,), (), (), tuple(found), (), PieceProgress(4, 4)
-    )
-    report = write_report(results)
+    report = "\n".join(write_report(found, (20.0,), ["another"], []))
+    assert "Left out, because their packages hold other texts: another." in report
     assert "- other, question: code, 20%: 0.80 instead of 0.90" in report
     assert "other, question: verbatim, 20%" not in report
     assert "- lexical" not in report
@@ -212,7 +207,7 @@ def test_right_answers_after_sparse_and_complete_reading(
 ) -> None:
     document, text = short
     options = ("--scorers", "random", "--keep", "40", "--answers", "2")
-    answers = bench(toy_folder, tmp_path, *options)["answers"]
+    answers = bench(toy_folder, tmp_path, *options, name="answers")
     assert len(answers) == 2
     for answered in answers:
         assert [way["name"] for way in answered["ways"]] == ["no document", "40%", "everything"]
@@ -228,8 +223,8 @@ def test_right_answers_after_sparse_and_complete_reading(
     answer = loaded.tokenizer.encode(second.answer or "", add_special_tokens=False)
     likelihood = -nll(loaded, sequence, prompt.ids[-1], answer)
     assert answers[1]["ways"][-1]["log_likelihood"] == pytest.approx(likelihood, abs=1e-4)
-    report = (tmp_path / "report.md").read_text()
-    assert "### Documents for tuning: 2 questions" in report
+    report = (tmp_path / "answers.md").read_text()
+    assert "## Documents for tuning: 2 questions" in report
     before = (tmp_path / "answers.jsonl").read_bytes()
     bench(toy_folder, tmp_path, *options)
     assert (tmp_path / "answers.jsonl").read_bytes() == before
@@ -240,7 +235,7 @@ def test_words_find_more_than_chance(toy_folder: Path, tmp_path: Path) -> None:
     """Of two documents; the whole is the bench's own business."""
     options = ("--documents", ",".join(CHOSEN), "--scorers", "random,lexical", "--keep", "10,20")
     shares: dict[str, float] = {"random": 0.0, "lexical": 0.0}
-    for found in bench(toy_folder, tmp_path, *options)["found"]:
+    for found in bench(toy_folder, tmp_path, *options):
         assert found["recall"] == sorted(found["recall"])
         shares[found["scorer"]] += sum(found["recall"][1:])
     assert shares["lexical"] > 2 * shares["random"]

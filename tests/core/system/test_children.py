@@ -15,11 +15,10 @@ from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
 from core.events.codec import WorkerExited
 from core.models.starter import STARTER
+from core.settings import Settings
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
-from core.system.paths import resources_dir
 from tests.core.worker.test_worker import ask, worker
 
-PROMPTS = resources_dir() / "bench" / "three-class.jsonl"
 # Runs the child as it is run, and says at its end which modules it had.
 _TELLING = (
     "import atexit, runpy, sys\n"
@@ -89,7 +88,7 @@ def test_a_worker_runs_nothing_of_the_current_folder(
 def test_no_other_command_of_a_child_does(trap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trap)
     monkeypatch.setenv("PYTHONPATH", os.pathsep)
-    plan = Plan("nothing-here", PROMPTS, ("auto",), 1, 8, "fast")
+    plan = Plan("nothing-here", "three-class", ("auto",), 1, 8, Settings())
     download = child_command("--download", "../no name")
     listening, held = os.pipe()  # both end when their parent is gone
     for command in (plan.command(trap / "out"), download):

@@ -18,7 +18,7 @@ from app.features.tables.rows import COLUMNS
 from app.features.tables.window import TablesWindow
 from app.shell.window import MainWindow
 from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList
-from tests.app.features.test_lab import SWEEP
+from tests.app.features.test_lab import MEASURED
 from tests.app.features.test_tables_window import KNOWN
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
@@ -213,7 +213,7 @@ async def test_a_race(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
 async def test_a_sweep(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
     lab = await narrow(window, "lab", size, zoom_pct)
     assert isinstance(lab, LabWindow)
-    lab.show_sweep(SWEEP, paused=False)
+    lab.show_measurement(MEASURED, paused=False)
     await asyncio.sleep(0.05)
     assert sorted(each for each in illegible(lab) if "edge" not in each) == []
     for widget in (lab.plot, lab.run_button, *lab.boxes.values()):

@@ -1,8 +1,8 @@
-"""The shared shape of a bench: environment, journal, pieces, statistics, results and report.
+"""The runner of all benches: environment, journal, pieces, statistics and report.
 
-A bench is a list of pieces, such as one pair of answers. `measure` runs the pieces that the journal in
+A bench is a list of pieces, such as one pair of answers. `run_bench` measures the pieces that the journal in
 `--out` does not have and appends each result to it, so an interrupted run (Ctrl-C, crash) keeps its
-measurements and the same command continues. `publish` writes `results.json` and `report.md` from the results.
+measurements and the same command continues. Then it prints the report, and writes it beside the journal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-import statistics
 import subprocess
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import comb
@@ -22,8 +21,8 @@ import msgspec
 from msgspec import Struct
 
 from core.errors import RequestError, reason_of
-from core.events import Change, PositionStat
 from core.models.blas import threads_at_start, threads_variable
+from core.system.files import read_limited
 from core.system.terminal import STOPPED, ProgressLine
 
 # ---- environment
@@ -34,7 +33,7 @@ class Environment(Struct, frozen=True):
 
     `blas` includes the number of threads. `commit` is empty outside a git checkout and ends with `+` if
     there are uncommitted changes. `dtype` (of the model's computation) is empty without a model.
-    `speculation` describes which drafts the model allows (`runs.found`); empty if it was not tested.
+    `speculation` describes which drafts the model allows (`answers.found`); empty if it was not tested.
     """
 
     system: str
@@ -128,18 +127,18 @@ class _Header(Struct, frozen=True):
 
 
 class Journal(Generic[E]):
-    """An append-only JSON Lines file of entries of type `kind`.
+    """An append-only JSON Lines file of entries of type `kind`; in memory only if `path` is None.
 
     The first line holds the conditions of the measurement. Opening a file with other conditions raises
     `RequestError`, so results of different conditions are never mixed. A partial last line is cut off.
     """
 
-    def __init__(self, path: Path, conditions: str, kind: type[E]) -> None:
+    def __init__(self, path: Path | None, conditions: str, kind: type[E]) -> None:
         self.path = path
         self._entries: dict[tuple[Hashable, ...], E] = {}
-        if path.exists():
-            self._load(conditions, kind)
-        else:
+        if path is not None and path.exists():
+            self._load(path, conditions, kind)
+        elif path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._write(_Header(conditions))
 
@@ -158,11 +157,12 @@ class Journal(Generic[E]):
         self._write(entry)
 
     def _write(self, record: object) -> None:
-        with self.path.open("ab") as file:
-            file.write(msgspec.json.encode(record) + b"\n")
+        if self.path is not None:
+            with self.path.open("ab") as file:
+                file.write(msgspec.json.encode(record) + b"\n")
 
-    def _load(self, conditions: str, kind: type[E]) -> None:
-        content = self.path.read_bytes()
+    def _load(self, path: Path, conditions: str, kind: type[E]) -> None:
+        content = read_input(path)
         complete = content[: content.rfind(b"\n") + 1]
         first, *lines = complete.splitlines() or [b""]
         try:
@@ -170,26 +170,33 @@ class Journal(Generic[E]):
             entries = [msgspec.json.decode(line, type=kind) for line in lines]
         except msgspec.DecodeError as error:
             raise RequestError(
-                f"{self.path} holds no results of this bench: {reason_of(error)}.", "Choose another --out."
+                f"{path} holds no results of this bench: {reason_of(error)}.", "Choose another --out."
             ) from None
         if header.conditions != conditions:
             raise RequestError(
-                f"{self.path} holds results of other conditions ({header.conditions}).",
+                f"{path} holds results of other conditions ({header.conditions}).",
                 "Choose another --out, or the same options as before.",
             )
         self._entries = {entry.key: entry for entry in entries}
         if complete != content:
-            self.path.write_bytes(complete)
+            path.write_bytes(complete)
 
 
-def conditions(environment: Environment, *others: object) -> str:
-    """The journal header: everything that must be equal for two results to be comparable."""
-    return "; ".join([environment.line, *map(str, others)])
+# Of a file named on the command line. Recorded streams, the largest, have a few megabytes.
+MOST_INPUT_BYTES = 64 * 2**20
 
 
-def fingerprint(path: Path) -> str:
-    """First 12 hex digits of the SHA-256 of a file's content. Raises `OSError`."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+def read_input(path: Path) -> bytes:
+    """The content of a file that a bench was given. Raises `RequestError`, also for a file without an end."""
+    try:
+        return read_limited(path, MOST_INPUT_BYTES)
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
+
+
+def file_label(path: Path) -> str:
+    """File name and the first digits of its content's SHA-256, for the conditions of a measurement."""
+    return f"{path.name} {hashlib.sha256(read_input(path)).hexdigest()[:12]}"
 
 
 # ---- pieces
@@ -216,41 +223,74 @@ class PieceProgress(Struct, frozen=True):
         """Exit status: 130 if interrupted, else 0 if the results are `good`, else 1."""
         return STOPPED if not self.whole else 0 if good else 1
 
-    @property
-    def lines(self) -> list[str]:
-        """Report lines that mark an interrupted run; empty for a complete one."""
-        if self.whole:
-            return []
-        return [f"**Stopped after {self.done} of {self.total} pieces.** The same command continues.", ""]
+
+class Bench(Struct, Generic[E]):
+    """A bench and its conditions: everything that must be equal for two results to be comparable.
+
+    The journal is `OUT/NAME.jsonl` with entries of `kind`, the report `OUT/NAME.md`; without `out` nothing is
+    written.
+    """
+
+    name: str
+    title: str
+    environment: Environment
+    conditions: Sequence[object]
+    kind: type[E]
+    out: Path | None
+
+
+def run_bench(
+    bench: Bench[E],
+    pieces: Sequence[BenchPiece[E]],
+    line: Callable[[E], str],
+    report: Callable[[tuple[E, ...]], Iterable[str]],
+    *,
+    quiet: bool,
+) -> tuple[tuple[E, ...], PieceProgress]:
+    """Measure the pieces that the journal lacks and print the report of all; returns their entries in order.
+
+    `line(entry)` is printed on stderr for a new entry, unless `quiet` or empty. Ctrl-C ends the run after the
+    last complete piece. Entries of other pieces in the journal are ignored.
+    """
+    conditions = "; ".join([bench.environment.line, *map(str, bench.conditions)])
+    path = bench.out / f"{bench.name}.jsonl" if bench.out else None
+    journal = Journal(path, conditions, bench.kind)
+    entries, progress = measure(journal, pieces, line, quiet=quiet)
+    lines = [f"# {bench.title}", ""]
+    if not progress.whole:
+        stopped = f"**Stopped after {progress.done} of {progress.total} pieces.**"
+        lines += [f"{stopped} The same command continues.", ""]
+    text = "\n".join([*lines, bench.environment.line, "", *report(entries)]) + "\n"
+    print(text, end="")
+    if path is not None:
+        path.with_suffix(".md").write_text(text, encoding="utf-8")
+    return entries, progress
 
 
 def measure(
-    journal: Journal[E], pieces: Sequence[BenchPiece[E]], lines: Callable[[E], Iterable[str]], *, quiet: bool
+    journal: Journal[E], pieces: Sequence[BenchPiece[E]], line: Callable[[E], str], *, quiet: bool
 ) -> tuple[tuple[E, ...], PieceProgress]:
-    """Measure the pieces missing from `journal`; returns all measured entries of `pieces` in their order.
-
-    `lines(entry)` are printed on stderr for a new entry, unless `quiet`. Ctrl-C ends the loop after the last
-    complete piece. Entries of other pieces in the journal are ignored.
-    """
+    """The measuring part of `run_bench`."""
     total = len(pieces)
-    with ProgressLine(quiet) as line:
+    with ProgressLine(quiet) as shown:
         try:
             for number, piece in enumerate(pieces, 1):
                 if not journal.has(*piece.key):
-                    line.say(f"{number} of {total}: {', '.join(map(str, piece.key))}", now=True)
+                    shown.say(f"{number} of {total}: {', '.join(map(str, piece.key))}", now=True)
                     entry = piece.measure()
                     journal.add(entry)
-                    for text in lines(entry):
-                        line.print(text)
+                    if text := line(entry):
+                        shown.print(text)
         except KeyboardInterrupt:
             done = sum(journal.has(*piece.key) for piece in pieces)
-            line.print(f"Stopped. {done} of {total} are in {journal.path}; the same command continues.")
+            kept = f" are in {journal.path}; the same command continues" if journal.path else ""
+            shown.print(f"Stopped. {done} of {total}{kept}.")
     entries = {entry.key: entry for entry in journal.all}
     measured = tuple(entries[piece.key] for piece in pieces if piece.key in entries)
     return measured, PieceProgress(len(measured), total)
 
 
-# ---- statistics: medians and exact paired tests, without assumptions about distributions
+# ---- statistics: exact paired tests, without assumptions about distributions
 
 
 def sign_test(wins: int, losses: int) -> float:
@@ -271,40 +311,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float]) -> tuple[int, int]:
     return sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
 
 
-def median(values: Iterable[float]) -> float:
-    """The median; 0 for no values."""
-    held = list(values)
-    return statistics.median(held) if held else 0.0
-
-
-def speed_ratio(candidate_per_s: float, baseline_per_s: float) -> float:
-    """Candidate speed / baseline speed; 0 if either is 0, as for an answer that took a single step."""
-    return candidate_per_s / baseline_per_s if candidate_per_s and baseline_per_s else 0.0
-
-
-def known(values: Iterable[float]) -> list[float]:
-    """The values that were measured; an unmeasured speed or ratio is 0."""
-    return [value for value in values if value]
-
-
-def quartiles(values: Iterable[float]) -> tuple[float, float]:
-    """First and third quartile; the value itself if there is one, zeros for no values."""
-    held = sorted(values)
-    if len(held) < 2:
-        return (held[0], held[0]) if held else (0.0, 0.0)
-    low, _, high = statistics.quantiles(held, n=4, method="inclusive")
-    return low, high
-
-
-# ---- results and report
-
-
-def publish(folder: Path, results: Struct, report: str) -> None:
-    """Write `results.json` and `report.md` to `folder`, replacing earlier ones, and print the report."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    (folder / "report.md").write_text(report, encoding="utf-8")
-    print(report)
+# ---- tables
 
 
 def table(columns: str, rows: Iterable[str], *, right_from: int | None = None) -> list[str]:
@@ -315,14 +322,3 @@ def table(columns: str, rows: Iterable[str], *, right_from: int | None = None) -
     count = len(columns.split(" | "))
     rules = ["---" if right_from is None or at < right_from else "---:" for at in range(count)]
     return [f"| {columns} |", f"|{'|'.join(rules)}|", *(f"| {row} |" for row in rows)]
-
-
-def change_lines(changes: Iterable[tuple[str, Change]]) -> list[str]:
-    """The report section about requested settings that were not used, as (configuration, change) pairs."""
-    lines = sorted({f"- {name}: {x.asked} ran as {x.used}, because {x.reason}" for name, x in changes})
-    return ["", "## Requested but not applied", "", *lines] if lines else []
-
-
-def accepted_by_position(positions: Iterable[PositionStat]) -> str:
-    """`accepted/tested` for each position of a draft, separated by commas."""
-    return ", ".join(f"{each.accepted}/{each.tested}" for each in positions)

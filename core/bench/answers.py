@@ -6,7 +6,6 @@ contains neither prefill nor the first draft. Every run is on the main thread.
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections import Counter
@@ -14,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from core.bench.harness import Environment, describe
+from core.bench.runner import Environment, describe
 from core.events import Effective, Event, Finished, Generate, Message, ModelInfo, Stats, Token
 from core.settings import Settings
 from core.settings.request import Sampling
@@ -29,17 +27,15 @@ if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come befo
 # ---- model
 
 
-def start_engine(
-    options: argparse.Namespace, *, quiet: bool = False
-) -> tuple[Engine, ModelInfo, Environment]:
-    """An engine with `--model` loaded and tested. Raises `ModelError`."""
+def start_engine(reference: str, *, quiet: bool) -> tuple[Engine, ModelInfo, Environment]:
+    """An engine with a model loaded and tested. Raises `ModelError`."""
     from core.models.runtime import prepare
 
     blas = prepare()
     from core.engine.engine import Engine
 
     engine = Engine()
-    info, environment = load_tried(engine, options.model, blas, quiet=quiet or options.quiet)
+    info, environment = load_tried(engine, reference, blas, quiet=quiet)
     return engine, info, environment
 
 
@@ -71,13 +67,23 @@ def found(verdict: Verdict) -> str:
 
 
 class BenchRun(Struct, frozen=True):
-    """One answer. `stats` and `effective` are None for mlx-lm."""
+    """One answer. `stats` and `effective` are None for mlx-lm; `peak_bytes`: MLX's peak memory."""
 
     tokens: list[int]
     ttft_s: float
     tokens_per_s: float
+    peak_bytes: int
     stats: Stats | None = None
     effective: Effective | None = None
+
+
+class BothRuns(Struct, frozen=True):
+    """mlx-lm's and Draftlight's answer to the prompt `ids`; `two_models`: by mlx-lm's speculative path."""
+
+    ids: list[int]
+    plain: BenchRun
+    own: BenchRun
+    two_models: BenchRun | None = None
 
 
 def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget: bool = True) -> BenchRun:
@@ -98,6 +104,9 @@ def draftlight_chat(engine: Engine, messages: tuple[Message, ...], settings: Set
 
 
 def _collect(events: Iterable[Event]) -> BenchRun:
+    import mlx.core as mx
+
+    mx.reset_peak_memory()
     tokens = []
     end: Finished | None = None
     for event in events:
@@ -106,7 +115,9 @@ def _collect(events: Iterable[Event]) -> BenchRun:
         elif isinstance(event, Finished):
             end = event
     assert end is not None
-    return BenchRun(tokens, end.stats.ttft_s, end.stats.tokens_per_s, end.stats, end.effective)
+    stats = end.stats
+    peak_bytes = int(mx.get_peak_memory())
+    return BenchRun(tokens, stats.ttft_s, stats.tokens_per_s, peak_bytes, stats, end.effective)
 
 
 def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) -> BenchRun:
@@ -115,9 +126,11 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
     `options` are its keyword arguments (`draft_model`, `num_draft_tokens`). Its speculative path yields
     all tokens of a round at the same time, so the first round counts as the first step.
     """
+    import mlx.core as mx
     from mlx_lm import stream_generate
 
     loaded = engine.loaded
+    mx.reset_peak_memory()
     started = time.perf_counter()
     tokens, times = [], []
     for response in stream_generate(
@@ -126,7 +139,8 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
         tokens.append(int(response.token))
         times.append(time.perf_counter() - started)
     elapsed = times[-1] - times[0]
-    return BenchRun(tokens, times[0], (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0)
+    speed = (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0
+    return BenchRun(tokens, times[0], speed, int(mx.get_peak_memory()))
 
 
 def sampled_as(settings: Sampling) -> dict[str, Any]:
@@ -179,40 +193,11 @@ class _AnswerPenalties:
         return logits.at[:, mx.array(list(amounts))].add(mx.array(list(amounts.values())))
 
 
-def joined(runs: Sequence[BenchRun]) -> BenchRun:
-    """Several answers as one: all tokens, TTFT of the first, speed over all decode time."""
-    tokens = [token for run in runs for token in run.tokens]
-    with_time = [run for run in runs if run.tokens_per_s]
-    timed = sum(len(run.tokens) - 1 for run in with_time)
-    elapsed = sum((len(run.tokens) - 1) / run.tokens_per_s for run in with_time)
-    stats = [run.stats for run in runs if run.stats is not None]
-    total: Stats | None = None
-    if stats:
-        tested, steps = sum(each.tested for each in stats), sum(each.steps for each in stats)
-        total = replace(
-            stats[-1],
-            acceptance=sum(each.accepted for each in stats) / tested if tested else 0.0,
-            mean_per_step=sum(each.tokens for each in stats) / steps if steps else 0.0,
-            positions=(),
-        )
-    speed = timed / elapsed if elapsed else 0.0
-    return BenchRun(tokens, runs[0].ttft_s, speed, total, runs[-1].effective)
-
-
 # ---- conversations
 
 
-class TurnRuns(Struct, frozen=True):
-    """Both answers of one turn; turns count from 1."""
-
-    turn: int
-    prompt_tokens: int
-    baseline: BenchRun
-    candidate: BenchRun
-
-
-def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> Iterator[TurnRuns]:
-    """A conversation answered by mlx-lm (baseline, first) and Draftlight, turn by turn.
+def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> Iterator[BothRuns]:
+    """A conversation answered by mlx-lm (first) and Draftlight, turn by turn.
 
     Each keeps its cache between turns, as in a chat. Both read mlx-lm's answers as history, so their
     prompts are equal even if an answer differs. Nothing of an earlier conversation is kept.
@@ -226,11 +211,11 @@ def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> It
     cached: list[int] = []
     messages: list[Message] = []
     engine.forget(tables=True)
-    for turn, question in enumerate(questions, 1):
+    for question in questions:
         messages.append(Message("user", question))
         ids = render(loaded.tokenizer, messages, settings.chat.system_prompt).ids
         cached, cache = _trimmed(loaded.model, cached, cache, ids)
-        baseline = mlx_lm(
+        plain = mlx_lm(
             engine,
             ids[len(cached) :],
             settings.sampling.max_tokens,
@@ -238,9 +223,9 @@ def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> It
             **sampled_as(settings.sampling),
         )
         # When mlx-lm stops, its cache already holds the last emitted token.
-        cached = [*ids, *baseline.tokens][: cache[0].offset]
-        yield TurnRuns(turn, len(ids), baseline, draftlight(engine, ids, settings, forget=False))
-        answer = [token for token in baseline.tokens if token not in loaded.eos]
+        cached = [*ids, *plain.tokens][: cache[0].offset]
+        yield BothRuns(ids, plain, draftlight(engine, ids, settings, forget=False))
+        answer = [token for token in plain.tokens if token not in loaded.eos]
         messages.append(Message("assistant", loaded.tokenizer.decode(answer)))
 
 

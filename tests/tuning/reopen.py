@@ -1,4 +1,6 @@
-"""`draftlight bench reopen`: time to first token of a chat after a restart, saved against cold.
+"""Time to first token of a chat after a restart, saved against cold.
+
+    python -m tests.tuning reopen --out DIR
 
 A chat with a long document is saved. Each pair restarts the model session four times and asks the same next
 question: cold, without a file; at once, so that loading the file is part of the time; and after the chat was
@@ -20,20 +22,12 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from core.bench.harness import (
-    BenchPiece,
-    Environment,
-    Journal,
-    PieceProgress,
-    conditions,
-    measure,
-    median,
-    publish,
-    table,
-)
-from core.bench.prefill import messages_of
+from core.bench.answers import load_tried
+from core.bench.cases import Case, document_text, question_about
+from core.bench.runner import Bench, BenchPiece, run_bench, table
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
+from core.events.bench import median
 from core.settings import Prefill, Settings, assign_all
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
@@ -59,7 +53,6 @@ class Reopening(Struct, frozen=True):
     way: Way
     ttft_s: float
     disk_tokens: int
-    prompt_tokens: int
     answer: tuple[int, ...]
     file_bytes: int
     load_s: float = 0.0
@@ -69,50 +62,11 @@ class Reopening(Struct, frozen=True):
         return self.tokens, self.number, self.way
 
 
-class ReopenCell(Struct, frozen=True):
-    """A chat of `tokens` tokens. Times are medians; `equal`: all answers have the same token ids."""
-
-    tokens: int
-    pairs: int
-    cold_s: float
-    at_once_s: float
-    opened_s: float
-    new_chat_s: float
-    load_s: float
-    disk_tokens: int
-    file_bytes: int
-    equal: bool
-
-    @property
-    def share(self) -> float:
-        """Time to first token of the opened chat, relative to cold."""
-        return self.opened_s / self.cold_s
-
-    @property
-    def met(self) -> bool:
-        return self.equal and self.disk_tokens > 0 and self.share <= TARGET_SHARE
-
-
-class ReopenResults(Struct, frozen=True):
-    """The content of `results.json`. `written_bytes`: of all files, which were written once per size."""
-
-    bench: str
-    environment: Environment
-    model: str
-    written_bytes: int
-    cells: tuple[ReopenCell, ...]
-    progress: PieceProgress
-
-
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `reopenings.jsonl`, `results.json` and `report.md`.
-
-    Exit status 1 if answers differ.
-    """
+    """Measure and write `reopen.jsonl` and `reopen.md`. Exit status 1 if answers differ."""
     from core.models.runtime import prepare
 
     blas = prepare()
-    from core.bench.runs import load_tried
     from core.engine.engine import Engine
     from core.kv.saved_files import SavedFiles
 
@@ -125,11 +79,6 @@ def run(options: argparse.Namespace) -> int:
                 f"A chat of {max(options.tokens):,} tokens exceeds the limit of {info.name} ({limit:,}).",
                 f"Choose --tokens of at most {limit:,}.",
             )
-        journal = Journal(
-            options.out / "reopenings.jsonl",
-            conditions(environment, info.name, "documents of seed 1"),
-            Reopening,
-        )
         chats = _Chats(engine, Path(scratch))
         pieces = [
             BenchPiece((tokens, number, way), partial(chats.reopen, tokens, number, way))
@@ -137,14 +86,15 @@ def run(options: argparse.Namespace) -> int:
             for number in range(options.pairs)
             for way in (_WAYS if number % 2 == 0 else _WAYS[::-1])
         ]
-        measured, progress = measure(journal, pieces, lambda each: [_line(each)], quiet=options.quiet)
-        cells = tuple(cell for tokens in options.tokens if (cell := _cell(tokens, measured)))
+        title = f"The next question of a chat after a restart, {info.name}"
+        bench = Bench(
+            "reopen", title, environment, (info.name, "documents of seed 1"), Reopening, options.out
+        )
+        measured, progress = run_bench(bench, pieces, _line, report, quiet=options.quiet)
         engine.saved_chats.erase([], everything=True)
         engine.close()
-    written_bytes = sum(cell.file_bytes for cell in cells)
-    results = ReopenResults("reopen", environment, info.name, written_bytes, cells, progress)
-    publish(options.out, results, write_report(results))
-    return progress.status(all(cell.equal for cell in cells))
+    equal = (len({each.answer for each in measured if each.tokens == n}) <= 1 for n in options.tokens)
+    return progress.status(all(equal))
 
 
 class _Chats:
@@ -183,7 +133,11 @@ class _Chats:
         engine.saved_chats.open("", Prefill())
         stats = finished.stats
         return Reopening(
-            *(tokens, number, way, stats.ttft_s, stats.disk_tokens, stats.prompt_tokens),
+            tokens,
+            number,
+            way,
+            stats.ttft_s,
+            stats.disk_tokens,
             answer=tuple(token.id for token in answer),
             file_bytes=self._size_bytes(tokens),
             load_s=load_s,
@@ -193,8 +147,8 @@ class _Chats:
         """The messages up to the next question of a chat that is on disk."""
         if tokens not in self._next:
             engine = self._engine
-            given = argparse.Namespace(tokens=tokens, document=None, kind="minutes", seed=1)
-            first = messages_of(engine, given)
+            case = Case("chat", "chat", document=document_text(1, tokens), tokens=tokens)
+            first = question_about(engine.loaded.tokenizer, case)
             answer, _ = self._ask(first, f"{_CHAT}-{tokens}")
             engine.saved_chats.open("another", Prefill())  # leaves the chat, which is saved now
             while engine.saved_chats.piece():
@@ -217,53 +171,41 @@ class _Chats:
         return [event for event in events if isinstance(event, Token)], finished
 
 
-def _cell(tokens: int, measured: Sequence[Reopening]) -> ReopenCell | None:
-    """The medians of the complete pairs of one size; None without any."""
-    of_size = [each for each in measured if each.tokens == tokens]
-    numbers = {each.number for each in of_size}
-    whole = [n for n in numbers if sum(each.number == n for each in of_size) == len(_WAYS)]
-    found = [each for each in of_size if each.number in whole]
-    if not found:
-        return None
-    ttft_s = {way: median(each.ttft_s for each in found if each.way == way) for way in _WAYS}
-    loaded = [each for each in found if each.way != "cold"]
-    return ReopenCell(
-        *(tokens, len(whole), ttft_s["cold"], ttft_s["at once"], ttft_s["opened"]),
-        new_chat_s=ttft_s["new chat"],
-        load_s=median(each.load_s for each in found if each.way == "opened"),
-        disk_tokens=min(each.disk_tokens for each in loaded),
-        file_bytes=max(each.file_bytes for each in found),
-        equal=len({each.answer for each in found}) == 1,
-    )
-
-
 def _line(each: Reopening) -> str:
     return f"{each.tokens:,} tokens, {each.way}: first token after {each.ttft_s:.2f} s"
 
 
-def write_report(results: ReopenResults) -> str:
-    """The results as Markdown."""
-    lines = ["# The next question of a chat after a restart", "", *results.progress.lines]
-    lines += [
-        f"{results.model}; medians of pairs in one process. *At once*: the time to first token includes"
-        " loading. *Opened*: the chat was loaded in idle time before the question; “load” is that time. *New"
-        " chat*: another chat asks, and loads the prefix."
-        f" Target: opened at most {TARGET_SHARE:.0%} of cold, with equal answers."
-        f" {results.written_bytes / 1e6:,.0f} MB were written.",
-        "",
-        results.environment.line,
+def report(measured: Sequence[Reopening]) -> list[str]:
+    """Medians of the complete pairs of each size."""
+    rows = []
+    for tokens in dict.fromkeys(each.tokens for each in measured):
+        of_size = [each for each in measured if each.tokens == tokens]
+        counts = {each.number: sum(other.number == each.number for other in of_size) for each in of_size}
+        found = [each for each in of_size if counts[each.number] == len(_WAYS)]
+        if not found:
+            continue
+        cold_s, at_once_s, opened_s, new_chat_s = (
+            median(each.ttft_s for each in found if each.way == way) for way in _WAYS
+        )
+        load_s = median(each.load_s for each in found if each.way == "opened")
+        disk_tokens = min(each.disk_tokens for each in found if each.way != "cold")
+        equal = len({each.answer for each in found}) == 1
+        met = equal and disk_tokens and opened_s <= TARGET_SHARE * cold_s
+        rows.append(
+            f"{tokens:,} | {len(found) // len(_WAYS)} | {cold_s:.2f} | {at_once_s:.2f} | {opened_s:.3f}"
+            f" | {new_chat_s:.2f} | {load_s:.2f} | **{opened_s / cold_s:.1%}** | {disk_tokens:,}"
+            f" | {max(each.file_bytes for each in found) / 1e6:,.0f} | {'equal' if equal else '**differ**'}"
+            f" | {'yes' if met else '**no**'}"
+        )
+    return [
+        "Medians of pairs in one process. *At once*: the time to first token includes loading. *Opened*: the"
+        " chat was loaded in idle time before the question; “load” is that time. *New chat*: another chat"
+        " asks, and loads the prefix."
+        f" Target: opened at most {TARGET_SHARE:.0%} of cold, with equal answers.",
         "",
         *table(
-            "chat | pairs | cold s | at once s | opened s | new chat s | load s | opened ÷ cold"
-            " | at once ÷ cold | from disk | file MB | answers | met",
-            (
-                f"{c.tokens:,} | {c.pairs} | {c.cold_s:.2f} | {c.at_once_s:.2f} | {c.opened_s:.3f}"
-                f" | {c.new_chat_s:.2f} | {c.load_s:.2f} | **{c.share:.1%}** | {c.at_once_s / c.cold_s:.1%}"
-                f" | {c.disk_tokens:,}"
-                f" | {c.file_bytes / 1e6:,.0f} | {'equal' if c.equal else '**differ**'}"
-                f" | {'yes' if c.met else '**no**'}"
-                for c in results.cells
-            ),
+            "chat | pairs | cold s | at once s | opened s | new chat s | load s | opened ÷ cold | from disk"
+            " | file MB | answers | met",
+            rows,
         ),
     ]
-    return "\n".join(lines) + "\n"
