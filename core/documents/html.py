@@ -19,7 +19,7 @@ from core.documents.markup import EndTag, Markup, StartTag, TagText
 from core.documents.numerals import figure, kind_of
 from core.documents.writer import Marks, Writer
 
-_HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object"))
+_HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object", "rp"))
 _OBJECTS = frozenset(("iframe", "object"))
 # Inside of graphics only these are text.
 _DRAWN = frozenset(("text", "foreignobject"))
@@ -151,6 +151,7 @@ class _Reader:
         self._marked: dict[str, list[str]] = {}
         self._marks: Counter[str] = Counter()
         self._links = 0
+        self._in_reading = False  # above a word
         self._base = ""
         self._math: MathReader | None = None
         self._options: list[tuple[bool, str]] | None = None  # of the open choice: chosen, label
@@ -214,6 +215,9 @@ class _Reader:
             self._break()
         elif tag == "math":
             self._math = MathReader()
+        elif tag == "rt":
+            writer.words(")(" if self._in_reading else "(")
+            self._in_reading = True
         elif tag == "a" and not piece.closed:
             if self._links:  # one that was not closed
                 writer.close_link()
@@ -343,6 +347,9 @@ class _Reader:
         writer = self._writer
         if self._marked.get(tag):
             self._unmark(tag)
+        if tag in ("rt", "ruby") and self._in_reading:
+            self._in_reading = False
+            writer.words(")")
         if tag == "a" and self._links:
             self._links = 0
             writer.close_link()

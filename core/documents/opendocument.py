@@ -37,7 +37,7 @@ CONTENT, _STYLES, _MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xm
 _MOST_STYLES_BYTES = 16 * 1024 * 1024
 _LEFT_OUT = frozenset(
     (
-        *(TEXT + "tracked-changes", TEXT + "ruby-text", OFFICE + "forms", _PRESENTATION + "settings"),
+        *(TEXT + "tracked-changes", OFFICE + "forms", _PRESENTATION + "settings"),
         *(TEXT + "table-of-content-source", OFFICE + "scripts", _PRESENTATION + "footer-decl"),
         *(_PRESENTATION + "date-time-decl", OFFICE + "styles", OFFICE + "automatic-styles", OFFICE + "meta"),
         *(OFFICE + "settings", OFFICE + "font-face-decls", OFFICE + "binary-data"),
@@ -300,6 +300,8 @@ class _Words(Elements):
                 writer.open_note(label)
             case "note-citation":
                 self._ignored += 1
+            case "ruby-text":
+                writer.words("(", self._marks[-1])
             case "a":
                 writer.open_link(attributes.get(HREF, ""))
         if tag in ("p", "h", "span", "section", "hidden-text", "hidden-paragraph"):
@@ -411,6 +413,8 @@ class _Words(Elements):
             self._ignored -= 1
         elif tag == "note":
             writer.close_note()
+        elif tag == "ruby-text":
+            writer.words(")", self._marks[-1])
         elif tag == "a":
             writer.close_link()
         if tag in ("p", "h", "span", "section", "hidden-text", "hidden-paragraph") and len(self._marks) > 1:

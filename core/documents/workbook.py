@@ -19,7 +19,7 @@ from core.documents.number_formats import BUILT_IN, GENERAL, number_text, text_t
 from core.documents.parts import Elements, R, Relations, parse_part
 from core.documents.sheet import Sheet
 from core.documents.slides import DrawnText
-from core.documents.writer import PLAIN, Marks, Run, lowered
+from core.documents.writer import PLAIN, Marks, Run, lowered, numbers_page
 
 _MAIN = "xl/workbook.xml"
 # The XML of one part; a zip can claim any size.
@@ -318,8 +318,8 @@ class _Cells(Elements):
         self._text.end(tag)
         self._inside = ""
         if tag in _HEADERS:
-            self._sheet.add_aside(_HEADERS[tag], " ".join(_HEADER_CODE.sub(" ", self._header).split()))
-            self._header = ""
+            text, self._header = " ".join(_HEADER_CODE.sub(" ", self._header).split()), ""
+            self._sheet.add_aside(_HEADERS[tag], "" if numbers_page(text) else text)
         if tag == "c":
             value, formula, text = "".join(self._value), "".join(self._formula), self._text.take()
             self._value, self._formula = [], []

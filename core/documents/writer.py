@@ -35,6 +35,10 @@ _MOST_ADDRESS = 300
 # That are open inside each other and get their text.
 _MOST_LINKS = 4
 _MARK = re.compile(r"\[(?:picture|object|equation)[^\]]*\]")
+_PAGE_NUMBER = re.compile(
+    r"(?:page|seite|pagina|página|sida|side|strona|p\.|s\.)?[\W\d]*(?:of|von|de|di|av|z)?[\W\d]*",
+    re.IGNORECASE,
+)
 _SOFT_HYPHEN = "\u00ad"
 # Cells of a table of data that holds lists or tables are no longer than this; longer ones arrange a page.
 _MOST_CELL, _MOST_HEADED_CELL = 300, 2_000
@@ -70,6 +74,11 @@ def scripted(text: str, script: str) -> str:
     if _TERM.fullmatch(core) and not core[0].isdigit():
         return text.replace(core, f"{'^' if script == 'super' else '_'}({core})")
     return text
+
+
+def numbers_page(text: str) -> bool:
+    """Whether a page header or footer says no more than the number of the page."""
+    return bool(_PAGE_NUMBER.fullmatch(text))
 
 
 def lowered(runs: Iterable[Run]) -> str:
@@ -428,7 +437,11 @@ class Writer:
 
     def add_note(self, label: str, text: str) -> None:
         """A note on one line, which follows the text; page headers that repeat are one."""
-        if text and f"{label} {text}" not in self._notes:
+        if (
+            text
+            and f"{label} {text}" not in self._notes
+            and not (label[1:5] == "page" and numbers_page(text))
+        ):
             self._notes.append(f"{label} {text}")
 
     def text(self) -> str:

@@ -408,6 +408,30 @@ PARTS: dict[str, tuple[Callable[[Path], Path], str, tuple[LeftOut, ...]]] = {
         "E=mc^2",
         (),
     ),
+    "ruby.html": (
+        lambda path: text_file(path, "<!doctype html><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp></ruby>字"),
+        "漢(かん)字",
+        (),
+    ),
+    "ruby.odt": (
+        lambda path: odf(
+            path,
+            "text",
+            "<text:p><text:ruby><text:ruby-base>漢</text:ruby-base><text:ruby-text>かん</text:ruby-text>"
+            "</text:ruby>字</text:p>",
+        ),
+        "漢(かん)字",
+        (),
+    ),
+    "header.xlsx": (
+        lambda path: write_workbook(
+            path,
+            '<row><c r="A1"><v>1</v></c></row></sheetData><headerFooter><oddHeader>&amp;C&amp;12Secret</oddHeader>'
+            "<oddFooter>Page &amp;P</oddFooter></headerFooter><sheetData>",
+        ),
+        "[page header] Secret",
+        (),
+    ),
     "graphic.html": (
         lambda path: text_file(
             path, "<!doctype html><p>a</p><svg><title>no</title><text>High water</text></svg>"
