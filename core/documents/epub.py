@@ -11,15 +11,8 @@ from urllib.parse import unquote
 
 from core.documents import strings
 from core.documents.html import declared_charset, html_text
-from core.documents.limits import (
-    MOST_TEXT_BYTES,
-    DamagedError,
-    Gathered,
-    LockedError,
-    Told,
-    UnreadableError,
-)
-from core.documents.parts import Elements, Package, parse_part, read_part
+from core.documents.limits import MOST_TEXT_BYTES, Gathered, LockedError, Told
+from core.documents.parts import Elements, opened, parse_part, read_part
 from core.documents.text import decode
 
 _CONTAINER = "META-INF/container.xml"
@@ -32,37 +25,32 @@ _GRAPHICS = "image/svg+xml"
 
 def epub_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The title, and all chapters with an empty line between them. Raises `UnreadableError`, OSError."""
-    try:
-        with Package(stream) as archive:
-            container = _Container()
-            parse_part(archive, _CONTAINER, container, _MOST_LIST_BYTES)
-            book = _Package()
-            parse_part(archive, container.package, book, _MOST_LIST_BYTES)
-            if book.title:
-                gathered.add(f"# {book.title}\n\n")
-            locked = _Encryption()
-            if _ENCRYPTION in archive.NameToInfo:
-                parse_part(archive, _ENCRYPTION, locked, _MOST_LIST_BYTES)
-            folder = posixpath.dirname(container.package)
-            chapters = [posixpath.normpath(posixpath.join(folder, href)) for href in book.chapters()]
-            says = False
-            for number, chapter in enumerate(chapters):
-                told(number, len(chapters), "pages")
-                if chapter in locked.parts:
-                    raise LockedError
-                if chapter not in archive.NameToInfo:
-                    gathered.leave_out("missing page", place=chapter)
-                    gathered.add(f"{strings.missing_page(posixpath.basename(chapter))}\n\n")
-                    continue
-                data = read_part(archive, chapter, MOST_TEXT_BYTES)
-                markup = decode(data, declared_charset(data)).text
-                text = html_text(markup, lambda done, total, unit: None, gathered.inner(), titled=False)
-                gathered.add(f"{text}\n\n" if text else "")
-                says = says or bool(text)
-    except (UnreadableError, OSError, MemoryError):
-        raise
-    except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
-        raise DamagedError from error
+    with opened(stream) as archive:
+        container = _Container()
+        parse_part(archive, _CONTAINER, container, _MOST_LIST_BYTES)
+        book = _Package()
+        parse_part(archive, container.package, book, _MOST_LIST_BYTES)
+        if book.title:
+            gathered.add(f"# {book.title}\n\n")
+        locked = _Encryption()
+        if _ENCRYPTION in archive.NameToInfo:
+            parse_part(archive, _ENCRYPTION, locked, _MOST_LIST_BYTES)
+        folder = posixpath.dirname(container.package)
+        chapters = [posixpath.normpath(posixpath.join(folder, href)) for href in book.chapters()]
+        says = False
+        for number, chapter in enumerate(chapters):
+            told(number, len(chapters), "pages")
+            if chapter in locked.parts:
+                raise LockedError
+            if chapter not in archive.NameToInfo:
+                gathered.leave_out("missing page", place=chapter)
+                gathered.add(f"{strings.missing_page(posixpath.basename(chapter))}\n\n")
+                continue
+            data = read_part(archive, chapter, MOST_TEXT_BYTES)
+            markup = decode(data, declared_charset(data)).text
+            text = html_text(markup, lambda done, total, unit: None, gathered.inner(), titled=False)
+            gathered.add(f"{text}\n\n" if text else "")
+            says = says or bool(text)
     return gathered.text().strip("\n") if says else ""
 
 

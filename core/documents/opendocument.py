@@ -16,9 +16,9 @@ from typing import IO, NamedTuple
 
 from core.documents import strings
 from core.documents.equations import MathReader
-from core.documents.limits import DamagedError, Gathered, LockedError, Told, UnreadableError
+from core.documents.limits import Gathered, LockedError, Told
 from core.documents.numerals import figure, kind_of
-from core.documents.parts import MOST_XML_BYTES, Elements, Package, parse_part, read_part
+from core.documents.parts import MOST_XML_BYTES, Elements, opened, parse_part, read_part
 from core.documents.writer import PLAIN, Marks, Writer
 
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -54,22 +54,15 @@ _SPACES = re.compile(r"[ \t\r\n]+")
 
 def opendocument_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The document's text. Raises `UnreadableError`, OSError."""
-    try:
-        with Package(stream) as archive:
-            refuse_locked(archive)
-            styles = read_styles(archive)
-            writer = Writer(gathered)
-            parse_part(archive, CONTENT, _Words(archive, writer, styles), MOST_XML_BYTES, told)
-            said = writer.says
-            if _STYLES in archive.NameToInfo:
-                parse_part(
-                    archive, _STYLES, _Words(archive, writer, styles, headers=True), _MOST_STYLES_BYTES
-                )
-            text = writer.text()
-    except (UnreadableError, OSError, MemoryError):
-        raise
-    except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
-        raise DamagedError from error
+    with opened(stream) as archive:
+        refuse_locked(archive)
+        styles = read_styles(archive)
+        writer = Writer(gathered)
+        parse_part(archive, CONTENT, _Words(archive, writer, styles), MOST_XML_BYTES, told)
+        said = writer.says
+        if _STYLES in archive.NameToInfo:
+            parse_part(archive, _STYLES, _Words(archive, writer, styles, headers=True), _MOST_STYLES_BYTES)
+        text = writer.text()
     return text if said else ""
 
 

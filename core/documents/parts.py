@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 from xml.parsers import expat
 
-from core.documents.limits import DamagedError, EncodedError, LockedError, Told, UnpacksError
+from core.documents.limits import DamagedError, EncodedError, LockedError, Told, UnpacksError, UnreadableError
 
 # What the tags of Word's own elements and attributes begin with; A: drawings, P: slides.
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
@@ -51,6 +53,18 @@ class Package(zipfile.ZipFile):
         """Raises as `ZipFile` does."""
         super().__init__(stream)
         self.NameToInfo = _Names({name.replace("\\", "/"): info for name, info in self.NameToInfo.items()})
+
+
+@contextmanager
+def opened(stream: IO[bytes]) -> Iterator[Package]:
+    """The zip `stream`. Whatever fails while it is open is a `DamagedError`, but for the reader's own."""
+    try:
+        with Package(stream) as archive:
+            yield archive
+    except (UnreadableError, OSError, MemoryError):
+        raise
+    except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
+        raise DamagedError from error
 
 
 class _Names(dict[str, zipfile.ZipInfo]):

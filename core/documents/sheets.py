@@ -13,14 +13,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from core.documents.flat import SPREADSHEET_XML, xml_sheets
-from core.documents.limits import (
-    DamagedError,
-    Gathered,
-    LockedError,
-    Told,
-    UnpacksError,
-    UnreadableError,
-)
+from core.documents.limits import DamagedError, Gathered, LockedError, Told, UnpacksError, UnreadableError
 from core.documents.number_formats import stored
 from core.documents.opendocument_sheets import opendocument_sheets
 from core.documents.parts import Package

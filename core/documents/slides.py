@@ -16,9 +16,9 @@ from typing import IO
 from core.documents import strings
 from core.documents.charts import drawing_id, drawing_text
 from core.documents.equations import MathReader
-from core.documents.limits import DamagedError, Gathered, Kind, Told, UnreadableError
+from core.documents.limits import Gathered, Kind, Told
 from core.documents.numerals import slide_figure
-from core.documents.parts import FALLBACK, A, Elements, M, P, Package, R, Relations, is_equation, parse_part
+from core.documents.parts import FALLBACK, A, Elements, M, P, R, Relations, is_equation, opened, parse_part
 from core.documents.writer import PLAIN, Marks, Writer
 
 _MAIN = "ppt/presentation.xml"
@@ -32,40 +32,33 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """All visible slides. Raises `UnreadableError`, OSError."""
     says = False
     footers: dict[str, None] = {}
-    try:
-        with Package(stream) as archive:
-            main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
-            order = _Order()
-            parse_part(archive, main, order, _MOST_SLIDE_BYTES)
-            parts = Relations(archive, main).by_id
-            for number, identifier in enumerate(order.slides, 1):
-                told(number - 1, len(order.slides), "pages")
-                part = parts.get(identifier, "")
-                of_slide = Relations(archive, part)
-                slide = DrawnText(archive, of_slide, gathered)
-                parse_part(archive, part, slide, _MOST_SLIDE_BYTES)
-                if slide.hidden:
-                    gathered.leave_out("hidden slide", place=str(number))
-                    gathered.add(f"{strings.hidden_slide(number)}\n\n")
-                    continue
-                text = slide.text()
-                gathered.add(f"{strings.slide_heading(number, slide.title)}\n\n")
-                gathered.add(f"{text}\n\n" if text else "")
-                noted = [
-                    _part_text(archive, part, gathered) for part in of_slide.texts("notesSlide", archive)
-                ]
-                gathered.add("".join(f"{strings.slide_notes(each)}\n\n" for each in noted[:1] if each))
-                for part in of_slide.texts("comments", archive):
-                    comments = _Comments()
-                    parse_part(archive, part, comments, _MOST_SLIDE_BYTES)
-                    gathered.add("".join(f"[comment] {each}\n\n" for each in comments.all))
-                footers |= dict.fromkeys(slide.footers)
-                says = says or bool(slide.says or any(noted) or slide.title)
-            gathered.add("".join(f"[page footer] {footer}\n" for footer in footers))
-    except (UnreadableError, OSError, MemoryError):
-        raise
-    except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
-        raise DamagedError from error
+    with opened(stream) as archive:
+        main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
+        order = _Order()
+        parse_part(archive, main, order, _MOST_SLIDE_BYTES)
+        parts = Relations(archive, main).by_id
+        for number, identifier in enumerate(order.slides, 1):
+            told(number - 1, len(order.slides), "pages")
+            part = parts.get(identifier, "")
+            of_slide = Relations(archive, part)
+            slide = DrawnText(archive, of_slide, gathered)
+            parse_part(archive, part, slide, _MOST_SLIDE_BYTES)
+            if slide.hidden:
+                gathered.leave_out("hidden slide", place=str(number))
+                gathered.add(f"{strings.hidden_slide(number)}\n\n")
+                continue
+            text = slide.text()
+            gathered.add(f"{strings.slide_heading(number, slide.title)}\n\n")
+            gathered.add(f"{text}\n\n" if text else "")
+            noted = [_part_text(archive, part, gathered) for part in of_slide.texts("notesSlide", archive)]
+            gathered.add("".join(f"{strings.slide_notes(each)}\n\n" for each in noted[:1] if each))
+            for part in of_slide.texts("comments", archive):
+                comments = _Comments()
+                parse_part(archive, part, comments, _MOST_SLIDE_BYTES)
+                gathered.add("".join(f"[comment] {each}\n\n" for each in comments.all))
+            footers |= dict.fromkeys(slide.footers)
+            says = says or bool(slide.says or any(noted) or slide.title)
+        gathered.add("".join(f"[page footer] {footer}\n" for footer in footers))
     return gathered.text().strip("\n") if says else ""
 
 

@@ -423,15 +423,6 @@ PARTS: dict[str, tuple[Callable[[Path], Path], str, tuple[LeftOut, ...]]] = {
         "漢(かん)字",
         (),
     ),
-    "header.xlsx": (
-        lambda path: write_workbook(
-            path,
-            '<row><c r="A1"><v>1</v></c></row></sheetData><headerFooter><oddHeader>&amp;C&amp;12Secret</oddHeader>'
-            "<oddFooter>Page &amp;P</oddFooter></headerFooter><sheetData>",
-        ),
-        "[page header] Secret",
-        (),
-    ),
     "graphic.html": (
         lambda path: text_file(
             path, "<!doctype html><p>a</p><svg><title>no</title><text>High water</text></svg>"
@@ -622,10 +613,7 @@ def test_parts_are_read_or_marked(name: str, tmp_path: Path) -> None:
     document = read_document(write(tmp_path / name))
     assert expected in document.text.split("\n")
     assert document.left_out == left_out
-
-
-def test_the_choice_of_the_alternative_keeps_the_calendar(tmp_path: Path) -> None:
-    assert "LOCATION:Room 12" in read_document(PARTS["parts.eml"][0](tmp_path / "a.eml")).text
+    assert name != "parts.eml" or "LOCATION:Room 12" in document.text  # beside the chosen alternative
 
 
 # ---- the order of a PDF page, and what it has beside its text
