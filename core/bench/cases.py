@@ -360,7 +360,7 @@ def configurations(
         for values in product(*axes.values()):
             given = dict(zip(axes, values))
             settings = assign_all(Settings(), [("drafting.drafter", drafter)])
-            own = [(key, str(value)) for key, value in common if key not in given]
+            own = [(key, str(value)) for key, value in common]
             name = " ".join([drafter, *(f"{_short(drafter, key)}={given[key]}" for key in given)])
             settings = parse_all(settings, _all_values(own, given))
             found.append(Configuration(name, drafter, given, settings))

@@ -69,7 +69,7 @@ class Pair(Struct, frozen=True):
     @property
     def equal(self) -> bool:
         """Whether the outputs are equal, or not compared."""
-        return self.difference is None or not self.compared
+        return self.difference is None
 
 
 class Record(Wire, frozen=True):
