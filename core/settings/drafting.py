@@ -228,8 +228,8 @@ class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
         ExactnessMode,
         choice(
             {
-                "fast": ("Fast", "Accepts the model’s choice at any width."),
-                "exact": ("Exact", "Drafts only widths that matched in 15,000 compared rows."),
+                "fast": ("Fast", "Drafts may decide between two words that are almost equally likely."),
+                "exact": ("Exact", "Drafts only as many tokens at once as matched in 15,000 comparisons."),
             }
         ),
         about("Exactness", "Checking several tokens at once can round differently from one at a time."),
