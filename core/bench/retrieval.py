@@ -36,17 +36,18 @@ from msgspec import Struct
 
 from core.bench.runner import Bench, BenchPiece, describe, run_bench, table
 from core.errors import RequestError
-from core.events import Attachment, Message
+from core.events import Attachment, Generate, Message
 from core.events.bench import median
 from core.settings import Settings, assign_all, parse_all
 from core.settings.prefill import Prefill
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
+    from core.decoding.answer import Answer
     from core.encoder.store import Embedder
     from core.kv.cached_sequence import CachedSequence
     from core.models.loader import LoadedModel
+    from core.models.prompt import Prompt
     from core.prefill.layout import Layout
-    from core.prefill.reading import PromptText, Reading
     from core.prefill.scorers.lexical import Words
 
 
@@ -259,7 +260,7 @@ class _Retrieval:
                 prompt.ids,
                 layout,
                 passages,
-                lambda: prompt.words,
+                prompt.words,
                 self._settings,
                 embedder=self._embedder,
             )
@@ -298,18 +299,19 @@ class _Retrieval:
         loaded, question = self._loaded, asked.question
         answer = list(loaded.tokenizer.encode(question.answer, add_special_tokens=False))
         dense = assign_all(Settings(prefill=self._settings), [("prefill.mode", "off")]).prefill
-        with_document = prompt_text(loaded, asked.messages)
-        without = prompt_text(loaded, (Message("user", question.question),))
-        sequence, _ = read(loaded, self._new_sequence(), without, dense)
+        with_document = prompt_for(loaded, asked.messages)
+        without = prompt_for(loaded, (Message("user", question.question),))
+        sequence = read(loaded, self._new_sequence(), without, dense).sequence
         yield AnswerWay(_WITHOUT, -nll(loaded, sequence, without.ids[-1], answer), len(without.ids))
         for keep in self._keeps:
             chosen = [("prefill.mode", "on"), ("prefill.keep_pct", keep)]
             sparse = assign_all(Settings(prefill=self._settings), chosen).prefill
-            sequence, reading = read(loaded, self._new_sequence(), with_document, sparse, self._embedder)
-            if not reading.outcome.sparse:
+            read_in = read(loaded, self._new_sequence(), with_document, sparse, self._embedder)
+            if not read_in.sparse:
                 raise RequestError(
-                    f"Sparse prefill was refused: {reading.outcome.reason}.", "Omit --answers."
+                    f"Sparse prefill was refused: {read_in.reading_reason}.", "Omit --answers."
                 )
+            sequence = read_in.sequence
             tokens = sequence.columns.count + 1
             likelihood = -nll(loaded, sequence, with_document.ids[-1], answer)
             yield AnswerWay(f"{keep:g}%", likelihood, tokens)
@@ -468,35 +470,30 @@ def _with_answers(asked: Sequence[_Asked], most: int) -> list[_Asked]:
     return [each for at, each in enumerate(asked) if at in chosen]
 
 
-def prompt_text(loaded: LoadedModel, messages: Sequence[Message]) -> PromptText:
+def prompt_for(loaded: LoadedModel, messages: Sequence[Message]) -> Prompt:
     """The prompt for the answer to `messages`, whose last one is the question. Without thinking."""
-    from core.models.prompt import offsets, render
-    from core.prefill.layout import layout
-    from core.prefill.reading import PromptText
+    from core.models.prompt import render
 
-    prompt = render(loaded.tokenizer, messages, thinking=False)
-    parts = layout(prompt, offsets(loaded.tokenizer, prompt))
-    return PromptText(list(prompt.ids), messages[-1].content, lambda: parts)
+    return render(loaded.tokenizer, messages, thinking=False)
 
 
 def read(
     loaded: LoadedModel,
     sequence: CachedSequence,
-    text: PromptText,
+    prompt: Prompt,
     settings: Prefill,
     embedder: Embedder | None = None,
-) -> tuple[CachedSequence, Reading]:
-    """Read all of `text` but its last token into `sequence`, as an answer would."""
-    from core.prefill.reading import Reading, ReadingInputs
+) -> Answer:
+    """Read all of `prompt` but its last token into `sequence`, as an answer would."""
+    from core.decoding.answer import Answer
+    from core.prefill.reading import Reading
 
-    def no_draft() -> Any:
-        raise RequestError("This bench has no draft model.", "Choose another scorer.")
-
-    inputs = ReadingInputs(no_draft, embedder=embedder)
-    reading = Reading("", loaded, sequence, text, settings, inputs)
+    answer = Answer(Generate("", (), Settings(prefill=settings)), loaded, prompt)
+    answer.sequence = sequence
+    reading = Reading(answer, embedder=embedder)
     for _ in chain(reading.plan(), reading.events()):
         pass
-    return sequence, reading
+    return answer
 
 
 def nll(loaded: LoadedModel, sequence: CachedSequence, last: int, answer: Sequence[int]) -> float:

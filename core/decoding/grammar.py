@@ -56,13 +56,12 @@ class GrammarState:
     grammar rejects allows nothing, and neither does a matcher that failed (a limit of the grammar was
     reached).
 
-    `eos` are the model's stop ids, which end a path. `drafts`: whether forced tokens are to be drafted.
+    `eos` are the model's stop ids, which end a path.
     """
 
-    def __init__(self, matcher: LLMatcher, eos: frozenset[int], *, drafts: bool) -> None:
+    def __init__(self, matcher: LLMatcher, eos: frozenset[int]) -> None:
         self._eos = eos
         self._current = _Position(matcher, eos)
-        self.drafts = drafts
 
     @property
     def forced(self) -> tuple[int, ...]:
@@ -205,7 +204,7 @@ class Grammars:
         matcher = LLMatcher(tokenizer, compiled, log_level=0, limits=limits)
         if matcher.is_error():
             raise _schema_error(matcher.get_error())
-        state = GrammarState(matcher, eos, drafts=grammar.drafts)
+        state = GrammarState(matcher, eos)
         if not state.allowed(EMPTY, self._model.info.vocabulary).any():
             raise _schema_error(f"no text fits it ({state.failure})")
         return state

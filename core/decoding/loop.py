@@ -32,16 +32,14 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from math import isfinite
 from typing import Any
 
 import mlx.core as mx
-import mlx.nn as nn
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.grammar import GrammarState
-from core.decoding.planner import Planner, walk
+from core.decoding.answer import Answer
+from core.decoding.planner import walk
 from core.decoding.sampling import (
     NO_CHOICE,
     Choices,
@@ -53,14 +51,11 @@ from core.decoding.sampling import (
     top_ids,
 )
 from core.decoding.tree import tree_pass
-from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow, sanitise
-from core.drafting.gate import Gate
+from core.drafting.draft import EMPTY, Draft, RejectedRow, sanitise
 from core.errors import BrokenLogitsError, GrammarError, RequestError
-from core.events import DraftSource, PositionStat
-from core.kv.cached_sequence import CachedSequence
+from core.events import DraftSource, PositionStat, Stats
 from core.kv.verify_block import VerifyBlock
-from core.models.parts import Rotation, StateReceiver, rotations
-from core.settings.drafting import ExactnessMode
+from core.models.parts import Rotation, rotations
 
 # Consecutive empty drafts before the loop runs ahead.
 _EMPTY_DRAFTS_TO_PIPELINE = 2
@@ -70,62 +65,6 @@ _REJECTED_ROWS = 2
 _FOLD_LIMIT_TOKENS = 8
 # Steps between clearing MLX's buffer cache, as in mlx-lm.
 _CLEAR_EVERY_STEPS = 256
-
-
-class DecodingOptions(Struct, frozen=True):
-    """`bias` is added to the logits of these ids. `top_logprobs`: number of the most probable tokens reported
-    with each token's logprob; None reports no logprobs. `grammar` is at the position where the answer
-    continues. `prediction`: ids of the predicted answer.
-    """
-
-    bias: dict[int, float] = field(default_factory=dict)
-    top_logprobs: int | None = None
-    grammar: GrammarState | None = None
-    prediction: tuple[int, ...] = ()
-
-    @property
-    def forces(self) -> bool:
-        return self.grammar is not None and self.grammar.drafts
-
-    def check(self, vocabulary: int) -> None:
-        """Raises `RequestError` if a model with `vocabulary` ids cannot satisfy the options."""
-        strange = next((token for token in self.bias if not 0 <= token < vocabulary), None)
-        if strange is not None:
-            raise RequestError(
-                f"logit_bias names the token id {strange:,}; the model has 0 to {vocabulary - 1:,}.",
-                "Remove the id, or choose a model that has it.",
-            )
-        endless = next((token for token, value in self.bias.items() if not isfinite(value)), None)
-        if endless is not None:
-            raise RequestError(
-                f"logit_bias of token id {endless:,} is {self.bias[endless]}, not a finite number.",
-                "Use −100 to ban a token and 100 to force it.",
-            )
-        if self.top_logprobs is not None and self.top_logprobs < 0:
-            raise RequestError(
-                f"top_logprobs is {self.top_logprobs}; it must be at least 0.", "Omit it for no logprobs."
-            )
-
-
-# Options of a request that sets none.
-PLAIN = DecodingOptions()
-
-
-class Exactness(Struct, frozen=True):
-    """Limits of the decode loop.
-
-    - `width_limit`: widest block; None: no limit.
-    - `length_limit`: context length up to which blocks are verified; None: no limit.
-    - `summary`: for `Effective.exactness`.
-    """
-
-    mode: ExactnessMode
-    width_limit: int | None = None
-    length_limit: int | None = None
-    summary: str = ""
-
-
-FAST = Exactness("fast")
 
 
 class Step(Struct, frozen=True):
@@ -152,70 +91,39 @@ class Step(Struct, frozen=True):
 
 
 class DecodeLoop:
-    """Continues `sequence`, which holds all of the context except its last token, `pending`.
+    """Continues the sequence of `answer`, which holds all of its prompt except the last token.
 
-    - `model(ids[1, w], cache=…)` returns logits [1, w, vocabulary].
-    - `vocabulary` bounds drafted ids.
-    - `gate` decides whether to call the drafter; None always calls it.
-    - `planner` selects the part of a draft that pays.
-    - `recycles`: the drafter uses the target's most likely ids.
-    - `stops`: no step continues after one of these ids.
-    - `begun`: last tokens of the context that belong to the answer.
-    - `options`: their grammar masks each row; forced tokens are drafted if `grammar.drafts`, even if the
-      drafter never drafts. Their bias and prediction belong to the sampler and the drafter.
-    - `states` receives the hidden state of every emitted token that was read.
-
-    Worker's main thread.
+    The grammar masks each row; forced tokens are drafted even if the drafter never drafts. The head receives
+    the hidden state of every emitted token that was read. Worker's main thread.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        sequence: CachedSequence,
-        pending: int,
-        drafter: Drafter,
-        sampler: Sampler,
-        *,
-        vocabulary: int,
-        drafts: bool,
-        gate: Gate | None = None,
-        planner: Planner | None = None,
-        recycles: bool = False,
-        exactness: Exactness = FAST,
-        stops: frozenset[int] = frozenset(),
-        begun: int = 0,
-        options: DecodingOptions = PLAIN,
-        states: StateReceiver | None = None,
-    ) -> None:
-        self._model = model
+    def __init__(self, answer: Answer) -> None:
+        spec, sequence = answer.spec, answer.sequence
+        self._answer = answer
+        self._model: Any = answer.model.model
         self._sequence = sequence
-        self._pending = [pending]
-        self._drafter = drafter
-        self._sampler = sampler
-        self._history = RowHistory(sequence, sampler, begun)
-        self._vocabulary = vocabulary
-        self._drafts = drafts and not sequence.why_no_rollback
-        self._grammar = options.grammar
-        self._forces = options.forces and not sequence.why_no_rollback
+        self._pending = answer.ids[-1:]
+        self._drafter = answer.drafter
+        self._sampler = Sampler(answer.settings.sampling, answer.request.logit_bias)
+        self._history = RowHistory(sequence, self._sampler, answer.continued_tokens)
+        self._drafts = spec.drafts and not sequence.why_no_rollback
+        self._grammar = answer.grammar
+        self._forces = answer.forces and not sequence.why_no_rollback
         # Parts of the current draft: forced tokens, which the drafter has observed, and its own draft.
         self._forced: tuple[int, ...] = ()
         self._guessed = EMPTY
         self._proposal_cost = 0.0
-        self._gate = gate
-        self._planner = planner
-        self._recycles = recycles
+        self._recycles = spec.recycles
         self._tops: list[list[int]] = []
         self._rejected: list[RejectedRow] = []
-        self._exactness = exactness
-        self._states = states
+        self._states = answer.head
         self._hidden = mx.array(0.0)  # of the last forward pass, [rows, size], if requested
-        self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
-        self._top_logprobs = options.top_logprobs
+        self._top_logprobs = answer.request.top_logprobs
         # Logits of the last forward pass, kept only if needed, and those of the last step's tokens, kept only
         # for logprobs; and the block's width.
-        self._keeps_logits = recycles or options.top_logprobs is not None
+        self._keeps_logits = self._recycles or self._top_logprobs is not None
         self._logits = mx.array(0.0)
         self._step_logits = mx.array(0.0)
         self._width = 1
@@ -275,10 +183,10 @@ class DecodeLoop:
         self._drafter.observe(step.tokens[forced:])
         if self._recycles:
             self._drafter.observe_top(self._tops, self._rejected)
-        if self._gate is not None:
-            self._gate.record(1 + step.drafted - forced, accepted)
-        if self._planner is not None:
-            self._planner.record(self._width, len(step.tokens), self._proposal_cost)
+        if self._answer.gate is not None:
+            self._answer.gate.record(1 + step.drafted - forced, accepted)
+        if self._answer.planner is not None:
+            self._answer.planner.record(self._width, len(step.tokens), self._proposal_cost)
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
         observe_s = time.perf_counter() - started
@@ -292,41 +200,37 @@ class DecodeLoop:
 
     def _propose(self, budget: int) -> Draft:
         self._forced, self._guessed, self._proposal_cost = (), EMPTY, 0.0
-        if self._exactness.width_limit is not None:
-            budget = min(budget, self._exactness.width_limit - len(self._pending))
-        if self._exactness.length_limit is not None:
+        if self._answer.exactness.width_limit is not None:
+            budget = min(budget, self._answer.exactness.width_limit - len(self._pending))
+        if self._answer.exactness.length_limit is not None:
             held = len(self._sequence.tokens) + len(self._pending)
-            budget = min(budget, self._exactness.length_limit - held)
+            budget = min(budget, self._answer.exactness.length_limit - held)
         if budget < 1:
             return EMPTY
-        if self._forces and len(self._pending) <= _FOLD_LIMIT_TOKENS:
-            self._draft_forced(budget)
-        if self._drafts and len(self._forced) < budget and self._forced_is_complete():
+        grammar = self._grammar
+        if self._forces and grammar is not None and len(self._pending) <= _FOLD_LIMIT_TOKENS:
+            self._forced = grammar.forced[:budget]
+            if self._forced:
+                self._drafter.observe(self._forced)  # now, because it is certain
+        # A draft can follow all forced tokens only.
+        complete = grammar is None or grammar.forced_count == len(self._forced)
+        if self._drafts and len(self._forced) < budget and complete:
             self._guessed = self._guess(budget - len(self._forced))
         return _concatenated(self._forced, self._guessed)
 
-    def _draft_forced(self, budget: int) -> None:
-        """Drafts what the grammar forces; the drafter observes it now, because it is certain."""
-        assert self._grammar is not None
-        self._forced = self._grammar.forced[:budget]
-        if self._forced:
-            self._drafter.observe(self._forced)
-
-    def _forced_is_complete(self) -> bool:
-        """Whether `_forced` holds all forced tokens, so that a draft can follow."""
-        return self._grammar is None or self._grammar.forced_count == len(self._forced)
-
     def _guess(self, budget: int) -> Draft:
         """The drafter's draft after the forced tokens."""
-        if self._gate is not None and not self._gate.should_draft():
+        if self._answer.gate is not None and not self._answer.gate.should_draft():
             self._empty_drafts += 1
             return EMPTY
-        draft = sanitise(self._drafter.draft(budget), vocabulary=self._vocabulary, budget=budget)
+        draft = sanitise(
+            self._drafter.draft(budget), vocabulary=self._answer.model.info.vocabulary, budget=budget
+        )
         self._proposal_cost = self._drafter.proposal_cost
         if self._grammar is not None:
             draft = self._grammar.filter_draft(draft, self._forced)
-        if self._planner is not None:
-            draft = self._planner.shape(draft, budget, len(self._pending) + len(self._forced))
+        if self._answer.planner is not None:
+            draft = self._answer.planner.shape(draft, budget, len(self._pending) + len(self._forced))
         self._empty_drafts = 0 if len(draft) else self._empty_drafts + 1
         return draft
 
@@ -336,7 +240,7 @@ class DecodeLoop:
         self._width = lead + len(draft)
         block = VerifyBlock(sequence.cache)
         logits, inputs = self._rows(pending, draft)
-        walked = walk(draft, self._sampler.choose(logits, inputs).pull(), self._stops)
+        walked = walk(draft, self._sampler.choose(logits, inputs).pull(), self._answer.model.eos)
         if self._recycles:
             self._recycle(draft, walked.path)
         if self._top_logprobs is not None:
@@ -461,33 +365,31 @@ _LIVE_WINDOW_S = 2.0
 
 
 class Tally:
-    """Counts one answer's steps for `Stats` and live `Gauges`. Times are seconds since the request
-    started.
-    """
+    """Counts the steps of one answer in its `stats`. Times are seconds since the request started."""
 
-    def __init__(self) -> None:
-        self.tokens = self.accepted = self.bonus = self.normal = 0
-        self.drafted = self.tested = self.steps = self.forced = 0
-        self.first_s = self.last_s = 0.0
-        self._first_step_tokens = 0
+    def __init__(self, stats: Stats) -> None:
+        self._stats = stats
+        self._last_s = 0.0
+        self._first_tokens = 0
         self._positions: list[list[int]] = []
         self._draft_us: list[float] = []
         self._recent: deque[tuple[float, int]] = deque()
 
     def add(self, step: Step, now_s: float) -> None:
-        if self.steps == 0:
-            self.first_s, self._first_step_tokens = now_s, len(step.tokens)
-        self.last_s = now_s
-        self.steps += 1
-        self.tokens += len(step.tokens)
-        self.accepted += step.accepted
-        self.drafted += step.drafted
-        self.tested += step.tested
-        self.forced += step.forced
+        stats = self._stats
+        if not stats.steps:
+            stats.ttft_s, self._first_tokens = now_s, len(step.tokens)
+        self._last_s = now_s
+        stats.steps += 1
+        stats.tokens += len(step.tokens)
+        stats.accepted += step.accepted
+        stats.drafted += step.drafted
+        stats.tested += step.tested
+        stats.forced += step.forced
         if step.drafted:
-            self.bonus += 1
+            stats.bonus += 1
         else:
-            self.normal += 1
+            stats.normal += 1
         for index in range(step.tested):
             if index == len(self._positions):
                 self._positions.append([0, 0])
@@ -498,35 +400,22 @@ class Tally:
         while now_s - self._recent[0][0] > _LIVE_WINDOW_S and len(self._recent) > 1:
             self._recent.popleft()
 
-    @property
-    def positions(self) -> tuple[PositionStat, ...]:
-        return tuple(PositionStat(tested, accepted) for tested, accepted in self._positions)
-
-    @property
-    def acceptance(self) -> float:
-        return self.accepted / self.tested if self.tested else 0.0
-
-    @property
-    def mean_per_step(self) -> float:
-        return self.tokens / self.steps if self.steps else 0.0
-
-    @property
-    def tokens_per_s(self) -> float:
-        """Average rate: tokens after the first step, divided by the time since it."""
-        elapsed = self.last_s - self.first_s
-        return (self.tokens - self._first_step_tokens) / elapsed if elapsed > 0 else 0.0
+    def sum_up(self) -> None:
+        """Computes the rates and shares of what was counted so far."""
+        stats = self._stats
+        stats.positions = tuple(PositionStat(tested, accepted) for tested, accepted in self._positions)
+        stats.acceptance = stats.accepted / stats.tested if stats.tested else 0.0
+        stats.mean_per_step = stats.tokens / stats.steps if stats.steps else 0.0
+        # From the first step on, without its tokens.
+        stats.decode_s = self._last_s - stats.ttft_s
+        later = stats.tokens - self._first_tokens
+        stats.tokens_per_s = later / stats.decode_s if stats.decode_s > 0 else 0.0
+        if ordered := sorted(self._draft_us):
+            stats.draft_us_median = statistics.median(ordered)
+            stats.draft_us_p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
 
     @property
     def live_tokens_per_s(self) -> float:
         """Rate over the last two seconds."""
         elapsed = self._recent[-1][0] - self._recent[0][0] if self._recent else 0.0
         return sum(n for _, n in list(self._recent)[1:]) / elapsed if elapsed > 0 else 0.0
-
-    @property
-    def draft_us_median(self) -> float:
-        return statistics.median(self._draft_us) if self._draft_us else 0.0
-
-    @property
-    def draft_us_p99(self) -> float:
-        ordered = sorted(self._draft_us)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] if ordered else 0.0

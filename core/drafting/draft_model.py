@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from core.drafting.calibration import correction, count_outcome, logit, sigmoid
 from core.drafting.draft import EMPTY, Draft, Drafter, Guess
-from core.drafting.gate import default_cost
+from core.drafting.gate import Backoff, default_cost
 from core.events import DraftSource
 from core.settings.drafting import DraftModel, Mtp
 
@@ -133,8 +133,7 @@ class Proposals:
         # Per class and depth, decayed: hits, expected hits, guesses; and hits and guesses per depth.
         self._counts = [[[0.0, 0.0, 0.0] for _ in range(_MOST_TOKENS)] for _ in range(_CLASSES)]
         self._accepted = [[0.0, 0.0] for _ in range(_MOST_TOKENS)]
-        self._resting_tokens = 0
-        self._doublings = 0
+        self._backoff = Backoff(_REST_TOKENS, _MOST_DOUBLINGS)
         self._trials = 0
         self._gained = self._lost = 0.0
         self._emitted = self._spent = 0.0
@@ -149,7 +148,7 @@ class Proposals:
     @property
     def is_resting(self) -> bool:
         """Whether asking does not pay at the moment."""
-        return self._resting_tokens > 0
+        return self._backoff.left_tokens > 0
 
     @property
     def asked_cost(self) -> float:
@@ -213,8 +212,8 @@ class Proposals:
         width = 1 + len(self._verified)
         self._emitted = self._emitted * _RATE_DECAY + len(tokens)
         self._spent = self._spent * _RATE_DECAY + self.block_cost(width) + self._asked_cost
-        if self._resting_tokens:
-            self._resting_tokens = max(0, self._resting_tokens - len(tokens))
+        if self.is_resting:
+            self._backoff.passed(len(tokens))
         elif self._proposal.tokens:
             self._learn(tokens)
             self._weigh(tokens, width)
@@ -259,10 +258,9 @@ class Proposals:
         if not hopeless and self._trials < _FIRST_TRIAL:
             return
         if self._gained >= self._lost:
-            self._doublings = 0
+            self._backoff.worked()
             return
-        self._resting_tokens = _REST_TOKENS << self._doublings
-        self._doublings = min(self._doublings + 1, _MOST_DOUBLINGS)
+        self._backoff.failed()
         self._trials = 0
         self._gained = self._lost = 0.0
 

@@ -9,16 +9,14 @@ steps. Each unsuccessful trial doubles the rest.
 Calling a drafter that has no guess costs time, too, because the loop cannot run one step ahead. Such a step
 counts as slightly longer than a plain one, so a drafter without guesses also leads to a rest.
 
-States: `drafting` ⇄ `resting`. Invariant: a forced gate is always open. `cost(width)` gives the machine's
-cost of a block; the gate has no clock.
+States: `drafting` ⇄ `resting`. Invariant: with the mode `always` it is always open. `cost(width)` gives the
+machine's cost of a block; the gate has no clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Literal
-
-from msgspec import Struct
 
 from core.settings.drafting import Gate as GateSettings
 
@@ -54,38 +52,38 @@ def repetition(prompt: Sequence[int]) -> float:
     return 1.0 - len(set(zip(prompt, prompt[1:], prompt[2:]))) / runs
 
 
-class GateDecision(Struct, frozen=True):
-    """`running_yield` is None until the first step after drafting (re)started.
+class Backoff:
+    """A rest of `tokens` after a failure, twice as long after each further one, at most `doublings` times."""
 
-    `rests` counts the transitions to `resting`. `reason` is a phrase to display.
-    """
+    def __init__(self, tokens: int, doublings: int) -> None:
+        self._tokens = tokens
+        self._most = doublings
+        self._doublings = 0
+        self.left_tokens = 0  # of the current rest
 
-    state: GateState
-    forced: bool
-    repetition: float
-    running_yield: float | None
-    rests: int
-    reason: str
+    def failed(self) -> None:
+        self.left_tokens = self._tokens << self._doublings
+        self._doublings = min(self._doublings + 1, self._most)
+
+    def worked(self) -> None:
+        self._doublings = 0
+
+    def passed(self, tokens: int) -> None:
+        """The answer has `tokens` more."""
+        self.left_tokens = max(0, self.left_tokens - tokens)
 
 
 class Gate:
-    """Serves one request after the other. `forced`: the user chose the drafter, so every step is drafted."""
+    """Serves one request after the other. `rests` counts the transitions to `resting` in the current one.
 
-    def __init__(
-        self, settings: GateSettings, *, forced: bool = False, cost: Callable[[int], float] = default_cost
-    ) -> None:
-        self._forced = forced or settings.mode == "always"
+    `reason`: why it is in its state, a phrase to display.
+    """
+
+    def __init__(self, settings: GateSettings, cost: Callable[[int], float] = default_cost) -> None:
+        self._always = settings.mode == "always"
         self._cost = cost
-        self._state: GateState = "drafting"
-        self._reason: str = ""
-        self._repetition: float = 0.0
-        self._rests: int = 0
-        self._doublings: int = 0
-        self._tokens_left: int = 0
-        self._steps: int = 0
         # Discounted sums of tokens and of time in plain steps.
-        self._emitted: float = 0.0
-        self._spent: float = 0.0
+        self._emitted = self._spent = 0.0
         self.begin(())
 
     def begin(self, prompt: Sequence[int], *, predicted: bool = False) -> None:
@@ -93,64 +91,60 @@ class Gate:
 
         `predicted`: the request includes a predicted answer, so drafting starts whatever the prompt's score.
         """
-        self._repetition = repetition(prompt)
-        self._rests = 0
-        self._doublings = 0
-        self._tokens_left = 0
+        self._backoff = Backoff(_REST_TOKENS, _MAX_DOUBLINGS)
+        self.rests = 0
         self._reopen()
-        share = f"{self._repetition:.0%} of the prompt repeats"
-        repeats = self._repetition >= _LEAST_REPETITION
-        if self._forced:
-            self._reason = "drafting at every step was requested"
+        score = repetition(prompt)
+        if self._always:
+            self.reason = "drafting at every step was requested"
         elif predicted:
-            self._reason = "a prediction was given"
-        elif repeats:
-            self._reason = share
+            self.reason = "a prediction was given"
+        elif score >= _LEAST_REPETITION:
+            self.reason = f"{score:.0%} of the prompt repeats"
         else:
-            self._rest(f"only {share}")
+            self._rest(f"only {score:.0%} of the prompt repeats")
+
+    @property
+    def state(self) -> GateState:
+        return "resting" if self._backoff.left_tokens else "drafting"
 
     def should_draft(self) -> bool:
-        """Whether the next step should call the drafter. Changes no state."""
-        return self._state == "drafting"
+        """Whether the next step should call the drafter."""
+        return not self._backoff.left_tokens
+
+    @property
+    def running_yield(self) -> float | None:
+        """Tokens per plain step; None until the first step after drafting (re)started."""
+        return self._emitted / self._spent if self._spent else None
 
     def record(self, width: int, accepted: int) -> None:
         """Records a step over a block of `width` tokens of which `accepted` drafted ones were accepted.
 
         A step without a draft has width 1. A truncated last step counts like any other.
         """
-        if self._state == "resting":
-            self._tokens_left -= accepted + 1
-            if self._tokens_left <= 0:
+        if not self.should_draft():
+            self._backoff.passed(accepted + 1)
+            if self.should_draft():
                 self._reopen()
-                self._reason = "testing again whether drafting pays"
+                self.reason = "testing again whether drafting pays"
             return
         self._steps += 1
         self._emitted = self._emitted * _DECAY + accepted + 1
         self._spent = self._spent * _DECAY + (self._cost(width) if width > 1 else 1.0 + _LOOKUP_COST)
-        if self._forced or self._steps < _TRIAL_STEPS:
+        if self._always or self._steps < _TRIAL_STEPS:
             return
         gain = self._emitted / self._spent
         if gain < 1.0:
             self._rest(f"drafting gave {gain:.2f} times the plain speed")
         else:
-            self._doublings = 0
-            self._reason = f"drafting gives {gain:.2f} times the plain speed"
-
-    @property
-    def decision(self) -> GateDecision:
-        """The current state and its reason."""
-        gain = self._emitted / self._spent if self._spent else None
-        return GateDecision(self._state, self._forced, self._repetition, gain, self._rests, self._reason)
+            self._backoff.worked()
+            self.reason = f"drafting gives {gain:.2f} times the plain speed"
 
     def _rest(self, reason: str) -> None:
-        self._state = "resting"
-        self._tokens_left = _REST_TOKENS << self._doublings
-        self._doublings = min(self._doublings + 1, _MAX_DOUBLINGS)
-        self._rests += 1
-        self._reason = f"{reason}; testing again after {self._tokens_left} tokens"
+        self._backoff.failed()
+        self.rests += 1
+        self.reason = f"{reason}; testing again after {self._backoff.left_tokens} tokens"
 
     def _reopen(self) -> None:
-        self._state = "drafting"
         self._steps = 0
-        self._emitted = 0.0
-        self._spent = 0.0
+        self._emitted = self._spent = 0.0

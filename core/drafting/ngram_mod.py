@@ -23,6 +23,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from core.drafting.draft import EMPTY, Draft, Drafter
+from core.drafting.gate import Backoff
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod, check_slots
 
@@ -381,29 +382,26 @@ class NgramModDrafter(Drafter):
         self._settings = settings
         self._table = table
         self._writer = TableWriter(table)
-        self._seen: int = 0
         self._poor: int = 0
-        self._doublings: int = 0
-        self._resume_at: int = 0
+        self._backoff = Backoff(_PAUSE_TOKENS, _MAX_DOUBLINGS)
         self._doubted: bool = False
 
     def begin(self, prompt: Sequence[int]) -> None:
         self._writer = TableWriter(self._table)
         self._writer.read(prompt)
-        self._seen = len(prompt)
-        self._poor = self._doublings = self._resume_at = 0
+        self._poor = 0
+        self._backoff = Backoff(_PAUSE_TOKENS, _MAX_DOUBLINGS)
         self._doubted = False
 
     def observe(self, tokens: Sequence[int]) -> None:
-        self._seen += len(tokens)
-
+        self._backoff.passed(len(tokens))
+        writer = self._writer
         for index_in_step, token in enumerate(tokens):
             if not self._doubted:
-                self._writer.observe(tokens[index_in_step:])
+                writer.observe(tokens[index_in_step:])
                 return
-            scribe = self._writer
-            self._doubted = not scribe.full or self._table.peek(scribe.hash) != token
-            scribe.observe((token,))
+            self._doubted = not writer.full or self._table.peek(writer.hash) != token
+            writer.observe((token,))
 
     def draft(self, budget: int) -> Draft:
         writer = self._writer
@@ -429,13 +427,13 @@ class NgramModDrafter(Drafter):
         self._doubted = accepted == 0
         self._table.record(min(accepted + 1, len(draft)), accepted)
         if accepted >= _LOW_ACCEPTANCE * len(draft):
-            self._poor = self._doublings = 0
+            self._poor = 0
+            self._backoff.worked()
             return
         self._poor += 1
         if self._poor >= _LOW_STREAK:
             self._poor = 0
-            self._resume_at = self._seen + (_PAUSE_TOKENS << self._doublings)
-            self._doublings = min(self._doublings + 1, _MAX_DOUBLINGS)
+            self._backoff.failed()
 
     def figures(self) -> TableFigures:
         """The table's counters."""
@@ -447,4 +445,4 @@ class NgramModDrafter(Drafter):
     @property
     def paused(self) -> bool:
         """Whether poor drafts have paused drafting in this request."""
-        return self._seen < self._resume_at
+        return self._backoff.left_tokens > 0

@@ -28,13 +28,13 @@ class Resources(Struct, frozen=True):
     """What a drafter can be built from, in addition to its settings.
 
     `capacity_tokens` is the model's context length and `family` the tokenizer's fingerprint. All requests
-    share `tables` and the family's `calibration`. `trees`: whether trees can be verified exactly. `frozen`,
-    `continuations`, `calibration`, `proposer` and `proposals` are None if not available.
+    share `tables` and the family's `calibration`. `trees`: whether trees can be verified exactly. `tables`,
+    `frozen`, `continuations`, `calibration`, `proposer` and `proposals` are None if not available.
     """
 
     capacity_tokens: int
     family: str
-    tables: NgramTables
+    tables: NgramTables | None = None
     trees: bool = False
     frozen: FrozenTable | None = None
     continuations: GramTable | None = None
@@ -52,6 +52,7 @@ class DrafterSpec(Struct, frozen=True):
     - `drafts`: False for a drafter that never drafts; the decode loop may then run ahead freely.
     - `trees`: drafts trees where they can be verified.
     - `needs_proposer`: the kind of `Resources.proposer` that it requires; empty if none.
+    - `learns`: from answers, for later ones.
     - `takes_frozen`: uses a frozen table if there is one.
     - `planned`: with these settings, drafts carry calibrated confidences, so the planner decides how much is
       verified and no gate is needed.
@@ -65,6 +66,7 @@ class DrafterSpec(Struct, frozen=True):
     drafts: bool = True
     trees: bool = False
     needs_proposer: ProposerKind = ""
+    learns: bool = False
     takes_frozen: bool = False
     planned: Callable[[Settings], bool] = lambda settings: False
     recycles: bool = False
@@ -84,6 +86,8 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
 
 def _memory(settings: Settings, resources: Resources) -> NgramTable:
     """The family's shared n-gram table; the single place that sets its shape."""
+    if resources.tables is None:
+        raise InternalError("A drafter that learns for later answers was built without tables.")
     return resources.tables.table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
 
 
@@ -102,6 +106,7 @@ DRAFTERS: dict[str, DrafterSpec] = {
             "all evidence, as much of it as pays",
             _auto,
             trees=True,
+            learns=True,
             planned=lambda settings: True,
             recycles=True,
         ),
@@ -114,6 +119,7 @@ DRAFTERS: dict[str, DrafterSpec] = {
             "ngram-mod",
             "rolling hash into a table shared by all chats",
             lambda settings, resources: NgramModDrafter(settings.ngram_mod, _memory(settings, resources)),
+            learns=True,
             source="table",
         ),
         DrafterSpec(

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
-from functools import cache, partial
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 
 import mlx.core as mx
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -22,13 +22,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
+from core.decoding.answer import Answer, MemoryGuard
+from core.decoding.loop import DecodeLoop
 from core.encoder.store import BackgroundEmbedding, Embedder
-from core.engine.generation import AnswerPlan, Generation, MemoryGuard
+from core.engine.generation import Writing, sequence_kept_valid, shorten
 from core.engine.model_session import ModelProposer, ModelSession
-from core.engine.planning import Planning, branches
+from core.engine.planning import branches, plan
 from core.engine.prompts import cleaned, edited_ids, title_request
 from core.engine.saved_chats import SavedChats
 from core.errors import (
+    BrokenLogitsError,
+    GrammarError,
     ModelTooLargeError,
     NoModelError,
     OutOfMemoryError,
@@ -60,13 +64,11 @@ from core.models.chat_template import format_of, switches_thinking, unread_calls
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import is_exhausted
-from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, offsets, plain, render
+from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, plain, render
 from core.models.runtime import check_prepared
 from core.models.tokenizer import may_merge
 from core.prefill import passages
-from core.prefill.layout import Layout, layout, unknown_layout
-from core.prefill.plan import dense_reason
-from core.prefill.reading import PromptText, ReadingInputs
+from core.prefill.reading import Reading
 from core.settings import Settings
 from core.settings.prefill import KvCache
 from core.tables.memory import TableMemory
@@ -86,8 +88,6 @@ _MOST_CONTEXTS = 64
 # A day, because longer times overflow the timeout of a queue.
 _LONGEST_IDLE_S = 86_400.0
 
-# Why the number of threads stays constant while block widths are compared.
-
 
 class Released(Struct, frozen=True):
     """What stays of a model that was idle: enough to count tokens and to load it again."""
@@ -100,11 +100,9 @@ class Engine:
     """Loads one model at a time and answers requests with it. All methods belong to the creating thread.
 
     `memory` stores what drafters learn; by default only for the engine's lifetime. `say` receives events of
-    idle work. `clock` returns seconds. `threads` may adapt the number of BLAS
-    threads to other programs; by default all are used, so that measurements are comparable. `saved_files`:
-    the folder of saved chats; by default in the cache folder. `left_bytes` returns the memory that is left
-    for models and answers. Raises `NotPreparedError` if MLX was imported before
-    `core.models.runtime.prepare()` was called.
+    idle work. `clock` returns seconds. `saved_files`: the folder of saved chats; by default in the cache
+    folder. `left_bytes` returns the memory that is left for models and answers. Raises `NotPreparedError` if
+    MLX was imported before `core.models.runtime.prepare()` was called.
     """
 
     def __init__(
@@ -209,13 +207,9 @@ class Engine:
             self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
-        released = self._released
-        if released is not None and released.info.path == loaded.info.path:
-            self._free()
-        else:
-            self.unload()
+        self.unload()
         self._used_at_s = self._clock()
-        self._resident = ModelSession(loaded)
+        self._resident = ModelSession(loaded, self._memory)
         self._saved_chats.use(self._resident)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
@@ -234,9 +228,6 @@ class Engine:
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches, which are saved where chats are."""
-        self._free()
-
-    def _free(self) -> None:
         self._saved_chats.release()
         if self._resident:
             self._resident.model.close()
@@ -274,7 +265,7 @@ class Engine:
 
     def _release(self) -> None:
         released = Released(self.loaded.tokenizer, self.loaded.info)
-        self._free()
+        self.unload()
         self._released = released
         self._say(ModelReleased())
 
@@ -346,10 +337,9 @@ class Engine:
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
 
-        In this order: load and save chats; embed documents (also
-        without a model), because a question about them is likely; read the passages that a sparse prefill
-        skipped, if that setting is on; test drafts and trees, measure T(w) and the prefill pace, if missing,
-        and compare widths for `exact`; release an idle model, if that is on.
+        In this order: load and save chats; embed documents (also without a model), because a question about
+        them is likely; test drafts and trees, measure T(w) and the prefill pace, if missing, and compare
+        widths for `exact`; release an idle model, if that is on.
         """
         session = self._resident
         if self._saved_chats.piece() or self._embedding.piece():
@@ -378,37 +368,142 @@ class Engine:
     ) -> Iterator[Event]:
         """The events of one answer, ending with Finished.
 
-        Times are measured from `requested_s` of the engine's clock; None: from now. `cancelled()` is called
-        between steps and prefill chunks; an abandoned iterator counts as cancelled. Raises `RequestError`
-        before the first event, `NotEnoughMemoryError` before a token is read, and `OutOfMemoryError`.
+        Times are measured from `requested_s` of the engine's clock; None: from the first event. `cancelled()`
+        is called between steps and prefill chunks; an abandoned iterator counts as cancelled. Raises
+        `RequestError` before the first event, `NotEnoughMemoryError` before a token is read, and
+        `OutOfMemoryError`.
         """
+        return self._events(request, cancelled, requested_s)
+
+    def generate_ids(
+        self,
+        prompt: Sequence[int],
+        settings: Settings,
+        cancelled: Callable[[], bool] = never,
+        *,
+        request: str = "",
+        also: Generate | None = None,
+    ) -> Iterator[Event]:
+        """Like `generate`, from token ids instead of messages; the end of the ids counts as the question.
+
+        `also`: a request with other options, such as a grammar or a prediction.
+        """
+        options = replace(also or Generate(request, ()), settings=settings)
+        return self._events(options, cancelled, None, Prompt(list(prompt), "", ()))
+
+    def _events(
+        self,
+        request: Generate,
+        cancelled: Callable[[], bool],
+        requested_s: float | None,
+        prompt: Prompt | None = None,
+    ) -> Iterator[Event]:
+        """All of an answer: render, plan, read, decode, finish. `prompt`: None to render the messages."""
         requested_s = self._clock() if requested_s is None else requested_s
+        answer = self._rendered_answer(request, requested_s, prompt)
+        session = self._session
+        with ExitStack() as after:
+            after.enter_context(self._errors_reported(session))
+            plan(answer, session)
+            guard = self._guard(answer)
+            profile = session.profile_of(answer.kv)
+            reading = Reading(answer, session.drafts, self._embedder, profile, guard)
+            after.callback(profile.keep_pace)
+            self._take_sequence(answer, reading, after)
+            after.enter_context(memory.wired())
+            stopped = yield from _uncancelled(reading.plan(), cancelled)
+            writing = Writing(answer)
+            with sequence_kept_valid(answer):
+                stopped = stopped or (yield from _uncancelled(reading.events(), cancelled))
+                shorten(answer, guard)
+                if stopped:
+                    writing.reason = "cancelled"
+                else:
+                    writing.begin()
+                    try:
+                        for step in DecodeLoop(answer).steps(answer.settings.sampling.max_tokens):
+                            yield from writing.add(step)
+                            if writing.reason:
+                                break
+                            if cancelled():
+                                writing.reason = "cancelled"
+                                break
+                            yield from writing.due_gauges()
+                    except (BrokenLogitsError, GrammarError):
+                        yield from writing.rest()  # the tokens before it
+                        raise
+                    yield from writing.rest()
+                    yield writing.gauges()
+            yield writing.finished(reading)
+
+    def _rendered_answer(self, request: Generate, requested_s: float, prompt: Prompt | None) -> Answer:
+        """The answer to `request`, with its prompt. Raises `RequestError`."""
+        if prompt is not None:
+            return Answer(request, self.loaded, prompt, self._clock, requested_s)
         prompt, format = self._prompt(request)
-        tokenizer = self.loaded.tokenizer
+        answer = Answer(request, self.loaded, prompt, self._clock, requested_s)
+        answer.format = format
         check_continuation(request, self.loaded.info)
         continuation: Sequence[int] = request.continuation
         if TYPED in continuation:
-            continuation = edited_ids(tokenizer, prompt, format, continuation, request.continuation_texts)
+            tokenizer, texts = self.loaded.tokenizer, request.continuation_texts
+            continuation = edited_ids(tokenizer, prompt, format, continuation, texts)
+        answer.ids += continuation
+        answer.continued_tokens = len(continuation)
+        return answer
 
-        @cache
-        def laid_out() -> Layout:
-            return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
+    def _guard(self, answer: Answer) -> MemoryGuard:
+        need = answer.model.need
+        if need is None:
+            return MemoryGuard()
+        if answer.kv is not None:
+            need = need.with_cache(answer.request.settings.kv)
+        return MemoryGuard(need, self._left_bytes, self._release_contexts)
 
-        def branching() -> tuple[int, ...]:
+    def _take_sequence(self, answer: Answer, reading: Reading, after: ExitStack) -> None:
+        """The cached sequence that shares most with the prompt; `after` the answer it is kept and saved."""
+        session, request, prefill = self._session, answer.request, answer.settings.prefill
+        if request.isolated:
+            answer.sequence = CachedSequence(answer.model.new_cache, answer.kv)
+            if answer.proposer is not None:
+                session.drafts.forget()
+        else:
+            chats, whole = self._saved_chats, reading.whole
+            if why_not := chats.before(request.chat, answer.ids, prefill, whole=whole, kv=answer.kv):
+                answer.downgrade("prefill.save", "on, but not saved", why_not, asked="on")
+            answer.sequence = session.prefix_cache.take(answer.ids, whole=whole, kv=answer.kv)
+            chats.taken(answer.sequence, request.chat, prefill)
+            after.callback(chats.answered, request.chat, prefill)
+            after.callback(session.prefix_cache.fit, prefill.memory_mib << 20)
+            if answer.spec.learns:
+                after.callback(self._memory.answer_finished, answer.settings)
+        sequence = answer.sequence
+        shared = sequence.shared(answer.ids)
+        why_not = session.profile_of(answer.kv).why_not_split(answer.reach_tokens) if shared else ""
+        if why_not:  # reusing it might give other logits than a cold start
+            sequence.clear()
+            answer.downgrade("prefix cache", "none", why_not, asked=f"{shared:,} tokens")
+        if not (sequence.keeps_all or request.isolated or request.raw) and answer.prompt.text:
             rendered = lambda chat: self._rendered(request, chat)[0].ids  # noqa: E731
-            return branches(prompt.ids, request, rendered, partial(may_merge, tokenizer))
+            ids, merges = answer.prompt.ids, partial(may_merge, answer.model.tokenizer)
+            answer.branches = branches(ids, request, rendered, merges)
 
-        text = PromptText(
-            [*prompt.ids, *continuation],
-            prompt.asked,
-            laid_out,
-            len(continuation),
-            tuple if request.raw or request.isolated else cache(branching),
-            format,
-        )
-        events = self._answer(text, request, cancelled, requested_s, prompt.changes)
-        with closing(events):
-            yield from _with_format(events, format)
+    @contextmanager
+    def _errors_reported(self, session: ModelSession) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            session.model.report_error(error)
+            if not isinstance(error, MemoryError | RuntimeError) or not is_exhausted(error):
+                raise
+            self.forget()
+            self._embedder.unload()
+            raise OutOfMemoryError(
+                f"There was not enough memory for this answer ({error}).",
+                "Use a shorter prompt or a smaller model.",
+            ) from error
+        finally:
+            self._used_at_s = self._clock()
 
     def _prompt(self, request: Generate) -> tuple[Prompt, AnswerFormat | None]:
         """The prompt, and the format of the answer, which is None for a raw prompt. Raises `RequestError`."""
@@ -464,108 +559,14 @@ class Engine:
                 cut = event.reason == "length"
         return cleaned(parse_answer("".join(words), format.without_calls()).text, cut=cut)
 
-    def generate_ids(
-        self,
-        prompt: Sequence[int],
-        settings: Settings,
-        cancelled: Callable[[], bool] = never,
-        *,
-        request: str = "",
-        also: Generate | None = None,
-    ) -> Iterator[Event]:
-        """Like `generate`, from token ids instead of messages; the end of the ids counts as the question.
 
-        `also`: a request with other options, such as a grammar or a prediction.
-        """
-        text = PromptText(list(prompt), "", lambda: unknown_layout(len(prompt)))
-        options = replace(also or Generate(request, ()), settings=settings)
-        yield from self._answer(text, options, cancelled, self._clock())
-
-    def _answer(
-        self,
-        text: PromptText,
-        request: Generate,
-        cancelled: Callable[[], bool],
-        requested_s: float,
-        changes: Sequence[Change] = (),
-    ) -> Generator[Event, None, None]:
-        session = self._session
-        try:
-            planning = Planning(session, self._memory)
-            plan = planning.plan(text, request, changes)
-            yield from self._run(planning, plan, text, request, cancelled, requested_s)
-        except Exception as error:
-            session.model.report_error(error)
-            if not isinstance(error, MemoryError | RuntimeError) or not is_exhausted(error):
-                raise
-            self.forget()
-            self._embedder.unload()
-            raise OutOfMemoryError(
-                f"There was not enough memory for this answer ({error}).",
-                "Use a shorter prompt or a smaller model.",
-            ) from error
-        finally:
-            self._used_at_s = self._clock()
-
-    def _run(
-        self,
-        planning: Planning,
-        plan: AnswerPlan,
-        text: PromptText,
-        request: Generate,
-        cancelled: Callable[[], bool],
-        requested_s: float,
-    ) -> Iterator[Event]:
-        """Reuse a cached sequence, read the remaining prompt and decode, as in `plan`."""
-        session, prefill, isolated = self._session, plan.settings.prefill, request.isolated
-        if isolated:
-            sequence = CachedSequence(session.model.new_cache, plan.kv)
-        else:
-            whole = bool(dense_reason(prefill, text.asked))
-            unsaved = self._saved_chats.before(request.chat, text.ids, prefill, whole=whole, kv=plan.kv)
-            plan = replace(plan, changes=(*plan.changes, *unsaved))
-            sequence = session.prefix_cache.take(text.ids, whole=whole, kv=plan.kv)
-            self._saved_chats.taken(sequence, request.chat, prefill)
-        plan = planning.without_reuse(plan, sequence, text)
-        profile = session.profile_of(plan.kv)
-        need = session.model.need
-        if need is not None and plan.kv is not None:
-            need = need.with_cache(request.settings.kv)
-        guard = MemoryGuard(need, self._left_bytes, self._release_contexts)
-        inputs = ReadingInputs(
-            lambda: planning.scoring(plan),
-            profile.dense_s,
-            profile.timed,
-            self._clock,
-            plan.context_tokens,
-            plan.most_tokens,
-            self._embedder,
-            states=plan.head,
-            fitting_chunk=guard.chunk_tokens,
-        )
-        if isolated and plan.proposer is not None:
-            session.drafts.forget()
-        answer = Generation(
-            *(session.model, sequence, text, inputs, plan, cancelled, request),
-            *(requested_s, guard),
-        )
-        try:
-            with memory.wired():
-                yield from answer.events()
-        finally:
-            profile.keep_pace()
-            if not isolated:
-                self._memory.answer_finished(plan.settings)
-                session.prefix_cache.fit(prefill.memory_mib << 20)
-                self._saved_chats.answered(request.chat, prefill)
-
-
-def _with_format(events: Iterator[Event], format: AnswerFormat | None) -> Iterator[Event]:
-    """`events` with `format` in the first Token and in Finished."""
-    first = True
-    for event in events:
-        if format is not None and isinstance(event, Token) and first:
-            event, first = replace(event, format=format), False
-        elif format is not None and isinstance(event, Finished):
-            event = replace(event, effective=replace(event.effective, format=format))
-        yield event
+def _uncancelled(
+    events: Generator[Event, None, None], cancelled: Callable[[], bool]
+) -> Generator[Event, None, bool]:
+    """`events`, closed when `cancelled()`. Returns whether it was."""
+    with closing(events):
+        for event in events:
+            yield event
+            if cancelled():
+                return True
+    return False

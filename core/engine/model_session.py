@@ -29,6 +29,7 @@ from core.models.mtp import NO_HEAD, load_head
 from core.models.parts import split
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings.prefill import KvCache
+from core.tables.memory import TableMemory
 from core.tables.prebuilt import PrebuiltTables
 
 _TIMED_PROPOSALS = 16
@@ -48,7 +49,15 @@ class ModelProposer:
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
         self.sequence = CachedSequence(loaded.new_cache)
-        self.pace = Pace("")  # of reading prompts
+        self._pace = Pace("")  # of reading prompts
+
+    def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
+        """Predicted seconds of reading `tokens` after `context_tokens` others; None until it was timed."""
+        return self._pace.seconds(tokens, context_tokens)
+
+    def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
+        """Receives the measured time of a chunk of a prompt."""
+        self._pace = self._pace.read(tokens, context_tokens, seconds)
 
     def propose(self, context: Sequence[int], count: int) -> Proposal:
         """Up to `count` greedy ids after `context`; one evaluation for all.
@@ -187,14 +196,15 @@ class _Quantised(LoadedModel):
 
 
 class ModelSession:
-    """`model` with its prefix cache, draft model, compiled grammars, measurements and prebuilt tables.
+    """`model` with its prefix cache, draft model, compiled grammars, measurements and tables.
 
     `profile` has the measurements with full-precision caches; those with quantised ones begin with the first
     request that uses them.
     """
 
-    def __init__(self, model: LoadedModel) -> None:
+    def __init__(self, model: LoadedModel, memory: TableMemory) -> None:
         self.model = model
+        self.memory = memory
         self.prefix_cache = PrefixCache(model.new_cache)
         self.drafts = DraftModels(model.info)
         self.profile = MachineProfile(model)

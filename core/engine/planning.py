@@ -1,241 +1,287 @@
-"""Planning of an answer: which requested settings can be applied to this model on this machine.
+"""Plan of an answer: rules that decide which requested settings apply to this model on this machine.
 
-Each setting that cannot be applied becomes a `Change`. Nothing is read or decoded here. Worker's main thread.
+Each rule fills in the answer and downgrades what cannot be applied; `RULES` states their order. Nothing is
+read or decoded here. Worker's main thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
 
-from msgspec.structs import replace
-
-from core.decoding.loop import FAST, DecodingOptions, Exactness
+from core.decoding.answer import Answer, Exactness
 from core.decoding.mtp import HeadProposer
+from core.decoding.planner import Planner
+from core.drafting.cacheback import FrozenTable
 from core.drafting.calibration import Calibration
-from core.drafting.draft_model import Proposer
+from core.drafting.draft_model import Proposals, Proposer
+from core.drafting.gate import Gate
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramTables
 from core.drafting.predicted import PredictedDrafter
-from core.drafting.registry import DrafterSpec, Resources, drafter_spec
-from core.engine.generation import AnswerPlan
+from core.drafting.registry import Resources
 from core.engine.model_session import ModelProposer, ModelSession
-from core.errors import DraftlightError, DraftModelError, EmptyPromptError, ModelError, PromptTooLongError
-from core.events import Change, Generate, Message, ToolCall
+from core.errors import (
+    DraftlightError,
+    DraftModelError,
+    EmptyPromptError,
+    ModelError,
+    PromptTooLongError,
+    RequestError,
+)
+from core.events import Generate, Message, ToolCall
 from core.events.wire import well_formed
-from core.kv.cached_sequence import CachedSequence, shared_prefix
-from core.kv.mlx_lm_caches import KvQuantisation
+from core.kv.cached_sequence import shared_prefix
 from core.machine.exactness import exactness
-from core.models.loader import LoadedModel
 from core.models.mtp import NO_HEAD
 from core.prefill.forecast import most_held_tokens
-from core.prefill.reading import PromptText
-from core.prefill.scorers.scorer import ScoringDraft
-from core.settings import Settings, assign
 from core.settings.declaration import check
-from core.tables.memory import TableMemory
 
 _KEEP_PRECISION = "sliding windows and recurrent states do not grow with the text and keep their precision"
 
 
-class Planning:
-    """Plans answers by the model of `session`; drafters learn into `memory`."""
+def plan(answer: Answer, session: ModelSession) -> None:
+    """Decides all of `answer` but the reading. Raises `RequestError` if the request cannot be met."""
+    for rule in RULES:
+        rule(answer, session)
 
-    def __init__(self, session: ModelSession, memory: TableMemory) -> None:
-        self._session = session
-        self._memory = memory
 
-    def plan(self, text: PromptText, request: Generate, requested: Sequence[Change] = ()) -> AnswerPlan:
-        """The plan for `request`, with a change for each setting that cannot be applied.
+def compile_options(answer: Answer, session: ModelSession) -> None:
+    """Grammar and prediction, compiled and tokenised for the model. Raises `GrammarError`, `RequestError`."""
+    request, model = answer.request, answer.model
+    check(answer.settings)
+    if request.grammar is not None:
+        answer.grammar = session.grammars.start(request.grammar)
+        answer.forces = request.grammar.drafts
+    if request.prediction:
+        ids = model.tokenizer.encode(well_formed(request.prediction), add_special_tokens=False)
+        answer.prediction = [int(token) for token in ids[: model.info.context_tokens]]
+    _check_bias(request, model.info.vocabulary)
+    if answer.grammar is not None:
+        answer.grammar.advance(answer.begun)
+    if not answer.ids:
+        raise EmptyPromptError("The prompt is empty.", "Type a question.")
+    model.check_ids(answer.ids)
 
-        `requested`: earlier changes. Raises `RequestError` if the request cannot be met.
-        """
-        settings, info = request.settings, self._session.model.info
-        check(settings)
-        begun = text.ids[len(text.ids) - text.continued_tokens :]
-        options = decoding_options(request, self._session, begun)
-        if not text.ids:
-            raise EmptyPromptError("The prompt is empty.", "Type a question.")
-        self._session.model.check_ids(text.ids)
-        context_tokens = settings.prefill.context_of(info.context_tokens)
-        held_tokens, most_tokens = len(text.ids), None
-        changes = [*requested]
-        if held_tokens >= context_tokens:
-            if not settings.prefill.reads_beyond or not text.asked:
-                is_limited = context_tokens < info.context_tokens
-                raise PromptTooLongError(held_tokens, context_tokens - 1, is_limited)
-            # The passages that are read leave room for an answer.
-            held_tokens = most_held_tokens(context_tokens, settings.sampling.max_tokens)
-            most_tokens = held_tokens
-            settings, refused = drafted_without_model(settings)
-            changes += refused
-        unsaved = () if request.isolated else self._memory.changes(settings)
-        reach_tokens = min(context_tokens, held_tokens + settings.sampling.max_tokens)
-        kv, why_full = self._session.quantisation(settings.kv)
-        if why_full:
-            changes.append(Change("kv.bits", settings.kv.bits, "off", why_full))
-            settings = assign(settings, "kv.bits", "off")
-        elif kv is not None and kv.entries < len(kv.groups):
-            done = f"{kv.bits} in {kv.entries} of {len(kv.groups)} layers"
-            changes.append(Change("kv.bits", settings.kv.bits, done, _KEEP_PRECISION))
-        name, profile = settings.drafting.drafter, self._session.profile_of(kv)
-        why_not = self._session.prefix_cache.current.why_no_rollback
-        why_not = why_not or profile.why_not_split(reach_tokens)
-        if name != "off" and why_not:
-            reason = f"{info.name} cannot speculate: {why_not}"
-            changes.append(Change("drafting.drafter", name, "off", reason))
-            settings = assign(settings, "drafting.drafter", "off")
-        spec = drafter_spec(settings.drafting.drafter)
-        head = self._session.head() if spec.needs_proposer == "head" else None
-        if isinstance(head, str):
-            changes.append(Change("drafting.drafter", spec.name, "auto", f"{info.name}: {head}"))
-            settings, head = assign(settings, "drafting.drafter", "auto"), None
-            spec = drafter_spec("auto")
-        verifies = spec.drafts or (options.forces and not why_not)
-        mode = settings.decoding.exactness
-        exact = exactness(profile.widths.want()) if verifies and mode == "exact" else FAST
-        if limited := _why_not_exact(exact, held_tokens):
-            why_not = limited
-            if spec.drafts:
-                changes.append(Change("drafting.drafter", spec.name, "off", why_not))
-            settings = assign(settings, "drafting.drafter", "off")
-            spec = drafter_spec("off")
-        if options.grammar is not None and options.forces and why_not:
-            options.grammar.drafts = False
-            changes.append(Change("grammar.drafts", "true", "false", why_not))
-        if spec.needs_proposer != "head":
-            head = None  # exactness can have replaced the drafter
-        cost = profile.cost(held_tokens) if spec.planned(settings) else None
-        resources = self._resources(settings, spec, changes, request.isolated, kv, head)
-        if spec.name == "auto" and cost is not None:
-            asked = self._asked_by_auto(settings, changes)
-            if asked is not None:
-                proposals = self._session.proposals(asked, cost, isolated=request.isolated)
-                resources = replace(resources, proposer=asked, proposals=proposals)
-            head = asked if isinstance(asked, HeadProposer) else None
-        drafter = spec.build(settings, resources)
-        if options.prediction and spec.drafts:
-            planned = spec.planned(settings)
-            drafter = PredictedDrafter(drafter, options.prediction, planned=planned, begun=begun)
-        elif options.prediction:
-            given = f"{len(options.prediction):,} tokens"
-            changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
-        proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        return AnswerPlan(
-            *(settings, spec, drafter, exact, context_tokens, held_tokens, most_tokens),
-            *(cost, proposer, (*changes, *unsaved), options, kv, head),
+
+def _check_bias(request: Generate, vocabulary: int) -> None:
+    """Raises `RequestError` if a model with `vocabulary` ids cannot satisfy the request."""
+    bias = request.logit_bias
+    strange = next((token for token in bias if not 0 <= token < vocabulary), None)
+    if strange is not None:
+        raise RequestError(
+            f"logit_bias names the token id {strange:,}; the model has 0 to {vocabulary - 1:,}.",
+            "Remove the id, or choose a model that has it.",
+        )
+    endless = next((token for token, value in bias.items() if not isfinite(value)), None)
+    if endless is not None:
+        raise RequestError(
+            f"logit_bias of token id {endless:,} is {bias[endless]}, not a finite number.",
+            "Use −100 to ban a token and 100 to force it.",
+        )
+    if request.top_logprobs is not None and request.top_logprobs < 0:
+        raise RequestError(
+            f"top_logprobs is {request.top_logprobs}; it must be at least 0.", "Omit it for no logprobs."
         )
 
-    def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
-        """Clear `sequence` if reusing it might give other logits than a cold start; adds a change."""
-        reach_tokens = min(plan.context_tokens, plan.held_tokens + plan.settings.sampling.max_tokens)
-        shared = sequence.shared(text.ids)
-        why_not = self._session.profile_of(plan.kv).why_not_split(reach_tokens) if shared else ""
-        if not why_not:
-            return plan
-        sequence.clear()
-        change = Change("prefix cache", f"{shared:,} tokens", "none", why_not)
-        return replace(plan, changes=(*plan.changes, change))
 
-    def _resources(
-        self,
-        settings: Settings,
-        spec: DrafterSpec,
-        changes: list[Change],
-        isolated: bool,
-        kv: KvQuantisation | None,
-        head: HeadProposer | None,
-    ) -> Resources:
-        info = self._session.model.info
-        trees = False
-        if spec.trees:
-            why_not = self._trees_refused(settings, kv)
-            trees = not why_not
-            if why_not:
-                changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer: Proposer | None = head
-        if spec.needs_proposer == "draft model":
-            proposer = self._session.drafts.drafting(settings.draft_model.model)
-        beforehand = self._session.beforehand
-        frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
-        return Resources(
+def fit_context(answer: Answer, session: ModelSession) -> None:
+    """A prompt longer than the context is read in part, and not by a draft model that drafts."""
+    settings, context_tokens = answer.settings, answer.context_tokens
+    if len(answer.ids) < context_tokens:
+        return
+    if not settings.prefill.reads_beyond or not answer.prompt.asked:
+        is_limited = context_tokens < answer.model.info.context_tokens
+        raise PromptTooLongError(len(answer.ids), context_tokens - 1, is_limited)
+    # The passages that are read leave room for an answer.
+    answer.most_tokens = most_held_tokens(context_tokens, settings.sampling.max_tokens)
+    reason = "the text is longer than the context of a draft model"
+    if answer.spec.name == "auto" and settings.auto.model_drafts and settings.draft_model.model:
+        answer.downgrade("draft_model.model", "", reason)
+    elif answer.spec.needs_proposer == "draft model":
+        answer.downgrade("drafting.drafter", "auto", reason)
+
+
+def choose_cache(answer: Answer, session: ModelSession) -> None:
+    """How the cache is quantised."""
+    bits = answer.settings.kv.bits
+    kv, why_not = session.quantisation(answer.settings.kv)
+    answer.kv = kv
+    if why_not:
+        answer.downgrade("kv.bits", "off", why_not)
+    elif kv is not None and kv.entries < len(kv.groups):
+        used = f"{kv.bits} in {kv.entries} of {len(kv.groups)} layers"
+        answer.downgrade("kv.bits", used, _KEEP_PRECISION, asked=bits)
+
+
+def require_rollback(answer: Answer, session: ModelSession) -> None:
+    """Without exact rollback nothing is drafted."""
+    answer.why_plain = session.prefix_cache.current.why_no_rollback or session.profile_of(
+        answer.kv
+    ).why_not_split(answer.reach_tokens)
+    if answer.why_plain and answer.spec.drafts:
+        reason = f"{answer.model.info.name} cannot speculate: {answer.why_plain}"
+        answer.downgrade("drafting.drafter", "off", reason)
+
+
+def require_head(answer: Answer, session: ModelSession) -> None:
+    """`mtp` needs a head, else `auto` drafts."""
+    if answer.spec.needs_proposer == "head" and isinstance(head := session.head(), str):
+        answer.downgrade("drafting.drafter", "auto", f"{answer.model.info.name}: {head}")
+
+
+def choose_exactness(answer: Answer, session: ModelSession) -> None:
+    """`exact` limits the width of blocks and the context, perhaps to no drafts at all."""
+    verifies = answer.spec.drafts or (answer.forces and not answer.why_plain)
+    if not verifies or answer.settings.decoding.exactness != "exact":
+        return
+    answer.exactness = exact = exactness(session.profile_of(answer.kv).widths.want())
+    if not _allows_drafts(exact, answer.planned_tokens):
+        answer.why_plain = f"exactness “exact”: {exact.summary}"
+        if answer.spec.drafts:
+            answer.downgrade("drafting.drafter", "off", answer.why_plain)
+
+
+def _allows_drafts(exact: Exactness, prompt_tokens: int) -> bool:
+    past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
+    return not past and exact.width_limit != 1
+
+
+def draft_grammar(answer: Answer, session: ModelSession) -> None:
+    """Forced tokens are drafted where drafts are."""
+    if answer.forces and answer.why_plain:
+        answer.forces = False
+        answer.downgrade("grammar.drafts", "false", answer.why_plain, asked="true")
+
+
+def build_drafter(answer: Answer, session: ModelSession) -> None:
+    """The drafter with what it drafts from, and what decides how much of a draft is verified."""
+    spec, settings, request = answer.spec, answer.settings, answer.request
+    cost = None
+    if spec.planned(settings):
+        answer.cost = cost = session.profile_of(answer.kv).cost(answer.planned_tokens)
+        answer.planner = Planner(cost, cost.needs_plain)
+    else:
+        answer.gate = Gate(settings.gate)
+    trees = spec.trees and _allows_trees(answer, session)
+    proposer: Proposer | None = None
+    proposals: Proposals | None = None
+    if spec.needs_proposer == "draft model":
+        proposer = session.drafts.drafting(settings.draft_model.model)
+    elif spec.needs_proposer == "head":
+        proposer = head if isinstance(head := session.head(), HeadProposer) else None
+    frozen = _frozen(answer, session) if spec.takes_frozen else None
+    continuations = _continuations_of(answer, session) if spec.name == "auto" else None
+    if spec.name == "auto" and cost is not None:
+        proposer = _asked_by_auto(answer, session)
+        if proposer is not None:
+            proposals = session.proposals(proposer, cost, isolated=request.isolated)
+    answer.proposer = proposer if isinstance(proposer, ModelProposer) else None
+    answer.head = proposer if isinstance(proposer, HeadProposer) else None
+    tables, calibration = None, None
+    if spec.learns:
+        memory = session.memory
+        tables = NgramTables() if request.isolated else memory.tables_for(settings)
+        calibration = Calibration() if request.isolated else memory.calibration_for(settings)
+    info = answer.model.info
+    answer.drafter = spec.build(
+        settings,
+        Resources(
             info.context_tokens,
             info.family,
-            NgramTables() if isolated else self._memory.tables_for(settings),
-            trees,
-            frozen,
-            beforehand.continuations(changes) if spec.name == "auto" else None,
-            calibration=Calibration() if isolated else self._memory.calibration_for(settings),
+            tables,
+            trees=trees,
+            frozen=frozen,
+            continuations=continuations,
+            calibration=calibration,
             proposer=proposer,
-        )
+            proposals=proposals,
+        ),
+    )
 
-    def _asked_by_auto(self, settings: Settings, changes: list[Change]) -> Proposer | None:
-        """The model that `auto` asks: the chosen draft model, else the MTP head; None if there is none."""
-        if not settings.auto.model_drafts:
-            return None
-        if reference := settings.draft_model.model:
-            try:
-                return self._session.drafts.drafting(reference)
-            except (DraftModelError, ModelError) as error:
-                changes.append(Change("draft_model.model", reference, "none", error.message))
-        if self._session.model.info.machines:
-            return None
-        head = self._session.head()
-        if isinstance(head, HeadProposer):
-            return head
-        if head != NO_HEAD:
-            changes.append(Change("auto.model_drafts", "on", "off", head))
+
+def _allows_trees(answer: Answer, session: ModelSession) -> bool:
+    mode = answer.settings.decoding.exactness
+    why_not = session.profile_of(answer.kv).why_no_trees()
+    if mode != "fast":
+        why_not = f"exactness “{mode}” was measured on chains"
+    if why_not:
+        answer.downgrade("drafting.drafter", "(chain)", why_not, asked=f"{answer.spec.name} (tree)")
+    return not why_not
+
+
+def _frozen(answer: Answer, session: ModelSession) -> FrozenTable | None:
+    cacheback = answer.settings.cacheback
+    if cacheback.mode == "dynamic":
         return None
-
-    def _trees_refused(self, settings: Settings, kv: KvQuantisation | None) -> str:
-        if settings.decoding.exactness != "fast":
-            return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._session.profile_of(kv).why_no_trees()
-
-    def scoring(self, plan: AnswerPlan) -> ScoringDraft:
-        reference = plan.settings.draft_model.model
-        return self._session.drafts.scoring(reference, drafts=plan.proposer is not None)
+    table, notes = session.beforehand.frozen(cacheback)
+    without = "dynamic" if cacheback.mode == "dual" else "none"
+    for note in notes:
+        answer.downgrade("cacheback.mode", cacheback.mode if table else without, note, asked=cacheback.mode)
+    return table
 
 
-def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
-    """Why exactness `exact` allows no drafts after a prompt of this length; empty if it allows them."""
-    past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
-    return f"exactness “exact”: {exact.summary}" if past or exact.width_limit == 1 else ""
+def _continuations_of(answer: Answer, session: ModelSession) -> GramTable | None:
+    table, notes = session.beforehand.continuations()
+    for note in notes:
+        answer.downgrade("drafting.drafter", "auto", note, asked="auto")
+    return table
 
 
-def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
-    """Without a draft model that drafts, which would have to read all of a text longer than the context."""
-    reason = "the text is longer than the context of a draft model"
-    reference = settings.draft_model.model
-    if settings.drafting.drafter == "auto" and settings.auto.model_drafts and reference:
-        change = Change("draft_model.model", reference, "none", reason)
-        return assign(settings, "draft_model.model", ""), (change,)
-    if drafter_spec(settings.drafting.drafter).needs_proposer != "draft model":
-        return settings, ()
-    change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)
-    return assign(settings, "drafting.drafter", "auto"), (change,)
+def _asked_by_auto(answer: Answer, session: ModelSession) -> Proposer | None:
+    """The model that `auto` asks: the chosen draft model, else the MTP head; None if there is none."""
+    settings = answer.settings
+    if not settings.auto.model_drafts:
+        return None
+    if reference := settings.draft_model.model:
+        try:
+            return session.drafts.drafting(reference)
+        except (DraftModelError, ModelError) as error:
+            answer.downgrade("draft_model.model", "", error.message)
+    if answer.model.info.machines:
+        return None
+    head = session.head()
+    if isinstance(head, HeadProposer):
+        return head
+    if head != NO_HEAD:
+        answer.downgrade("auto.model_drafts", False, head)
+    return None
 
 
-# ---- decoding options
+def draft_prediction(answer: Answer, session: ModelSession) -> None:
+    """A predicted answer comes before what the drafter finds."""
+    if not answer.prediction:
+        return
+    if answer.spec.drafts:
+        planned = answer.planner is not None
+        answer.drafter = PredictedDrafter(
+            answer.drafter, answer.prediction, planned=planned, begun=answer.begun
+        )
+    else:
+        given = f"{len(answer.prediction):,} tokens"
+        answer.downgrade("prediction", "not drafted from", "the drafter is off", asked=given)
 
 
-def decoding_options(request: Generate, session: ModelSession, begun: Sequence[int]) -> DecodingOptions:
-    """The request's logit bias, grammar and prediction, compiled and tokenised for the loaded model.
-
-    `begun`: tokens at the prompt's end that belong to the answer. Raises `GrammarError`, and `RequestError`
-    for ids that the model does not have.
-    """
-    grammar = session.grammars.start(request.grammar) if request.grammar is not None else None
-    prediction = _predicted(request.prediction, session.model) if request.prediction else ()
-    options = DecodingOptions(request.logit_bias, request.top_logprobs, grammar, prediction)
-    options.check(session.model.info.vocabulary)
-    if grammar is not None:
-        grammar.advance(begun)
-    return options
+def tell_unsaved(answer: Answer, session: ModelSession) -> None:
+    """What the answer teaches may be lost."""
+    if not answer.spec.learns or answer.request.isolated:
+        return
+    if why_not := session.memory.why_not_saved(answer.settings):
+        answer.downgrade("tables.learn", "on, but not saved", why_not, asked="on")
 
 
-def _predicted(text: str, model: LoadedModel) -> tuple[int, ...]:
-    """The ids of a predicted answer, cut at the context length."""
-    ids = model.tokenizer.encode(well_formed(text), add_special_tokens=False)
-    return tuple(int(token) for token in ids[: model.info.context_tokens])
+RULES: tuple[Callable[[Answer, ModelSession], None], ...] = (
+    compile_options,
+    fit_context,
+    choose_cache,
+    require_rollback,
+    require_head,
+    choose_exactness,
+    draft_grammar,
+    build_drafter,
+    draft_prediction,
+    tell_unsaved,
+)
 
 
 # ---- branches

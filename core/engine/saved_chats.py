@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from core.engine.model_session import ModelSession
 from core.errors import reason_of
-from core.events import Change, SavedChatsListed
+from core.events import SavedChatsListed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, begins_with, stamp_of
@@ -197,7 +197,7 @@ class SavedChats:
         *,
         whole: bool,
         kv: KvQuantisation | None = None,
-    ) -> tuple[Change, ...]:
+    ) -> str:
         """A request of `chat`, empty for none, is about to take a sequence; returns why it is not saved.
 
         Its sequence, or a prefix of another chat's, is loaded if that spares reading with caches as in `kv`;
@@ -216,7 +216,7 @@ class SavedChats:
             self._due.pop(chat, None)
             self._files.erase([chat])
         if not chat or not prefill.save or self._here is None:
-            return ()
+            return ""
         self._prefill = prefill
 
         def shared(each: CachedSequence | SavedFile) -> int:
@@ -227,8 +227,7 @@ class SavedChats:
         for _ in self._load_chat(chat, lambda saved: len(saved.tokens) if shared(saved) >= least else 0):
             pass
         self._load_prefix(prompt, shared, max(map(shared, cache.sequences)) + _LEAST_PREFIX_TOKENS)
-        why_not = self._why_not or self._problems.get(chat, "")
-        return (Change("prefill.save", "on", "on, but not saved", why_not),) if why_not else ()
+        return self._why_not or self._problems.get(chat, "")
 
     def taken(self, sequence: CachedSequence, chat: str, prefill: Prefill) -> None:
         """The request's `sequence` belongs to `chat` from now on."""

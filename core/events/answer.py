@@ -195,8 +195,8 @@ class Occupancy(Struct, frozen=True):
     capacity: int = 0
 
 
-class Stats(Struct, frozen=True):
-    """Measurements of one answer.
+class Stats(Struct):
+    """Measurements of one answer, which fills them in while it is written.
 
     tokens = accepted + bonus + normal; steps = bonus + normal; prompt = reused + read + skipped. The stop
     token counts as a token with empty text, and so do tokens removed by a stop text.

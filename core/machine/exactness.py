@@ -24,7 +24,7 @@ import mlx.core as mx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.loop import Exactness
+from core.decoding.answer import Exactness
 from core.events import ModelInfo
 from core.models.blas import threads_at_start
 from core.system.files import JsonStore

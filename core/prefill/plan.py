@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from core.events import Change, Passage
+from core.events import Passage
 from core.kv.positions import Columns
 from core.models.loader import LoadedModel
 from core.prefill.layout import Layout, Passages
@@ -78,11 +78,11 @@ NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all o
 
 
 class Decision(Struct, frozen=True):
-    """Whether to read sparsely, the reason in words, and a change if the settings say otherwise."""
+    """Whether to read sparsely, and the reason in words. `deviates`: the settings say otherwise."""
 
     sparse: bool
     reason: str
-    change: Change | None = None
+    deviates: bool = False
 
 
 def dense_reason(settings: Prefill, question: str) -> str:
@@ -96,11 +96,10 @@ def dense_reason(settings: Prefill, question: str) -> str:
     return ""
 
 
-def beyond(settings: Prefill, dense: str, prompt_tokens: int) -> Decision:
+def beyond(dense: str, prompt_tokens: int) -> Decision:
     """The decision for a prompt longer than the context: the passages that fit are read."""
     reason = f"{prompt_tokens:,} tokens are more than the context takes, so the passages that fit are read"
-    change = Change("prefill.keep_pct", "100", f"{settings.keep_pct:g}", reason) if dense else None
-    return Decision(True, reason, change)
+    return Decision(True, reason, bool(dense))
 
 
 def decide(settings: Prefill, dense: str, new_tokens: int, dense_s: float | None = None) -> Decision:
@@ -111,17 +110,11 @@ def decide(settings: Prefill, dense: str, new_tokens: int, dense_s: float | None
     quick = settings.is_quick(new_tokens, dense_s)
     if dense:
         # A prompt that is quick to read would have been read completely anyway.
-        is_change = settings.mode == "auto" and settings.keep_pct < 100 and not quick
-        return Decision(False, dense, refused(settings, dense) if is_change else None)
+        return Decision(False, dense, settings.mode == "auto" and settings.keep_pct < 100 and not quick)
     takes = "" if dense_s is None else f", about {dense_s:.0f} s to read whole"
     if settings.mode == "auto" and quick:
         return Decision(False, f"{new_tokens:,} new tokens are quickly read")
     return Decision(True, "asked for" if settings.mode == "on" else f"{new_tokens:,} tokens are new{takes}")
-
-
-def refused(settings: Prefill, reason: str) -> Change:
-    """The change where everything is read and `settings` allow less."""
-    return Change("prefill.mode", settings.mode, "off", reason)
 
 
 # ---- the selection of passages

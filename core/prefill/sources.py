@@ -78,6 +78,11 @@ def sources(
 def _passage(layout: Layout, places: Positions, score: float) -> Passage:
     """The passage of the tokens at `places`, all in one document."""
     return Passage(
-        *(int(places[0]), int(places[-1]) + 1, True, float(score), int(layout.source[places[0]])),
-        *(int(layout.first_char[places].min()), int(layout.last_char[places].max())),
+        int(places[0]),
+        int(places[-1]) + 1,
+        kept=True,
+        score=float(score),
+        source=int(layout.source[places[0]]),
+        first_char=int(layout.first_char[places].min()),
+        last_char=int(layout.last_char[places].max()),
     )

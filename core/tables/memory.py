@@ -24,7 +24,7 @@ from typing import TypeVar
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import NgramTables
 from core.errors import TableError, reason_of
-from core.events import Change, TableDone, TableInfo, TableList, TableMoment, TableStatus
+from core.events import TableDone, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings
 from core.system.files import write_atomic
 from core.system.paths import tables_dir
@@ -109,12 +109,10 @@ class TableMemory:
         copy.restore(shared.state())
         return copy
 
-    def changes(self, settings: Settings) -> tuple[Change, ...]:
-        """The change of `tables.learn` if what the answer teaches is lost with this process."""
+    def why_not_saved(self, settings: Settings) -> str:
+        """Why what the answer teaches is lost with this process; empty if it is saved, or not learned."""
         current = self._current
-        if current is None or not settings.tables.learn or not current.why_not_saved:
-            return ()
-        return (Change("tables.learn", "on", "on, but not saved", current.why_not_saved),)
+        return current.why_not_saved if current is not None and settings.tables.learn else ""
 
     def answer_finished(self, settings: Settings) -> None:
         """Credits what the drafters wrote during an answer, and schedules a save."""

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from core.drafting.cacheback import FrozenTable
 from core.drafting.gram_table import FULL_SHARE, GramTable, Level
 from core.errors import TableError, reason_of
-from core.events import Change, LearnedTable, ModelInfo
+from core.events import LearnedTable, ModelInfo
 from core.settings.drafting import Cacheback
 from core.system.files import write_atomic
 from core.system.paths import resources_dir, tables_dir
@@ -314,38 +314,29 @@ class PrebuiltTables:
         self._grams: tuple[GramTable | None, tuple[str, ...]] | None = None
         self._frozen: tuple[FrozenTable | None, tuple[str, ...]] | None = None
 
-    def continuations(self, changes: list[Change]) -> GramTable | None:
-        """The family's gram table, if there is one. Appends a change for each unusable file."""
+    def continuations(self) -> tuple[GramTable | None, tuple[str, ...]]:
+        """The family's gram table, if there is one, and a sentence for each unusable file."""
         if self._grams is None:
             self._grams = load_grams(self._info)
-        table, notes = self._grams
-        changes.extend(Change("drafting.drafter", "auto", "auto", text) for text in notes)
-        return table
+        return self._grams
 
-    def frozen(self, cacheback: Cacheback, changes: list[Change]) -> FrozenTable | None:
+    def frozen(self, cacheback: Cacheback) -> tuple[FrozenTable | None, tuple[str, ...]]:
         """The table in `frozen_file`, else the family's own if its leader length fits.
 
-        Appends a change if the settings require a table and there is none. Raises `TableError` if the table
-        in `frozen_file` is unusable.
+        With a sentence for each unusable file, or why there is no table. Raises `TableError` if the table in
+        `frozen_file` is unusable.
         """
-        if cacheback.mode == "dynamic":
-            return None
         if cacheback.frozen_file:
-            return chosen_table(cacheback, self._info)
+            return chosen_table(cacheback, self._info), ()
         if self._frozen is None:
             self._frozen = load_frozen(self._info)
         table, notes = self._frozen
-        reason = " ".join(notes) or "there is no prebuilt table for this tokenizer"
-        if table is not None:
-            length = leader_tokens(table)
-            if length == cacheback.leader_tokens:
-                mode = cacheback.mode
-                changes.extend(Change("cacheback.mode", mode, mode, text) for text in notes)
-                return table
-            reason = f"the prebuilt table has leaders of {length} tokens"
-        used = "dynamic" if cacheback.mode == "dual" else "none"
-        changes.append(Change("cacheback.mode", cacheback.mode, used, reason))
-        return None
+        if table is None:
+            return None, (" ".join(notes) or "there is no prebuilt table for this tokenizer",)
+        length = leader_tokens(table)
+        if length != cacheback.leader_tokens:
+            return None, (f"the prebuilt table has leaders of {length} tokens",)
+        return table, notes
 
     def forget(self) -> None:
         """Reads the files again for the next answer, because they were erased."""

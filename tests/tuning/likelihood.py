@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 from core.bench.answers import start_engine
 from core.bench.cases import truncated_copy
 from core.bench.runner import Bench, BenchPiece, compare, run_bench, sign_test, table
+from core.decoding.answer import Answer
 from core.errors import RequestError
-from core.events import Attachment, Message
+from core.events import Attachment, Generate, Message
 from core.events.bench import median
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, load
@@ -41,7 +42,7 @@ from core.models.prompt import Prompt, offsets, render
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.plan import select
 from core.prefill.read import read_kept, read_prompt
-from core.prefill.reading import PromptText, Reading, ReadingInputs
+from core.prefill.reading import Reading
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
@@ -223,18 +224,19 @@ class _Reader:
 
     def _score(self, scorer: str, sequence: CachedSequence, prompt: Prompt) -> None:
         settings = assign_all(Settings(prefill=self._settings), [("prefill.scorer", scorer)]).prefill
-        text = PromptText(prompt.ids, prompt.asked, lambda: self._layout(prompt))
-        inputs = ReadingInputs(self._scoring_draft)
-        reading = Reading("likelihood", self._loaded, sequence, text, settings, inputs)
+        answer = Answer(Generate("likelihood", (), Settings(prefill=settings)), self._loaded, prompt)
+        answer.sequence = sequence
+        reading = Reading(answer, self)
         for _ in chain(reading.plan(), reading.events()):
             pass
-        if not reading.outcome.sparse:
+        if not answer.sparse:
             raise RequestError(
-                f"{scorer} read all of {len(prompt.ids):,} tokens: {reading.outcome.reason}.",
+                f"{scorer} read all of {len(prompt.ids):,} tokens: {answer.reading_reason}.",
                 "Choose more --tokens.",
             )
 
-    def _scoring_draft(self) -> ScoringDraft:
+    def scoring(self, reference: str, *, drafts: bool) -> ScoringDraft:
+        """The draft model, with an empty sequence."""
         if self._draft is None:
             raise RequestError("The scorer draft-model needs a draft model.", "Choose other --readers.")
         return ScoringDraft(self._draft, CachedSequence(self._draft.new_cache))

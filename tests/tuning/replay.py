@@ -297,7 +297,7 @@ def replay_stream(
     planner: Planner | None = None,
 ) -> ReplayTally:
     """One answer step by step. With a planner the gate stays open."""
-    gate = Gate(gate_settings, forced=planner is not None, cost=cost)
+    gate = Gate(gate_settings if planner is None else GateSettings(mode="always"), cost)
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
     tally, position = ReplayTally(), 0

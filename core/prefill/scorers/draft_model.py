@@ -150,7 +150,7 @@ def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
         inputs.asking(),
         chunk_tokens=inputs.settings.chunk_tokens,
     )
-    words, question = inputs.words(), inputs.layout.question
+    words, question = inputs.words, inputs.layout.question
     clear, stands = stands_out(words, question, inputs.passages, inputs.loaded.word_rank)
     return Scored(carried(means_of(scores, inputs.passages)), stands and not inputs.about_all, clear)
 

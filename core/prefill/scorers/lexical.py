@@ -93,7 +93,7 @@ def asked_by(words: Words, tokens: Array) -> Asked:
 def score_by_words(inputs: ScorerInputs) -> Scoring:
     """A `Score`."""
     yield 0
-    words, layout = inputs.words(), inputs.layout
+    words, layout = inputs.words, inputs.layout
     clear, stands = stands_out(words, layout.question, inputs.passages, inputs.loaded.word_rank)
     scores = lexical_scores(words, layout.question, inputs.passages)
     return Scored(scores, stands and not inputs.about_all, clear)

@@ -53,7 +53,7 @@ class ScoringDraft(Struct, frozen=True):
 
 
 class ScorerInputs(Struct, frozen=True):
-    """`ids` is the prompt, `layout` its layout, `passages` the part to score; `words()` returns its terms.
+    """`ids` is the prompt, `layout` its layout, `passages` the part to score, `words` its terms.
 
     `loaded` is the target; `draft` is None without a draft model, `embedder` without a sentence encoder.
     `about_all`: the request seems to be about all of a text (`core.prefill.plan`).
@@ -63,7 +63,7 @@ class ScorerInputs(Struct, frozen=True):
     ids: list[int]
     layout: Layout
     passages: Passages
-    words: Callable[[], Words]
+    words: Words
     settings: Prefill
     draft: ScoringDraft | None = None
     embedder: Embedder | None = None

@@ -21,7 +21,7 @@ from core.bench.retrieval import (
     QuestionKind,
     documents,
     nll,
-    prompt_text,
+    prompt_for,
     questions,
     write_report,
 )
@@ -217,9 +217,10 @@ def test_right_answers_after_sparse_and_complete_reading(
     second = retrieval.questions()[answers[1]["number"]]
     loaded = toy_engine.loaded
     message = Message("user", second.question, (Attachment(document.name, text),))
-    prompt = prompt_text(loaded, (message,))
+    prompt = prompt_for(loaded, (message,))
     off = assign_all(Settings(), [("prefill.mode", "off")]).prefill
-    sequence, _ = read_into(loaded, CachedSequence(loaded.new_cache), prompt, off)
+    sequence = CachedSequence(loaded.new_cache)
+    read_into(loaded, sequence, prompt, off)
     answer = loaded.tokenizer.encode(second.answer or "", add_special_tokens=False)
     likelihood = -nll(loaded, sequence, prompt.ids[-1], answer)
     assert answers[1]["ways"][-1]["log_likelihood"] == pytest.approx(likelihood, abs=1e-4)

@@ -10,7 +10,8 @@ import mlx.core as mx
 import mlx.nn as nn
 import pytest
 
-from core.decoding.loop import FAST, DecodeLoop, Exactness
+from core.decoding.answer import FAST, Exactness
+from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting import draft_model
 from core.drafting.draft import Draft, Drafter
@@ -20,13 +21,12 @@ from core.engine.model_session import ModelProposer
 from core.errors import BrokenLogitsError
 from core.events import Token
 from core.models.loader import LoadedModel
-from core.prefill.read import read_prompt
 from core.settings import Settings, assign_all
 from core.settings.drafting import DraftModel
 from core.settings.request import Sampling
 from tests.core.decoding.test_loop import SAMPLINGS, Oracle, Scripted, decode, plain, tokens_of
-from tests.core.drafters import Toy
-from tests.core.toy import toy_model, toy_sequence
+from tests.core.drafters import Toy, answer_of
+from tests.core.toy import toy_model
 from tests.thinned import thinned
 
 PROMPT = [random.Random(8).randrange(4, 260) for _ in range(40)]
@@ -77,24 +77,13 @@ def broken_run(
     exactness: Exactness = FAST,
 ) -> list[int]:
     """The tokens that come before the error, which must come."""
-    sequence = toy_sequence(model)
-    for _ in read_prompt(model, sequence, PROMPT, chunk_tokens=16):
-        pass
-    drafter.begin(PROMPT)
-    loop = DecodeLoop(
-        model,
-        sequence,
-        PROMPT[-1],
-        drafter,
-        Sampler(sampling),
-        vocabulary=VOCABULARY,
-        drafts=drafts,
-        exactness=exactness,
-    )
+    name = "ngram-simple" if drafts else "off"
+    broken = answer_of(model, PROMPT, drafter, sampling, drafts=name)
+    broken.exactness = exactness
     tokens: list[int] = []
 
     def run() -> None:
-        for step in loop.steps(100):
+        for step in DecodeLoop(broken).steps(100):
             assert step.tokens
             tokens.extend(step.tokens)
 
@@ -110,12 +99,7 @@ def breaking(value: float = float("nan"), ids: slice = slice(None)) -> Breaking:
 
 def answer(sampling: Sampling = Sampling()) -> list[int]:  # noqa: B008
     """What a sound model writes."""
-    sequence, model = toy_sequence(toy_model()), toy_model()
-    for _ in read_prompt(model, sequence, PROMPT, chunk_tokens=16):
-        pass
-    loop = DecodeLoop(
-        model, sequence, PROMPT[-1], Drafter(), Sampler(sampling), vocabulary=VOCABULARY, drafts=False
-    )
+    loop = DecodeLoop(answer_of(toy_model(), PROMPT, Drafter(), sampling, drafts="off"))
     return [token for step in loop.steps(60) for token in step.tokens]
 
 

@@ -11,10 +11,10 @@ import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
-from core.decoding.sampling import Sampler
 from core.drafting.draft import Draft, Drafter
 from core.kv.cached_sequence import CachedSequence
 from core.settings.request import Sampling
+from tests.core.drafters import answer_of
 from tests.core.toy import toy_model
 
 VOCABULARY = 6
@@ -43,8 +43,9 @@ def test_a_tree_drafter_samples_the_targets_distribution() -> None:
     sequence.append(PROMPT[:-1])
     for seed in range(RUNS):
         assert sequence.reuse(PROMPT) == len(PROMPT) - 1
-        sampler = Sampler(Sampling(temperature=TEMPERATURE, seed=seed))
-        loop = DecodeLoop(model, sequence, PROMPT[-1], Bushy(), sampler, vocabulary=VOCABULARY, drafts=True)
+        sampling = Sampling(temperature=TEMPERATURE, seed=seed)
+        how = {"vocabulary": VOCABULARY, "sequence": sequence}
+        loop = DecodeLoop(answer_of(model, PROMPT, Bushy(), sampling, **how))
         steps = []
         for step in loop.steps(8):
             steps.append(step)

@@ -15,13 +15,13 @@ import pytest
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from core.decoding.grammar import GrammarState
-from core.decoding.loop import DecodeLoop, DecodingOptions
+from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import EMPTY, Draft, Drafter
 from core.errors import BrokenLogitsError, GrammarError
-from core.prefill.read import read_prompt
 from core.settings.request import Sampling
-from tests.core.toy import toy_model, toy_sequence, toy_tokenizer
+from tests.core.drafters import answer_of
+from tests.core.toy import toy_model, toy_tokenizer
 
 VOCABULARY = 260
 EOS = frozenset({0, 2})
@@ -37,7 +37,7 @@ SCHEMA = {
 def state(schema: dict[str, Any] = SCHEMA, limits: LLParserLimits | None = None) -> GrammarState:
     tokenizer = LLTokenizer(TOKENIZER.to_str(), n_vocab=VOCABULARY, eos_token=[0])
     text = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
-    return GrammarState(LLMatcher(tokenizer, text, log_level=0, limits=limits), EOS, drafts=True)
+    return GrammarState(LLMatcher(tokenizer, text, log_level=0, limits=limits), EOS)
 
 
 def ids(text: str) -> tuple[int, ...]:
@@ -132,20 +132,9 @@ def test_a_grammar_that_comes_to_a_limit_ends_the_answer_and_says_so() -> None:
     prompt = [random.Random(1).randrange(4, VOCABULARY) for _ in range(20)]
 
     def run(grammar: GrammarState) -> None:
-        sequence = toy_sequence(model)
-        for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
-            pass
-        loop = DecodeLoop(
-            model,
-            sequence,
-            prompt[-1],
-            Drafter(),
-            Sampler(Sampling()),
-            vocabulary=VOCABULARY,
-            drafts=False,
-            options=DecodingOptions(grammar=grammar),
-        )
-        for step in loop.steps(40):
+        answer = answer_of(model, prompt, Drafter(), drafts="off")
+        answer.grammar, answer.forces = grammar, True
+        for step in DecodeLoop(answer).steps(40):
             written.extend(step.tokens)
 
     with pytest.raises(GrammarError, match="reached a limit"):
@@ -182,22 +171,10 @@ def test_a_drafter_hears_each_token_once_and_guesses_behind_what_is_forced() -> 
     # Of what may come `z` does, then 7, then the end.
     bias = {ids("z")[0]: 900.0, ids("7")[0]: 300.0, ids("}")[0]: 900.0}
     drafter = Hearing('{"ab":"xz","n":7}')
-    sequence = toy_sequence(model)
-    for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
-        pass
-    loop = DecodeLoop(
-        model,
-        sequence,
-        prompt[-1],
-        drafter,
-        Sampler(Sampling(), bias),
-        vocabulary=VOCABULARY,
-        drafts=True,
-        options=DecodingOptions(grammar=state()),
-        stops=EOS,
-    )
+    answer = answer_of(model, prompt, drafter, logit_bias=bias)
+    answer.grammar, answer.forces, answer.model.eos = state(), True, EOS
     steps = []
-    for step in loop.steps(40):
+    for step in DecodeLoop(answer).steps(40):
         steps.append(step)
         if step.tokens[-1] in EOS:
             break

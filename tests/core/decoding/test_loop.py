@@ -12,14 +12,14 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
-from core.decoding.loop import FAST, DecodeLoop, Exactness, Step
+from core.decoding.answer import FAST, Exactness
+from core.decoding.loop import DecodeLoop, Step
 from core.decoding.sampling import RowHistory, RowInputs, Sampler, top_ids
 from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.cached_sequence import CachedSequence
-from core.prefill.read import read_prompt
 from core.settings.request import Sampling
-from tests.core.drafters import build
+from tests.core.drafters import answer_of, build
 from tests.core.toy import toy_model, toy_sequence
 from tests.thinned import thinned
 
@@ -113,22 +113,10 @@ def decode(
     exactness: Exactness = FAST,
     recycles: bool = False,
 ) -> tuple[list[Step], CachedSequence]:
-    sequence = toy_sequence(model)
-    for _ in read_prompt(model, sequence, prompt, chunk_tokens=32):
-        pass
-    drafter.begin(prompt)
-    loop = DecodeLoop(
-        model,
-        sequence,
-        prompt[-1],
-        drafter,
-        Sampler(sampling or Sampling()),
-        vocabulary=VOCABULARY,
-        drafts=drafts,
-        exactness=exactness,
-        recycles=recycles,
-    )
-    return list(loop.steps(count)), sequence
+    name = "auto" if recycles else "ngram-simple" if drafts else "off"
+    answer = answer_of(model, prompt, drafter, sampling, drafts=name)
+    answer.exactness = exactness
+    return list(DecodeLoop(answer).steps(count)), answer.sequence
 
 
 def tokens_of(steps: Sequence[Step]) -> list[int]:
@@ -289,13 +277,8 @@ def test_stopping_anywhere_leaves_an_exact_cache(model: Any) -> None:
     prompt = prompt_with_repetition(rng)
     answer = plain(model, prompt, 60)
     for stop_after in (1, 2, 5, 9):
-        sequence = toy_sequence(model)
-        for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
-            pass
-        drafter = Oracle(answer, 0.3, random.Random(stop_after))
-        loop = DecodeLoop(
-            model, sequence, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
-        )
+        at_start = answer_of(model, prompt, Oracle(answer, 0.3, random.Random(stop_after)))
+        loop, sequence = DecodeLoop(at_start), at_start.sequence
         shown: list[int] = []
         for number, step in enumerate(loop.steps(60), 1):
             shown += step.tokens

@@ -12,16 +12,14 @@ import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
-from core.decoding.sampling import Sampler
 from core.drafting.draft import Drafter
 from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
 from core.models.parts import SplitModel, split
 from core.prefill.read import read_prompt
-from core.settings.request import Sampling
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.decoding.test_loop import Oracle, plain, prompt_with_repetition
-from tests.core.drafters import build
+from tests.core.drafters import answer_of, build
 from tests.core.toy import toy_sequence
 
 TOKENS = 60
@@ -59,29 +57,22 @@ def test_the_states_are_those_of_the_text(architecture: str, drafts: str) -> Non
     parts = split(model)
     assert isinstance(parts, SplitModel), parts
     prompt = prompt_with_repetition(random.Random(architecture))
-    answer = plain(model, prompt, TOKENS)
+    expected = plain(model, prompt, TOKENS)
     drafter: Any = Drafter()
     if drafts == "chains":
-        drafter = Oracle(answer, 0.2, random.Random(0))
+        drafter = Oracle(expected, 0.2, random.Random(0))
     elif drafts == "trees":
         drafter = build(DRAFTERS["cacheback"], trees=ARCHITECTURES[architecture].trees)
-    received, sequence = Received(parts), toy_sequence(model)
+    received: Any = Received(parts)
+    sequence = toy_sequence(model)
     for _ in read_prompt(model, sequence, prompt, chunk_tokens=32, states=received):
         pass
-    drafter.begin(prompt)
-    loop = DecodeLoop(
-        model,
-        sequence,
-        prompt[-1],
-        drafter,
-        Sampler(Sampling()),
-        vocabulary=VOCABULARY,
-        drafts=drafts != "pipelined",
-        states=received,
-    )
-    got = [token for step in loop.steps(TOKENS) for token in step.tokens]
-    assert got == answer
-    text = [*prompt, *answer]
+    name = "off" if drafts == "pipelined" else "ngram-simple"
+    answer = answer_of(model, prompt, drafter, drafts=name, vocabulary=VOCABULARY, sequence=sequence)
+    answer.head = received
+    got = [token for step in DecodeLoop(answer).steps(TOKENS) for token in step.tokens]
+    assert got == expected
+    text = [*prompt, *expected]
     assert sorted(received.states) == list(range(max(received.states) + 1))
     assert max(received.states) >= len(text) - 2
     whole = parts.body(mx.array([text]), cache=make_prompt_cache(model))[0]

@@ -15,8 +15,6 @@ from core.engine.engine import Engine, never
 from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Finished, Gauges, Generate, Message, PrefillProgress, Token
 from core.models.loader import LoadedModel
-from core.prefill.layout import unknown_layout
-from core.prefill.reading import PromptText
 from core.settings import Settings, assign
 from tests.core.decoding.test_loop import assert_cache_equals_cold_start, prompt_with_repetition
 from tests.core.toy import CONTEXT_TOKENS, write_toy_model
@@ -358,8 +356,7 @@ def test_a_stop_text_ends_the_answer_before_it(toy_engine: Engine, drafter: str,
     stop = text[start : start + rng.randrange(1, 5)]
     toy_engine.forget(tables=True)
     request = Generate("stopped", (), chosen, stops=("never said", stop))
-    layout = PromptText(prompt, "", lambda: unknown_layout(len(prompt)))
-    events = list(toy_engine._answer(layout, request, never, 0.0))
+    events = list(toy_engine.generate_ids(prompt, chosen, also=request))
     finished = events[-1]
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.stopped_by) == ("stop", stop)

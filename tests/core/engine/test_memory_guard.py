@@ -11,8 +11,8 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
+from core.decoding.answer import MemoryGuard
 from core.engine.engine import Engine
-from core.engine.generation import MemoryGuard
 from core.errors import ModelTooLargeError, NotEnoughMemoryError
 from core.events import Change, Finished, MemoryNeed, PrefillProgress, Token
 from core.settings import Settings, assign_all

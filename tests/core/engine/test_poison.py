@@ -9,17 +9,15 @@ from typing import Any
 import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
-from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
+from mlx_lm.models.cache import QuantizedKVCache
 
 from core.decoding.loop import DecodeLoop
-from core.decoding.sampling import Sampler
 from core.drafting.draft import Draft, Drafter, sanitise
 from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
-from core.settings.request import Sampling
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.decoding.test_loop import Oracle, prompt_with_repetition
-from tests.core.drafters import build
+from tests.core.drafters import answer_of, build
 from tests.core.toy import toy_model
 from tests.thinned import thinned
 
@@ -48,16 +46,10 @@ class Poison(Drafter):
 
 
 def decode(
-    model: Any, new_cache: Any, prompt: Sequence[int], drafter: Drafter | Any
+    model: Any, prompt: Sequence[int], drafter: Drafter | Any, sequence: CachedSequence | None = None
 ) -> tuple[list[int], int]:
-    sequence = CachedSequence(new_cache)
-    model(mx.array(prompt[:-1])[None], cache=sequence.cache)
-    sequence.append(prompt[:-1])
-    drafter.begin(prompt)
-    loop = DecodeLoop(
-        model, sequence, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
-    )
-    steps = list(loop.steps(TOKENS))
+    answer = answer_of(model, prompt, drafter, vocabulary=VOCABULARY, sequence=sequence)
+    steps = list(DecodeLoop(answer).steps(TOKENS))
     return [token for step in steps for token in step.tokens], sum(step.accepted for step in steps)
 
 
@@ -68,7 +60,7 @@ def test_poisoned_trees_never_change_the_output(architecture: str, seed: int) ->
     rng = random.Random(seed)
     prompt = prompt_with_repetition(rng)
     expected = [int(t) for t, _ in generate_step(mx.array(prompt), model, max_tokens=TOKENS)]
-    got, accepted = decode(model, lambda: make_prompt_cache(model), prompt, Poison(expected, rng))
+    got, accepted = decode(model, prompt, Poison(expected, rng))
     assert got == expected
     assert accepted > 5, "some true paths must have been taken"
 
@@ -96,7 +88,7 @@ def test_quantised_caches_roll_back(drafter: str) -> None:
     chosen: Any = Oracle(expected, 0.3, random.Random(1))
     if drafter != "oracle":
         chosen = build(DRAFTERS[drafter], trees=True, ngram_simple__n_min="1", cacheback__tree_tokens="20")
-    got, accepted = decode(model, new_cache, prompt, chosen)
+    got, accepted = decode(model, prompt, chosen, CachedSequence(new_cache))
     assert got == expected
     assert drafter != "oracle" or accepted > 20
 
@@ -109,9 +101,8 @@ def test_partial_acceptance_on_recurrent_models_costs_no_forward_of_its_own(
     rng = random.Random(0)
     prompt = prompt_with_repetition(rng)
     expected = [int(t) for t, _ in generate_step(mx.array(prompt), model, max_tokens=TOKENS)]
-    sequence = CachedSequence(lambda: make_prompt_cache(model))
-    model(mx.array(prompt[:-1])[None], cache=sequence.cache)
-    sequence.append(prompt[:-1])
+    drafter: Any = Oracle(expected, 0.3, rng)
+    answer = answer_of(model, prompt, drafter, vocabulary=VOCABULARY)
     forwards = 0
     kind = type(model)
     stock = kind.__call__
@@ -122,11 +113,7 @@ def test_partial_acceptance_on_recurrent_models_costs_no_forward_of_its_own(
         return stock(self, *arguments, **named)
 
     monkeypatch.setattr(kind, "__call__", counted)
-    drafter: Any = Oracle(expected, 0.3, rng)
-    loop = DecodeLoop(
-        model, sequence, prompt[-1], drafter, Sampler(Sampling()), vocabulary=VOCABULARY, drafts=True
-    )
-    steps = list(loop.steps(TOKENS))
+    steps = list(DecodeLoop(answer).steps(TOKENS))
     partly = sum(0 < step.accepted < step.drafted for step in steps)
     assert [token for step in steps for token in step.tokens] == expected
     assert partly > 5

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import core.machine.compare as compare
 import core.machine.compare as exact_widths
 import core.machine.exactness as exactness_module
-from core.decoding.loop import FAST, Exactness
+from core.decoding.answer import FAST, Exactness
 from core.engine.engine import Engine
 from core.events import ModelInfo
 from core.machine.compare import compare_widths, same_bits

@@ -67,7 +67,7 @@ def test_off_and_a_share_of_everything_read_everything() -> None:
     for settings in (Prefill(mode="off"), Prefill(mode="on", keep_pct=100.0)):
         whole = dense_reason(settings, "Who?")
         decision = decide(settings, whole, 100_000)
-        assert (decision.sparse, decision.change) == (False, None)
+        assert (decision.sparse, decision.deviates) == (False, False)
 
 
 def test_auto_reads_short_prompts_whole() -> None:
@@ -75,7 +75,7 @@ def test_auto_reads_short_prompts_whole() -> None:
     assert decide(settings, "", 1000, 9.0).sparse
     short = decide(settings, "", 999, 9.0)
     assert not short.sparse
-    assert short.change is None
+    assert not short.deviates
     assert decide(Prefill(mode="on", threshold_tokens=1000), "", 10).sparse
 
 
@@ -105,8 +105,6 @@ def test_the_patience_is_a_setting_and_the_time_is_said() -> None:
 def test_a_refusal_is_said_only_where_something_was_refused() -> None:
     settings = Prefill(threshold_tokens=1000)
     whole = dense_reason(settings, "Count them.")
-    assert decide(settings, whole, 999, 9.0).change is None
-    change = decide(settings, whole, 1000, 9.0).change
-    assert change is not None
-    assert (change.setting, change.asked, change.used) == ("prefill.mode", "auto", "off")
-    assert "all of it was read" in change.reason
+    assert not decide(settings, whole, 999, 9.0).deviates
+    assert decide(settings, whole, 1000, 9.0) == Decision(False, whole, deviates=True)
+    assert "all of it was read" in whole

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.drafting.registry import DRAFTERS
+from core.drafting.registry import DRAFTERS, Resources
 from core.engine.engine import Engine
-from core.engine.planning import Planning
 from core.events import (
     ExportTable,
     Failed,
@@ -165,9 +164,8 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     table = engine.memory.tables.for_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
     spec = DRAFTERS["ngram-mod"]
-    drafter = spec.build(
-        MOD, Planning(engine._session, engine.memory)._resources(MOD, spec, [], False, None, None)
-    )
+    info = engine.loaded.info
+    drafter = spec.build(MOD, Resources(info.context_tokens, info.family, engine.memory.tables_for(MOD)))
     drafter.begin([5] * 40)
     for _ in range(50):
         draft = drafter.draft(8)
@@ -328,9 +326,9 @@ def test_a_running_engine_uses_nothing_of_what_was_erased(
         counter.table(Pruning()), path, family=info.family, family_name=info.family_name, learned_from="x"
     )
     beforehand = engine._session.beforehand
-    assert beforehand.continuations([]) is not None
+    assert beforehand.continuations()[0] is not None
     engine.erase_learned(info.family)
     assert not path.exists()
-    assert beforehand.continuations([]) is None
+    assert beforehand.continuations()[0] is None
     engine.close()
     assert [name for name in files(tables_dir()) if name != "built"] == []

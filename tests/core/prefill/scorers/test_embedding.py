@@ -68,8 +68,11 @@ def inputs_of(
     settings = Prefill(**values)
     loaded: Any = SimpleNamespace(tokenizer=tokenizer, word_rank=lambda word: 0.0)
     return ScorerInputs(
-        *(loaded, prompt.ids, parts, parts.passages(0, len(prompt.ids), settings)),
-        lambda: words_of(tokenizer.convert_ids_to_tokens(prompt.ids)),
+        loaded,
+        prompt.ids,
+        parts,
+        parts.passages(0, len(prompt.ids), settings),
+        words_of(tokenizer.convert_ids_to_tokens(prompt.ids)),
         settings,
         embedder=embedder,
     )

@@ -1,0 +1,263 @@
+"""Answer: one request on its way from prompt to statistics, and the memory that it may take.
+
+Rendering, plan, prefill and decoding fill it in. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from core.answer_format import AnswerFormat
+from core.decoding.grammar import GrammarState
+from core.decoding.mtp import HeadProposer
+from core.decoding.planner import Planner
+from core.drafting.draft import Drafter
+from core.drafting.gate import Gate
+from core.drafting.registry import DrafterSpec, drafter_spec
+from core.errors import NotEnoughMemoryError
+from core.events import Change, Generate, MemoryNeed, Stats
+from core.kv.cached_sequence import CachedSequence
+from core.kv.mlx_lm_caches import KvQuantisation
+from core.models.folder import gigabytes
+from core.models.loader import LoadedModel
+from core.models.prompt import Prompt
+from core.settings import Settings, assign
+from core.settings.declaration import read
+from core.settings.drafting import ExactnessMode
+
+
+class Exactness(Struct, frozen=True):
+    """Limits of the decode loop.
+
+    - `width_limit`: widest block; None: no limit.
+    - `length_limit`: context length up to which blocks are verified; None: no limit.
+    - `summary`: for `Effective.exactness`.
+    """
+
+    mode: ExactnessMode
+    width_limit: int | None = None
+    length_limit: int | None = None
+    summary: str = ""
+
+
+FAST = Exactness("fast")
+
+
+class Pace(Protocol):
+    """How fast a model reads on this machine."""
+
+    def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
+        """Predicted seconds of reading `tokens` after `context_tokens` others; None if unknown."""
+
+    def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
+        """Receives the measured time of a chunk."""
+
+
+class DraftReader(Pace, Protocol):
+    """A draft model that drafts, and reads the prompt for it."""
+
+    loaded: LoadedModel
+    sequence: CachedSequence
+
+
+class StepTimes(Protocol):
+    """Learns what a step costs."""
+
+    def step(self, width: int, seconds: float) -> None:
+        """A step over a block of `width` tokens took `seconds`."""
+
+
+class Answer:
+    """What was asked, what is in effect, and what was read and written.
+
+    - `request`: as asked. `settings`: in effect. `changes`: where they differ, in order (`downgrade`).
+    - `ids`: the prompt, whose last `continued_tokens` begin the answer; quotations are inserted.
+      `branches`: ascending lengths of prefixes that later prompts of the chat probably share. `format`: the
+      answer's syntax; None if unknown.
+    - `context_tokens`: the limit of the context. `most_tokens`: how many tokens of the prompt the cache may
+      hold where the prompt exceeds the context; None where all of it fits.
+    - `sequence`: the cache, which holds any context before the prefill. `kv`: how it is quantised.
+    - `drafter`, and how much it drafts: by a `planner`, whose `cost` is timed, else by a `gate`; with neither
+      always. `why_plain`: why nothing is drafted for this model; empty if something may be. `proposer`,
+      `head`: draft model and MTP head, if they draft. `forces`: tokens that the grammar forces are drafted.
+      `prediction`: ids of the predicted answer.
+    - `sparse`, `reading_reason`, `scorer`, `unmatched`: as in `Effective`.
+    - `shown`: the ids of the answer, without a stop token. `stats`: filled in as it happens.
+
+    Times are seconds of `clock` since `requested_s`; None: since now.
+    """
+
+    sequence: CachedSequence
+
+    def __init__(
+        self,
+        request: Generate,
+        model: LoadedModel,
+        prompt: Prompt,
+        clock: Callable[[], float] = time.perf_counter,
+        requested_s: float | None = None,
+    ) -> None:
+        self.request = request
+        self.model = model
+        self.prompt = prompt
+        self.settings: Settings = request.settings
+        self.changes: list[Change] = [*prompt.changes]
+        self.stats = Stats()
+        self.clock = clock
+        self.requested_s = clock() if requested_s is None else requested_s
+        self.ids = [*prompt.ids]
+        self.continued_tokens = 0
+        self.branches: tuple[int, ...] = ()
+        self.format: AnswerFormat | None = None
+        self.context_tokens = request.settings.prefill.context_of(model.info.context_tokens)
+        self.most_tokens: int | None = None
+        self.kv: KvQuantisation | None = None
+        self.drafter = Drafter()
+        self.gate: Gate | None = None
+        self.planner: Planner | None = None
+        self.cost: StepTimes | None = None
+        self.exactness = FAST
+        self.why_plain = ""
+        self.proposer: DraftReader | None = None
+        self.head: HeadProposer | None = None
+        self.grammar: GrammarState | None = None
+        self.forces = False
+        self.prediction: Sequence[int] = ()
+        self.sparse = self.unmatched = False
+        self.reading_reason = self.scorer = ""
+        self.shown: list[int] = []
+
+    def downgrade(self, key: str, used: object, reason: str, asked: str = "") -> None:
+        """Records that `used` is in effect in place of what was asked.
+
+        `key` is a setting, which gets the value; with `asked`, it is a part or a use of one, or of the
+        request, and only recorded.
+        """
+        if not asked:
+            asked = _words(read(self.settings, key))
+            self.settings = assign(self.settings, key, used)
+        self.changes.append(Change(key, asked, _words(used), reason))
+
+    @property
+    def spec(self) -> DrafterSpec:
+        """The drafter in effect."""
+        return drafter_spec(self.settings.drafting.drafter)
+
+    @property
+    def planned_tokens(self) -> int:
+        """How many of the prompt's tokens the cache holds at most."""
+        return len(self.ids) if self.most_tokens is None else self.most_tokens
+
+    @property
+    def reach_tokens(self) -> int:
+        """The longest context that the answer can come to."""
+        return min(self.context_tokens, self.planned_tokens + self.settings.sampling.max_tokens)
+
+    @property
+    def begun(self) -> Sequence[int]:
+        """The tokens at the prompt's end that belong to the answer."""
+        return self.ids[len(self.ids) - self.continued_tokens :]
+
+    @property
+    def held_tokens(self) -> int:
+        """How many of the prompt's tokens the cache holds if nothing more is skipped."""
+        return self.sequence.held_tokens(len(self.ids))
+
+    @property
+    def context_used_tokens(self) -> int:
+        """Tokens in the context; skipped ones do not count."""
+        return self.held_tokens + len(self.shown)
+
+    def now(self) -> float:
+        return self.clock() - self.requested_s
+
+
+def _words(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) or "none"
+
+
+# ---- memory
+#
+#     peak = memory in use + growth of the KV cache, one layer of which is copied + working memory of a chunk
+#
+# with the figures of `MemoryNeed`, which are estimates from the model's config (starter model on Linux: 83
+# MiB estimated and 65 measured for 1,000 tokens, 268 and 296 for 4,000). What does not fit is fitted in this
+# order: other chats' caches and the sentence encoder are freed; the prompt is read in smaller chunks; the
+# answer is shortened; the request is refused.
+
+# The smallest chunk, as in the setting, and the shortest answer for which a prompt is read.
+_LEAST_CHUNK_TOKENS = 32
+_LEAST_ANSWER_TOKENS = 64
+_UNLIMITED_BYTES = 1 << 60
+
+
+class MemoryGuard:
+    """Fits an answer into the memory that is left, so that MLX never runs out of it.
+
+    `need`: None for a model without an estimate, for which everything fits. `left_bytes()` returns the memory
+    that is left; `release()` frees what an answer does not need, once.
+    """
+
+    def __init__(
+        self,
+        need: MemoryNeed | None = None,
+        left_bytes: Callable[[], int] = lambda: _UNLIMITED_BYTES,
+        release: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._need = need or MemoryNeed()
+        self._left_bytes = left_bytes if need else lambda: _UNLIMITED_BYTES
+        self._release = release
+        self._released = False
+
+    def chunk_tokens(self, held: int, columns: int, wanted: int) -> int:
+        """The chunk, at most `wanted`, with which the cache can grow from `held` columns to `columns`.
+
+        Raises `NotEnoughMemoryError` if not even the smallest chunk fits.
+        """
+        longest = min(wanted, max(columns - held, _LEAST_CHUNK_TOKENS))
+        columns += _LEAST_ANSWER_TOKENS
+        grown = self._need.growth(held, columns)
+        a_token = max(1, self._need.working_at(columns, 1))
+
+        def chunk() -> int:
+            return (self._left_bytes() - grown) // a_token
+
+        found = chunk()
+        if found < longest and self._frees():
+            found = chunk()
+        if found >= longest:
+            return wanted
+        if found < _LEAST_CHUNK_TOKENS:
+            least = grown + a_token * _LEAST_CHUNK_TOKENS
+            raise NotEnoughMemoryError(
+                f"A context of {columns - _LEAST_ANSWER_TOKENS:,} tokens needs {gigabytes(least)} GB more"
+                f" memory, and {gigabytes(max(0, self._left_bytes()))} GB are left.",
+                "Shorten the prompt, lower the context limit, close other programs, or load a smaller model.",
+            )
+        return 1 << found.bit_length() - 1
+
+    def answer_tokens(self, held: int, wanted: int) -> int:
+        """The length of an answer, at most `wanted` tokens, that fits after `held` columns; at least 1."""
+        need = self._need
+
+        def peak(tokens: int) -> int:
+            # A step verifies a few dozen drafted tokens at most.
+            return need.growth(held, held + tokens) + need.working_at(held + tokens, _LEAST_CHUNK_TOKENS)
+
+        if peak(wanted) <= self._left_bytes() or (self._frees() and peak(wanted) <= self._left_bytes()):
+            return wanted
+        return max(1, bisect_right(range(wanted), self._left_bytes(), key=peak) - 1)
+
+    def _frees(self) -> bool:
+        """Calls `release` once; returns whether it did."""
+        released, self._released = self._released, True
+        if not released:
+            self._release()
+        return not released
