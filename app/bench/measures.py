@@ -29,8 +29,9 @@ from app.bench.sample_chat import sample_tokens, sample_turns
 from app.chat.transcript import Transcript
 from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask
 from app.shell.window import MainWindow
-from core.events import Failed, Finished, Generate, Message, Token
+from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
+from core.worker.client import CommandError
 
 TOKENS_A_FLUSH = 4
 
@@ -219,7 +220,7 @@ async def measure(window: MainWindow, pairs: int, tokens: int) -> Cost:
     for number in range(pairs):
         if number % 2:
             shown.append(await run_in_window(window, tokens))
-        alone.append(await run_alone(window, tokens, number))
+        alone.append(await run_alone(window, tokens))
         if not number % 2:
             shown.append(await run_in_window(window, tokens))
     if not same_lengths([*alone, *shown]):
@@ -227,21 +228,14 @@ async def measure(window: MainWindow, pairs: int, tokens: int) -> Cost:
     return Cost(tuple(alone), tuple(shown))
 
 
-async def run_alone(window: MainWindow, tokens: int, number: int = 0) -> CostRun:
+async def run_alone(window: MainWindow, tokens: int) -> CostRun:
     """The question to the window's worker, past the window."""
-    ended: asyncio.Future[Finished | Failed] = asyncio.get_running_loop().create_future()
-    request = f"bench-{number}"
-
-    def hear(heard: object) -> None:
-        if isinstance(heard, Finished | Failed) and heard.request == request and not ended.done():
-            ended.set_result(heard)
-
+    asked = Generate("", (Message("user", QUESTION),), bench_settings(tokens))
     begun_s = time.process_time()
-    with window.worker.heard_by(hear):
-        window.worker.send(Generate(request, (Message("user", QUESTION),), bench_settings(tokens)))
-        end = await asyncio.wait_for(ended, TIMEOUT_S)
-    if isinstance(end, Failed):
-        raise ScenarioFailed(end.message)
+    try:
+        end = await asyncio.wait_for(window.worker.ask(asked, Finished), TIMEOUT_S)
+    except CommandError as error:
+        raise ScenarioFailed(error.message) from error
     return CostRun(end.stats.tokens, end.stats.decode_s, time.process_time() - begun_s)
 
 

@@ -38,17 +38,14 @@ from app.chat.intents import (
     UseExample,
 )
 from app.controllers import strings
+from app.controllers.app import App
 from app.controllers.chat import ChatController
 from app.controllers.page import AnswerController, ChatPage, Running
-from app.controllers.views import Views
-from app.controllers.worker import TroubleController
 from app.session.chats.answers import Edit
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn, merged
 from app.session.trouble import Until
 from app.session.turn.intents import Stop, Submit
-from app.session.turn.link_state import Link, Phase
-from app.store.preferences import PreferencesFile
+from app.session.turn.link_state import Phase
 from core.errors import RequestError
 from core.events import Message
 from core.settings import Settings, assign, permitted
@@ -58,38 +55,29 @@ _VARIED_TEMPERATURE = 0.8
 
 
 class AskController(QObject):
-    """`link` returns the state of the worker; `handle` sends requests to it. `awaited` returns the name of
-    the model that questions wait for; empty for none.
+    """`awaited` returns the name of the model that questions wait for; empty for none.
 
     While a sent message is edited in the composer, the draft is kept in the stored chat.
     """
 
     def __init__(
         self,
-        views: Views,
-        chats: Chats,
+        app: App,
         chat: ChatController,
         page: ChatPage,
         answering: AnswerController,
-        preferences: PreferencesFile,
-        trouble: TroubleController,
-        link: Callable[[], Link],
-        handle: Callable[[Submit | Stop], None],
         awaited: Callable[[], str],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._views = views
-        self._chats = chats
+        self._app = app
+        self._views = views = app.views
+        self._chats = app.chats
         self._chat = chat
         self._page = page
         self._answering = answering
         self._edited = ""  # id of the turn whose message is edited
         self._answer_edit: _AnswerEdit | None = None  # the last one
-        self._preferences = preferences
-        self._trouble = trouble
-        self._handle = handle
-        self._link = link
         self._awaited = awaited
         self._was_ready = False
         # Chats whose queue goes on: the person sent something, and no answer since was stopped, failed or
@@ -168,7 +156,7 @@ class AskController(QObject):
     @property
     def continuable(self) -> str:
         """The turn of the open chat whose answer the model can continue; empty if there is none."""
-        last, info = self._chats.open.turns[-1:], self._link().info
+        last, info = self._chats.open.turns[-1:], self._app.link.info
         return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
 
     def submit(self, message: Message) -> None:
@@ -258,7 +246,7 @@ class AskController(QObject):
         """Continue the last answer where it was stopped, with the settings that it was begun with; with the
         current ones if a person edited it.
         """
-        info = self._link().info
+        info = self._app.link.info
         if not self._ready or info is None or turn_id != self.continuable:
             return
         chat = self._chats.open
@@ -274,7 +262,7 @@ class AskController(QObject):
 
         An earlier answer continues in a new chat, so that the later turns are not lost.
         """
-        info = self._link().info
+        info = self._app.link.info
         if not self._ready or info is None:
             return
         self._page.keep_draft()
@@ -384,8 +372,8 @@ class AskController(QObject):
             self.stop()
 
     def stop(self) -> None:
-        if self._link().busy:
-            self._handle(Stop())
+        if self._app.link.busy:
+            self._app.handle(Stop())
 
     # ---- inside
 
@@ -455,7 +443,7 @@ class AskController(QObject):
         self._show_queue()
 
     def _show_queue(self) -> None:
-        chat, phase, awaited = self._chats.open, self._link().phase, self._awaited()
+        chat, phase, awaited = self._chats.open, self._app.link.phase, self._awaited()
         held = chat.id not in self._flowing and not self.answers_here
         loads = phase in (Phase.STARTING, Phase.LOADING, Phase.NO_MODEL, Phase.DEAD)
         when = texts.QUEUED if self.answers_here else texts.QUEUED_FOR_OTHERS
@@ -469,23 +457,23 @@ class AskController(QObject):
 
     @property
     def _ready(self) -> bool:
-        return self._link().phase is Phase.READY
+        return self._app.link.phase is Phase.READY
 
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         settings = settings or self._views.inspector.settings
-        settings = permitted(settings, self._preferences.now.settings.allowed)
-        if info := self._link().info:
+        settings = permitted(settings, self._app.preferences.now.settings.allowed)
+        if info := self._app.link.info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
         self._chats.keep(chat)
         self._flowing.add(chat.id)
         self._asked_in = chat.id
         self._answering.start(running)
-        self._trouble.end(Until.ASKED)
+        self._app.trouble.end(Until.ASKED)
         submit = partial(
             Submit,
             settings=settings,
             chat=chat.id,
-            stop_repeating=self._preferences.now.settings.writing.stop_repeating,
+            stop_repeating=self._app.preferences.now.settings.writing.stop_repeating,
         )
         if running.after:
             answer = chat.turn(running.turn_id).answer
@@ -493,9 +481,9 @@ class AskController(QObject):
             texts = tuple(token.text for token in answer.tokens) if answer.is_edited else ()
             asked = chat.messages_before(running.turn_id)
             turn_id = self._chats.new_turn_id()
-            self._handle(submit(turn_id, asked, continuation=ids, continuation_texts=texts))
+            self._app.handle(submit(turn_id, asked, continuation=ids, continuation_texts=texts))
         else:
-            self._handle(submit(running.turn_id, chat.messages_for_request()))
+            self._app.handle(submit(running.turn_id, chat.messages_for_request()))
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
         """Answer an earlier question again, or `message` in its place."""

@@ -8,7 +8,6 @@ until the draft changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import count
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -16,10 +15,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.attachment_chip import estimated_tokens
 from app.chat.composer import Composer
 from app.chat.composer_tools import MessageSize
-from app.session.turn.intents import Count
-from core.events import ModelInfo, ReadingPace
+from app.controllers.link import WorkerLink
+from core.events import CountTokens, ModelInfo, ReadingPace, TokenCount
 from core.prefill.forecast import forecast
 from core.settings import Settings
+from core.worker.client import CommandError
 
 _AFTER_MS = 300
 
@@ -37,17 +37,15 @@ class TokenMemory(Protocol):
 
 
 class ContextMeter(QObject):
-    """`ask` gets count requests; results are passed to `take_count()`."""
+    """`worker` counts."""
 
     estimated = Signal(object)  # ReadingForecast of the draft
     limit_changed = Signal(int)  # tokens that the next answer's context holds
 
-    def __init__(
-        self, composer: Composer, ask: Callable[[tuple[Count, ...]], None], parent: QObject | None = None
-    ) -> None:
+    def __init__(self, composer: Composer, worker: WorkerLink, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._composer = composer
-        self._ask = ask
+        self._worker = worker
         self._counts = TokenCounts()
         self._idle = False
         self._used_tokens = 0
@@ -66,7 +64,7 @@ class ContextMeter(QObject):
 
     def set_model(self, info: ModelInfo) -> None:
         """Discard all counts for another tokenizer and limit."""
-        self._counts.forget()
+        self._counts = TokenCounts()
         self._family = info.family
         self._pace = None
         self._model_tokens = info.context_tokens
@@ -93,7 +91,7 @@ class ContextMeter(QObject):
 
     def forget(self) -> None:
         """Discard pending counts after the worker exits."""
-        self._counts.forget()
+        self._counts = TokenCounts()
         self._counting.clear()
 
     def count_now(self, text: str, done: Callable[[int], None]) -> bool:
@@ -105,7 +103,7 @@ class ContextMeter(QObject):
             done(known)
             return True
         self._counting[text] = done
-        self._ask(self._counts.ask_also(text))
+        self._begin(self._counts.ask_also(text))
         return True
 
     def show_refused(self, over_tokens: int) -> None:
@@ -132,17 +130,27 @@ class ContextMeter(QObject):
             self.limit_changed.emit(self.limit_tokens)
             self._show()
 
-    def take_count(self, request: str, tokens: int | None, pace: ReadingPace | None = None) -> None:
-        """Handle a count; None if it failed."""
-        self._pace = pace or self._pace
-        text = self._counts.asked(request)
-        if self._counts.answer(request, tokens):
-            if self._memory and tokens:
-                self._memory.learn_tokens(text, self._family, tokens)
-            for text in [text for text in self._counting if self._counts.of(text) is not None]:
-                self._counting.pop(text)(self._counts.of(text) or 0)
-            self._composer.chips.show_tokens(self._counts.of)
-            self._show()
+    def _begin(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._worker.begin(self._count_text(text))
+
+    async def _count_text(self, text: str) -> None:
+        counts = self._counts
+        try:
+            count = await self._worker.ask(CountTokens("", text), TokenCount)
+        except CommandError:
+            counts.answer(text, None)
+            return
+        if counts is not self._counts:
+            return  # another model is loaded
+        self._pace = count.pace or self._pace
+        counts.answer(text, count.tokens)
+        if self._memory and count.tokens:
+            self._memory.learn_tokens(text, self._family, count.tokens)
+        for each in [each for each in self._counting if counts.of(each) is not None]:
+            self._counting.pop(each)(counts.of(each) or 0)
+        self._composer.chips.show_tokens(counts.of)
+        self._show()
 
     def _draft_changed(self) -> None:
         if self._refused_by_tokens:
@@ -160,7 +168,7 @@ class ContextMeter(QObject):
     def _count(self) -> None:
         self._recall()
         if self._idle:
-            self._ask(self._counts.ask(self._texts()))
+            self._begin(self._counts.ask(self._texts()))
             self._composer.chips.show_tokens(self._counts.of)
             self._show()
 
@@ -196,12 +204,11 @@ class ContextMeter(QObject):
 
 
 class TokenCounts:
-    """Counts by one model's tokenizer; call `forget()` after another model is loaded."""
+    """Counts by one model's tokenizer."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
-        self._asked: dict[str, str] = {}
-        self._numbers = count(1)
+        self._asked: set[str] = set()
 
     def of(self, text: str) -> int | None:
         """Returns the tokens of `text`, None if unknown. The empty text has none."""
@@ -210,33 +217,21 @@ class TokenCounts:
     def know(self, text: str, tokens: int) -> None:
         self._known[text] = tokens
 
-    def asked(self, request: str) -> str:
-        """Returns the text that `request` counts; empty for another request."""
-        return self._asked.get(request, "")
-
-    def ask(self, texts: Iterable[str]) -> tuple[Count, ...]:
-        """Returns the counts to request. Forgets all texts but these."""
+    def ask(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Returns the texts to count. Forgets all texts but these."""
         wanted = {text for text in texts if text}
         self._known = {text: tokens for text, tokens in self._known.items() if text in wanted}
-        return tuple(count for text in sorted(wanted) for count in self.ask_also(text))
+        return tuple(each for text in sorted(wanted) for each in self.ask_also(text))
 
-    def ask_also(self, text: str) -> tuple[Count, ...]:
-        """Returns the count to request for `text`, nothing if it is known or requested."""
-        if self.of(text) is not None or text in self._asked.values():
+    def ask_also(self, text: str) -> tuple[str, ...]:
+        """Returns `text` if it is to be counted, nothing if it is known or requested."""
+        if self.of(text) is not None or text in self._asked:
             return ()
-        request = f"count-{next(self._numbers)}"
-        self._asked[request] = text
-        return (Count(request, text),)
+        self._asked.add(text)
+        return (text,)
 
-    def answer(self, request: str, tokens: int | None) -> bool:
-        """Store a result, None if the text could not be counted. Returns whether it was new."""
-        text = self._asked.pop(request, None)
-        if text is None or tokens is None:
-            return False
-        self._known[text] = tokens
-        return True
-
-    def forget(self) -> None:
-        """Forget all counts: another tokenizer is loaded, or the worker will not answer."""
-        self._known.clear()
-        self._asked.clear()
+    def answer(self, text: str, tokens: int | None) -> None:
+        """Store a result, None if the text could not be counted."""
+        self._asked.discard(text)
+        if tokens is not None:
+            self._known[text] = tokens

@@ -1,8 +1,9 @@
 """WorkerLink: owns the worker's process for the window, one `WorkerClient` after the other.
 
-All events go to one callback, in order, on the loop. One task writes the commands of `send()` in order, so
-callers never wait. A worker is muted before it is replaced: the callback receives its start, and its exit
-only if it was unexpected. `close()` leaves no process and no task behind. Nothing here interprets events.
+All events but the replies to `ask()` go to one callback, in order, on the loop. One task writes the commands
+of `send()` in order, so callers never wait. A worker is muted before it is replaced: the callback receives
+its start, and its exit only if it was unexpected. `close()` leaves no process and no task. Nothing here
+interprets events.
 
 Every method needs the running loop (a task created before qasync's loop runs fails, qasync #121).
 """
@@ -11,18 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from app.session.turn.intents import SpawnFailed
 from core.errors import WorkerError
 from core.events import Command
 from core.events.codec import WorkerEvent, WorkerExited
-from core.worker.client import WorkerClient
+from core.worker.client import CommandError, WorkerClient
 
 # A worker that hangs does not answer a Shutdown command.
 _REPLACE_TIMEOUT_S = 1.0
 _CLOSE_TIMEOUT_S = 5.0
 _Waiting = tuple[Command, Callable[[], Awaitable[None]] | None]
+_Reply = TypeVar("_Reply")
 
 
 class WorkerLink:
@@ -46,6 +51,7 @@ class WorkerLink:
         self._client: WorkerClient | None = None
         self._outbox: asyncio.Queue[_Waiting] | None = None
         self._closed = False
+        self._work: set[asyncio.Task[None]] = set()
 
     @property
     def pid(self) -> int | None:
@@ -68,14 +74,31 @@ class WorkerLink:
         if self._outbox is not None:
             self._outbox.put_nowait((command, after))
 
-    @contextlib.contextmanager
-    def heard_by(self, hear: Callable[[WorkerEvent | SpawnFailed], None]) -> Iterator[None]:
-        """Redirect the events to `hear` for the duration of the context, for measurements."""
-        usual, self.hear = self.hear, hear
-        try:
-            yield
-        finally:
-            self.hear = usual
+    async def ask(
+        self, command: Command, kind: type[_Reply], progress: Callable[[Any], None] = lambda event: None
+    ) -> _Reply:
+        """Send `command` and return its reply; see `WorkerClient.ask`."""
+        if self._client is None:
+            raise WorkerError("The worker is not running.", "Restart it.")
+        return await self._client.ask(command, kind, progress)
+
+    def begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run `work`, which asks the worker. A command that fails in it is passed to `hear`.
+
+        It ends without a report if the worker exits or the task is cancelled.
+        """
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, CommandError):
+            self._tell(replace(error.failed, request=""))
+        elif isinstance(error, Exception) and not isinstance(error, WorkerError):
+            _report("The window failed to handle a reply of the worker.", error)
 
     async def close(self) -> None:
         """Shut the worker down and wait for everything. Safe to call twice."""
@@ -86,6 +109,8 @@ class WorkerLink:
             await started.stop(_CLOSE_TIMEOUT_S)
         if life is not None:
             await self._end(life, _CLOSE_TIMEOUT_S)
+        if self._work:
+            await asyncio.wait(self._work)
 
     async def _live(self, previous: asyncio.Task[None] | None) -> None:
         """Run one worker from its start to its exit."""

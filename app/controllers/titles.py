@@ -1,25 +1,20 @@
 """TitleController: requests a title for the open chat from the model while the window is idle.
 
-It waits 1.5 s after an answer. The worker drops the title request when another request arrives, and on
-`Typing`. A chat without a usable title keeps the first words of its question.
+It waits 1.5 s after an answer. The worker drops the title request when another request arrives, and typing
+cancels it. A chat without a usable title keeps the first words of its question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+import asyncio
 
 from PySide6.QtCore import QObject, QTimer
 
+from app.controllers.app import App
 from app.controllers.page import ChatPage
-from app.controllers.views import Views
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.session.turn import effects as fx
-from app.session.turn.intents import AskTables
-from app.session.turn.link_state import Link, Phase
-from app.store.preferences import PreferencesFile
-from core.events import Message, ModelInfo, SuggestTitle, TitleSuggested, Typing
+from app.session.turn.link_state import Phase
+from core.events import Message, ModelInfo, SuggestTitle, TitleSuggested
 from core.events.wire import well_formed
 
 # Idle time before a title is requested.
@@ -27,74 +22,61 @@ QUIET_MS = 1_500
 
 
 class TitleController(QObject):
-    """`link` returns the state of the worker; `take` sends it a request."""
+    """Call `answer_finished()` after each answer."""
 
-    def __init__(
-        self,
-        views: Views,
-        chats: Chats,
-        page: ChatPage,
-        preferences: PreferencesFile,
-        link: Callable[[], Link],
-        take: Callable[[AskTables], None],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, page: ChatPage, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._composer = views.composer
-        self._chats = chats
+        self._app = app
         self._page = page
-        self._preferences = preferences
-        self._link = link
-        self._take = take
-        self._numbers = count(1)
-        self._asked: dict[str, str] = {}  # chat id by pending request
+        self._asking: asyncio.Task[None] | None = None
         self._done: set[str] = set()  # ids of the chats that a title was suggested for, or none
         self._timer = QTimer(self, singleShot=True, interval=QUIET_MS)
         self._timer.timeout.connect(self._ask)
-        views.composer.draft_changed.connect(self._typed)
+        app.views.composer.draft_changed.connect(self._typed)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a title is requested."""
+        return self._asking is not None and not self._asking.done()
 
     def answer_finished(self) -> None:
         """Request a title soon."""
         self._timer.start()
 
-    def on_suggested(self, event: TitleSuggested) -> None:
-        """Sets the title, unless a person has set one."""
-        chat_id = self._asked.pop(event.request, "")
-        if not chat_id or event.interrupted:
+    @property
+    def _wanted(self) -> bool:
+        return self._app.preferences.now.settings.writing.titles
+
+    def _ask(self) -> None:
+        link, chat, composer = self._app.link, self._app.chats.open, self._app.views.composer
+        ready = link.phase is Phase.READY and not link.released
+        quiet = ready and not (composer.text or composer.attachments)
+        if not (quiet and self._wanted and may_give_titles(link.info)):
             return
-        self._done.add(chat_id)  # not again if a person clears the title
-        if not event.title:
+        if not self.is_asking and wants_title(chat) and chat.id not in self._done:
+            self._asking = self._app.worker.begin(self._give_title(chat))
+
+    async def _give_title(self, chat: Conversation) -> None:
+        """Sets the title of `chat`, unless a person has set one meanwhile."""
+        command = SuggestTitle("", messages_for_title(chat))
+        suggested = await self._app.worker.ask(command, TitleSuggested)
+        if suggested.interrupted:
+            return
+        self._done.add(chat.id)  # not again if a person clears the title
+        if not suggested.title:
             return
         try:
-            chat = self._chats.get(chat_id)
+            chat = self._app.chats.get(chat.id)
         except KeyError:  # erased
             return
         if wants_title(chat) and self._wanted:
-            self._chats.keep(chat.renamed(well_formed(event.title)))
+            self._app.chats.keep(chat.renamed(well_formed(suggested.title)))
             self._page.show_names()
-
-    def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        self._asked.clear()
-
-    @property
-    def _wanted(self) -> bool:
-        return self._preferences.now.settings.writing.titles
-
-    def _ask(self) -> None:
-        link, chat = self._link(), self._chats.open
-        ready = link.phase is Phase.READY and not link.released
-        quiet = ready and not (self._composer.text or self._composer.attachments)
-        if not (quiet and self._wanted and may_give_titles(link.info) and not self._asked):
-            return
-        if wants_title(chat) and chat.id not in self._done:
-            request = f"title-{next(self._numbers)}"
-            self._asked[request] = chat.id
-            self._take(AskTables(SuggestTitle(request, messages_for_title(chat))))
 
     def _typed(self) -> None:
         self._timer.stop()
-        if self._asked and self._link().phase is Phase.READY:
-            self._take(AskTables(Typing()))
+        if self._asking is not None:
+            self._asking.cancel()
 
 
 # For ten real questions the starter model (135 million parameters) found no title better than their first

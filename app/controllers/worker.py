@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -52,9 +51,6 @@ class WorkerController:
     def on_model_gone(self, effect: fx.ModelGone) -> None:
         self._views.inspector.set_model(None)
 
-    def on_counted(self, effect: fx.Counted) -> None:
-        self._meter.take_count(effect.request, effect.tokens, effect.pace)
-
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         self._memory = (heartbeat.memory_bytes, heartbeat.memory_limit_bytes)
         self._views.strip.set_memory(*self._memory)
@@ -68,7 +64,7 @@ class WorkerController:
         self, link: Link, answering_elsewhere: str, racing: bool = False, served_client: str = ""
     ) -> None:
         """Show the status; `served_client` is the client of the local server being answered."""
-        self._meter.set_idle(link.phase is Phase.READY and not link.served)
+        self._meter.set_idle(link.phase is Phase.READY and not link.serving)
         status = status_of(
             link,
             self._views.inspector.settings,
@@ -110,12 +106,12 @@ _LOG = logging.getLogger("draftlight.window")
 class TroubleController:
     """The only access to the banner: controllers report problems here, and their end.
 
-    `context_tokens` returns the context size of an answer. The texts are in `app.session.trouble`.
+    The texts are in `app.session.trouble`.
     """
 
-    def __init__(self, banner: Banner, context_tokens: Callable[[], int]) -> None:
+    def __init__(self, banner: Banner, meter: ContextMeter) -> None:
         self._banner = banner
-        self._context_tokens = context_tokens
+        self._meter = meter
         self._troubles = Troubles()
         banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
         banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
@@ -154,7 +150,7 @@ class TroubleController:
     def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
         """`written_tokens` is the length of the interrupted answer, None if there was none."""
         self.end(Until.MOVES)
-        self.show(of_death(effect, written_tokens, self._context_tokens()))
+        self.show(of_death(effect, written_tokens, self._meter.limit_tokens))
 
     def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
         self.show(of_silence(effect))
@@ -176,7 +172,7 @@ class TroubleController:
 
     def show_failure(self, failed: Failed, *, text_is_back: bool) -> None:
         """An answer failed; `text_is_back`: the question is back in the composer."""
-        self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
+        self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=self._meter.limit_tokens))
 
     def show_request_error(self, error: RequestError, command: str) -> Trouble:
         """A request of a person that cannot be fulfilled. Returns the trouble shown."""

@@ -9,17 +9,14 @@ What a chat or the library erases is also erased from the worker's disk (`Erasur
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from itertools import count
 
-from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
-from app.controllers.views import Views
+from app.controllers.app import App
 from app.session.documents import digest_of
 from app.session.turn import effects as fx
-from app.session.turn.intents import AskTables
-from app.session.turn.link_state import Link
 from core.events import (
     Attachment,
     DocumentEmbedded,
@@ -31,154 +28,94 @@ from core.events import (
     OpenChat,
     SavedChatsListed,
     SimilarFound,
-    StopEmbedding,
 )
 from core.settings import Prefill
+
+_Texts = Mapping[str, Callable[[], str]]
 
 
 class Erasures:
     """Sends the names to erase in a `command`; without a worker, once there is one."""
 
-    def __init__(
-        self,
-        take: Callable[[AskTables], None],
-        command: Callable[[tuple[str, ...]], EraseChats | EraseVectors],
-    ) -> None:
-        self._take = take
+    def __init__(self, app: App, command: Callable[[tuple[str, ...]], EraseChats | EraseVectors]) -> None:
+        self._app = app
         self._command = command
         self._names: list[str] = []
-        self.connected = False
 
     def add(self, name: str) -> None:
         """Erase what the worker has of `name`."""
         self._names.append(name)
-        self._send()
+        if self._app.link.connected:
+            self.send()
 
-    def connect(self, connected: bool) -> bool:
-        """Note whether there is a worker. Returns whether it is a new one."""
-        is_new = connected and not self.connected
-        self.connected = connected
-        self._send()
-        return is_new
-
-    def _send(self) -> None:
-        if self.connected and self._names:
+    def send(self) -> None:
+        """Send the names that wait for a worker."""
+        if self._names:
             names, self._names = tuple(dict.fromkeys(self._names)), []
-            self._take(AskTables(self._command(names)))
-
-
-class _Search(Struct, eq=False):
-    """A search by meaning in `texts`, by digest; `waits_for` are the texts being embedded for it."""
-
-    words: str
-    texts: Mapping[str, Callable[[], str]]
-    found: Callable[[SimilarFound], None]
-    waits_for: set[str]
-    again: bool = False
+            self._app.worker.send(self._command(names))
 
 
 class EmbeddingController(QObject):
-    """`take` steps the state machine; call `follow()` after each step. `is_kept`: whether a chat or the
-    library has a text that was removed from the composer.
-    """
+    """`is_kept`: whether a chat or the library has a text that was removed from the composer."""
 
-    def __init__(
-        self,
-        views: Views,
-        take: Callable[[AskTables], None],
-        is_kept: Callable[[str], bool],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, is_kept: Callable[[str], bool], parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._views = views
-        self._take = take
+        self._app = app
+        self._views = views = app.views
         self._is_kept = is_kept
-        self._erasures = Erasures(take, EraseVectors)
-        self._numbers = count(1)
-        self._requests: dict[str, str] = {}  # request id of each text being embedded
+        self._erasures = Erasures(app, EraseVectors)
+        self._running: dict[str, asyncio.Task[None]] = {}  # by text
         self._fractions: dict[str, float] = {}
         self._done: set[str] = set()  # digests
         self._seen: tuple[str, ...] = ()
-        self._searches: dict[str, _Search] = {}
-        self._waiting: list[_Search] = []
         views.composer.draft_changed.connect(self.refresh)
         views.composer.attachment_removed.connect(self._stop)
         views.document.similar_wanted.connect(self._find_in_document)
         views.inspector.settings_changed.connect(lambda settings: self.refresh())
 
-    def follow(self, link: Link) -> None:
-        """Update after a change of the worker, its model or its turn."""
-        if self._erasures.connect(link.connected):
-            self._seen = ()
-            self.refresh()
+    def on_worker_ready(self, effect: fx.WorkerReady) -> None:
+        """Send what waited for a worker."""
+        self._erasures.send()
+        self.refresh()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """Clear the pending requests."""
-        self._erasures.connect(False)
+        """Stop all."""
         self._seen = ()
-        self._requests.clear()
-        self._fractions.clear()
-        self._searches.clear()
-        self._waiting.clear()
+        for text in list(self._running):
+            self._cancel(text)
         self._show()
 
     def refresh(self) -> None:
         """Embed the composer's documents if the settings compare meaning."""
         wanted = self._wanted
         texts = tuple(each.text for each in self._views.composer.attachments) if wanted else ()
-        if not self._erasures.connected or texts == self._seen:
+        if not self._app.link.connected or texts == self._seen:
             return
         self._seen = texts
         if not wanted:
-            for text in list(self._requests):
-                self._stop_request(text)
+            for text in list(self._running):
+                self._cancel(text)
         for text in texts:
-            if text not in self._requests and digest_in_prompts(text) not in self._done:
-                self._embed(text)
+            if digest_in_prompts(text) not in self._done:
+                self._embedding(text)
         self._show()
 
-    def on_embedded(self, event: DocumentEmbedded) -> None:
-        """Show the progress of a document."""
-        text = next((text for text, request in self._requests.items() if request == event.request), None)
-        if text is None:  # stopped meanwhile
-            return
-        if event.state == "running":
-            self._fractions[text] = event.fraction
-        else:
-            del self._requests[text]
-            self._fractions.pop(text, None)
-            if event.state == "done":
-                self._done.add(digest_in_prompts(text))
-            self._search_again(text)
-        self._show()
-
-    def find(
-        self, words: str, texts: Mapping[str, Callable[[], str]], found: Callable[[SimilarFound], None]
-    ) -> None:
+    def find(self, words: str, texts: _Texts, found: Callable[[SimilarFound], None]) -> None:
         """Search for passages similar to `words` in texts, given by their `digest_in_prompts`.
 
         `found` receives the available results; missing texts are embedded, and then it receives all results.
         Does nothing if the settings do not compare meaning, or without a worker.
         """
-        if self._wanted and self._erasures.connected and texts:
-            self._search(_Search(words, texts, found, set()))
+        if self._wanted and self._app.link.connected and texts:
+            self._app.worker.begin(self._find(words, texts, found))
 
-    def on_similar(self, event: SimilarFound) -> None:
-        """Handle the result of a search."""
-        search = self._searches.pop(event.request, None)
-        if search is None:
-            return
-        search.found(event)
-        if search.again:
-            return
-        search.again = True
-        for digest in event.missing:
-            text = search.texts[digest]()
-            search.waits_for.add(text)
-            if text not in self._requests:
-                self._embed(text)
-        if search.waits_for:
-            self._waiting.append(search)
+    async def _find(self, words: str, texts: _Texts, found: Callable[[SimilarFound], None]) -> None:
+        query = FindSimilar("", words, tuple(texts))
+        similar = await self._app.worker.ask(query, SimilarFound)
+        found(similar)
+        if similar.missing:
+            await asyncio.wait({self._embedding(texts[digest]()) for digest in similar.missing})
+            found(await self._app.worker.ask(query, SimilarFound))
 
     def erase(self, text: str) -> None:
         """Erase the embedding of `text`."""
@@ -191,36 +128,39 @@ class EmbeddingController(QObject):
         text = attachment.text
         if any(each.text == text for each in self._views.composer.attachments):
             return
-        if text in self._requests:
-            self._stop_request(text)
+        self._cancel(text)
         if not self._is_kept(text):
             self.erase(text)
+
+    def _cancel(self, text: str) -> None:
+        self._fractions.pop(text, None)
+        if task := self._running.pop(text, None):
+            task.cancel()
+
+    def _embedding(self, text: str) -> asyncio.Task[None]:
+        """The task that embeds `text`, begun if there is none."""
+        if text not in self._running:
+            self._running[text] = self._app.worker.begin(self._embed(text))
+        return self._running[text]
+
+    async def _embed(self, text: str) -> None:
+        def show(event: DocumentEmbedded) -> None:
+            self._fractions[text] = event.fraction
+            self._show()
+
+        try:
+            event = await self._app.worker.ask(EmbedDocument("", text), DocumentEmbedded, show)
+        finally:
+            if self._running.get(text) is asyncio.current_task():
+                del self._running[text]
+                self._fractions.pop(text, None)
+        if event.state == "done":
+            self._done.add(digest_in_prompts(text))
+        self._show()
 
     @property
     def _wanted(self) -> bool:
         return self._views.inspector.settings.prefill.compares_meaning
-
-    def _embed(self, text: str) -> None:
-        self._requests[text] = f"embed-{next(self._numbers)}"
-        self._take(AskTables(EmbedDocument(self._requests[text], text)))
-
-    def _stop_request(self, text: str) -> None:
-        self._fractions.pop(text, None)
-        self._take(AskTables(StopEmbedding(self._requests.pop(text))))
-        self._search_again(text)
-
-    def _search(self, search: _Search) -> None:
-        request = f"similar-{next(self._numbers)}"
-        self._searches[request] = search
-        self._take(AskTables(FindSimilar(request, search.words, tuple(search.texts))))
-
-    def _search_again(self, text: str) -> None:
-        """Repeat the searches that waited only for `text`, which is embedded or will not be."""
-        for search in list(self._waiting):
-            search.waits_for.discard(text)
-            if not search.waits_for:
-                self._waiting.remove(search)
-                self._search(search)
 
     def _find_in_document(self, attachment: Attachment, words: str) -> None:
         text = attachment.text
@@ -242,7 +182,7 @@ def digest_in_prompts(text: str) -> str:
 
 
 class SavedChatsController(QObject):
-    """`take` steps the machine; `open_chat` returns the id and the settings of the open chat.
+    """`open_chat` returns the id and the settings of the open chat.
 
     The id is empty for a chat without a question and for one that is not saved.
     """
@@ -250,33 +190,31 @@ class SavedChatsController(QObject):
     listed = Signal(object)  # SavedChatsListed, or None while there is no worker
 
     def __init__(
-        self,
-        take: Callable[[AskTables], None],
-        open_chat: Callable[[], tuple[str, Prefill]],
-        parent: QObject | None = None,
+        self, app: App, open_chat: Callable[[], tuple[str, Prefill]], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._take = take
+        self._app = app
         self._open_chat = open_chat
-        self._erasures = Erasures(take, EraseChats)
+        self._erasures = Erasures(app, EraseChats)
         self._seen = ""
         self.now: SavedChatsListed | None = None
 
-    def follow(self, link: Link) -> None:
-        """Called after each change of the link."""
-        before = self._erasures.connected
-        if self._erasures.connect(link.connected):
-            self._seen = ""
-            self.show_open()
-        elif before and not link.connected:
-            self.on_listed(None)
+    def on_worker_ready(self, effect: fx.WorkerReady) -> None:
+        """Send what waited for a worker."""
+        self._erasures.send()
+        self._seen = ""
+        self.show_open()
+
+    def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
+        """The size on disk is unknown."""
+        self.on_listed(None)
 
     def show_open(self) -> None:
         """The open chat changed."""
         chat, prefill = self._open_chat()
-        if self._erasures.connected and chat != self._seen:
+        if self._app.link.connected and chat != self._seen:
             self._seen = chat
-            self._take(AskTables(OpenChat(chat, prefill)))
+            self._app.worker.send(OpenChat(chat, prefill))
 
     def erase(self, chat_id: str) -> None:
         """Erase what is saved of a chat that is deleted for good."""
@@ -284,13 +222,11 @@ class SavedChatsController(QObject):
 
     def erase_all(self) -> None:
         """Erase all that is saved; chats in memory are saved again when they are used again."""
-        if self._erasures.connected:
-            self._take(AskTables(EraseChats(everything=True)))
+        self._app.worker.send(EraseChats(everything=True))
 
     def refresh(self) -> None:
         """Ask for the size on disk."""
-        if self._erasures.connected:
-            self._take(AskTables(ListSavedChats()))
+        self._app.worker.send(ListSavedChats())
 
     def on_listed(self, event: SavedChatsListed | None) -> None:
         """The size on disk; None: unknown."""

@@ -64,7 +64,7 @@ class Host(QObject):
         return about
 
     def _follow(self, link: Link) -> None:
-        self.awake.follow(link.phase, serving=bool(link.served))
+        self.awake.follow(link.phase, serving=link.serving)
 
     def _asked(self, paths: list[Path]) -> None:
         """Handle a second start of Draftlight."""

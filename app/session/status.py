@@ -79,7 +79,7 @@ def status_of(
         state, level = strings.LOADING, "busy"
     elif link.released and link.phase is Phase.READY:
         state, level, hint = strings.RELEASED, "idle", strings.LOADS_AGAIN
-    if link.served and not link.released:
+    if link.serving and not link.released:
         state, level = strings.answering_client(served_client), "busy"
         hint = strings.next_after(served_client)
     if link.pending:

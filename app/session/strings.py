@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-NOT_SERVED = "The model cannot answer requests at the moment."
 APP_NAME = "Draftlight"
 
 

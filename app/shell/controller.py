@@ -1,26 +1,26 @@
 """WindowController: handles all events and intents, and passes each effect to its handler.
 
 `handle()` steps the pure state machine and calls the handlers of its effects. `chat` has the open chat and
-the list, `asking` sends questions. The controller owns the chats but no process: commands are sent with
-`send` (after an awaitable, if given), and `restart` requests a new worker.
+the list, `asking` sends questions. The controller owns the chats but no process: that is `worker`'s.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
+from app.controllers.app import App
 from app.controllers.asking import AskController
 from app.controllers.chat import ChatController
-from app.controllers.context_meter import ContextMeter
+from app.controllers.link import WorkerLink
 from app.controllers.page import AnswerController, AnswerListener, ChatPage, RunningAnswer
 from app.controllers.titles import TitleController
 from app.controllers.views import Views
-from app.controllers.worker import TroubleController, WorkerController
+from app.controllers.worker import WorkerController
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.race.race import RaceController
@@ -32,13 +32,13 @@ from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.documents import Documents
 from app.session.trouble import Trouble, Until
 from app.session.turn import effects as fx
-from app.session.turn.intents import AskTables, Count, Load, Restart
+from app.session.turn.intents import Load, Restart
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
 from app.shell.handlers import Handlers
 from app.store.library import Home
 from core.errors import RequestError
-from core.events import Command, Generate, StandStill, UnloadIdle
+from core.events import Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.window import Server
 
@@ -53,50 +53,35 @@ class WindowController(QObject):
         self,
         views: Views,
         model: str,
-        send: Callable[[Command, Callable[[], Awaitable[None]] | None], None],
-        restart: Callable[[], None],
+        worker: WorkerLink,
         home: Home | None = None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self.home = home or Home()
         self._views = views
-        self._send = send
-        self._restart = restart
         kept = self.home.preferences.now
-        self._link = Link(model or kept.model or "starter", load_deaths=0 if model else kept.load_deaths)
-        self.embedding = EmbeddingController(views, self.handle, self._is_kept, self)
-        self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
-        self.chats = Chats(
+        link = Link(model or kept.model or "starter", load_deaths=0 if model else kept.load_deaths)
+        self.app = app = App(views, self.home, worker, link, self.handle)
+        self.trouble, meter = app.trouble, app.meter
+        self.embedding = EmbeddingController(app, self._is_kept, self)
+        self.saved_chats = SavedChatsController(app, self._open_chat, self)
+        self.chats = app.chats = Chats(
             self.home.library,
-            open_id=self.home.preferences.now.open_chat,
+            open_id=kept.open_chat,
             find_preset=self.home.preferences.find_preset,
             erased=self.embedding.erase,
             purged=self.saved_chats.erase,
             steady_now=self.home.library.now,
         )
-        meter = ContextMeter(views.composer, self._count, self)
-        self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
         page = ChatPage(views, self.chats, meter, self)
         self._answering = AnswerController(views, self.chats, page, meter, self.trouble, self)
         self.chat = ChatController(
             views, self.chats, self.home, page, meter, self._answering, self.trouble, self
         )
-        self.asking = AskController(
-            views,
-            self.chats,
-            self.chat,
-            page,
-            self._answering,
-            self.home.preferences,
-            self.trouble,
-            lambda: self._link,
-            self.handle,
-            lambda: self.models.awaited,
-            self,
-        )
+        self.asking = AskController(app, self.chat, page, self._answering, lambda: self.models.awaited, self)
         self._worker = WorkerController(views, meter)
-        self.tables = TablesController(self.handle, self)
+        self.tables = TablesController(app, self)
         self.library = LibraryController(
             views,
             Documents(self.home.library.documents, erased=self.embedding.erase),
@@ -105,13 +90,9 @@ class WindowController(QObject):
             self.embedding,
             self,
         )
-        self.racing = RaceController(views, self.chats, self.handle, self)
-        self.models = ModelsController(
-            views.inspector, self.home.preferences, self.handle, views.first_page, views.notice_bar, self
-        )
-        self.sharing = WorkerSharing(
-            self.handle, lambda: self._link, lambda: self._server_settings.learn, self
-        )
+        self.racing = RaceController(app, self)
+        self.models = ModelsController(app, self)
+        self.sharing = WorkerSharing(app, lambda: self._server_settings.learn, self)
         self.server = ServerController(
             self.sharing, Key(self.home.folder), self._served_base, self.models.installed, self
         )
@@ -119,9 +100,7 @@ class WindowController(QObject):
         self._unloads_after_s = 0.0
         self._inputs: deque[Input] = deque()
         self._is_handling = False
-        self._titles = TitleController(
-            views, self.chats, page, self.home.preferences, lambda: self._link, self.handle, self
-        )
+        self._titles = TitleController(app, page, self)
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
@@ -134,7 +113,6 @@ class WindowController(QObject):
             self.models,
             self.chat.settings,
             self.sharing,
-            self._titles,
             self.embedding,
             self.saved_chats,
         )
@@ -147,7 +125,7 @@ class WindowController(QObject):
     @property
     def link(self) -> Link:
         """The current state of the worker and its turn."""
-        return self._link
+        return self.app.link
 
     def handle(self, given: Input) -> None:
         """Step the state machine with `given` and carry out the effects.
@@ -174,9 +152,9 @@ class WindowController(QObject):
 
     def _step(self, given: Input) -> list[Callable[[], None]]:
         """Advance the state and return the work to do, in order."""
-        step = advance(self._link, given)
-        changed, self._link = step.link != self._link, step.link
-        if not self._link.connected:
+        step = advance(self.link, given)
+        changed, self.app.link = step.link != self.link, step.link
+        if not self.link.connected:
             self._unloads_after_s = 0.0  # a worker starts with this
         table = self._handlers.table
         work: list[Callable[[], None]] = [
@@ -188,9 +166,7 @@ class WindowController(QObject):
                 partial(self.sharing.follow, link),
                 self._show_link,
                 partial(self.models.follow, link),
-                partial(self.tables.follow, link),
-                partial(self.embedding.follow, link),
-                partial(self.saved_chats.follow, link),
+                self.tables.show,
                 self.unload_when_idle,
                 partial(self.home.preferences.change, load_deaths=link.load_deaths),
                 partial(self.link_changed.emit, link),
@@ -203,14 +179,14 @@ class WindowController(QObject):
 
     def stand_still(self, wanted: bool) -> None:
         """Suspend the worker's idle work, or allow it again."""
-        self.handle(AskTables(StandStill(wanted)))
+        self.app.worker.send(StandStill(wanted))
 
     def unload_when_idle(self) -> None:
         """Tell the worker after which time it may unload the model, if that changed."""
         after_s = 60.0 * self.home.preferences.now.settings.memory.unload_minutes
-        if self._link.connected and after_s != self._unloads_after_s:
+        if self.link.connected and after_s != self._unloads_after_s:
             self._unloads_after_s = after_s
-            self.handle(AskTables(UnloadIdle(after_s)))
+            self.app.worker.send(UnloadIdle(after_s))
 
     def show_error(self, error: RequestError) -> None:
         """Show why a request of a person cannot be fulfilled."""
@@ -224,9 +200,9 @@ class WindowController(QObject):
             self._make_context_smaller()
         elif name in ("repair", "repair-incomplete", "restore"):
             self.chat.saving.remedy(name)
-        elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
+        elif name == "load" and self.link.phase in (Phase.READY, Phase.NO_MODEL):
             self.trouble.end(Until.READY)
-            self.handle(Load(self._link.model))
+            self.handle(Load(self.link.model))
 
     # ---- inside
 
@@ -238,7 +214,7 @@ class WindowController(QObject):
         settings = assign(inspector.settings, "prefill.context_tokens", trouble.smaller_tokens)
         inspector.change_settings(settings)
         self.trouble.withdraw(trouble)
-        if self._link.phase is Phase.DEAD:
+        if self.link.phase is Phase.DEAD:
             self.restart()
 
     def _think_first(self, wanted: bool) -> None:
@@ -247,12 +223,12 @@ class WindowController(QObject):
 
     def _send_command(self, effect: fx.Send) -> None:
         # The question is stored before its answer starts.
-        asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
-        self._send(effect.command, self.chat.saving.question_kept if asked else None)
+        asked = isinstance(effect.command, Generate) and effect.command.request == self.link.request
+        self.app.worker.send(effect.command, self.chat.saving.question_kept if asked else None)
 
     def _restart_worker(self, effect: fx.RestartWorker) -> None:
         self._views.first_page.set_loading("", None)
-        self._restart()
+        self.app.worker.restart()
 
     def _listener_of(self, request: str) -> AnswerListener:
         """Returns the receiver of a request's answer."""
@@ -260,8 +236,8 @@ class WindowController(QObject):
 
     def _show_link(self) -> None:
         self.asking.follow()
-        self._worker.show(self._link, self._answering.elsewhere, self.racing.recording, self.sharing.client)
-        self.racing.follow(self._link, self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
+        self._worker.show(self.link, self._answering.elsewhere, self.racing.recording, self.sharing.client)
+        self.racing.show_blocked(self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
 
     @property
     def _server_settings(self) -> Server:
@@ -297,10 +273,6 @@ class WindowController(QObject):
         if state.problem is not None:
             self._server_trouble = self.trouble.show_request_error(state.problem, "server")
 
-    def _count(self, intents: tuple[Count, ...]) -> None:
-        for intent in intents:
-            self.handle(intent)
-
     def _wire(self, page: ChatPage) -> None:
         views = self._views
         views.composer.attach_failed.connect(lambda error: self.trouble.show_request_error(error, "attach"))
@@ -317,7 +289,7 @@ class WindowController(QObject):
     def _on_answer_finished(self, turn_id: str) -> None:
         self.answer_finished.emit(turn_id)
         self._titles.answer_finished()
-        if self._link.connected:  # not if the answer ended with the worker
+        if self.link.connected:  # not if the answer ended with the worker
             self.saved_chats.show_open()
 
     def _on_chat_shown(self) -> None:

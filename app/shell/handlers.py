@@ -7,7 +7,6 @@ from typing import Any
 
 from app.controllers.chat_settings import ChatSettings
 from app.controllers.page import AnswerController, RunningAnswer
-from app.controllers.titles import TitleController
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
 from app.features.server.server import WorkerSharing
@@ -16,23 +15,15 @@ from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn import effects as fx
 from app.session.turn.turn import EFFECTS
 from core.events import (
-    DocumentEmbedded,
     DownloadProgress,
     Finished,
     Gauges,
     Heartbeat,
-    ModelImported,
     ModelList,
-    ModelRemoved,
-    ModelsFound,
     PrefillProgress,
     ReadingMap,
     SavedChatsListed,
-    SimilarFound,
-    TableDone,
-    TableList,
     TableStatus,
-    TitleSuggested,
     Token,
 )
 
@@ -54,20 +45,35 @@ class Handlers:
         models: ModelsController,
         settings: ChatSettings,
         sharing: WorkerSharing,
-        titles: TitleController,
         embedding: EmbeddingController,
         saved_chats: SavedChatsController,
     ) -> None:
         self._answer = answer
         self._trouble = trouble
-        gone = (worker.on_worker_gone, titles.on_worker_gone, embedding.on_worker_gone)
+        gone = (
+            worker.on_worker_gone,
+            tables.on_worker_gone,
+            embedding.on_worker_gone,
+            saved_chats.on_worker_gone,
+        )
         self.table: dict[type, tuple[Callable[[Any], None], ...]] = {
             fx.Send: (send,),
             fx.RestartWorker: (*gone, trouble.on_restart, restart),
+            fx.WorkerReady: (
+                models.on_worker_ready,
+                tables.on_worker_ready,
+                embedding.on_worker_ready,
+                saved_chats.on_worker_ready,
+            ),
             fx.LoadStarted: (models.on_load_started, worker.on_load_started),
-            fx.ModelReady: (worker.on_model_ready, settings.on_model_ready, trouble.on_model_ready),
-            fx.ModelGone: (worker.on_model_gone, settings.on_model_gone),
-            fx.LoadFailed: (models.on_models_failed, trouble.on_load_failed, sharing.on_load_failed),
+            fx.ModelReady: (
+                worker.on_model_ready,
+                settings.on_model_ready,
+                tables.on_model,
+                trouble.on_model_ready,
+            ),
+            fx.ModelGone: (worker.on_model_gone, settings.on_model_gone, tables.on_model),
+            fx.LoadFailed: (models.on_load_failed, trouble.on_load_failed, sharing.on_load_failed),
             fx.AnswerBegun: (answer.on_begun,),
             PrefillProgress: (answer.on_reading,),
             ReadingMap: (answer.on_map,),
@@ -76,30 +82,17 @@ class Handlers:
             Finished: (models.on_finished, answer.on_finished),
             fx.AnswerFailed: (answer.on_failed,),
             fx.AnswerCutOff: (answer.on_cut_off,),
-            fx.ServedHeard: (sharing.on_served,),
-            fx.ServedCutOff: (sharing.on_served_cut_off,),
             fx.TroubleHeard: (trouble.on_trouble,),
-            fx.Counted: (worker.on_counted,),
-            fx.TablesFailed: (tables.on_tables_failed,),
-            fx.ModelsFailed: (models.on_models_failed,),
             Heartbeat: (worker.on_heartbeat,),
             fx.WorkerDied: (*gone, self._on_worker_died),
             fx.WorkerStuck: (trouble.on_worker_stuck,),
             fx.SilenceBroken: (trouble.on_silence_broken,),
             fx.WindowMistake: (trouble.on_window_mistake,),
             fx.WorkerMistake: (trouble.on_worker_mistake,),
-            TableList: (tables.on_event,),
-            TableStatus: (tables.on_event, trouble.on_table_status),
-            TableDone: (tables.on_event,),
-            TitleSuggested: (titles.on_suggested,),
-            DocumentEmbedded: (embedding.on_embedded,),
-            SimilarFound: (embedding.on_similar,),
+            TableStatus: (tables.on_status, trouble.on_table_status),
             SavedChatsListed: (saved_chats.on_listed,),
-            ModelList: (models.on_event,),
-            ModelsFound: (models.on_event,),
-            DownloadProgress: (models.on_event,),
-            ModelImported: (models.on_event,),
-            ModelRemoved: (models.on_event,),
+            ModelList: (models.on_list,),
+            DownloadProgress: (models.on_progress,),
         }
         odd = set(self.table) ^ EFFECTS
         if odd:

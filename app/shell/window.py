@@ -99,9 +99,7 @@ class MainWindow(QMainWindow):
         self.columns = WindowColumns(self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
         self.worker = WorkerLink(command, silence_s=silence_s, started=started)
-        self.controller = WindowController(
-            self.views, model, self.worker.send, self.worker.restart, home, self
-        )
+        self.controller = WindowController(self.views, model, self.worker, home, self)
         self.worker.hear = self.controller.handle
         self.windows = SideWindows(self)
         self.app_settings = AppSettings(self.views, self.controller.home.preferences, self)

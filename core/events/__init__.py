@@ -14,7 +14,7 @@ Order of messages:
     count_tokens→ token_count | failed
     list_tables → table_list | failed
     save_tables, load_tables, reset_table, export_table, import_table → table_done | failed
-    suggest_title → title_suggested, which `typing` or another command interrupts
+    suggest_title → title_suggested, which `cancel` or another command interrupts
     embed_document, find_similar, open_chat … → see `core.events.idle`
     (under mlx.launch) → cluster_ended if a rank fails; then the worker exits
     list_models, look_up_models, download_model … → see `core.events.models`

@@ -129,7 +129,7 @@ class Generate(Wire, frozen=True):
 
 
 class Cancel(Wire, frozen=True):
-    """Stops `request` within one step or one prefill chunk. Unknown ids are ignored."""
+    """Stops `request`, an answer within one step or one prefill chunk. Unknown ids are ignored."""
 
     request: str
 

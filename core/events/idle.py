@@ -13,14 +13,10 @@ from core.settings import Prefill
 # ---- titles
 
 
-class Typing(Wire, frozen=True):
-    """The user is typing: stops a title that is being generated."""
-
-
 class SuggestTitle(Wire, frozen=True):
     """Generates a title for a chat that begins with `messages`, a question and its answer.
 
-    Uses an empty cache, teaches no tables, and stops at the next request.
+    Uses an empty cache, teaches no tables, and stops at the next request and at `cancel`.
     """
 
     request: str
@@ -38,14 +34,14 @@ class TitleSuggested(Wire, frozen=True):
     interrupted: bool = False
 
 
-TitleCommand = SuggestTitle | Typing
+TitleCommand = SuggestTitle
 TitleEvent = TitleSuggested
 
 
 # ---- embedding of documents, for sparse prefill and search by meaning
 #
 #     embed_document  → document_embedded* (running …, then done, stopped or failed)
-#     stop_embedding  → document_embedded(state="stopped"), if it was waiting or running
+#     cancel          → document_embedded(state="stopped"), if it was waiting or running
 #     erase_vectors
 #     find_similar    → similar_found
 #     embed_texts     → texts_embedded | failed
@@ -62,12 +58,6 @@ class EmbedDocument(Wire, frozen=True):
 
     request: str
     text: str
-
-
-class StopEmbedding(Wire, frozen=True):
-    """Stop the `embed_document` command with this id. Unknown ids are ignored."""
-
-    request: str
 
 
 class EraseVectors(Wire, frozen=True):
@@ -191,5 +181,5 @@ class SavedChatsListed(Wire, frozen=True):
 
 SavedChatsCommand = OpenChat | EraseChats | ListSavedChats
 SavedChatsEvent = SavedChatsListed
-EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors | FindSimilar | EmbedTexts
+EmbeddingCommand = EmbedDocument | EraseVectors | FindSimilar | EmbedTexts
 EmbeddingEvent = DocumentEmbedded | SimilarFound | TextsEmbedded

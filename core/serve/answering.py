@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from msgspec import Struct
 from starlette.datastructures import Headers
@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from core.errors import DraftlightError, NoModelError
 from core.events import (
     Change,
-    Event,
+    CountTokens,
     Failed,
     Finished,
     Generate,
@@ -388,28 +388,35 @@ def _only_waits(happened: Sequence[AnswerUpdate]) -> bool:
     return bool(happened) and all(isinstance(one, Waiting) for one in happened)
 
 
+_Found = TypeVar("_Found")
+
+
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, _Found]) -> _Found:
+    """The result of `work`. If the client goes away, cancels it and raises `ClientGoneError`.
+
+    The body was read.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        async with watched(receive, task.cancel):
+            await asyncio.wait((task,))
+    finally:
+        task.cancel()
+    if task.cancelled():
+        raise ClientGoneError
+    return task.result()
+
+
 async def counted(gate: WorkerGate, generate: Generate, names: FieldNames, receive: Receive) -> int:
     """Tokens of the prompt that `generate` would have; it waits for an answer that is being written.
 
     `names` are those of the request's fields. The body was read. Raises `ApiError`, `ClientGoneError`.
     """
-    loop = asyncio.get_running_loop()
-    told: asyncio.Future[Event | None] = loop.create_future()
-
-    def hear(event: Event | None) -> None:
-        if not told.done():
-            told.set_result(event)
-
-    gate.count_prompt(with_own_system_message(generate), hear)
-    async with watched(receive, lambda: hear(None)):
-        event = await told
-    match event:
-        case TokenCount(tokens=tokens):
-            return tokens
-        case Failed():
-            raise of_failure(event, names)
-        case _:
-            raise ClientGoneError
+    command = CountTokens("", prompt=with_own_system_message(generate))
+    count = await unless_gone(receive, gate.ask(command, TokenCount))
+    if isinstance(count, Failed):
+        raise of_failure(count, names)
+    return count.tokens
 
 
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:

@@ -7,7 +7,6 @@ other.
 from __future__ import annotations
 
 import array
-import asyncio
 import base64
 import sys
 import time
@@ -19,12 +18,12 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import Change, Event, Failed, TextsEmbedded
+from core.events import Change, EmbedTexts, Failed, TextsEmbedded
 from core.events.wire import well_formed
-from core.serve.answering import Serving, client_name, loaded_model, new_id
+from core.serve.answering import Serving, client_name, loaded_model, new_id, unless_gone
 from core.serve.fields import OwnFields, change, convert_fields, refused
-from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json, watched
-from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers, ClientGoneError
+from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json
+from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers
 from core.serve.requests import ServedRequest
 
 MODEL = "all-MiniLM-L6-v2"
@@ -177,34 +176,18 @@ class EmbeddingsEndpoint:
     ) -> AsyncIterator[TextsEmbedded]:
         """The worker's answers for `texts`, a few at a time. Raises `ApiError`, `ClientGoneError`."""
         read_tokens = 0
-        loop = asyncio.get_running_loop()
-        news: asyncio.Future[Event | None] = loop.create_future()
-
-        def hear(event: Event | None) -> None:
-            if not news.done():
-                news.set_result(event)
-
-        async with watched(receive, lambda: hear(None)):
-            for first in range(0, len(texts), _TEXTS_AT_ONCE):
-                await self._answers.gate.settled()  # another request may load its model
-                if self._answers.gate.state != "ready":
-                    raise NoModelError(NO_MODEL, NO_MODEL_HINT)
-                if news.done():
-                    raise ClientGoneError
-                self._answers.gate.embed(tuple(texts[first : first + _TEXTS_AT_ONCE]), hear)
-                event = await news
-                match event:
-                    case TextsEmbedded():
-                        news = loop.create_future()
-                        read_tokens += sum(event.tokens)
-                        self._answers.requests.change(
-                            request, prompt_tokens=read_tokens, read_tokens=read_tokens
-                        )
-                        yield event
-                    case Failed():
-                        raise of_failure(event, FieldNames("input"))
-                    case _:
-                        raise ClientGoneError
+        gate = self._answers.gate
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            await gate.settled()  # another request may load its model
+            if gate.state != "ready":
+                raise NoModelError(NO_MODEL, NO_MODEL_HINT)
+            command = EmbedTexts("", tuple(texts[first : first + _TEXTS_AT_ONCE]))
+            found = await unless_gone(receive, gate.ask(command, TextsEmbedded))
+            if isinstance(found, Failed):
+                raise of_failure(found, FieldNames("input"))
+            read_tokens += sum(found.tokens)
+            self._answers.requests.change(request, prompt_tokens=read_tokens, read_tokens=read_tokens)
+            yield found
 
 
 def _encoded(vector: bytes, encoding: Literal["float", "base64"]) -> str | list[float]:

@@ -232,7 +232,7 @@ def comment(words: str) -> bytes:
 
 
 @asynccontextmanager
-async def watched(receive: Receive, gone: Callable[[], None]) -> AsyncIterator[None]:
+async def watched(receive: Receive, gone: Callable[[], object]) -> AsyncIterator[None]:
     """Inside, `gone` is called when the client goes away. The request's body was read before."""
 
     async def watch() -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from core.errors import WorkerError
 from core.events import (
+    Cancel,
     ClusterEnded,
     Command,
     Failed,
@@ -28,6 +29,7 @@ from core.worker.client import WorkerClient
 
 _TRIES = 3
 _PAUSE_S = 0.5
+_Reply = TypeVar("_Reply")
 
 Told = (
     LoadProgress
@@ -57,10 +59,9 @@ class OwnWorker:
         self._model = model
         self._tell = tell
         self._client: WorkerClient | None = None
-        self._outbox: asyncio.Queue[Command] = asyncio.Queue()
         self._life: asyncio.Task[None] | None = None
         self._stopping = False
-        self.gate = WorkerGate(self._send)
+        self.gate = WorkerGate(self)
         self.ended = asyncio.Event()
 
     @property
@@ -84,8 +85,24 @@ class OwnWorker:
         if self._life is not None:
             await self._life
 
-    def _send(self, command: Command) -> None:
-        self._outbox.put_nowait(command)
+    async def ask(self, command: Command, kind: type[_Reply], progress: Callable[[Any], None]) -> _Reply:
+        """See `WorkerClient.ask`."""
+        if self._client is None:
+            raise WorkerError("The worker is not running.", "Restart it.")
+        return await self._client.ask(command, kind, progress)
+
+    def cancel(self, request: str) -> None:
+        """Cancel a request."""
+        self._post(Cancel(request))
+
+    def load(self, reference: str) -> None:
+        """Load a model."""
+        self._post(LoadModel(reference))
+
+    def _post(self, command: Command) -> None:
+        """Send a command; it is lost if there is no worker."""
+        if self._client is not None:
+            self._client.post(command)
 
     async def _live(self) -> None:
         tries = 0
@@ -102,15 +119,12 @@ class OwnWorker:
         """Run one process to its end; returns whether it loaded the model."""
         came = False
         client = WorkerClient()
-        # Commands for the previous worker are lost with it.
-        self._outbox = asyncio.Queue()
         try:
             await client.start()
         except WorkerError as error:
             self._tell(error)
             return "failed"
         self._client = client
-        writer = asyncio.ensure_future(self._write(client))
         try:
             if self._stopping:
                 await client.stop()
@@ -118,8 +132,6 @@ class OwnWorker:
                 self._told(heard, client)
                 came = came or isinstance(heard, ModelLoaded)
         finally:
-            writer.cancel()
-            await asyncio.gather(writer, return_exceptions=True)
             await client.stop()
             self._client = None
         return "answered" if came else "failed"
@@ -127,9 +139,9 @@ class OwnWorker:
     def _told(self, heard: WorkerEvent, client: WorkerClient) -> None:
         match heard:
             case Hello():
-                self._send(LoadModel(self._model))
+                client.post(LoadModel(self._model))
                 if self._unload_after_s:
-                    self._send(UnloadIdle(self._unload_after_s))
+                    client.post(UnloadIdle(self._unload_after_s))
             case Failed(command="load_model") if not self.gate.is_switching:
                 # The same model would fail again.
                 self._tell(heard)
@@ -154,11 +166,3 @@ class OwnWorker:
             case _:
                 pass
         self.gate.handle(heard)
-
-    async def _write(self, client: WorkerClient) -> None:
-        while True:
-            command = await self._outbox.get()
-            try:
-                await client.send(command)
-            except WorkerError:
-                return  # its exit follows as an event, with the reason

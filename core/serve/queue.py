@@ -1,8 +1,8 @@
 """The queue of requests and their answers: `AnswerQueue`, `WorkerGate`, `Answer`, `Answers`.
 
 There is one worker, so one answer at a time, in the order of arrival; the window's chat takes tickets from
-the same queue. `WorkerGate` sends commands to the worker and passes its events on. An `Answer` has no
-task: queue and gate call it, and it wakes the task in `next()`. Everything happens on the loop.
+the same queue. `WorkerGate` knows whether the worker has a model and asks it. Queue and gate call an
+`Answer`, which wakes the task in `next()`. Everything happens on the loop.
 
 With `InstalledModels`, a request for another model waits like any other. When its turn comes, the model is
 loaded, and its command is made for that model; so no answer is interrupted, and a request behind it that
@@ -16,37 +16,31 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
 from math import ceil
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from core.errors import RequestError
+from core.errors import DraftlightError, RequestError, WorkerError
 from core.events import (
-    Cancel,
     Command,
-    CountTokens,
-    EmbedTexts,
     Event,
     Failed,
     Finished,
     Generate,
-    LoadModel,
     LoadProgress,
     ModelEntry,
     ModelInfo,
     ModelLoaded,
     ModelReleased,
     ModelUnloaded,
-    TextsEmbedded,
-    TokenCount,
     api_id,
+    failure,
 )
 from core.events.codec import WorkerEvent, WorkerExited
 from core.serve.requests import ServedRequest, ServedRequests
+from core.worker.client import CommandError
 
 _RECENT = 16
 _UNKNOWN_S = 10.0
@@ -166,10 +160,25 @@ class AnswerQueue:
 
 # `starting`: a model is being loaded; `empty`: none is.
 GateState = Literal["starting", "ready", "empty"]
-OnEvent = Callable[[Event], None]
-_ENDS = (Finished, Failed, TokenCount, TextsEmbedded)
+_Reply = TypeVar("_Reply")
 _DIED = "The worker that was answering ended."
 _DIED_HINT = "Try again: the worker is being restarted."
+
+
+class Worker(Protocol):
+    """The worker behind a gate, one process after another."""
+
+    async def ask(self, command: Command, kind: type[_Reply], progress: Callable[[Any], None]) -> _Reply:
+        """See `WorkerClient.ask`."""
+        ...
+
+    def cancel(self, request: str) -> None:
+        """Stop the request within a step or a chunk; it ends with `Finished`."""
+        ...
+
+    def load(self, reference: str) -> None:
+        """Load a model; what becomes of it is passed to `WorkerGate.handle`."""
+        ...
 
 
 class WorkerGate:
@@ -177,11 +186,10 @@ class WorkerGate:
     model, so that the owner can start a worker on demand.
     """
 
-    def __init__(self, send: Callable[[Command], None], wanted: Callable[[], None] = lambda: None) -> None:
-        self._send = send
+    def __init__(self, worker: Worker, wanted: Callable[[], None] = lambda: None) -> None:
+        self.worker = worker
+        self.open = 0  # commands without a reply
         self._wanted = wanted
-        self._open: dict[str, OnEvent] = {}
-        self._counts = count(1)
         self._listeners: list[Callable[[], None]] = []
         self.state: GateState = "starting"
         self.model: ModelInfo | None = None
@@ -201,27 +209,21 @@ class WorkerGate:
         if self.state == "starting":
             self._wanted()
 
-    def ask(self, generate: Generate, on_event: OnEvent) -> None:
-        """Send the command, which has a new id. `on_event` gets its events, `Finished` or `Failed` last."""
-        self._begin(generate.request, generate, on_event)
-
-    def count(self, text: str, on_event: OnEvent) -> str:
-        """Count the tokens of `text`; returns the id. `on_event` gets a `TokenCount` or `Failed`."""
-        return self._count(CountTokens("", text), on_event)
-
-    def count_prompt(self, generate: Generate, on_event: OnEvent) -> str:
-        """Count the tokens of the prompt that `generate` would have; see `count`."""
-        return self._count(CountTokens("", prompt=generate), on_event)
-
-    def embed(self, texts: tuple[str, ...], on_event: OnEvent) -> None:
-        """Compute the vectors of a few texts. `on_event` gets a `TextsEmbedded` or `Failed`."""
-        request = f"embed-{next(self._counts)}"
-        self._begin(request, EmbedTexts(request, texts), on_event)
-
-    def cancel(self, request: str) -> None:
-        """Stop the request within a step or a chunk; it ends with `Finished`. Ignores unknown ids."""
-        if request in self._open:
-            self._send(Cancel(request))
+    async def ask(
+        self, command: Command, kind: type[_Reply], progress: Callable[[Any], None] = lambda event: None
+    ) -> _Reply | Failed:
+        """The worker's reply to `command`, or why there is none. `progress` gets the events before it."""
+        self.open += 1
+        try:
+            return await self.worker.ask(command, kind, progress)
+        except CommandError as error:
+            return error.failed
+        except WorkerError:
+            return Failed("", "generate", "worker", "worker-failed", _DIED, _DIED_HINT)
+        except DraftlightError as error:
+            return failure(error, command="generate")
+        finally:
+            self.open -= 1
 
     @property
     def is_switching(self) -> bool:
@@ -236,7 +238,7 @@ class WorkerGate:
         self._before = self.state, self.model
         ends = self._loads = asyncio.get_running_loop().create_future()
         self._set("starting", None)
-        self._send(LoadModel(reference))
+        self.worker.load(reference)
         return await asyncio.shield(ends)
 
     async def settled(self) -> None:
@@ -256,15 +258,10 @@ class WorkerGate:
         finally:
             stop_listening()
 
-    @property
-    def open(self) -> tuple[str, ...]:
-        """Ids of the requests that were sent and have not ended."""
-        return tuple(self._open)
-
     # ---- for the owner of the worker
 
-    def handle(self, event: WorkerEvent) -> bool:
-        """Handle an event of the worker. Returns whether it belongs to an open request."""
+    def handle(self, event: WorkerEvent) -> None:
+        """Handle an event about the worker or its model."""
         match event:
             case WorkerExited():
                 self.lose()
@@ -284,11 +281,10 @@ class WorkerGate:
             case Failed(request, command="load_model") if not request and self.model is None:
                 self._set("empty", None)
             case _:
-                return self._pass_on(event)
-        return False
+                pass
 
     def follow(self, state: GateState, model: ModelInfo | None, *, released: bool = False) -> None:
-        """Set the state, where the owner passes only the requests' events to `handle`."""
+        """Set the state, where the owner knows it."""
         self.released = released
         self._set(state, model)
 
@@ -297,44 +293,16 @@ class WorkerGate:
         self.released = False
         self._end_load(Failed("", "load_model", "worker", "worker-failed", _DIED, _DIED_HINT))
         self._set("empty" if self.state == "empty" else "starting", None)
-        self._end_all()
 
     def give_up(self) -> None:
-        """End all requests: no worker can be started."""
+        """Refuse all requests: no worker can be started."""
         self._end_load(Failed("", "load_model", "worker", "worker-failed", _DIED, _DIED_HINT))
         self._set("empty", None)
-        self._end_all()
-
-    def _count(self, command: CountTokens, on_event: OnEvent) -> str:
-        request = f"count-{next(self._counts)}"
-        self._begin(request, replace(command, request=request), on_event)
-        return request
-
-    def _begin(self, request: str, command: Command, on_event: OnEvent) -> None:
-        if request in self._open:
-            raise ValueError(f"{request} is being answered")
-        self._open[request] = on_event
-        self._send(command)
-
-    def _pass_on(self, event: WorkerEvent) -> bool:
-        request = getattr(event, "request", "")
-        on_event = self._open.get(request)
-        if on_event is None:
-            return False
-        if isinstance(event, _ENDS):
-            del self._open[request]
-        on_event(event)  # type: ignore[arg-type]
-        return True
 
     def _end_load(self, failed: Failed | None) -> None:
         loads, self._loads = self._loads, None
         if loads is not None and not loads.done():
             loads.set_result(failed)
-
-    def _end_all(self) -> None:
-        ended, self._open = self._open, {}
-        for request, on_event in ended.items():
-            on_event(Failed(request, "generate", "worker", "worker-failed", _DIED, _DIED_HINT))
 
     def _set(self, state: GateState, model: ModelInfo | None) -> None:
         if (state, model) == (self.state, self.model):
@@ -386,6 +354,7 @@ class Answer:
         self._sent = self._over = self._gone = False
         self._stop_listening: Callable[[], None] = lambda: None
         self._giving_up: asyncio.TimerHandle | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._ticket = enter(self._moved)
 
     def start(self) -> None:
@@ -422,7 +391,7 @@ class Answer:
         if self._over:
             return
         if self._sent:
-            self._gate.cancel(self.request)
+            self._gate.worker.cancel(self.request)
             return
         self._end()
         self._requests.change(self.request, state="cancelled")
@@ -437,7 +406,7 @@ class Answer:
         self._happen(failed)
         if sent:
             # The ticket leaves the queue when the worker has ended the request.
-            self._gate.cancel(self.request)
+            self._gate.worker.cancel(self.request)
         else:
             self._end()
 
@@ -471,7 +440,10 @@ class Answer:
         self._requests.change(
             self.request, waited_s=time.monotonic() - self._ticket.entered_s, state="reading"
         )
-        self._gate.ask(self._generate, self._heard)
+        self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
+        self._heard(await self._gate.ask(self._generate, Finished, self._heard))
 
     def _refuse(self) -> None:
         self._heard(Failed(self.request, "generate", "request", "no-model", NO_MODEL, NO_MODEL_HINT))

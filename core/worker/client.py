@@ -5,6 +5,8 @@ interprets events: `events()` yields them and ends with one `WorkerExited`. A wo
 `silence_s` seconds yields one `WorkerSilent`; the caller decides whether to kill it. Silence is measured in
 short waits of this process, so that its own suspension does not count. Events are read even if nothing
 iterates `events()`, because `stop()` depends on heartbeats. Never imports mlx.
+
+`ask()` sends a command and returns its reply. `events()` yields what belongs to no `ask()`.
 """
 
 from __future__ import annotations
@@ -13,10 +15,28 @@ import asyncio
 import contextlib
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
+from typing import Any, TypeVar
 
-from core.errors import ProtocolError, WorkerError, reason_of
-from core.events import Command, Heartbeat, Shutdown, decode_event, encode
+from msgspec.structs import replace
+
+from core.errors import DraftlightError, ProtocolError, WorkerError, reason_of
+from core.events import (
+    Cancel,
+    Command,
+    DocumentEmbedded,
+    Event,
+    Failed,
+    Gauges,
+    Heartbeat,
+    PrefillProgress,
+    ReadingMap,
+    Shutdown,
+    Token,
+    decode_event,
+    encode,
+)
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, BadLine, WorkerEvent, WorkerExited, WorkerSilent
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
@@ -27,6 +47,32 @@ _WAITS_OF_A_SILENCE = 10
 # this long after the request to stop.
 _SAVING_HEARD_S = 5.0
 _SAVING_LIMIT_S = 30.0
+_PROGRESS = (PrefillProgress, ReadingMap, Token, Gauges)
+_Reply = TypeVar("_Reply")
+
+
+class CommandError(DraftlightError):
+    """A command failed in the worker, which reports it as `failed`."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.message, failed.hint)
+        self.failed = failed
+
+
+class _Asked:
+    """A command without a reply yet."""
+
+    def __init__(self, progress: Callable[[Any], None]) -> None:
+        self.progress = progress
+        self.reply: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+
+    def end(self, reply: Event | Exception) -> None:
+        if self.reply.done():
+            return
+        if isinstance(reply, Exception):
+            self.reply.set_exception(reply)
+        else:
+            self.reply.set_result(reply)
 
 
 def worker_command() -> list[str]:
@@ -48,6 +94,8 @@ class WorkerClient:
         self._saving_at: float | None = None
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
         self._stopping = False
+        self._asked: dict[str, _Asked] = {}  # by request id
+        self._numbers = count(1)
 
     @property
     def pid(self) -> int | None:
@@ -78,25 +126,58 @@ class WorkerClient:
         self._stderr_task = asyncio.ensure_future(self._read_stderr())
         self._event_task = asyncio.ensure_future(self._read_events())
 
+    def post(self, command: Command) -> None:
+        """Sends one command without waiting; it is lost if the process has ended."""
+        process = self._process
+        if process is not None and process.stdin is not None and process.returncode is None:
+            process.stdin.write(encode(command))
+
     async def send(self, command: Command) -> None:
         """Sends one command. Raises `WorkerError` if the process has ended."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
             raise WorkerError("The worker is not running.", "Restart it.")
         try:
-            process.stdin.write(encode(command))
+            self.post(command)
             await process.stdin.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise WorkerError("The worker is not running.", "Restart it.") from error
 
+    async def ask(
+        self, command: Command, kind: type[_Reply], progress: Callable[[Any], None] = lambda event: None
+    ) -> _Reply:
+        """Sends `command` and returns its last event, which is a `kind`; `progress` gets those before it.
+
+        A command without a request id gets one. Cancelling the task cancels the command. Raises
+        `CommandError` if it fails, `WorkerError` if the process ends before.
+        """
+        request: str = command.request or f"ask-{next(self._numbers)}"  # type: ignore[union-attr]
+        asked = self._asked[request] = _Asked(progress)
+        try:
+            await self.send(replace(command, request=request))
+            reply = await asked.reply
+        except asyncio.CancelledError:
+            asked.progress = lambda event: None  # stays, for the events until its end
+            self.post(Cancel(request))
+            raise
+        except WorkerError:
+            self._asked.pop(request, None)
+            raise
+        if isinstance(reply, Failed):
+            raise CommandError(reply)
+        if not isinstance(reply, kind):
+            raise ProtocolError(f"{type(command).__name__} was answered by {type(reply).__name__}.")
+        return reply
+
     async def events(self) -> AsyncIterator[WorkerEvent]:
-        """Yields all events in order, `WorkerExited` last. Iterate once."""
+        """Yields all other events in order, `WorkerExited` last. Iterate once."""
         if self._process is None:
             raise WorkerError("The worker was not started.", "Call start() first.")
         while True:
             heard = await self._heard.get()
             yield heard
             if isinstance(heard, WorkerExited):
+                self._end_asked()  # after the exit was handled
                 return
 
     async def stop(self, timeout_s: float = 5.0) -> None:
@@ -109,13 +190,12 @@ class WorkerClient:
             return
         self._stopping = True
         if process.returncode is None:
-            if process.stdin is not None:
-                # Not drained, because a blocked worker reads nothing.
-                process.stdin.write(encode(Shutdown()))
+            self.post(Shutdown())  # not drained, because a blocked worker reads nothing
             await self._wait(process, timeout_s)
         for task in (self._event_task, self._stderr_task):
             if task:
                 await task
+        self._end_asked()
 
     async def _wait(self, process: asyncio.subprocess.Process, timeout_s: float) -> None:
         """Waits for the end of the process; kills it at the time limit."""
@@ -152,7 +232,7 @@ class WorkerClient:
                 else:
                     if not line:
                         break
-                    self._heard.put_nowait(self._decoded(line))
+                    self._hear(self._decoded(line))
                 self._waits = 0
         finally:
             noticing.cancel()
@@ -162,6 +242,25 @@ class WorkerClient:
             await self._stderr_task
         self._heard.put_nowait(WorkerExited(returncode, _signal_name(returncode), self.log, self._stopping))
 
+    def _hear(self, event: Event | BadLine) -> None:
+        """Passes an event to its `ask()`, or else to `events()`."""
+        request = getattr(event, "request", "")
+        asked = self._asked.get(request)
+        if isinstance(event, BadLine) or asked is None:
+            self._heard.put_nowait(event)
+        elif isinstance(event, _PROGRESS) or (
+            isinstance(event, DocumentEmbedded) and event.state == "running"
+        ):
+            asyncio.get_running_loop().call_soon(asked.progress, event)  # its exceptions are the loop's
+        else:
+            del self._asked[request]
+            asked.end(event)
+
+    def _end_asked(self) -> None:
+        ended, self._asked = self._asked, {}
+        for asked in ended.values():
+            asked.end(WorkerError("The worker ended before it replied.", "Try again."))
+
     async def _notice_silence(self) -> None:
         """Reports each silence once."""
         while True:
@@ -170,7 +269,7 @@ class WorkerClient:
             if self._waits == _WAITS_OF_A_SILENCE:
                 self._heard.put_nowait(WorkerSilent(self._silence_s))
 
-    def _decoded(self, line: bytes) -> WorkerEvent:
+    def _decoded(self, line: bytes) -> Event | BadLine:
         try:
             event = decode_event(line)
         except ProtocolError as error:

@@ -57,13 +57,11 @@ from core.events import (
     SaveTables,
     Shutdown,
     StandStill,
-    StopEmbedding,
     SuggestTitle,
     TableDone,
     TitleSuggested,
     Token,
     TokenCount,
-    Typing,
     UnloadIdle,
     UnloadModel,
     decode_command,
@@ -269,13 +267,11 @@ class _Worker:
                 case ImportTable(_, path):
                     self._saves()
                     self._done(request, self._engine.memory.import_(Path(path)))
-                case Typing():
-                    pass  # its arrival has stopped a title
                 case SuggestTitle():
                     self._suggest_title(command)
                 case EmbedDocument(_, text):
                     self._engine.embedding.add(request, text)
-                case StopEmbedding():
+                case Cancel():
                     self._engine.embedding.stop(request)
                 case EraseVectors(digests, everything):
                     if everything:
@@ -305,7 +301,9 @@ class _Worker:
             self._channel.send(failure(error, command=name, request=request))
         finally:
             with self._cancels_lock:
-                self._cancels.pop(request, None)
+                cancelled = self._cancels.pop(request, False)
+            if cancelled and isinstance(command, EmbedDocument):
+                self._engine.embedding.stop(request)
             self._in_use.settled(self._engine.model_folders, *_wanted_models(command))
             self._set(self._resting())
 
@@ -394,7 +392,9 @@ class _Worker:
         title: str | None = None
         try:
             if not self._still and self._engine.released is None:
-                title = self._engine.title(command.messages, self._has_more_to_do)
+                title = self._engine.title(
+                    command.messages, lambda: self._has_more_to_do() or self._is_cancelled(command.request)
+                )
         except Exception:
             traceback.print_exc()
             title = ""
@@ -445,20 +445,25 @@ class _Worker:
 
     def _take(self, command: Command) -> None:
         request = getattr(command, "request", "")
-        if isinstance(command, Cancel):
-            # Other requests are finished, and would stay in the list.
-            with self._cancels_lock:
-                if request in self._cancels:
-                    self._cancels[request] = True
-        elif not self._models.take(command):
+        if isinstance(command, Cancel) and self._cancel(request):
+            return
+        if not self._models.take(command):
             if isinstance(command, Shutdown):
                 self._closing.set()
             self._in_use.coming(*_wanted_models(command))
-            if request:
+            if request and not isinstance(command, Cancel):
                 self._cancels.setdefault(request, False)
             if isinstance(command, EmbedTexts):
                 self._texts.append(command)
             self._queue.put((command, self._clock()))
+
+    def _cancel(self, request: str) -> bool:
+        """Marks a queued or running request; others are finished, or are embedded in idle time."""
+        with self._cancels_lock:
+            found = request in self._cancels
+            if found:
+                self._cancels[request] = True
+        return found
 
     # ---- any thread
 

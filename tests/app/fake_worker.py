@@ -72,7 +72,6 @@ from core.events import (
     SimilarFound,
     SimilarPassage,
     Stats,
-    StopEmbedding,
     SuggestTitle,
     TitleSuggested,
     Token,
@@ -116,8 +115,7 @@ def read() -> None:
             os._exit(0)
         if isinstance(command, Cancel):
             _cancelled.add(command.request)
-        else:
-            _commands.put(command)
+        _commands.put(command)
     os._exit(0)
 
 
@@ -378,7 +376,7 @@ def main() -> None:
                 _documents[command.request] = 0
             else:
                 send(DocumentEmbedded(command.request, "done", 1.0))
-        elif isinstance(command, StopEmbedding) and _documents.pop(command.request, None) is not None:
+        elif isinstance(command, Cancel) and _documents.pop(command.request, None) is not None:
             send(DocumentEmbedded(command.request, "stopped"))
 
 

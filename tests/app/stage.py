@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
@@ -27,6 +28,7 @@ from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
 from app.shell.window import START_SIZE, MainWindow
 from app.store.library import Home
+from core.events import Cancel, Command
 from tests.thinned import asked
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
@@ -194,6 +196,31 @@ def not_counted() -> Iterator[None]:
     yield
     for watchdog in _watching:
         watchdog.skip(time.thread_time() - began_s)
+
+
+def sent(window: MainWindow, *kinds: type) -> list[Any]:
+    """The commands of these kinds that the window sends from now on; `Cancel` if it cancels an `ask()`."""
+    commands: list[Any] = []
+    send, ask = window.worker.send, window.worker.ask
+
+    def note(command: Command) -> None:
+        if isinstance(command, kinds):
+            commands.append(command)
+
+    def listen(command: Command, after: Any = None) -> None:
+        note(command)
+        send(command, after)
+
+    async def listen_and_ask(command: Command, kind: type, progress: Any = lambda event: None) -> Any:
+        note(command)
+        try:
+            return await ask(command, kind, progress)
+        except asyncio.CancelledError:
+            note(Cancel(""))
+            raise
+
+    window.worker.send, window.worker.ask = listen, listen_and_ask  # type: ignore[method-assign]
+    return commands
 
 
 async def until(condition: Callable[[], bool], timeout_s: float = 60.0, what: str = "") -> None:

@@ -7,26 +7,24 @@ intent as everywhere, so that the chat window shows it too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import count
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.chat.bars import NoticeBar
-from app.chat.first_page import FirstPage, Lead
+from app.chat.first_page import Lead
+from app.controllers.app import App
 from app.features.models import state as models
 from app.features.models import strings
 from app.features.models.facts import FULL_PRECISION, fit_facts, names_of
 from app.features.models.state import ModelsState
-from app.panels.inspector import Inspector
 from app.session.turn import effects as fx
-from app.session.turn.intents import AskModels, Intent, Load, Unload
+from app.session.turn.intents import Load, Unload
 from app.session.turn.link_state import Link
-from app.store.preferences import PreferencesFile
+from core.errors import WorkerError
 from core.events import (
     CancelDownload,
     DownloadModel,
@@ -38,12 +36,15 @@ from core.events import (
     ModelEntry,
     ModelImported,
     ModelList,
+    ModelRemoved,
+    ModelsFound,
     PauseDownload,
     RemoveModel,
     Stats,
 )
-from core.events.models import CatalogueEvent
+from core.events.models import CatalogueCommand, CatalogueEvent
 from core.settings import Settings, assign, assign_all, read
+from core.worker.client import CommandError
 
 DRAFT_KEY = "draft_model.model"
 DRAFTER_KEY = "drafting.drafter"
@@ -52,37 +53,25 @@ _LIST_S = 10.0
 
 
 class ModelsController(QObject):
-    """`take` steps the state machine. `state` is the current state of the models."""
+    """`state` is the current state of the models. Call `follow()` after each step of the state machine."""
 
     changed = Signal()  # the state, the draft model or the default changed
     imported = Signal(str)  # reference of a newly imported model
     wait_ended = Signal()  # `awaited` became empty
 
-    def __init__(
-        self,
-        inspector: Inspector,
-        preferences: PreferencesFile,
-        take: Callable[[Intent], None],
-        first_page: FirstPage,
-        notice_bar: NoticeBar,
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._inspector = inspector
-        self._first_page, self._notice_bar = first_page, notice_bar
-        self._preferences = preferences
-        self._take = take
-        self._numbers = count(1)
-        self._alive = False
+        self._app = app
+        self._inspector, first_page = app.views.inspector, app.views.first_page
+        self._preferences = app.preferences
         self._watched = False
         self._offered: ModelEntry | None = None  # the suggestion on the first page
         self._fetched = ""  # the download to load when it is complete
         self._awaited: ModelEntry | None = None  # the accepted suggestion, until it is loaded
         self._next = ""  # the model to load as soon as one can be loaded
-        self._list_arrived = asyncio.Event()
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
-        inspector.settings_changed.connect(lambda settings: self.changed.emit())
+        self._inspector.settings_changed.connect(lambda settings: self.changed.emit())
         first_page.lead_button.clicked.connect(lambda: self._answer_offer(True))
         first_page.other_button.clicked.connect(self._decline)
 
@@ -94,7 +83,7 @@ class ModelsController(QObject):
     @property
     def can_load(self) -> bool:
         """Whether another model may be loaded now."""
-        return self._alive and not self.state.busy and not self.state.loading
+        return self.alive and not self.state.busy and not self.state.loading
 
     @property
     def may_choose(self) -> bool:
@@ -104,7 +93,7 @@ class ModelsController(QObject):
     @property
     def alive(self) -> bool:
         """Whether there is a worker to send commands to."""
-        return self._alive
+        return self._app.link.connected
 
     @property
     def awaited(self) -> str:
@@ -128,16 +117,17 @@ class ModelsController(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        self._ask(lambda request: ListModels(request))
+        if self.alive:
+            self._app.worker.begin(self._list())
+
+    async def _list(self) -> None:
+        self._take(await self._app.worker.ask(ListModels(""), ModelList))
 
     async def installed(self) -> Sequence[ModelEntry]:
         """Returns the installed models, listed again; as listed last if the worker does not answer."""
-        self._list_arrived.clear()
-        self.refresh()
-        if self._alive:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LIST_S):
-                    await self._list_arrived.wait()
+        with suppress(TimeoutError, WorkerError, CommandError):
+            async with asyncio.timeout(_LIST_S):
+                await self._list()
         return self.state.models
 
     def load(self, reference: str) -> None:
@@ -147,7 +137,7 @@ class ModelsController(QObject):
             if self._awaited and self._awaited.reference != reference:
                 self._fetched = ""
                 self._forget_awaited()
-            self._take(Load(reference))
+            self._app.handle(Load(reference))
 
     def load_next(self, reference: str) -> bool:
         """Load a model, once the current answer and load are over. Returns whether it is loaded at once."""
@@ -157,11 +147,11 @@ class ModelsController(QObject):
 
     def unload(self) -> None:
         if self.can_load and self.state.info:
-            self._take(Unload())
+            self._app.handle(Unload())
 
     def download(self, model: str) -> None:
         """Download a model from the hub, or resume."""
-        self._ask(lambda request: DownloadModel(model))
+        self._app.worker.send(DownloadModel(model))
 
     def fetch(self, model: str) -> None:
         """Download a model and load it afterwards."""
@@ -170,25 +160,25 @@ class ModelsController(QObject):
 
     def pause(self, model: str) -> None:
         """Pause a download and keep its data."""
-        self._ask(lambda request: PauseDownload(model))
+        self._app.worker.send(PauseDownload(model))
 
     def cancel(self, model: str) -> None:
         """Cancel a download and delete its data."""
-        self._ask(lambda request: CancelDownload(model))
+        self._app.worker.send(CancelDownload(model))
 
     def take_folder(self, path: str) -> None:
         """Import the model folder at `path`."""
-        self._ask(lambda request: ImportModel(request, path))
+        self._begin(ImportModel("", path), ModelImported)
 
     def remove(self, reference: str) -> None:
         """Delete a model, or remove it from the list."""
-        self._ask(lambda request: RemoveModel(request, reference))
+        self._begin(RemoveModel("", reference), ModelRemoved)
 
     def look_up(self, text: str) -> None:
         """Search the hub; an empty text clears the results."""
         self._set(models.look_up(self.state, text))
         if text:
-            self._ask(lambda request: LookUpModels(request, text))
+            self._begin(LookUpModels("", text), ModelsFound)
 
     def choose_draft(self, reference: str) -> None:
         """Set the draft model of the open chat; empty for none."""
@@ -223,21 +213,20 @@ class ModelsController(QObject):
 
     # ---- events
 
-    def on_event(self, event: CatalogueEvent) -> None:
-        """Handle an event about models or downloads."""
-        self._set(models.handle(self.state, event))
-        if isinstance(event, ModelList):
-            self._list_arrived.set()
-        elif isinstance(event, ModelImported):
-            self.imported.emit(event.model.reference)
-        elif isinstance(event, DownloadProgress) and event.model == self._fetched:
+    def on_list(self, event: ModelList) -> None:
+        """Handle a list that follows a change."""
+        self._take(event)
+
+    def on_progress(self, event: DownloadProgress) -> None:
+        """Handle the progress of a download."""
+        self._take(event)
+        if event.model == self._fetched:
             self._follow_fetched(event)
 
-    def on_models_failed(self, effect: fx.ModelsFailed | fx.LoadFailed) -> None:
-        """Handle a failed command or load."""
+    def on_load_failed(self, effect: fx.LoadFailed) -> None:
+        """Handle a failed load."""
         self._set(models.fail(self.state, effect.failed))
-        if isinstance(effect, fx.LoadFailed):
-            self._forget_awaited()
+        self._forget_awaited()
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
         """Show the progress of a load."""
@@ -251,11 +240,9 @@ class ModelsController(QObject):
 
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""
-        came = link.connected and not self._alive
-        self._alive = link.connected
-        state = self.state if self._alive else models.forget_worker(self.state)
+        state = self.state if self.alive else models.forget_worker(self.state)
         loading = state.loading if link.loading else ""
-        info = link.info if self._alive else None
+        info = link.info if self.alive else None
         self._set(
             replace(
                 state,
@@ -266,13 +253,18 @@ class ModelsController(QObject):
             )
         )
         self._load_next()
-        if not self._alive:
+        if not self.alive:
             self._forget_awaited()
         elif self._awaited and info is not None and info.reference == self._awaited.reference:
             self._preferences.change(model=info.reference)
             self._forget_awaited()
         loaded = state.info is None and info is not None
-        if came if self._watched else loaded and not self._preferences.now.model_offered:
+        if loaded and not self._watched and not self._preferences.now.model_offered:
+            self.refresh()
+
+    def on_worker_ready(self, effect: fx.WorkerReady) -> None:
+        """List the models again."""
+        if self._watched:
             self.refresh()
 
     # ---- inside
@@ -284,7 +276,7 @@ class ModelsController(QObject):
         if progress.state == "done":
             self.load_next(progress.model)
         elif (awaited := self._forget_awaited()) and progress.state == "failed":
-            self._notice_bar.show_notice(strings.not_fetched(awaited.name, progress.problem))
+            self._app.views.notice_bar.show_notice(strings.not_fetched(awaited.name, progress.problem))
 
     def _forget_awaited(self) -> ModelEntry | None:
         """End the wait for the accepted suggestion. Returns it; None if there was none."""
@@ -319,7 +311,7 @@ class ModelsController(QObject):
                 strings.DOWNLOAD_OFFERED,
                 strings.USE_STARTER,
             )
-        self._first_page.show_lead(lead)
+        self._app.views.first_page.show_lead(lead)
 
     def _lead_of_download(self, entry: ModelEntry) -> Lead:
         told = self.state.download(entry.reference)
@@ -349,9 +341,22 @@ class ModelsController(QObject):
         else:
             self._answer_offer(False)
 
-    def _ask(self, make: Callable[[str], object]) -> None:
-        if self._alive:
-            self._take(AskModels(make(f"models-{next(self._numbers)}")))  # type: ignore[arg-type]
+    def _begin(self, command: CatalogueCommand, kind: type[CatalogueEvent]) -> None:
+        if self.alive:
+            self._app.worker.begin(self._ask(command, kind))
+
+    async def _ask(self, command: CatalogueCommand, kind: type[CatalogueEvent]) -> None:
+        try:
+            event = await self._app.worker.ask(command, kind)
+        except CommandError as error:
+            self._set(models.fail(self.state, error.failed))
+            return
+        self._take(event)
+        if isinstance(event, ModelImported):
+            self.imported.emit(event.model.reference)
+
+    def _take(self, event: CatalogueEvent) -> None:
+        self._set(models.handle(self.state, event))
 
 
 def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) -> None:

@@ -7,19 +7,17 @@ the worker's cache stay unchanged. Events of the answers come from `RunningAnswe
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from enum import Enum
 
 from msgspec import Struct, field
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.controllers.views import Views
+from app.controllers.app import App
 from app.features.race import strings
 from app.features.side_window import on_click
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.turn.intents import Stop, Submit
-from app.session.turn.link_state import Link, Phase
+from app.session.turn.link_state import Phase
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 from core.settings import Settings, assign, assign_all
 
@@ -126,22 +124,14 @@ def _first_difference(one: list[int], other: list[int]) -> int | None:
 
 
 class RaceController(QObject):
-    """`handle` carries out intents, as for every controller."""
+    """Records both answers and shows them."""
 
     shown_changed = Signal(bool)  # whether the race is visible
 
-    def __init__(
-        self,
-        views: Views,
-        chats: Chats,
-        handle: Callable[[Submit | Stop], None],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._views = views
-        self._chats = chats
-        self._handle = handle
-        self._phase = Phase.STARTING
+        self._app = app
+        self._views = views = app.views
         self._filled = ("", "")
         self._number = 0  # of the last request, so that each id is new
         self.race = Race()
@@ -186,7 +176,7 @@ class RaceController(QObject):
         """Records both answers."""
         page = self._views.race
         message = page.prompt.message
-        if self._phase is not Phase.READY or self.recording or not message.content:
+        if not self._ready or self.recording or not message.content:
             return
         settings = assign_all(
             self._views.inspector.settings,
@@ -205,7 +195,7 @@ class RaceController(QObject):
         if self.race.side is not None:
             self.race.stage = Stage.STOPPING
             self._show()
-            self._handle(Stop())
+            self._app.handle(Stop())
 
     # ---- events of its answers, as `AnswerListener`
 
@@ -253,18 +243,21 @@ class RaceController(QObject):
         """The worker exited."""
         self._end(strings.WORKER_GONE)
 
-    def follow(self, link: Link, blocked: str) -> None:
-        """Follows the worker; `blocked` is the reason why nothing can be sent, empty if it can."""
-        self._phase = link.phase
-        self._views.race.show_blocked("" if link.phase is Phase.READY or self.recording else blocked)
+    def show_blocked(self, blocked: str) -> None:
+        """Shows the reason why nothing can be sent, unless it can."""
+        self._views.race.show_blocked("" if self._ready or self.recording else blocked)
 
     # ---- inside
+
+    @property
+    def _ready(self) -> bool:
+        return self._app.link.phase is Phase.READY
 
     def _ask(self, settings: Settings) -> None:
         self._number += 1
         self.race.request = f"race-{self._number}"
         self._show()
-        self._handle(Submit(self.race.request, self.race.messages, settings, isolated=True))
+        self._app.handle(Submit(self.race.request, self.race.messages, settings, isolated=True))
 
     def _end(self, trouble: str) -> None:
         """End the race without a result."""
@@ -281,11 +274,11 @@ class RaceController(QObject):
 
     def _earlier(self) -> Conversation:
         """Returns the open chat before its last question."""
-        return self._chats.open.with_turns(self._chats.open.turns[:-1])
+        return self._app.chats.open.with_turns(self._app.chats.open.turns[:-1])
 
     def _fill(self) -> None:
         """Fills in the question, unless the same one was filled in before: the person may have edited it."""
-        chat = self._chats.open
+        chat = self._app.chats.open
         key = (chat.id, chat.turns[-1].id if chat.turns else "")
         if key == self._filled or self.recording:
             return

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from app.controls.record_table import Column, Level, paint_names, paint_state
 from app.features.server import strings
-from app.features.server.server import short_name
 from app.gauges.figures import DASH, count, percent, seconds, speed, spoken_text
 from core.serve.requests import ServedRequest
 
@@ -55,7 +54,7 @@ def _row(request: ServedRequest, today: date) -> RequestRow:
     waits = request.state == "waiting"
     return RequestRow(
         id=request.id,
-        title=short_name(request.client) or request.client,
+        title=strings.short_name(request.client) or request.client,
         subtitle=" · ".join(filter(None, (request.model, endpoint(request.path)))),
         state=strings.waiting(request.position) if waits else strings.STATES[request.state],
         level="live" if request.state in _LIVE else "bad" if request.state == "failed" else "dim",

@@ -1,12 +1,11 @@
 """The window's local server, its queue over the window's worker, and its requests.
 
 `WorkerSharing`: one queue for the window's turn and the server's requests. The turn holds a ticket from its
-question to its end; each server request has its own. The first in the queue is answered. Events of a served
-request arrive as effects of the state machine, commands leave as intents; the gate's state is that of the
-link. A dead worker is restarted for a server request, since nobody may be at the window, unless it dies
-repeatedly. With the setting `server.load_models`, a request may load the model that it names, and a question
-that waited behind it the model that it was asked of: the window shows both like a person's load, but no
-waiting request is ended.
+question to its end; each server request has its own. The first in the queue is answered. The gate's state is
+that of the link. A dead worker is restarted for a server request, since nobody may be at the window, unless
+it dies repeatedly. With the setting `server.load_models`, a request may load the model that it names, and a
+question that waited behind it the model that it was asked of: the window shows both like a person's load, but
+no waiting request is ended.
 
 `ServerController`: one task starts and stops the server at the configured address, so that quick changes
 never run two. A server that cannot be started is reported with a remedy, and retried when its settings
@@ -21,26 +20,24 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.controllers.app import App
 from app.features.server import strings
 from app.session.turn import effects as fx
-from app.session.turn.intents import Ahead, Load, Restart, Serve, StopServed
+from app.session.turn.intents import Ahead, Load, Restart
 from app.session.turn.link_state import Link, Phase
 from core.errors import RequestError
 from core.events import (
     Cancel,
     Command,
-    CountTokens,
-    EmbedTexts,
     Failed,
     Generate,
-    LoadModel,
     ModelEntry,
     ModelLoaded,
 )
@@ -70,46 +67,26 @@ _WINDOW = ""
 _LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
 _CAN_LOAD = frozenset({Phase.READY, Phase.NO_MODEL, Phase.WAITING})
 
-Wanted = Ahead | Load | Serve | StopServed | Restart
-
-_VERSION = re.compile(r"/v?\d[\w.+-]*$")
-_BROWSER = "Mozilla"
-
-
-def short_name(agent: str) -> str:
-    """Returns the program of a user agent without its version: `OpenAI/Python` for `OpenAI/Python 2.8.1`."""
-    first = agent.split(maxsplit=1)[0] if agent.strip() else ""
-    name = _VERSION.sub("", first)
-    if name == _BROWSER:
-        return "Browser"
-    return agent if agent == "Unknown client" else name
+_Reply = TypeVar("_Reply")
 
 
 class WorkerSharing(QObject):
-    """`take` steps the state machine, `link` returns its state, `may_learn` whether requests teach the
-    tables.
+    """The worker of the gate. `may_learn`: whether requests teach the tables.
 
-    Call `follow()` after each step.
+    Call `follow()` after each step of the state machine.
     """
 
     line_moved = Signal()  # the queue or the answered request changed
 
-    def __init__(
-        self,
-        take: Callable[[Wanted], None],
-        link: Callable[[], Link],
-        may_learn: Callable[[], bool],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, may_learn: Callable[[], bool], parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._take = take
-        self._link = link
+        self._app = app
         self._may_learn = may_learn
         self._ticket: Ticket | None = None
         self._deaths = 0
         self._phase = Phase.STARTING
         self._loading = False
-        self.gate = WorkerGate(self._send, self._revive_if_dead)
+        self.gate = WorkerGate(self, self._revive_if_dead)
         self.queue = AnswerQueue(0, self._line_moved)
         self.requests = ServedRequests(KEPT_REQUESTS, whole=True)
         self.answers = Answers(self.gate, self.queue, self.requests)
@@ -120,7 +97,7 @@ class WorkerSharing(QObject):
     def client(self) -> str:
         """The client being answered through the server; empty for none."""
         first = next(iter(self.queue.tickets), None)
-        return short_name(first.who) if first is not None else ""
+        return strings.short_name(first.who) if first is not None else ""
 
     @property
     def waiting(self) -> int:
@@ -129,18 +106,10 @@ class WorkerSharing(QObject):
 
     # ---- events
 
-    def on_served(self, effect: fx.ServedHeard) -> None:
-        """Handle an event of a served request."""
-        self.gate.handle(effect.event)
-
     def on_load_failed(self, effect: fx.LoadFailed) -> None:
         """Tell the request that named this model, if one did."""
         if self.gate.is_switching:
             self.gate.handle(effect.failed)
-
-    def on_served_cut_off(self, effect: fx.ServedCutOff) -> None:
-        """Report the worker's exit to the client being answered."""
-        self.gate.lose()
 
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""
@@ -162,24 +131,27 @@ class WorkerSharing(QObject):
         if self.queue.tickets:
             self._revive_if_dead()
 
-    # ---- inside
+    # ---- as the gate's `Worker`
 
-    def _send(self, command: Command) -> None:
-        match command:
-            case Cancel(request):
-                self._take(StopServed(request))
-            case Generate():
-                learns = command.settings.tables.learn and self._may_learn()
-                settings = assign(command.settings, "tables.learn", learns)
-                self._take(Serve(replace(command, settings=settings)))
-            case CountTokens() | EmbedTexts():
-                self._take(Serve(command))
-            case LoadModel(reference) if self._link().phase in _CAN_LOAD:
-                self._take(Load(reference))
-            case LoadModel():  # the worker died repeatedly, or the window closes
-                self.gate.handle(Failed("", "load_model", "request", "no-model", NO_MODEL, NO_MODEL_HINT))
-            case _:
-                raise TypeError(f"The local server does not send {type(command).__name__}.")
+    async def ask(self, command: Command, kind: type[_Reply], progress: Callable[[Any], None]) -> _Reply:
+        """See `WorkerClient.ask`."""
+        if isinstance(command, Generate):
+            learns = command.settings.tables.learn and self._may_learn()
+            command = replace(command, settings=assign(command.settings, "tables.learn", learns))
+        return await self._app.worker.ask(command, kind, progress)
+
+    def cancel(self, request: str) -> None:
+        """Cancel a request."""
+        self._app.worker.send(Cancel(request))
+
+    def load(self, reference: str) -> None:
+        """Load a model, as a person does."""
+        if self._app.link.phase in _CAN_LOAD:
+            self._app.handle(Load(reference))
+        else:  # the worker died repeatedly, or the window closes
+            self.gate.handle(Failed("", "load_model", "request", "no-model", NO_MODEL, NO_MODEL_HINT))
+
+    # ---- inside
 
     def _state(self, link: Link) -> GateState:
         if link.loading or link.phase is Phase.STARTING:
@@ -201,9 +173,9 @@ class WorkerSharing(QObject):
         """Report how many requests are before the window's question, or before its next one."""
         clients = [ticket.who for ticket in self.queue.tickets]
         ahead = clients.index(_WINDOW) if _WINDOW in clients else len(clients)
-        link = self._link()
+        link = self._app.link
         if ahead != link.ahead and link.phase is not Phase.CLOSED:
-            self._take(Ahead(ahead))
+            self._app.handle(Ahead(ahead))
 
     def _line_moved(self) -> None:
         self._moved()
@@ -226,12 +198,12 @@ class WorkerSharing(QObject):
 
     def _revive_if_dead(self) -> None:
         # Not within the step that reports the death: its receivers finish first.
-        if self._revivable(self._link()):
+        if self._revivable(self._app.link):
             self._revive_soon.start()
 
     def _revive(self) -> None:
-        if self._revivable(self._link()):
-            self._take(Restart())
+        if self._revivable(self._app.link):
+            self._app.handle(Restart())
 
 
 # Stepping the port's field passes many values that are not meant.

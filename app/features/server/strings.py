@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 TITLE = "Local Server"
 LIST = "Requests"
 ADDRESS = "Address"
@@ -114,3 +116,16 @@ NEW_KEY_MADE = "There is a new key. Clients that send the old one are refused."
 
 def serving(address: str) -> str:
     return f"Serving at {address}."
+
+
+_VERSION = re.compile(r"/v?\d[\w.+-]*$")
+_BROWSER = "Mozilla"
+
+
+def short_name(agent: str) -> str:
+    """Returns the program of a user agent without its version: `OpenAI/Python` for `OpenAI/Python 2.8.1`."""
+    first = agent.split(maxsplit=1)[0] if agent.strip() else ""
+    name = _VERSION.sub("", first)
+    if name == _BROWSER:
+        return "Browser"
+    return agent if agent == "Unknown client" else name

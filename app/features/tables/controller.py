@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
+from app.controllers.app import App
 from app.controls.buttons import Kind
 from app.controls.sheets import first_folder, open_file, save_file
 from app.features.side_window import on_click
@@ -18,8 +17,6 @@ from app.features.tables import strings
 from app.features.tables.state import Tables
 from app.session.status import recognised
 from app.session.turn import effects as fx
-from app.session.turn.intents import AskTables, IdleCommand
-from app.session.turn.link_state import Link
 from core.events import (
     ExportTable,
     ImportTable,
@@ -28,29 +25,26 @@ from core.events import (
     ResetTable,
     SaveTables,
     TableAction,
+    TableDone,
     TableInfo,
+    TableList,
+    TableStatus,
 )
-from core.events.tables import TableEvent
+from core.events.tables import TableCommand, TableEvent
+from core.worker.client import CommandError
 
 if TYPE_CHECKING:  # imported with the window
     from app.features.tables.window import TablesWindow
 
 
 class TablesController(QObject):
-    """`take` steps the state machine. `follow()` after each step."""
+    """Call `show()` after each step of the state machine."""
 
-    def __init__(
-        self,
-        take: Callable[[AskTables], None],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._take = take
+        self._app = app
         self._tables = Tables()
-        self._connected = False
-        self._works = False
         self._window: TablesWindow | None = None
-        self._numbers = count(1)
         self._listing = False
 
     @property
@@ -64,7 +58,7 @@ class TablesController(QObject):
         window.destroyed.connect(self._forget_window)
         window.shown.connect(self._on_shown)
         on_click(
-            (window.save, lambda: self._do("save", SaveTables(self._request()))),
+            (window.save, lambda: self._do("save", SaveTables(""))),
             (window.load, self._ask_load),
             (window.reset, self._ask_reset),
             (window.export, self._export),
@@ -72,42 +66,49 @@ class TablesController(QObject):
             (window.folder, self._show_folder),
         )
         window.told.closed.connect(self._dismiss)
-        self._show()
+        self.show()
         return window
 
     # ---- events
 
-    def on_event(self, event: TableEvent) -> None:
-        """Handles an event about tables."""
-        self._tables = known.handle(self._tables, event)
-        self._listing = self._listing and not self._tables.listed
-        self._show()
-        self._refresh()
+    def on_status(self, status: TableStatus) -> None:
+        """Handles the loaded family's tables."""
+        self._take(status)
 
-    def on_tables_failed(self, effect: fx.TablesFailed) -> None:
-        """Handles a failed command."""
-        self._tables = known.fail(self._tables, effect.failed)
-        self._listing = self._listing and effect.failed.command != "list_tables"
-        self._show()
-        self._refresh()
-
-    def follow(self, link: Link) -> None:
-        """Updates the window after a change of the worker, its model or its turn."""
-        info = link.info if link.connected else None
-        self._connected, self._works = link.connected, link.works
-        if not link.connected:
-            self._tables, self._listing = known.without_worker(self._tables), False
-        elif info != self._tables.model:
+    def on_model(self, effect: fx.ModelReady | fx.ModelGone) -> None:
+        """Another model is loaded, or none."""
+        info = effect.info if isinstance(effect, fx.ModelReady) else None
+        if info != self._tables.model:
             self._tables = known.with_model(self._tables, info)
-        self._show()
+            self._refresh()
+
+    def on_worker_ready(self, effect: fx.WorkerReady) -> None:
+        """Lists the tables on the disk."""
         self._refresh()
+
+    def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
+        """What depends on the worker is unknown."""
+        self._tables = known.without_worker(self._tables)
 
     # ---- commands
 
-    def _do(self, action: TableAction, command: IdleCommand) -> None:
+    def _do(self, action: TableAction, command: TableCommand) -> None:
         self._tables = known.begin(self._tables, action)
-        self._take(AskTables(command))
-        self._show()
+        self._app.worker.begin(self._ask(command, TableDone))
+        self.show()
+
+    async def _ask(self, command: TableCommand, kind: type[TableDone | TableList]) -> None:
+        try:
+            self._take(await self._app.worker.ask(command, kind))
+        except CommandError as error:
+            self._tables = known.fail(self._tables, error.failed)
+            self.show()
+            self._refresh()
+
+    def _take(self, event: TableEvent) -> None:
+        self._tables = known.handle(self._tables, event)
+        self.show()
+        self._refresh()
 
     def _ask_load(self) -> None:
         window, info = self._window, self._selected()
@@ -120,9 +121,7 @@ class TablesController(QObject):
             answers.insert(0, ("previous", strings.LOAD_PREVIOUS, "plain"))
         detail = strings.load_detail(sum(one.unsaved for one in own), previous)
         question = window.ask(strings.load_question(recognised(info.family_name)), detail, answers)
-        question.chosen.connect(
-            lambda answer: self._do("load", LoadTables(self._request(), answer == "previous"))
-        )
+        question.chosen.connect(lambda answer: self._do("load", LoadTables("", answer == "previous")))
 
     def _ask_reset(self) -> None:
         window, info = self._window, self._selected()
@@ -134,7 +133,7 @@ class TablesController(QObject):
             strings.reset_detail(sum(one.figures.used for one in own)),
             [("reset", strings.RESET_YES, "danger")],
         )
-        question.chosen.connect(lambda answer: self._do("reset", ResetTable(self._request(), info.family)))
+        question.chosen.connect(lambda answer: self._do("reset", ResetTable("", info.family)))
 
     def _export(self) -> None:
         info = self._selected()
@@ -144,7 +143,7 @@ class TablesController(QObject):
 
         def export(path: Path) -> None:
             slots = info.figures.slots
-            command = ExportTable(self._request(), info.family, info.n, slots, str(path), replace=True)
+            command = ExportTable("", info.family, info.n, slots, str(path), replace=True)
             self._do("export", command)
 
         title, proposed = strings.EXPORT_TITLE, Path(first_folder(), name)
@@ -155,7 +154,7 @@ class TablesController(QObject):
             return
 
         def load(path: Path) -> None:
-            self._do("import", ImportTable(self._request(), str(path)))
+            self._do("import", ImportTable("", str(path)))
 
         open_file(self._window, strings.IMPORT_TITLE, load, kinds=strings.FILE_FILTER)
 
@@ -169,7 +168,7 @@ class TablesController(QObject):
 
     def _dismiss(self) -> None:
         self._tables = known.dismissed(self._tables)
-        self._show()
+        self.show()
 
     def _selected(self) -> TableInfo | None:
         chosen = self._window.selected if self._window else None
@@ -183,18 +182,24 @@ class TablesController(QObject):
     def _refresh(self) -> None:
         """Requests a list if the current one may be outdated and the window is visible."""
         seen = self._window is not None and self._window.isVisible()
-        if seen and self._tables.stale and not self._listing and self._connected:
+        if seen and self._tables.stale and not self._listing and self._app.link.connected:
             self._listing = True
-            self._take(AskTables(ListTables(self._request())))
+            self._app.worker.begin(self._list())
 
-    def _show(self) -> None:
+    async def _list(self) -> None:
+        try:
+            await self._ask(ListTables(""), TableList)
+        finally:
+            self._listing = False
+
+    def show(self) -> None:
+        """Updates the window."""
         window, tables = self._window, self._tables
         if window is None:
             return
-        window.show_tables(tables, alive=self._connected)
+        window.show_tables(tables, alive=self._app.link.connected)
         if tables.doing:
-            busy = self._works
-            window.tell(strings.working(tables.doing, waits=busy))
+            window.tell(strings.working(tables.doing, waits=self._app.link.works))
         elif tables.told and tables.told.done:
             done = tables.told.done
             words = strings.done(done.action, recognised(done.family_name), done.entries, done.path)
@@ -207,6 +212,3 @@ class TablesController(QObject):
 
     def _forget_window(self) -> None:
         self._window = None
-
-    def _request(self) -> str:
-        return f"tables-{next(self._numbers)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import Command, Event, Failed, ModelInfo, ReadingPace
+from core.events import Command, Event, Failed, ModelInfo
 from core.events.codec import WorkerExited
 
 
@@ -73,37 +73,8 @@ class AnswerCutOff(Struct, frozen=True):
     closing: bool = False  # the window is closing; else the worker exited
 
 
-class ServedHeard(Struct, frozen=True):
-    """An event of a request of the local server."""
-
-    event: Event
-
-
-class ServedCutOff(Struct, frozen=True):
-    """The worker exited while it answered a request of the local server."""
-
-
-class Counted(Struct, frozen=True):
-    """The result of a count; `tokens` is None if the worker could not count.
-
-    `pace`: how fast the model reads; None if unknown.
-    """
-
-    request: str
-    tokens: int | None
-    pace: ReadingPace | None = None
-
-
-class TablesFailed(Struct, frozen=True):
-    """The worker refused or abandoned a command about the tables."""
-
-    failed: Failed
-
-
-class ModelsFailed(Struct, frozen=True):
-    """The worker refused or abandoned a command about the installed models."""
-
-    failed: Failed
+class WorkerReady(Struct, frozen=True):
+    """A new worker accepts commands."""
 
 
 class WorkerDied(Struct, frozen=True):
@@ -149,12 +120,8 @@ Effect = (
     | AnswerBegun
     | AnswerFailed
     | AnswerCutOff
-    | ServedHeard
-    | ServedCutOff
     | TroubleHeard
-    | Counted
-    | TablesFailed
-    | ModelsFailed
+    | WorkerReady
     | WorkerDied
     | WorkerStuck
     | SilenceBroken

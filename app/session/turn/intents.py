@@ -6,18 +6,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from core.events import (
-    CountTokens,
-    EmbedTexts,
-    Generate,
-    Message,
-    StandStill,
-    Typing,
-    UnloadIdle,
-)
-from core.events.idle import EmbeddingCommand, SavedChatsCommand, TitleCommand
-from core.events.models import CatalogueCommand
-from core.events.tables import TableCommand
+from core.events import Message
 from core.settings import Settings
 
 
@@ -48,25 +37,6 @@ class Ahead(Struct, frozen=True):
     requests: int
 
 
-class Serve(Struct, frozen=True):
-    """Send a command of the local server, whose turn it is. Its id is new."""
-
-    command: Generate | CountTokens | EmbedTexts
-
-
-class StopServed(Struct, frozen=True):
-    """End the answer to `request` of the local server. Unknown ids are ignored."""
-
-    request: str
-
-
-class Count(Struct, frozen=True):
-    """Count the tokens of `text`."""
-
-    request: str
-    text: str
-
-
 class Restart(Struct, frozen=True):
     """Replace the worker, alive or not, by a new one."""
 
@@ -77,25 +47,8 @@ class Load(Struct, frozen=True):
     model: str
 
 
-IdleCommand = (
-    TableCommand | TitleCommand | EmbeddingCommand | SavedChatsCommand | StandStill | Typing | UnloadIdle
-)
-
-
-class AskTables(Struct, frozen=True):
-    """A command about the tables or about idle work; the worker runs it after the running answer."""
-
-    command: IdleCommand
-
-
 class Unload(Struct, frozen=True):
     """Free the loaded model."""
-
-
-class AskModels(Struct, frozen=True):
-    """A command about the installed models; the worker runs it at once, during answers too."""
-
-    command: CatalogueCommand
 
 
 class SpawnFailed(Struct, frozen=True):
@@ -109,19 +62,5 @@ class Close(Struct, frozen=True):
     """The window is closing."""
 
 
-Intent = (
-    Submit
-    | Stop
-    | Ahead
-    | Serve
-    | StopServed
-    | Count
-    | AskTables
-    | AskModels
-    | Restart
-    | Load
-    | Unload
-    | SpawnFailed
-    | Close
-)
+Intent = Submit | Stop | Ahead | Restart | Load | Unload | SpawnFailed | Close
 INTENTS: tuple[type, ...] = get_args(Intent)

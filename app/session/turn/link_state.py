@@ -40,9 +40,6 @@ class Link(Struct, frozen=True):
     is waiting, `pending` is the command to send and `asked_of` the model that was loaded when it was asked.
     `ahead` requests are answered before it, or before the next question.
 
-    `served` is the request of the local server that is being answered. `counting` are its requests that wait
-    for a count or vectors. Their events go to the server and do not affect the turn.
-
     `load_deaths` counts the workers in a row that died while they loaded `model`.
 
     `released`: the model was idle and left memory; the worker loads it again for the next request.
@@ -61,8 +58,6 @@ class Link(Struct, frozen=True):
     pending: Generate | None = None
     asked_of: str = ""
     ahead: int = 0
-    served: str = ""
-    counting: frozenset[str] = frozenset()
     released: bool = False
     load_deaths: int = 0
 
@@ -72,9 +67,14 @@ class Link(Struct, frozen=True):
         return bool(self.request)
 
     @property
+    def serving(self) -> bool:
+        """Whether it is the turn of a request of the local server."""
+        return bool(self.ahead) and self.phase in (Phase.READY, Phase.WAITING) and not self.before
+
+    @property
     def works(self) -> bool:
         """Whether the worker has an answer to generate, for the window or the server."""
-        return bool(self.request or self.served)
+        return self.busy or self.serving
 
     @property
     def loading(self) -> bool:

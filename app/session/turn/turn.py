@@ -39,40 +39,30 @@ from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
     AnswerFailed,
-    Counted,
     Effect,
     LoadFailed,
     LoadStarted,
     ModelGone,
     ModelReady,
-    ModelsFailed,
     RestartWorker,
     Send,
-    ServedCutOff,
-    ServedHeard,
     SilenceBroken,
-    TablesFailed,
     TroubleHeard,
     WindowMistake,
     WorkerDied,
     WorkerMistake,
+    WorkerReady,
     WorkerStuck,
 )
 from app.session.turn.intents import (
     INTENTS,
     Ahead,
-    AskModels,
-    AskTables,
     Close,
-    Count,
-    IdleCommand,
     Intent,
     Load,
     Restart,
-    Serve,
     SpawnFailed,
     Stop,
-    StopServed,
     Submit,
     Unload,
 )
@@ -80,7 +70,7 @@ from app.session.turn.link_state import Link, Phase, Transition
 from core.events import (
     PROTOCOL,
     Cancel,
-    CountTokens,
+    DownloadProgress,
     Effective,
     Event,
     Failed,
@@ -91,19 +81,19 @@ from core.events import (
     Hello,
     LoadModel,
     LoadProgress,
+    ModelList,
     ModelLoaded,
     ModelReleased,
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
+    SavedChatsListed,
     Stats,
-    TextsEmbedded,
+    TableStatus,
     Token,
-    TokenCount,
     UnloadModel,
 )
 from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
-from core.events.models import CatalogueCommand
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
@@ -123,8 +113,6 @@ def advance(link: Link, given: Input) -> Transition:
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
         return Transition(link)  # a late event from a worker that is being stopped
     phases, rule = RULES.get(type(given), (_NEVER, _out_of_band))
-    if not isinstance(given, INTENTS) and (event := _served_event(link, given)) is not None:
-        phases, rule, given = _SPOKEN, _on_served, event
     if isinstance(given, LoadProgress | ModelLoaded) and link.phase is not Phase.LOADING:
         if link.before:
             phases = _SPOKEN
@@ -147,9 +135,11 @@ def _hello(link: Link, given: Hello) -> Transition:
         return _dead(link, WorkerDied(None, link.phase.value, why))
     if link.load_deaths >= MOST_LOAD_DEATHS:
         failed = Failed("", "load_model", "worker", "worker-failed", strings.LOAD_DEATHS, strings.OTHER_MODEL)
-        return Transition(replace(link, phase=Phase.NO_MODEL), (LoadFailed(failed, "", link.model),))
+        no_model = replace(link, phase=Phase.NO_MODEL)
+        return Transition(no_model, (WorkerReady(), LoadFailed(failed, "", link.model)))
     loading = replace(link, phase=Phase.LOADING)
-    return Transition(loading, (LoadStarted(link.model, "", None), Send(LoadModel(link.model))))
+    started = LoadStarted(link.model, "", None)
+    return Transition(loading, (WorkerReady(), started, Send(LoadModel(link.model))))
 
 
 def _load_progress(link: Link, given: LoadProgress) -> Transition:
@@ -201,8 +191,6 @@ def _finished(link: Link, given: Finished) -> Transition:
 
 
 def _failed(link: Link, given: Failed) -> Transition:
-    if given.command == "count_tokens":
-        return Transition(link, (Counted(given.request, None),))
     if given.command == "load_model":
         if not link.loading:
             return _refuse(link, given, "answers no load")
@@ -212,8 +200,6 @@ def _failed(link: Link, given: Failed) -> Transition:
             after = replace(after, model=link.before)
         kept = link.info.name if link.info else ""
         return Transition(_settled(after), (LoadFailed(given, kept, link.model),))
-    if given.command in FAILED:
-        return Transition(link, (FAILED[given.command](given),))
     # A generate command that could not be decoded fails without its id.
     own = given.request or (link.request if given.command in ("", "generate") else "")
     if link.busy and own == link.request:
@@ -223,22 +209,12 @@ def _failed(link: Link, given: Failed) -> Transition:
     return _refuse(link, given, f"answers no command that is open: {given.message}")
 
 
-def _token_count(link: Link, given: TokenCount) -> Transition:
-    return Transition(link, (Counted(given.request, given.tokens, given.pace),))
-
-
-def _texts_embedded(link: Link, given: TextsEmbedded) -> Transition:
-    """Only the local server requests these; `_served_event` handles them while it waits for them."""
-    return Transition(link)
-
-
 def _out_of_band(link: Link, given: Event) -> Transition:
     return Transition(link, (given,))
 
 
 def _heartbeat(link: Link, given: Heartbeat) -> Transition:
-    works = link.works and not link.released and not link.before  # a load may take long
-    if works and not link.quiet and given.stalled_s >= STUCK_S:
+    if _is_stuck(given) and not link.quiet:
         return Transition(replace(link, quiet=True), (given, WorkerStuck(given.stalled_s)))
     return Transition(link, (given,))
 
@@ -271,14 +247,13 @@ def _submit(link: Link, given: Submit) -> Transition:
         stop_repeating=given.stop_repeating,
     )
     begun = AnswerBegun(given.request)
-    if link.served or link.ahead:
+    if link.ahead:
         waiting = replace(
             link,
             phase=Phase.WAITING,
             request=given.request,
             pending=command,
             asked_of=link.model,
-            ahead=max(1, link.ahead),
         )
         return Transition(waiting, (begun,))
     return Transition(replace(link, phase=Phase.READING, request=given.request), (begun, Send(command)))
@@ -308,16 +283,8 @@ def _stop(link: Link, given: Stop) -> Transition:
     return Transition(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.request)),))
 
 
-def _count(link: Link, given: Count) -> Transition:
-    return Transition(link, (Send(CountTokens(given.request, given.text)),))
-
-
-def _send_out_of_band(link: Link, given: AskTables | AskModels) -> Transition:
-    return Transition(link, (Send(given.command),))
-
-
 def _restart(link: Link, given: Restart) -> Transition:
-    effects = (*_cut_off(link), *_cut_off_served(link), RestartWorker())
+    effects = (*_cut_off(link), RestartWorker())
     return Transition(Link(link.model, load_deaths=link.load_deaths), effects)
 
 
@@ -328,7 +295,7 @@ def _load(link: Link, given: Load) -> Transition:
     if link.loading and given.model == link.model:
         return Transition(link)
     if link.loading or link.phase is Phase.DEAD:  # a load cannot be interrupted
-        effects = (*_cut_off(link), *_cut_off_served(link), RestartWorker())
+        effects = (*_cut_off(link), RestartWorker())
         return Transition(Link(given.model, load_deaths=deaths), effects)
     phase = Phase.WAITING if link.pending else Phase.LOADING
     stop: tuple[Effect, ...] = ()
@@ -356,59 +323,6 @@ def _close(link: Link, given: Close) -> Transition:
     return Transition(closed, _cut_off(link, closing=True))
 
 
-# ---- requests of the local server
-#
-# They share one queue with the turn, which decides when each may be sent: while `Link.served` is being
-# answered, a turn can only be waiting. Their events become the effect `ServedHeard`.
-
-_LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
-_FREE = frozenset({Phase.READY, Phase.WAITING})
-
-
-def _served_event(link: Link, given: Any) -> Event | None:
-    """Returns the event if it belongs to a request of the local server, with that request's id."""
-    request = getattr(given, "request", None)
-    if request and (request == link.served or request in link.counting):
-        return given  # type: ignore[no-any-return]
-    # The failure of a command that could not be decoded has no id.
-    if link.served and isinstance(given, Failed) and not request and given.command in ("", "generate"):
-        return replace(given, request=link.served)
-    return None
-
-
-def _on_served(link: Link, event: Event) -> Transition:
-    """An event of a served request changes nothing in the turn."""
-    request = getattr(event, "request", "")
-    if request in link.counting:
-        link = replace(link, counting=link.counting - {request})
-    elif isinstance(event, Finished | Failed):
-        link = replace(link, served="")
-    return Transition(link, (ServedHeard(event),))
-
-
-def _serve(link: Link, given: Serve) -> Transition:
-    """Send the command. Without a loaded model it fails at once, so that no client waits for it."""
-    command = given.command
-    if isinstance(command, Generate):
-        if link.phase in _FREE and not link.served and not link.before:
-            return Transition(replace(link, served=command.request), (Send(command),))
-    elif link.phase in _LOADED:
-        return Transition(replace(link, counting=link.counting | {command.request}), (Send(command),))
-    name = str(command.__struct_config__.tag)
-    failed = Failed(command.request, name, "worker", "worker-failed", strings.NOT_SERVED)
-    return Transition(link, (ServedHeard(failed),))
-
-
-def _stop_served(link: Link, given: StopServed) -> Transition:
-    """Cancel the request; its end arrives as any other."""
-    return Transition(link, (Send(Cancel(given.request)),) if given.request == link.served else ())
-
-
-def _cut_off_served(link: Link) -> tuple[Effect, ...]:
-    """The effects for the server after the worker's exit."""
-    return (ServedCutOff(),) if link.served or link.counting else ()
-
-
 # ---- shared pieces
 
 
@@ -428,7 +342,7 @@ def _dead(link: Link, died: WorkerDied) -> Transition:
     if link.phase is Phase.STARTING:
         deaths = link.load_deaths
     dead = Link(link.before or link.model, Phase.DEAD, link.info, load_deaths=deaths)
-    return Transition(dead, (*_cut_off(link), *_cut_off_served(link), died))
+    return Transition(dead, (*_cut_off(link), died))
 
 
 def _cut_off(link: Link, *, closing: bool = False) -> tuple[Effect, ...]:
@@ -450,7 +364,12 @@ def _is_sign_of_life(given: Input) -> bool:
     """Whether the event shows that the main thread responds. A heartbeat from a stuck one does not."""
     if isinstance(given, WorkerExited | WorkerSilent):
         return False
-    return not (isinstance(given, Heartbeat) and given.stalled_s >= STUCK_S)
+    return not (isinstance(given, Heartbeat) and _is_stuck(given))
+
+
+def _is_stuck(beat: Heartbeat) -> bool:
+    """Whether an answer has not moved for long. A load may take long."""
+    return beat.activity in ("prefilling", "decoding") and beat.stalled_s >= STUCK_S
 
 
 def _refuse(link: Link, given: Input, why: str) -> Transition:
@@ -480,8 +399,6 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Gauges: (_ANSWERING, _gauges),
     Finished: (_ANSWERING, _finished),
     Failed: (_ALIVE, _failed),
-    TokenCount: (_SPOKEN, _token_count),
-    TextsEmbedded: (_SPOKEN, _texts_embedded),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),
@@ -489,22 +406,14 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Submit: (frozenset({Phase.READY}), _submit),
     Stop: (_ANSWERING | {Phase.WAITING}, _stop),
     Ahead: (frozenset(Phase), _ahead),
-    Serve: (frozenset(Phase), _serve),
-    StopServed: (frozenset(Phase), _stop_served),
-    Count: (frozenset({Phase.READY}), _count),
-    **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _send_out_of_band)),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
     Load: (frozenset(Phase) - {Phase.CLOSED}, _load),
     Unload: (frozenset({Phase.READY}), _unload),
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }
-# Only ranks of `mlx.launch` end together, and the window is none of them; nothing here asks for rehearsal.
-UNUSED = {"cluster_ended", "rehearsing"}
-# Events that do not concern the turn, and all effects.
-OUT_OF_BAND = tuple(
-    kind for kind in get_args(Event) if kind not in _OF_THE_TURN and kind.__struct_config__.tag not in UNUSED
-)
+# Events that do not concern the turn: the window shows them.
+OUT_OF_BAND = (DownloadProgress, ModelList, SavedChatsListed, TableStatus)
 EFFECTS = set(get_args(Effect)) - set(get_args(Event)) | {
     PrefillProgress,
     ReadingMap,
@@ -517,12 +426,3 @@ EFFECTS = set(get_args(Effect)) - set(get_args(Event)) | {
 RULES: dict[type, tuple[frozenset[Phase], Rule]] = _OF_THE_TURN | dict.fromkeys(
     OUT_OF_BAND, (_SPOKEN, _out_of_band)
 )
-
-
-def _names(commands: Any) -> list[str]:
-    return [str(command.__struct_config__.tag) for command in get_args(commands)]
-
-
-# The effect that a failure of each command becomes.
-FAILED: dict[str, Callable[[Failed], Effect]] = dict.fromkeys(_names(CatalogueCommand), ModelsFailed)
-FAILED |= dict.fromkeys(_names(IdleCommand), TablesFailed)

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from app.controllers.chat_settings import ChatSettings
 from app.controllers.page import AnswerController, RunningAnswer
-from app.controllers.titles import TitleController
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
 from app.features.server.server import WorkerSharing
@@ -46,7 +45,6 @@ def handlers() -> Handlers:
         bare(ModelsController),
         bare(ChatSettings),
         bare(WorkerSharing),
-        bare(TitleController),
         bare(EmbeddingController),
         bare(SavedChatsController),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -13,9 +12,9 @@ from PySide6.QtWidgets import QApplication
 from app.chat.attachment_chip import AttachmentChip
 from app.features.library import LibraryWindow
 from app.shell.window import MainWindow
-from core.events import Attachment, Command, EmbedDocument, EraseVectors, Message, StopEmbedding
+from core.events import Attachment, Cancel, EmbedDocument, EraseVectors, Message
 from core.settings import assign
-from tests.app.stage import FAKE, click, last, play, press, ready, until
+from tests.app.stage import FAKE, click, last, play, press, ready, sent, until
 
 TIDES = Attachment("Tides.md", "\nHigh water at noon, and the water falls slowly.\n" * 40)
 FOG = Attachment("Fog.md", "In fog nobody leaves the harbour.\n" * 40)
@@ -23,20 +22,6 @@ FOG = Attachment("Fog.md", "In fog nobody leaves the harbour.\n" * 40)
 
 def digest(attachment: Attachment) -> str:
     return hashlib.sha256(attachment.text.strip().encode()).hexdigest()
-
-
-def sent(window: MainWindow) -> list[Command]:
-    """The commands about vectors that leave from now on."""
-    commands: list[Command] = []
-    send = window.controller._send
-
-    def listen(command: Command, after: Callable[[], Awaitable[None]] | None) -> None:
-        if isinstance(command, EmbedDocument | StopEmbedding | EraseVectors):
-            commands.append(command)
-        send(command, after)
-
-    window.controller._send = listen
-    return commands
 
 
 def chip(window: MainWindow) -> AttachmentChip:
@@ -49,7 +34,7 @@ def prefer(window: MainWindow, mode: str) -> None:
 
 
 async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(window: MainWindow) -> None:
-    commands = sent(window)
+    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     window.views.composer.attach(TIDES)  # before there is a worker
     await ready(window)
     await until(lambda: "Indexing, 40%" in chip(window).toolTip())
@@ -62,36 +47,36 @@ async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(window: Mai
     assert [type(command) for command in commands] == [EmbedDocument]
     window.views.composer.attach(FOG)
     window.views.composer.attach(Attachment("Copy.md", TIDES.text))
-    texts = [command.text for command in commands if isinstance(command, EmbedDocument)]
-    assert texts == [TIDES.text, FOG.text]
+    await until(lambda: len(commands) == 2)
+    assert [command.text for command in commands] == [TIDES.text, FOG.text]
 
 
 async def test_removing_the_chip_stops_and_erases(window: MainWindow) -> None:
     await ready(window)
-    commands = sent(window)
+    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     window.views.composer.attach(TIDES)
     await until(lambda: "Indexing" in chip(window).toolTip())
     chip(window).setFocus()
     await press(window, Qt.Key.Key_Delete)
-    request = commands[0].request if isinstance(commands[0], EmbedDocument) else ""
-    assert commands[1:] == [StopEmbedding(request), EraseVectors((digest(TIDES),))]
+    await until(lambda: len(commands) == 3)
+    assert set(map(type, commands[1:])) == {Cancel, EraseVectors}
+    assert EraseVectors((digest(TIDES),)) in commands
     window.views.composer.attach(TIDES)
-    assert isinstance(commands[-1], EmbedDocument)
+    await until(lambda: isinstance(commands[-1], EmbedDocument))
     await until(lambda: "Indexing" in chip(window).toolTip())
 
 
 async def test_what_is_kept_elsewhere_is_not_erased_and_a_sent_document_goes_on(window: MainWindow) -> None:
     await ready(window)
-    commands = sent(window)
+    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     composer = window.views.composer
     composer.attach(FOG)
     window.controller.library.keep(FOG)
     await click(chip(window).remove_button)
-    assert isinstance(commands[0], EmbedDocument)
     composer.attach(TIDES)
     window.controller.asking.submit(Message("user", "write 3", (TIDES,)))
     await until(lambda: last(window).status == "finished")
-    assert isinstance(commands[-1], EmbedDocument)  # it was not stopped
+    assert commands[-1] == EmbedDocument("", TIDES.text)  # it was not stopped
     composer.attach(TIDES)
     await click(chip(window).remove_button)
     assert not any(isinstance(command, EraseVectors) for command in commands)
@@ -100,26 +85,27 @@ async def test_what_is_kept_elsewhere_is_not_erased_and_a_sent_document_goes_on(
 async def test_nothing_is_embedded_where_sparse_prefill_is_off(window: MainWindow) -> None:
     await ready(window)
     prefer(window, "off")
-    commands = sent(window)
+    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     window.views.composer.attach(TIDES)
     window.views.composer.set_text("What about it?")
     assert commands == []
     prefer(window, "auto")
     await until(lambda: "Indexing" in chip(window).toolTip())
     prefer(window, "off")
-    assert [type(command) for command in commands] == [EmbedDocument, StopEmbedding]
+    await until(lambda: len(commands) == 2)
+    assert [type(command) for command in commands] == [EmbedDocument, Cancel]
     assert "Indexing" not in chip(window).toolTip()
 
 
 async def test_a_new_worker_is_told_again(window: MainWindow) -> None:
     await ready(window)
-    commands = sent(window)
+    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     window.views.composer.attach(TIDES)
     await until(lambda: "Indexing" in chip(window).toolTip())
     window.controller.restart()
     assert "Indexing" not in chip(window).toolTip()
     await until(lambda: "Indexing" in chip(window).toolTip())
-    assert [type(command) for command in commands] == [EmbedDocument, EmbedDocument]
+    assert [type(command) for command in commands] == [EmbedDocument, Cancel, EmbedDocument]
 
 
 def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
@@ -127,7 +113,7 @@ def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
 ) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
-        commands = sent(window)
+        commands = sent(window, EmbedDocument, Cancel, EraseVectors)
         controller = window.controller
         controller.asking.submit(Message("user", "write 3", (TIDES,)))
         await until(lambda: last(window).status == "finished")
@@ -200,7 +186,7 @@ def test_what_is_erased_while_there_is_no_worker_is_erased_by_the_next(
     qapp: QApplication, tmp_path: Path
 ) -> None:
     async def scene(window: MainWindow) -> None:
-        commands = sent(window)
+        commands = sent(window, EmbedDocument, Cancel, EraseVectors)
         kept = window.controller.library.documents.keep(FOG)
         window.controller.library.documents.remove(kept.id)
         window.controller.library.documents.purge_removed()

@@ -16,7 +16,7 @@ from app.store.library import Library
 from core.events import Attachment, CountTokens, Message
 from core.settings import Settings, assign
 from core.worker.client import worker_command
-from tests.app.stage import choose_in_sheet, click, last, play, press, ready, until
+from tests.app.stage import choose_in_sheet, click, last, play, press, ready, sent, until
 from tests.core.documents.made import paragraph, pdf_of, write_docx
 
 CTRL, SHIFT, NONE = (
@@ -37,20 +37,6 @@ def library_of(window: MainWindow) -> LibraryWindow:
 
 def names(window: MainWindow) -> list[str]:
     return [row.name for row in library_of(window).list.rows]
-
-
-def counted(window: MainWindow) -> list[str]:
-    """The texts that the worker is asked to count from now on."""
-    texts: list[str] = []
-    send = window.worker.send
-
-    def listen(command: object, after: object = None) -> None:
-        if isinstance(command, CountTokens):
-            texts.append(command.text)
-        send(command, after)  # type: ignore[arg-type]
-
-    window.controller._send = listen
-    return texts
 
 
 async def keep(window: MainWindow, name: str, text: str) -> None:
@@ -86,7 +72,7 @@ def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
 
     async def second(window: MainWindow) -> None:
         await ready(window)
-        asked = counted(window)
+        asked = sent(window, CountTokens)
         await press(window, KEY.Key_D, CTRL | SHIFT)
         library = library_of(window)
         assert names(window) == ["Fog.md", "Tides.md"]
@@ -107,8 +93,9 @@ def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
         assert composer.attachments[0].tokens > 0
         composer.set_text("When is high water?")
         await until(lambda: composer.pill.used_tokens > composer.attachments[0].tokens)
-        assert TIDES not in asked
-        assert "When is high water?" in asked
+        texts = [command.text for command in asked]
+        assert TIDES not in texts
+        assert "When is high water?" in texts
         # Twice is once.
         library.list.opened.emit(library.list.selected)
         assert len(composer.attachments) == 1

@@ -22,7 +22,18 @@ from app.shell.window import MainWindow
 from core.events import Attachment, LoadModel, ModelEntry
 from core.settings import assign
 from tests.app.journeys.test_chats_kept import filled, titles
-from tests.app.stage import choose_in_sheet, click, last, outside_of_tasks, play, press, ready, sheet, until
+from tests.app.stage import (
+    choose_in_sheet,
+    click,
+    last,
+    outside_of_tasks,
+    play,
+    press,
+    ready,
+    sent,
+    sheet,
+    until,
+)
 from tests.app.store.chats import chat_of
 from tests.core.documents.made import write_xlsx
 
@@ -207,15 +218,7 @@ def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
     async def scene(window: MainWindow) -> None:
         await ready(window)
         controller, models, notice = window.controller, window.controller.models, window.views.notice_bar
-        loads: list[str] = []
-        send = window.worker.send
-
-        def listen(command: object, after: object = None) -> None:
-            if isinstance(command, LoadModel):
-                loads.append(command.model)
-            send(command, after)  # type: ignore[arg-type]
-
-        controller._send = listen
+        loads = sent(window, LoadModel)
         entries = [
             ModelEntry("starter", "Fake 1M", "starter", "fake"),
             ModelEntry("hub/Other", "Other", "download", "other"),
@@ -240,7 +243,7 @@ def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
         assert notice.text == projects.loads_next("Other")
         assert loads == []
         window.controller.asking.stop()
-        await until(lambda: loads == ["hub/Other"])
+        await until(lambda: loads == [LoadModel("hub/Other")])
         await ready(window)
         controller.chats.change_project(replace(only_project(window), model="hub/Gone"))
         window.projects.start_chat(project.id)

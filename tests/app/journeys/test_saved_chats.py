@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from app.features.settings.window import SettingsWindow
 from app.shell.window import MainWindow
-from core.events import Command, EraseChats, Generate, ListSavedChats, Message, OpenChat, SavedChatsListed
+from core.events import EraseChats, Generate, ListSavedChats, Message, OpenChat, SavedChatsListed
 from core.settings import assign
-from tests.app.stage import click, last, ready, until
-
-
-def sent(window: MainWindow) -> list[Command]:
-    """The commands about saved chats, and the questions, that leave from now on."""
-    commands: list[Command] = []
-    send = window.controller._send
-
-    def listen(command: Command, after: Callable[[], Awaitable[None]] | None) -> None:
-        if isinstance(command, OpenChat | EraseChats | ListSavedChats | Generate):
-            commands.append(command)
-        send(command, after)
-
-    window.controller._send = listen
-    return commands
+from tests.app.stage import click, last, ready, sent, until
 
 
 async def ask(window: MainWindow, words: str = "write 3") -> str:
@@ -33,7 +17,7 @@ async def ask(window: MainWindow, words: str = "write 3") -> str:
 
 
 async def test_the_worker_knows_which_chat_is_open(window: MainWindow) -> None:
-    commands = sent(window)
+    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
     await ready(window)
     assert commands == [], "a new chat has nothing to load"
     controller = window.controller
@@ -58,7 +42,7 @@ async def test_the_worker_knows_which_chat_is_open(window: MainWindow) -> None:
 
 async def test_a_chat_that_is_not_saved_is_not_named(window: MainWindow) -> None:
     await ready(window)
-    commands = sent(window)
+    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
     inspector = window.views.inspector
     inspector.change_settings(assign(inspector.settings, "prefill.save", False))
     await ask(window)
@@ -74,7 +58,7 @@ async def test_a_chat_that_is_not_saved_is_not_named(window: MainWindow) -> None
 
 async def test_a_chat_that_is_deleted_for_good_is_erased(window: MainWindow) -> None:
     chats = window.controller.chats
-    commands = sent(window)
+    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
     await ready(window)
     first = await ask(window)
     window.controller.chat.start()
@@ -84,7 +68,7 @@ async def test_a_chat_that_is_deleted_for_good_is_erased(window: MainWindow) -> 
 
 async def test_what_is_erased_without_a_worker_is_erased_by_the_next_one(window: MainWindow) -> None:
     saved = window.controller.saved_chats
-    commands = sent(window)
+    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
     saved.erase("a")
     saved.erase("b")
     assert commands == []
@@ -94,7 +78,7 @@ async def test_what_is_erased_without_a_worker_is_erased_by_the_next_one(window:
 
 async def test_settings_show_the_size_and_clear_it(window: MainWindow) -> None:
     await ready(window)
-    commands = sent(window)
+    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
     settings = window.windows.show("settings")
     assert isinstance(settings, SettingsWindow)
     assert commands == [ListSavedChats()]

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from app.session.strings import LOADS_AGAIN, RELEASED
 from app.shell.window import MainWindow
-from core.events import Command, Message, ModelReleased, UnloadIdle
-from tests.app.stage import last, ready, until
-
-
-def sent(window: MainWindow) -> list[UnloadIdle]:
-    """The commands about it that leave from now on."""
-    commands: list[UnloadIdle] = []
-    send = window.controller._send
-
-    def listen(command: Command, after: Callable[[], Awaitable[None]] | None) -> None:
-        if isinstance(command, UnloadIdle):
-            commands.append(command)
-        send(command, after)
-
-    window.controller._send = listen
-    return commands
+from core.events import Message, ModelReleased, UnloadIdle
+from tests.app.stage import last, ready, sent, until
 
 
 async def test_the_setting_reaches_each_worker_and_the_window_shows_it(window: MainWindow) -> None:
-    commands = sent(window)
+    commands = sent(window, UnloadIdle)
     await ready(window)
     assert commands == [], "it is off by default, as in the worker"
     window.app_settings.set("memory.unload_minutes", 30)

@@ -178,7 +178,7 @@ def _command(chance: random.Random, folder: Path) -> dict[str, Any]:
             {"type": "pause_download", "model": _text(chance)},
             {"type": "cancel_download", "model": _text(chance)},
             {"type": "stand_still", "wanted": chance.choice((True, None, "yes"))},
-            {"type": "typing"},
+            {"type": "cancel", "request": chance.choice(("e", ""))},
             {"type": _text(chance)},
             {"type": chance.choice((None, 1, [], {}))},
             {},

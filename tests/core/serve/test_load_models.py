@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
-from core.events import Command, LoadModel, ModelEntry
+from core.events import ModelEntry
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.serve import answering
-from core.serve.queue import InstalledModels, Ticket, WorkerGate
+from core.serve.own_worker import OwnWorker
+from core.serve.queue import InstalledModels, Ticket
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 from tests.core.toy import write_toy_model
 from tests.processes import set_home
@@ -113,9 +114,11 @@ def test_models_of_one_name_have_their_owners_in_their_ids() -> None:
     async def listed() -> list[ModelEntry]:
         return [first, second, third]
 
-    async def load(name: str) -> list[Command]:
-        sent: list[Command] = []
-        gate = WorkerGate(sent.append)
+    async def load(name: str) -> list[str]:
+        worker = OwnWorker("starter", lambda told: None)
+        sent: list[str] = []
+        worker.load = sent.append  # type: ignore[method-assign]
+        gate = worker.gate
         gate.follow("empty", None)
         load = asyncio.ensure_future(InstalledModels(listed).load(gate, name))
         while not gate.is_switching:
@@ -127,7 +130,7 @@ def test_models_of_one_name_have_their_owners_in_their_ids() -> None:
     models = asyncio.run(InstalledModels(listed).by_id(None))
     assert models == {"one/Toy-4bit": first, "two/Toy-4bit": second, "SmolLM2-135M": third}
     for name, model in models.items():
-        assert asyncio.run(load(name)) == [LoadModel(model.reference)]
+        assert asyncio.run(load(name)) == [model.reference]
 
 
 def test_the_installed_models_are_not_listed_for_the_loaded_one(served: Served) -> None:

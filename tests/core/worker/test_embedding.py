@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.events import (
+    Cancel,
     CountTokens,
     DocumentEmbedded,
     EmbedDocument,
@@ -20,7 +21,6 @@ from core.events import (
     LoadModel,
     ModelLoaded,
     StandStill,
-    StopEmbedding,
     TokenCount,
 )
 from tests.core.encoder.texts import SENTENCES
@@ -98,7 +98,7 @@ def test_a_stopped_document_is_not_kept(home: Path) -> None:
         async with worker() as talk:
             await talk.client.send(EmbedDocument("d", LONG))
             await talk.until(DocumentEmbedded)
-            await talk.client.send(StopEmbedding("d"))
+            await talk.client.send(Cancel("d"))
             assert await _end(talk, "d") == DocumentEmbedded("d", "stopped")
             await talk.until(Heartbeat)
             assert not _kept(home)

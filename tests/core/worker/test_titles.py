@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.events import (
+    Cancel,
     CountTokens,
     Failed,
     Finished,
@@ -18,7 +19,6 @@ from core.events import (
     TitleSuggested,
     Token,
     TokenCount,
-    Typing,
 )
 from tests.core.worker.test_worker import ask, run, worker
 from tests.processes import set_home
@@ -49,7 +49,7 @@ def test_one_is_given_and_nothing_of_it_is_told(toy_folder: Path) -> None:
 
 
 def test_whatever_is_asked_meanwhile_goes_first(toy_folder: Path) -> None:
-    cases = ((ask("q"), Finished), (Typing(), None), (CountTokens("c", "four"), TokenCount))
+    cases = ((ask("q"), Finished), (Cancel("t0"), None), (CountTokens("c", "four"), TokenCount))
 
     async def life() -> None:
         async with worker() as talk:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,8 +14,8 @@ from app.chat.answer import AnswerEditor, AnswerView
 from app.controls.sheets import Question
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from core.events import TYPED, Command, Generate
-from tests.app.stage import click, last, outside_of_tasks, play, press, ready, sheet, until
+from core.events import TYPED, Generate
+from tests.app.stage import click, last, outside_of_tasks, play, press, ready, sent, sheet, until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -30,20 +29,6 @@ def view(window: MainWindow, turn: int = -1) -> AnswerView:
 def editor(window: MainWindow, turn: int = -1) -> AnswerEditor:
     found = view(window, turn).editor
     assert found is not None
-    return found
-
-
-def requests(window: MainWindow) -> list[Generate]:
-    """The requests that leave from now on."""
-    found: list[Generate] = []
-    send = window.controller._send
-
-    def listen(command: Command, after: Callable[[], Awaitable[None]] | None) -> None:
-        if isinstance(command, Generate):
-            found.append(command)
-        send(command, after)
-
-    window.controller._send = listen
     return found
 
 
@@ -94,7 +79,7 @@ def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Pa
         # The tints of the model's tokens stay, the person's text has none.
         inks = [ink for box in view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
         assert {turn.answer.tokens[ink.token].id for ink in inks} == {1, 2, 3, 4}
-        commands = requests(window)
+        commands = sent(window, Generate)
         assert window.views.notice_bar.action_button.text() == "Undo"
         await click(footer.continue_button)
         await ready(window)
@@ -182,7 +167,7 @@ def test_leaving_and_asking_save_an_edit(qapp: QApplication, tmp_path: Path) -> 
     async def scene(window: MainWindow) -> None:
         await answered(window)
         await edit_end(window, " one")
-        commands = requests(window)
+        commands = sent(window, Generate)
         window.views.composer.edit.setFocus()
         ask(window, "write 2")
         await ready(window)
@@ -239,7 +224,7 @@ def menu_at(body: QWidget, at: QPoint) -> QMenu:
 def test_an_answer_continues_from_any_word(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await answered(window)
-        commands = requests(window)
+        commands = sent(window, Generate)
 
         async def continue_from(turn: int, token: int) -> None:
             body = view(window, turn).body

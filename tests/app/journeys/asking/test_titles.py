@@ -67,9 +67,9 @@ async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow
     listing, chats = window.controller.chat.listing, window.controller.chats
     await answered(window, "write 3 slowly harbours")
     suggested = window.controller._titles
-    await until(lambda: bool(suggested._asked))  # it is under way for some seconds
+    await until(lambda: suggested.is_asking)  # it is under way for some seconds
     listing.rename(chats.open.id, "My ferries")
-    await until(lambda: not suggested._asked)
+    await until(lambda: not suggested.is_asking)
     assert title(window) == "My ferries"
     window.controller.chat.start()
     await answered(window, "write 3 untitled harbours")
@@ -81,16 +81,16 @@ async def test_what_is_asked_or_typed_goes_first(window: MainWindow) -> None:
     await ready(window)
     suggested = window.controller._titles
     await answered(window, "write 3 slowly harbours")
-    await until(lambda: bool(suggested._asked))
+    await until(lambda: suggested.is_asking)
     window.views.composer.set_text("And")
-    await until(lambda: not suggested._asked)
+    await until(lambda: not suggested.is_asking)
     await asyncio.sleep(0.3)
     assert title(window) == "write 3 slowly harbours"  # nor is it asked for while something is written
     window.views.composer.set_text("")
     await answered(window, "write 3 more")
-    await until(lambda: bool(suggested._asked))
+    await until(lambda: suggested.is_asking)
     ask(window, "write 3 at once")
-    await until(lambda: not suggested._asked)
+    await until(lambda: not suggested.is_asking)
     await ready(window)
     assert last(window).status == "finished"
     await until(lambda: title(window) == "Title of harbours")
@@ -127,8 +127,8 @@ def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
         await ready(window, 60)
         first = last(window).finished
         assert first
-        await until(lambda: bool(suggested._asked), 60)
-        await until(lambda: not suggested._asked, 60)
+        await until(lambda: suggested.is_asking, 60)
+        await until(lambda: not suggested.is_asking, 60)
         ask(window, "and on")
         await until(lambda: window.controller.link.busy)
         await ready(window, 60)

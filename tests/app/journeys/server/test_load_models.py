@@ -67,8 +67,8 @@ def test_a_request_loads_its_model_in_its_turn_and_the_window_shows_it(
         waiting = [asked(base, "Second-Toy", 200), asked(base, "Second-Toy"), asked(base, "First-Toy")]
         await until(lambda: len(window.controller.sharing.queue.tickets) == 4)
         assert loaded(window) == "First Toy"
-        await until(lambda: bool(window.controller.link.served), 60)
-        assert (last(window).over, loaded(window)) == (True, "Second Toy")
+        await until(lambda: window.controller.link.serving and loaded(window) == "Second Toy", 60)
+        assert last(window).over
         ask(window, "And another one.")
         assert window.controller.link.phase is Phase.WAITING
         for each in waiting:

@@ -17,7 +17,7 @@ from tests.app.stage import last, play, ready, until
 
 async def served(window: MainWindow, asked: Asked) -> None:
     """Wait until it is being answered."""
-    await until(lambda: bool(asked.text) and bool(window.controller.link.served), what="not served")
+    await until(lambda: bool(asked.text) and window.controller.link.serving, what="not served")
 
 
 async def test_a_client_asks_the_window_s_worker(window: MainWindow) -> None:
@@ -106,7 +106,7 @@ async def test_a_question_that_waits_can_be_taken_back(window: MainWindow) -> No
     before = len(first.text)
     await until(lambda: len(first.text) > before)
     await first.leave()
-    await until(lambda: not window.controller.link.served)
+    await until(lambda: not window.controller.link.serving)
 
 
 async def test_a_client_that_goes_away_cancels(window: MainWindow) -> None:
@@ -115,7 +115,7 @@ async def test_a_client_that_goes_away_cancels(window: MainWindow) -> None:
     asked = Asked(base, "write 100000 slowly")
     await served(window, asked)
     await asked.leave()
-    await until(lambda: not window.controller.link.served, timeout_s=3)
+    await until(lambda: not window.controller.link.serving, timeout_s=3)
     (record,) = window.controller.sharing.requests.all
     assert record.state == "cancelled"
 

@@ -11,25 +11,18 @@ from app.session.turn import effects as fx
 from app.session.turn.intents import (
     INTENTS,
     Ahead,
-    AskModels,
-    AskTables,
     Close,
-    Count,
     Load,
     Restart,
-    Serve,
     SpawnFailed,
     Stop,
-    StopServed,
     Submit,
     Unload,
 )
 from app.session.turn.link_state import Link, Phase
-from app.session.turn.turn import MOST_LOAD_DEATHS, RULES, STUCK_S, Input, advance
+from app.session.turn.turn import MOST_LOAD_DEATHS, OUT_OF_BAND, RULES, STUCK_S, Input, advance
 from core.events import (
     Cancel,
-    CountTokens,
-    DocumentEmbedded,
     DownloadProgress,
     Failed,
     Finished,
@@ -37,29 +30,17 @@ from core.events import (
     Generate,
     Heartbeat,
     Hello,
-    ListModels,
-    ListTables,
     LoadModel,
     LoadProgress,
     Message,
-    ModelEntry,
-    ModelImported,
     ModelList,
     ModelReleased,
-    ModelRemoved,
-    ModelsFound,
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
     SavedChatsListed,
-    SimilarFound,
-    TableDone,
-    TableList,
     TableStatus,
-    TextsEmbedded,
-    TitleSuggested,
     Token,
-    TokenCount,
 )
 from core.events.codec import BadLine, WorkerExited, WorkerSilent
 from core.settings import Settings
@@ -77,7 +58,6 @@ from tests.app.session.words import (
     token,
 )
 
-SERVE = Serve(Generate("s1", (Message("user", "Who?"),)))
 SUBMIT = Submit("r1", (Message("user", "Why?"),), Settings())
 START = Link("starter")
 
@@ -99,7 +79,7 @@ def at(phase: Phase) -> Link:
         Phase.LOADING: (HELLO,),
         Phase.NO_MODEL: (HELLO, failed("", "load_model", "bad-model")),
         Phase.READY: (HELLO, LOADED),
-        Phase.WAITING: (HELLO, LOADED, SERVE, SUBMIT),
+        Phase.WAITING: (HELLO, LOADED, Ahead(1), SUBMIT),
         Phase.READING: (HELLO, LOADED, SUBMIT),
         Phase.WRITING: (HELLO, LOADED, SUBMIT, token(0)),
         Phase.STOPPING: (HELLO, LOADED, SUBMIT, token(0), Stop()),
@@ -127,19 +107,9 @@ SAMPLES: dict[type, Any] = {
         gauges(),
         finished(),
         failed(),
-        TokenCount("c1", 12),
-        TextsEmbedded("e1", b"", ()),
         TableStatus("warm", "f" * 64, "Fake"),
-        TableList("t1", "tables", ()),
-        TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
-        TitleSuggested("t", "Ferries in fog"),
         ModelList("m1", "models", ()),
-        ModelsFound("m2", "toy", ()),
         DownloadProgress("owner/name", "running", 1, 2),
-        ModelImported("m3", ModelEntry("/toy", "toy", "folder", "/toy")),
-        ModelRemoved("m4", "/toy", "toy"),
-        DocumentEmbedded("e1", "running", 0.5),
-        SimilarFound("f1"),
         SavedChatsListed(1, 2, "Not saved"),
         HEARTBEAT,
         KILLED,
@@ -148,11 +118,6 @@ SAMPLES: dict[type, Any] = {
         SUBMIT,
         Stop(),
         Ahead(2),
-        SERVE,
-        StopServed("s1"),
-        Count("c1", "text"),
-        AskTables(ListTables("t1")),
-        AskModels(ListModels("m1")),
         Unload(),
         Restart(),
         Load("other"),
@@ -190,6 +155,7 @@ def test_a_whole_answer() -> None:
     link, effects = run(HELLO, LOADED, SUBMIT, *heard)
     assert link == Link("starter", Phase.READY, INFO)
     assert [type(effect) for effect in effects] == [
+        fx.WorkerReady,
         fx.LoadStarted,
         fx.Send,
         fx.ModelReady,
@@ -230,12 +196,10 @@ def test_a_load_that_fails_beside_a_loaded_model_goes_back_to_it() -> None:
     assert link.model == "other"
 
 
-def test_what_is_about_models_on_the_disk_goes_to_their_room_in_the_middle_of_an_answer() -> None:
-    listed = SAMPLES[ModelList]
-    refused = failed("m1", "remove_model", "bad-model")
-    link, effects = run(AskModels(ListModels("m1")), listed, refused, start=at(Phase.WRITING))
-    assert link == at(Phase.WRITING)
-    assert effects == [fx.Send(ListModels("m1")), listed, fx.ModelsFailed(refused)]
+@pytest.mark.parametrize("kind", OUT_OF_BAND)
+def test_what_does_not_concern_the_turn_is_shown_in_the_middle_of_an_answer(kind: type) -> None:
+    link, effects = run(SAMPLES[kind], start=at(Phase.WRITING))
+    assert (link, effects) == (at(Phase.WRITING), [SAMPLES[kind]])
 
 
 def test_unloading_leaves_no_model() -> None:
@@ -269,7 +233,7 @@ def test_a_released_model_is_loaded_again_within_the_next_answer() -> None:
     assert run(Load("other"), failed("", "load_model", "bad-model"), start=idle)[0] == idle
     assert not run(ModelUnloaded(), start=idle)[0].released
     # For a request of the local server, too.
-    link, effects = run(SERVE, progress, LOADED, start=idle)
+    link, effects = run(Ahead(1), progress, LOADED, start=idle)
     assert not link.released
     assert not any(isinstance(each, fx.WorkerMistake) for each in effects)
 
@@ -336,25 +300,12 @@ def test_a_failure_of_an_unknown_request_is_the_workers_mistake() -> None:
     assert isinstance(advance(at(Phase.READY), failed("", "load_model")).effects[0], fx.WorkerMistake)
 
 
-def test_counting() -> None:
-    _, effects = run(Count("c1", "text"), TokenCount("c1", 3), start=at(Phase.READY))
-    assert effects == [fx.Send(CountTokens("c1", "text")), fx.Counted("c1", 3)]
-
-
-def test_a_count_may_come_late_and_may_fail_without_harm() -> None:
-    link = at(Phase.READING)
-    assert advance(link, TokenCount("c1", 3)).effects == (fx.Counted("c1", 3),)
-    step = advance(link, failed("c1", "count_tokens", "no-model"))
-    assert step == type(step)(link, (fx.Counted("c1", None),))
-
-
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase not in (Phase.DEAD, Phase.CLOSED)])
 def test_death_is_accepted_everywhere_and_cuts_an_answer_off(phase: Phase) -> None:
     before = at(phase)
     link, effects = run(KILLED, start=before)
     assert link == Link("starter", Phase.DEAD, before.info, load_deaths=int(phase is Phase.LOADING))
     cut: list[fx.Effect] = [fx.AnswerCutOff("r1")] if before.busy else []
-    cut += [fx.ServedCutOff()] if before.served else []
     assert effects == [*cut, fx.WorkerDied(KILLED, phase.value)]
 
 
@@ -471,15 +422,3 @@ def test_hello_type_is_the_only_first_word() -> None:
     legal = {kind for kind, (phases, _) in RULES.items() if Phase.STARTING in phases}
     events = legal - set(INTENTS)
     assert events == {Hello, Failed, Heartbeat, WorkerExited, WorkerSilent, BadLine}
-
-
-def test_what_tables_have_to_say_is_shown() -> None:
-    quiet = TableStatus("warm", "f" * 64, "Fake")
-    assert run(quiet, start=at(Phase.READY))[1] == [quiet]
-
-
-def test_a_table_command_that_fails_belongs_to_the_tables_also_while_something_is_answered() -> None:
-    for phase in (Phase.READY, Phase.WRITING):
-        link, effects = run(failed("t1", "reset_table", "bad-table"), start=at(phase))
-        assert link == at(phase)
-        assert effects == [fx.TablesFailed(failed("t1", "reset_table", "bad-table"))]
