@@ -13,6 +13,7 @@ from app.session.turn.link_state import Link
 from app.session.turn.turn import Input
 from app.store.library import Home
 from app.store.preferences import PreferencesFile
+from core.errors import RequestError
 
 
 class App:
@@ -33,6 +34,10 @@ class App:
         self.handle = handle
         self.meter = ContextMeter(views.composer, worker, views.composer)
         self.trouble = TroubleController(views.banner, self.meter)
+
+    def report(self, error: RequestError) -> None:
+        """Show why a request about the chats cannot be fulfilled."""
+        self.trouble.show_request_error(error, "chats")
 
     @property
     def preferences(self) -> PreferencesFile:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 
 from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer
@@ -44,10 +43,10 @@ from app.controllers.page import AnswerController, ChatPage, Running
 from app.session.chats.answers import Edit
 from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn, merged
 from app.session.trouble import Until
-from app.session.turn.intents import Stop, Submit
+from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
 from core.errors import RequestError
-from core.events import Message
+from core.events import Generate, Message
 from core.settings import Settings, assign, permitted
 from core.settings.request import drawn_again
 
@@ -469,21 +468,22 @@ class AskController(QObject):
         self._asked_in = chat.id
         self._answering.start(running)
         self._app.trouble.end(Until.ASKED)
-        submit = partial(
-            Submit,
-            settings=settings,
-            chat=chat.id,
-            stop_repeating=self._app.preferences.now.settings.writing.stop_repeating,
-        )
+        stop_repeating = self._app.preferences.now.settings.writing.stop_repeating
         if running.after:
             answer = chat.turn(running.turn_id).answer
-            ids = tuple(token.id for token in answer.tokens)
-            texts = tuple(token.text for token in answer.tokens) if answer.is_edited else ()
-            asked = chat.messages_before(running.turn_id)
-            turn_id = self._chats.new_turn_id()
-            self._app.handle(submit(turn_id, asked, continuation=ids, continuation_texts=texts))
+            asked = Generate(
+                self._chats.new_turn_id(),
+                chat.messages_before(running.turn_id),
+                settings,
+                continuation=tuple(token.id for token in answer.tokens),
+                chat=chat.id,
+                continuation_texts=tuple(token.text for token in answer.tokens) if answer.is_edited else (),
+                stop_repeating=stop_repeating,
+            )
         else:
-            self._app.handle(submit(running.turn_id, chat.messages_for_request()))
+            messages = chat.messages_for_request()
+            asked = Generate(running.turn_id, messages, settings, chat=chat.id, stop_repeating=stop_repeating)
+        self._app.handle(asked)
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
         """Answer an earlier question again, or `message` in its place."""

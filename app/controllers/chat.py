@@ -10,18 +10,14 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.reading_map import read_so_far
 from app.chat.sources import Source
 from app.controllers import strings
+from app.controllers.app import App
 from app.controllers.chat_list import ChatListController
 from app.controllers.chat_settings import ChatSettings
-from app.controllers.context_meter import ContextMeter
 from app.controllers.importing import Importing
 from app.controllers.page import AnswerController, ChatPage
 from app.controllers.saving import Saving
 from app.controllers.transfer import Transfer
-from app.controllers.views import Views
-from app.controllers.worker import TroubleController
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation, documents, merged
-from app.store.library import Home
 from core.errors import RequestError
 from core.events import Message, Passage, PrefillProgress
 
@@ -33,44 +29,20 @@ class ChatController(QObject):
     document_requested = Signal()  # open the Document tab
 
     def __init__(
-        self,
-        views: Views,
-        chats: Chats,
-        home: Home,
-        page: ChatPage,
-        meter: ContextMeter,
-        answering: AnswerController,
-        trouble: TroubleController,
-        parent: QObject | None = None,
+        self, app: App, page: ChatPage, answering: AnswerController, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._views = views
-        self._chats = chats
-        self._home = home
+        self._app = app
+        self._views = views = app.views
+        self._chats = app.chats
         self._page = page
-        self._meter = meter
-
-        def report(error: RequestError) -> None:
-            trouble.show_request_error(error, "chats")
-
-        self.settings = ChatSettings(views.inspector, chats, home.preferences, report, self)
-        self.listing = ChatListController(views, chats, page, answering, self._open, report, self)
-        self.transfer = Transfer(views.sidebar, views.notice_bar, chats, report, self)
-        self.importing = Importing(
-            views.sidebar,
-            views.notice_bar,
-            chats,
-            self.select,
-            self._refresh,
-            self.listing.show,
-            self.listing.delete,
-            report,
-            home.library.when_kept,
-            self,
-        )
-        self._trouble = trouble
-        self.saving = Saving(trouble, chats, home, self)
-        self.documents = DocumentController(views, chats, page, answering, self.document_requested.emit, self)
+        self._meter = meter = app.meter
+        self.settings = ChatSettings(app, self)
+        self.listing = ChatListController(app, page, answering, self._open, self)
+        self.transfer = Transfer(app, self)
+        self.importing = Importing(app, self.listing, self._refresh, self)
+        self.saving = Saving(app.trouble, app.chats, app.home, self)
+        self.documents = DocumentController(app, page, answering, self.document_requested.emit, self)
         for changed in (page.chat_shown, page.turn_added, self.listing.listed):
             changed.connect(self.changed)
         for new_chat in (views.sidebar.new_chat_requested, views.header.new_chat_requested):
@@ -110,7 +82,7 @@ class ChatController(QObject):
             try:
                 self._chats.select(chat_id)
             except RequestError as error:  # no copy of the database has it whole
-                self._trouble.show_request_error(error, "chat")
+                self._app.trouble.show_request_error(error, "chat")
             self.show()
 
     def branch(self, turn_id: str) -> Conversation:
@@ -124,7 +96,7 @@ class ChatController(QObject):
     def leave(self) -> None:
         """Save the draft and which chat is open, when the window closes."""
         self._page.keep_draft()
-        self._home.preferences.change(open_chat=self._chats.open.id)
+        self._app.preferences.change(open_chat=self._chats.open.id)
 
     def _branch_name(self) -> str:
         """The open chat's title with the first unused number."""
@@ -162,16 +134,15 @@ class DocumentController(QObject):
 
     def __init__(
         self,
-        views: Views,
-        chats: Chats,
+        app: App,
         page: ChatPage,
         answering: AnswerController,
         show_tab: Callable[[], object],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._views = views
-        self._chats = chats
+        self._views = app.views
+        self._chats = app.chats
         self._show_tab = show_tab
         self._turn_id = ""  # the turn whose answer is selected; empty: the last one
         for shown in (page.chat_shown, page.turn_added):

@@ -13,39 +13,36 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
+from app.controllers.app import App
 from app.controllers.page import AnswerController, ChatPage
-from app.controllers.views import Views
 from app.panels.chat_row import ChatRow, ProjectRow
 from app.session.chats.archive import Summary
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from core.errors import RequestError
 from core.events.wire import well_formed
 
 
 class ChatListController(QObject):
-    """`open_chat` opens a chat by its id, or a new one if empty; `report` shows an error."""
+    """`open_chat` opens a chat by its id, or a new one if empty."""
 
     stop_requested = Signal()  # stop the current answer
     listed = Signal()  # the list, or which deletions can be undone
 
     def __init__(
         self,
-        views: Views,
-        chats: Chats,
+        app: App,
         page: ChatPage,
         answering: AnswerController,
         open_chat: Callable[[str], object],
-        report: Callable[[RequestError], object],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._sidebar = views.sidebar
-        self._chats = chats
+        self._app = app
+        self._sidebar = app.views.sidebar
+        self._chats = app.chats
         self._page = page
         self._answering = answering
         self.open_chat = open_chat
-        self._report = report
         sidebar = self._sidebar
         sidebar.search_requested.connect(lambda query: self.show())
         sidebar.search_ended.connect(self.show)
@@ -60,7 +57,7 @@ class ChatListController(QObject):
         self._undoable: list[str] = []
         self._revert: Callable[[], object] | None = None  # undoes what the undo bar names, if no deleted chat
         self._reverts_deletion = False
-        chats.purge_old()
+        self._chats.purge_old()
 
     def show(self) -> None:
         opened = self._chats.open
@@ -233,7 +230,7 @@ class ChatListController(QObject):
         try:
             hits = self._chats.search(query)
         except RequestError as error:
-            self._report(error)
+            self._app.report(error)
             return []
         rows = []
         for hit in hits:

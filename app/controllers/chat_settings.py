@@ -12,14 +12,12 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
-from app.panels.inspector import Inspector
+from app.controllers.app import App
 from app.panels.preset_bar import PresetState
 from app.session.chats import presets
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.presets import Preset, apply, chosen_keys, differences
 from app.session.turn import effects as fx
-from app.store.preferences import PreferencesFile
 from core.errors import RequestError
 from core.settings import Settings
 
@@ -27,26 +25,17 @@ from core.settings import Settings
 class ChatPresets(QObject):
     """The preset of the open chat, and the person's own presets.
 
-    `defaults` returns the settings of a chat without overrides; `report` shows an error. Call `show()` after
-    each change of settings.
+    `defaults` returns the settings of a chat without overrides. Call `show()` after each change of settings.
     """
 
-    def __init__(
-        self,
-        inspector: Inspector,
-        chats: Chats,
-        preferences: PreferencesFile,
-        defaults: Callable[[], Settings],
-        report: Callable[[RequestError], object],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, defaults: Callable[[], Settings], parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._inspector = inspector
-        self._chats = chats
-        self._preferences = preferences
+        self._app = app
+        self._inspector = app.views.inspector
+        self._chats = app.chats
+        self._preferences = app.preferences
         self._defaults = defaults
-        self._report = report
-        bar = inspector.presets
+        bar = self._inspector.presets
         bar.preset_chosen.connect(self.take)
         bar.save_requested.connect(self.save)
         bar.update_requested.connect(self.update)
@@ -116,7 +105,7 @@ class ChatPresets(QObject):
     def _is_free(self, name: str) -> bool:
         free = all(preset.name != name for preset in self.own)
         if not free:
-            self._report(RequestError(strings.preset_exists(name), strings.PRESET_EXISTS_HINT))
+            self._app.report(RequestError(strings.preset_exists(name), strings.PRESET_EXISTS_HINT))
         return free
 
 
@@ -125,22 +114,15 @@ class ChatSettings(QObject):
 
     defaults_changed = Signal(int)  # the number of defaults that differ from Draftlight's
 
-    def __init__(
-        self,
-        inspector: Inspector,
-        chats: Chats,
-        preferences: PreferencesFile,
-        report: Callable[[RequestError], object],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._inspector = inspector
-        self._chats = chats
-        self._preferences = preferences
+        self._inspector = app.views.inspector
+        self._chats = app.chats
+        self._preferences = app.preferences
         self._base = Settings()
-        inspector.settings_changed.connect(self._keep)
-        inspector.defaults_changed.connect(self._take_defaults)
-        self.presets = ChatPresets(inspector, chats, preferences, lambda: self.defaults, report, self)
+        self._inspector.settings_changed.connect(self._keep)
+        self._inspector.defaults_changed.connect(self._take_defaults)
+        self.presets = ChatPresets(app, lambda: self.defaults, self)
 
     def show(self) -> None:
         """Show the open chat's settings, without overrides that are no longer allowed."""

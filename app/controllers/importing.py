@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QMessageBox
 
-from app.chat.bars import NoticeBar
 from app.controllers import strings
+from app.controllers.app import App
+from app.controllers.chat_list import ChatListController
 from app.controllers.transfer import ClosingError, on_thread
 from app.controls.sheets import open_files
 from app.richtext.markdown.markdown import load_parser
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store.importing import ImportReading
 from core.chat_archives.reading import Losses
@@ -42,36 +42,21 @@ _LISTED_LOSSES = 500
 
 
 class Importing(QObject):
-    """`window` is the parent of the dialogs, `notice` shows the results.
-
-    `open_chat` opens the first imported chat, `refresh_open` shows the open one again, `chats_changed` lists
-    the chats again, `delete` deletes a chat that may be open or being answered, `report` shows an error.
-    `when_kept` calls back once all is saved.
-    """
+    """`refresh_open` shows the open chat again."""
 
     def __init__(
         self,
-        window: QWidget,
-        notice: NoticeBar,
-        chats: Chats,
-        open_chat: Callable[[str], object],
+        app: App,
+        listing: ChatListController,
         refresh_open: Callable[[], object],
-        chats_changed: Callable[[], object],
-        delete: Callable[[str], object],
-        report: Callable[[RequestError], object],
-        when_kept: Callable[[Callable[[bool], None]], object],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._window = window
-        self._notice = notice
-        self._chats = chats
-        self._open_chat = open_chat
+        self._app = app
+        self._listing = listing
         self._refresh_open = refresh_open
-        self._chats_changed = chats_changed
-        self._delete = delete
-        self._report = report
-        self._when_kept = when_kept
+        self._notice = app.views.notice_bar
+        self._chats = app.chats
         self._waiting: deque[Path] = deque()
         self._task: asyncio.Task[None] | None = None
         self._reading: ImportReading | None = None
@@ -84,7 +69,9 @@ class Importing(QObject):
         return self._task is not None and not self._task.done()
 
     def choose(self) -> None:
-        open_files(self._window, strings.IMPORT_TITLE, self.import_from, kinds=strings.IMPORT_FILTER)
+        open_files(
+            self._app.views.sidebar, strings.IMPORT_TITLE, self.import_from, kinds=strings.IMPORT_FILTER
+        )
 
     def import_from(self, paths: Sequence[Path]) -> None:
         """Import the chats of these files. A file that cannot be imported is reported; the others are."""
@@ -117,17 +104,17 @@ class Importing(QObject):
             try:
                 await on_thread(partial(self._read, path, result, asyncio.get_running_loop()))
             except RequestError as error:
-                self._report(error)
+                self._app.report(error)
             except ClosingError:
                 return
         self._notice.clear()
         if result.all_chats:
-            self._chats_changed()
+            self._listing.show()
             await asyncio.sleep(_SLICE_S)  # a long list is painted before a chat is opened
             if self._closing:
                 return
             if result.first not in ("", opened) and self._chats.open.id == opened:
-                self._open_chat(result.first)
+                self._listing.open_chat(result.first)
             elif self._chats.open.id in result.updated:
                 self._refresh_open()
             self._show_result(result)
@@ -175,7 +162,7 @@ class Importing(QObject):
             unsaved, characters = unsaved + characters, 0
             if unsaved > _UNSAVED_CHARACTERS:
                 kept = threading.Event()
-                self._when_kept(lambda done: kept.set())
+                self._app.home.library.when_kept(lambda done: kept.set())
                 kept.wait(_SAVED_WITHIN_S)
                 unsaved = 0
 
@@ -213,7 +200,7 @@ class Importing(QObject):
             self._notice.show_notice(text)
 
     def _show_details(self, result: _Result) -> None:
-        box = QMessageBox(self._window.window())
+        box = QMessageBox(self._app.views.sidebar.window())
         box.setWindowTitle(strings.IMPORT_TITLE)
         box.setText(strings.imported(result.counts, tuple(result.sources)))
         box.setInformativeText(strings.not_kept(result.lost))
@@ -248,13 +235,13 @@ class Importing(QObject):
             if chat.deleted is None:
                 deleted += 1
                 if chat_id == self._chats.open.id or not chat.turns[-1].answer.over:
-                    self._delete(chat_id)
+                    self._listing.delete(chat_id)
                 else:
                     self._chats.keep(chat.with_deleted(self._chats.steady_now()))
             if time.monotonic() > began_s + _SLICE_S:
                 await asyncio.sleep(0)
                 began_s = time.monotonic()
-        self._chats_changed()
+        self._listing.show()
         self._notice.show_notice(strings.import_undone(deleted))
 
 

@@ -17,12 +17,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat import strings as chat_strings
 from app.chat.reading_map import passages_of
 from app.controllers import strings
-from app.controllers.context_meter import ContextMeter
-from app.controllers.views import Views
-from app.controllers.worker import TroubleController
+from app.controllers.app import App
 from app.panels import strings as panels_strings
 from app.session.chats.answers import placed
-from app.session.chats.chats import UNFINISHED_NOTE, Chats
+from app.session.chats.chats import UNFINISHED_NOTE
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Conversation, Turn, documents, merged
 from app.session.turn import effects as fx
@@ -49,17 +47,15 @@ class ChatPage(QObject):
     turn_added = Signal()  # or replaced by another version
     names_changed = Signal()  # titles, or the list of chats
 
-    def __init__(
-        self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, app: App, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._views = views
-        self._chats = chats
-        self._meter = meter
+        self._views = app.views
+        self._chats = app.chats
+        self._meter = app.meter
         self._edited: Message | None = None  # the sent message that is edited in the composer
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
         self._draft_timer.timeout.connect(self._store_draft)
-        views.composer.draft_changed.connect(self._draft_timer.start)
+        self._views.composer.draft_changed.connect(self._draft_timer.start)
 
     def keep_draft(self) -> None:
         """Store an answer that is being edited as a version, and the composer's content as the draft.
@@ -212,21 +208,13 @@ class AnswerController(QObject):
     prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
     map_changed = Signal()  # the reading map of the visible answer
 
-    def __init__(
-        self,
-        views: Views,
-        chats: Chats,
-        page: ChatPage,
-        meter: ContextMeter,
-        trouble: TroubleController,
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, page: ChatPage, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._trouble = trouble
-        self._views = views
-        self._chats = chats
+        self._trouble = app.trouble
+        self._views = app.views
+        self._chats = app.chats
         self._page = page
-        self._meter = meter
+        self._meter = app.meter
         self._running: Running | None = None
         self._instead: Callable[[], None] | None = None
         self._coalescer = Coalescer(time.monotonic)

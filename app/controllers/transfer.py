@@ -16,14 +16,13 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.chat.export import ExportOptions, blocks, page, to_pdf
 from app.controllers import strings
+from app.controllers.app import App
 from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
 from app.panels import strings as panels_strings
-from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
 from app.store.chat_files import file_name, pieces, to_markdown
@@ -35,24 +34,13 @@ _ENDINGS = {"json": "json", "markdown": "md", "html": "html", "pdf": "pdf"}
 
 
 class Transfer(QObject):
-    """`window` is the parent of the dialogs, `notice` shows the results.
+    """Exports what the sidebar asks for."""
 
-    `report` shows an error.
-    """
-
-    def __init__(
-        self,
-        window: QWidget,
-        notice: NoticeBar,
-        chats: Chats,
-        report: Callable[[RequestError], object],
-        parent: QObject | None = None,
-    ) -> None:
+    def __init__(self, app: App, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._report = report
-        self._window = window
-        self._notice = notice
-        self._chats = chats
+        self._app = app
+        self._notice = app.views.notice_bar
+        self._chats = app.chats
         self._exports: deque[_Export] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -75,7 +63,7 @@ class Transfer(QObject):
                 self._start(_Export(path, kind, chat_ids, options, in_folder))
 
             if in_folder:
-                choose_folder(self._window, strings.EXPORT_TITLE, start)
+                choose_folder(self._app.views.sidebar, strings.EXPORT_TITLE, start)
             else:
                 name = _file_name(self._chats.summary(chat_id).title) if chat_id else strings.ALL_CHATS_FILE
                 self._choose_file(name, _ENDINGS[kind], start)
@@ -93,7 +81,7 @@ class Transfer(QObject):
             then()
 
         ask_options(
-            self._window,
+            self._app.views.sidebar,
             strings.EXPORT_AS[kind],
             ((strings.EXPORT_THOUGHTS, self._options.thoughts), (strings.EXPORT_TINTS, self._options.tints)),
             strings.EXPORT_ACCEPT,
@@ -119,11 +107,11 @@ class Transfer(QObject):
                 written = await on_thread(partial(self._write, export, loop))
             except OSError as error:
                 place = error.filename or str(export.path)
-                self._report(
+                self._app.report(
                     TransferError(store_strings.not_written(str(place), error.strerror or str(error)))
                 )
             except RequestError as error:  # a chat could not be loaded
-                self._report(error)
+                self._app.report(error)
             except ClosingError:
                 pass
             else:
@@ -187,11 +175,11 @@ class Transfer(QObject):
 
     def _show_result(self, path: Path, chats: int, in_folder: bool) -> None:
         text = strings.exported(path.name or str(path), chats, in_folder)
-        show_written(self._notice, text, path, self._report)
+        show_written(self._notice, text, path, self._app.report)
 
     def _choose_file(self, name: str, ending: str, on_chosen: Callable[[Path], None]) -> None:
         save_file(
-            self._window,
+            self._app.views.sidebar,
             strings.EXPORT_TITLE,
             Path(first_folder(), f"{name}.{ending}"),
             on_chosen,

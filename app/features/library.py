@@ -25,9 +25,7 @@ from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, FolderReading, Reading
 from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
 from app.chat.strings import about
-from app.controllers.context_meter import ContextMeter
-from app.controllers.views import Views
-from app.controllers.worker import TroubleController
+from app.controllers.app import App
 from app.controls.buttons import Button, IconButton
 from app.controls.record_table import Cell, Column, RecordTable
 from app.controls.sheets import open_files
@@ -313,27 +311,25 @@ _LEAST_SIMILAR_CHARACTERS = 3
 
 
 class LibraryController(QObject):
-    """`meter` provides the tokenizer, and gets earlier counts."""
+    """The meter provides the tokenizer, and gets earlier counts."""
 
     window_requested = Signal()
     chat_requested = Signal()  # the chat window comes to the front: its message got an attachment
 
     def __init__(
         self,
-        views: Views,
+        app: App,
         documents: Documents,
-        meter: ContextMeter,
-        trouble: TroubleController,
         embedding: EmbeddingController,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._views = views
+        self._views = views = app.views
         self._embedding = embedding
         self._digests: dict[str, str] = {}  # digests of the texts as prompts contain them, by document id
         self.documents = documents
-        self._meter = meter
-        self._trouble = trouble
+        self._meter = app.meter
+        self._trouble = app.trouble
         self._window: LibraryWindow | None = None
         self._hits: dict[str, DocumentHit] | None = None
         self._removed: list[str] = []
@@ -342,7 +338,7 @@ class LibraryController(QObject):
         self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
         self._search_timer.timeout.connect(self._search)
         documents.purge_removed()
-        meter.set_memory(documents)
+        self._meter.set_memory(documents)
         views.document.keep_requested.connect(self.keep)
         views.composer.intent.connect(self._on_intent)
         views.composer.folder_attached.connect(self._tell_folder)

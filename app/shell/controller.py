@@ -63,7 +63,7 @@ class WindowController(QObject):
         kept = self.home.preferences.now
         link = Link(model or kept.model or "starter", load_deaths=0 if model else kept.load_deaths)
         self.app = app = App(views, self.home, worker, link, self.handle)
-        self.trouble, meter = app.trouble, app.meter
+        self.trouble = app.trouble
         self.embedding = EmbeddingController(app, self._is_kept, self)
         self.saved_chats = SavedChatsController(app, self._open_chat, self)
         self.chats = app.chats = Chats(
@@ -74,22 +74,14 @@ class WindowController(QObject):
             purged=self.saved_chats.erase,
             steady_now=self.home.library.now,
         )
-        page = ChatPage(views, self.chats, meter, self)
-        self._answering = AnswerController(views, self.chats, page, meter, self.trouble, self)
-        self.chat = ChatController(
-            views, self.chats, self.home, page, meter, self._answering, self.trouble, self
-        )
+        page = ChatPage(app, self)
+        self._answering = AnswerController(app, page, self)
+        self.chat = ChatController(app, page, self._answering, self)
         self.asking = AskController(app, self.chat, page, self._answering, lambda: self.models.awaited, self)
-        self._worker = WorkerController(views, meter)
+        self._worker = WorkerController(views, app.meter)
         self.tables = TablesController(app, self)
-        self.library = LibraryController(
-            views,
-            Documents(self.home.library.documents, erased=self.embedding.erase),
-            meter,
-            self.trouble,
-            self.embedding,
-            self,
-        )
+        documents = Documents(self.home.library.documents, erased=self.embedding.erase)
+        self.library = LibraryController(app, documents, self.embedding, self)
         self.racing = RaceController(app, self)
         self.models = ModelsController(app, self)
         self.sharing = WorkerSharing(app, lambda: self._server_settings.learn, self)

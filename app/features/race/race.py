@@ -16,9 +16,9 @@ from app.controllers.app import App
 from app.features.race import strings
 from app.features.side_window import on_click
 from app.session.chats.conversation import Conversation
-from app.session.turn.intents import Stop, Submit
+from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
-from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
+from core.events import Failed, Finished, Gauges, Generate, Message, PrefillProgress, ReadingMap, Token
 from core.settings import Settings, assign, assign_all
 
 # The page is painted rarely while an answer is recorded, so that painting takes no time from it.
@@ -257,7 +257,7 @@ class RaceController(QObject):
         self._number += 1
         self.race.request = f"race-{self._number}"
         self._show()
-        self._app.handle(Submit(self.race.request, self.race.messages, settings, isolated=True))
+        self._app.handle(Generate(self.race.request, self.race.messages, settings, isolated=True))
 
     def _end(self, trouble: str) -> None:
         """End the race without a result."""

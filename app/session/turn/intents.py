@@ -1,4 +1,7 @@
-"""Intents: frozen records of what the user, or the window for them, wants from the worker."""
+"""Intents: frozen records of what the user, or the window for them, wants from the worker.
+
+A question is the command itself, `Generate`, with a new id.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from core.events import Message
-from core.settings import Settings
-
-
-class Submit(Struct, frozen=True):
-    """Answer `messages`. `request` is a new id and names the turn, unless an answer is being continued with
-    it. `isolated`, `continuation`, `chat`, `continuation_texts` and `stop_repeating` as in `Generate`.
-    """
-
-    request: str
-    messages: tuple[Message, ...]
-    settings: Settings
-    isolated: bool = False
-    continuation: tuple[int, ...] = ()
-    chat: str = ""
-    continuation_texts: tuple[str, ...] = ()
-    stop_repeating: bool = False
+from core.events import Generate
 
 
 class Stop(Struct, frozen=True):
@@ -62,5 +49,5 @@ class Close(Struct, frozen=True):
     """The window is closing."""
 
 
-Intent = Submit | Stop | Ahead | Restart | Load | Unload | SpawnFailed | Close
+Intent = Generate | Stop | Ahead | Restart | Load | Unload | SpawnFailed | Close
 INTENTS: tuple[type, ...] = get_args(Intent)

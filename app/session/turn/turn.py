@@ -63,7 +63,6 @@ from app.session.turn.intents import (
     Restart,
     SpawnFailed,
     Stop,
-    Submit,
     Unload,
 )
 from app.session.turn.link_state import Link, Phase, Transition
@@ -235,28 +234,14 @@ def _bad_line(link: Link, given: BadLine) -> Transition:
     return Transition(link, (WorkerMistake(given.message),))
 
 
-def _submit(link: Link, given: Submit) -> Transition:
-    command = Generate(
-        given.request,
-        given.messages,
-        given.settings,
-        given.isolated,
-        given.continuation,
-        chat=given.chat,
-        continuation_texts=given.continuation_texts,
-        stop_repeating=given.stop_repeating,
-    )
+def _submit(link: Link, given: Generate) -> Transition:
     begun = AnswerBegun(given.request)
     if link.ahead:
         waiting = replace(
-            link,
-            phase=Phase.WAITING,
-            request=given.request,
-            pending=command,
-            asked_of=link.model,
+            link, phase=Phase.WAITING, request=given.request, pending=given, asked_of=link.model
         )
         return Transition(waiting, (begun,))
-    return Transition(replace(link, phase=Phase.READING, request=given.request), (begun, Send(command)))
+    return Transition(replace(link, phase=Phase.READING, request=given.request), (begun, Send(given)))
 
 
 def _ahead(link: Link, given: Ahead) -> Transition:
@@ -403,7 +388,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),
     BadLine: (_ALIVE, _bad_line),
-    Submit: (frozenset({Phase.READY}), _submit),
+    Generate: (frozenset({Phase.READY}), _submit),
     Stop: (_ANSWERING | {Phase.WAITING}, _stop),
     Ahead: (frozenset(Phase), _ahead),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),

@@ -8,12 +8,12 @@ import pytest
 
 from app.controllers.page import RunningAnswer
 from app.session.turn import effects as fx
-from app.session.turn.intents import Intent, Submit
+from app.session.turn.intents import Intent
 from app.session.turn.link_state import Phase
 from app.session.turn.turn import EFFECTS, RULES
 from app.shell import handlers as module
 from app.shell.window import MainWindow
-from core.events import Event, Heartbeat, Message, TableStatus
+from core.events import Event, Generate, Heartbeat, Message, TableStatus
 from core.settings import Settings
 from core.worker.client import BadLine, WorkerExited, WorkerSilent
 from tests.app.controllers.messages_doc import DOC, handlers, markdown
@@ -103,7 +103,7 @@ async def test_an_effect_that_fails_keeps_no_other_one_back(window: MainWindow) 
     controller._handlers.table[fx.AnswerBegun] = (fail,)
     controller._handlers.table[fx.Send] = (sent.append,)
     with pytest.raises(ValueError, match="a bug in a handler"):
-        controller.handle(Submit("r", (Message("user", "write 3"),), Settings()))
+        controller.handle(Generate("r", (Message("user", "write 3"),), Settings()))
     assert len(sent) == 1
     assert controller.link.phase is Phase.READING
     controller._handlers.table[fx.AnswerCutOff] = (lambda effect: None,)

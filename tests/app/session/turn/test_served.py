@@ -28,7 +28,7 @@ def test_a_question_waits_until_nobody_is_ahead() -> None:
     assert not sent(effects)
     link, effects = run(Ahead(0), start=link)
     assert (link.phase, link.pending, link.serving) == (Phase.READING, None, False)
-    assert sent(effects) == [Generate("r1", SUBMIT.messages, SUBMIT.settings)]
+    assert sent(effects) == [SUBMIT]
     link, effects = run(token(0), finished(), start=link)
     assert link.phase is Phase.READY
 

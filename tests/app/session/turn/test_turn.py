@@ -16,7 +16,6 @@ from app.session.turn.intents import (
     Restart,
     SpawnFailed,
     Stop,
-    Submit,
     Unload,
 )
 from app.session.turn.link_state import Link, Phase
@@ -58,7 +57,7 @@ from tests.app.session.words import (
     token,
 )
 
-SUBMIT = Submit("r1", (Message("user", "Why?"),), Settings())
+SUBMIT = Generate("r1", (Message("user", "Why?"),), Settings())
 START = Link("starter")
 
 
@@ -169,7 +168,7 @@ def test_a_whole_answer() -> None:
         Finished,
     ]
     sent = [effect.command for effect in effects if isinstance(effect, fx.Send)]
-    assert sent == [LoadModel("starter"), Generate("r1", SUBMIT.messages, SUBMIT.settings)]
+    assert sent == [LoadModel("starter"), SUBMIT]
 
 
 def test_loading_progress_is_told() -> None:
