@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from core.events import (
-    Cancel,
     CountTokens,
     DocumentEmbedded,
     EmbedDocument,
@@ -89,19 +88,6 @@ def test_a_question_goes_first_and_progress_is_told(toy_folder: Path, home: Path
                 running = event
             assert event == DocumentEmbedded("d", "done", 1.0)
             assert len(_kept(home)) == 1
-
-    run(life)
-
-
-def test_a_stopped_document_is_not_kept(home: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(EmbedDocument("d", LONG))
-            await talk.until(DocumentEmbedded)
-            await talk.client.send(Cancel("d"))
-            assert await _end(talk, "d") == DocumentEmbedded("d", "stopped")
-            await talk.until(Heartbeat)
-            assert not _kept(home)
 
     run(life)
 
