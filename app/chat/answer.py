@@ -64,9 +64,7 @@ class AnswerEditor(QWidget):
         self.save_button.setToolTip(strings.SAVE_KEYS)
         self.cancel_button.clicked.connect(self.cancel)
         self.save_button.clicked.connect(lambda: save(self.area.value))
-        field = self.area.focusProxy()
-        assert field is not None
-        field.installEventFilter(self)
+        self.area.installEventFilter(self)
         self.setFocusProxy(self.area)
 
     @property

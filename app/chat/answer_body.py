@@ -9,44 +9,40 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
 from app.chat.intents import ContinueFrom, EditAnswer, Intent
 from app.chat.stats_line import SEPARATOR, seconds
-from app.controls.buttons import PaintedButton
-from app.controls.shapes import draw_text
+from app.controls.buttons import Button, themed_icon
 from app.richtext.canvas_menu import open_outside, to_clipboard
 from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import TextPlace, TextSelection, everything, word_at
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import InkTable, Pointed, TintMode, marks_of, paint_marks, paint_pointed
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
+from app.theme.measures import set_font
+from app.theme.sheet import restyle
 from app.theme.theme import color, theme
-from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
 from core.events import TYPED, Token
 
-_ICON_PX = 16
-_GAP_PX = 5
-_FONT_PX = 13
 
-
-class ThoughtHead(PaintedButton):
+class ThoughtHead(Button):
     """The button that folds a thought, with its figures, or a repetition, at source offset `start`.
 
     Checked: unfolded.
     """
 
     def __init__(self, start: int, parent: QWidget) -> None:
-        super().__init__(5, parent)
+        super().__init__("", "quiet", parent=parent)
         self.start = start
         self._over = False
         self.setCheckable(True)
+        set_font(self, 13, tabular=True)
+        self._color()
         self.setCursor(Qt.CursorShape.ArrowCursor)
         theme.zoomed.connect(self._fit)
 
@@ -66,31 +62,21 @@ class ThoughtHead(PaintedButton):
         """Show `text`; `over`: what it folds is complete."""
         if text == self.text() and over == self._over:
             return
-        self._over = over
+        if over != self._over:
+            self._over = over
+            self._color()
         self.setText(text)
         self.setAccessibleName(text)
         self.setAccessibleDescription(description)
         self._fit()
-        self.update()
+
+    def _color(self) -> None:
+        self.setIcon(themed_icon("right", "text2" if self._over else "accent", name_on="down"))
+        self.setProperty("live", not self._over)
+        restyle(self)
 
     def _fit(self) -> None:
         self.resize(self.sizeHint())
-
-    def sizeHint(self) -> QSize:
-        width = QFontMetricsF(ui_font(_FONT_PX, tabular=True)).horizontalAdvance(self.text())
-        return px_size(QSize(int(_ICON_PX + _GAP_PX + width + 5), 20))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        color = theme.color("text2" if self._over else "accent")
-        if self.underMouse() and self._over:
-            color = theme.color("text")
-        name = "down" if self.isChecked() else "right"
-        icon = icon_pixmap(name, color, _ICON_PX, ratio_of(self))
-        painter.drawPixmap(QPointF(0, (height_of(self) - _ICON_PX) // 2), icon)
-        area = area_of(self).adjusted(_ICON_PX + _GAP_PX, 0, 0, 0)
-        font = ui_font(_FONT_PX, tabular=True)
-        draw_text(painter, area, self.text(), font, color, Qt.AlignmentFlag.AlignLeft)
 
 
 def _tenths(took_s: float) -> str:

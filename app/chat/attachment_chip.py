@@ -15,13 +15,12 @@ from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QKeyEvent, QP
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
-from app.controls.buttons import PaintedButton
+from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.richtext.canvas_menu import pop_up
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import set_fixed_size
 from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px_size, ratio_of, width_of
 from core.documents import strings as document_strings
@@ -96,7 +95,9 @@ class Chip(QAbstractButton):
         self.setText(name)
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.remove_button = _RemoveButton(remove_name(name), self)
+        self.remove_button = IconButton(
+            "x", remove_name(name), parent=self, size=QSize(_REMOVE_PX, _REMOVE_PX)
+        )
         self.remove_button.setToolTip(remove_name(in_own_direction(name)))
         self.remove_button.clicked.connect(lambda: remove(self))
 
@@ -242,24 +243,6 @@ class FileChip(Chip):
     def __init__(self, name: str, remove: Callable[[Chip], object], parent: QWidget | None = None) -> None:
         super().__init__(name, strings.stop_reading, remove, parent)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-
-
-class _RemoveButton(PaintedButton):
-    def __init__(self, name: str, parent: QWidget) -> None:
-        super().__init__(5, parent)
-        self.setAccessibleName(name)
-        set_fixed_size(self, QSize(_REMOVE_PX, _REMOVE_PX))
-
-    def sizeHint(self) -> QSize:
-        return px_size(QSize(_REMOVE_PX, _REMOVE_PX))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        if self.underMouse():
-            draw_box(painter, area_of(self), 5, color("fill2"))
-        ink = color("text" if self.underMouse() or self.hasFocus() else "text3")
-        painter.drawPixmap(QPointF(3, 3), icon_pixmap("x", ink, 12, ratio_of(self)))
-        painter.end()
 
 
 def _name_font() -> QFont:

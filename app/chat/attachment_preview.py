@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
 from app.chat.chip_row import ChipRow
 from app.controls.buttons import Button, IconButton
-from app.controls.scroll_bar import ScrollBar
-from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.measures import column_of, set_font
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.sheet import set_ground
+from app.theme.zoom import px
 from core.events import Attachment
 
 SHOWN_CHARACTERS = 200_000
@@ -40,6 +38,7 @@ class AttachmentPreview(QWidget):
     ) -> None:
         """`closed` is called after closing, `keep` by the button that keeps the document in the library."""
         super().__init__(parent)
+        set_ground(self, "card")
         self._closed = closed
         self._name = TextLabel("", 13, 18, "text", weight=600)
         self._note = TextLabel("", 11, 15, "text2", tabular=True)
@@ -47,6 +46,7 @@ class AttachmentPreview(QWidget):
         self.close_button = IconButton("x", strings.CLOSE_PREVIEW)
         self.text_view = QPlainTextEdit(self)
         view = self.text_view
+        set_ground(view, "raised")
         view.setReadOnly(True)
         view.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -54,7 +54,6 @@ class AttachmentPreview(QWidget):
         view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         set_font(view, 12.5)
         view.setTabChangesFocus(True)
-        view.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         view.document().setDocumentMargin(0)
         view.installEventFilter(self)
@@ -66,8 +65,6 @@ class AttachmentPreview(QWidget):
         column_of(head, (view, 1), gap=10, margins=(18, 12, 10, 14), parent=self)
         self.keep_button.clicked.connect(keep)
         self.close_button.clicked.connect(self.close_preview)
-        theme.changed.connect(self._recolor)
-        self._recolor()
         self.setVisible(False)
 
     def show_attachment(self, attachment: Attachment, size: str, can_be_kept: bool = True) -> None:
@@ -109,16 +106,6 @@ class AttachmentPreview(QWidget):
 
     def event(self, event: QEvent) -> bool:
         return self.eventFilter(self, event) or super().event(event)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        draw_box(painter_on(self), area_of(self), _RADIUS_PX, color("raised"), color("hair2"))
-
-    def _recolor(self) -> None:
-        palette = self.text_view.palette()
-        palette.setColor(QPalette.ColorRole.Base, color("raised"))
-        palette.setColor(QPalette.ColorRole.Text, color("text"))
-        self.text_view.setPalette(palette)
-        self.update()
 
 
 class ChipPreview(QObject):

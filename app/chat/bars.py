@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
-    QPainter,
-    QPaintEvent,
-    QPalette,
-    QPen,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
@@ -28,12 +24,11 @@ from PySide6.QtWidgets import (
 
 from app.chat import strings
 from app.chat.intents import CancelEdit, EditQueued, Intent, RemoveQueued, SendQueued
-from app.controls.buttons import Button, IconButton
-from app.controls.scroll_bar import ScrollBar, ScrollPage
-from app.controls.shapes import draw_box, in_own_direction
+from app.controls.buttons import Button, IconButton, IconLabel
+from app.controls.scroll_bar import ScrollPage
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.session.trouble import Trouble
-from app.theme.icons import icon_pixmap
 from app.theme.measures import (
     STRETCH,
     column_of,
@@ -43,8 +38,9 @@ from app.theme.measures import (
     set_maximum_width,
     set_mono_font,
 )
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, painter_on, px, ratio_of, width_of
+from app.theme.sheet import set_ground
+from app.theme.theme import theme
+from app.theme.zoom import px
 from core.events import Message
 
 SHOWN_MS = 20_000
@@ -62,16 +58,21 @@ class _Bar(QWidget):
         icon: str,
         parent: QWidget | None,
         *,
-        fill: str = "fill1",
+        ground: str = "bar",
         ink: str = "text2",
         elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
     ) -> None:
-        """`fill` and `ink` are the palette tokens of the box and the icon."""
+        """`ink` is the palette token of the icon."""
         super().__init__(parent)
-        self._icon, self._fill, self._ink = icon, fill, ink
+        set_ground(self, ground)
         self._label = TextLabel("", 12, 16, "text", elide=elide)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._row = row_of((self._label, 1), gap=4, margins=(38, 0, 4, _HEIGHT_PX - _BOX_PX), parent=self)
+        self._row = row_of(
+            *(IconLabel(icon, ink), 6, (self._label, 1)),
+            gap=4,
+            margins=(14, 0, 4, _HEIGHT_PX - _BOX_PX),
+            parent=self,
+        )
         set_fixed_height(self, _HEIGHT_PX)
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -90,12 +91,6 @@ class _Bar(QWidget):
         self.setVisible(bool(text))
         if text and announce:
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        draw_box(painter, QRectF(0, 0, width_of(self), _BOX_PX), 9, color(self._fill))
-        icon = icon_pixmap(self._icon, color(self._ink), 14, ratio_of(self))
-        painter.drawPixmap(QPointF(14, 9), icon)
 
 
 class NoticeBar(_Bar):
@@ -156,7 +151,7 @@ class EditingBar(_Bar):
     intent = Signal(object)  # intents.CancelEdit
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("edit", parent, fill="accent_tint", ink="accent")
+        super().__init__("edit", parent, ground="accent", ink="accent")
         self.cancel_button = Button(strings.CANCEL, "link", True)
         self._row.addWidget(self.cancel_button)
         self.cancel_button.clicked.connect(lambda: self.intent.emit(CancelEdit()))
@@ -180,6 +175,7 @@ class QueueList(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "bar")
         self._messages: tuple[Message, ...] = ()
         self.rows: tuple[QueueRow, ...] = ()
         self._title = TextLabel("", 12, 16, "text2", elide=Qt.TextElideMode.ElideRight)
@@ -226,12 +222,6 @@ class QueueList(QWidget):
     def _fit(self) -> None:
         self._page.setFixedHeight(px(_QUEUE_ROW_PX) * min(_QUEUE_ROWS, len(self.rows)))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        area = area_of(self)
-        box = QRectF(0, 0, area.width(), area.height() - 4)
-        draw_box(painter, box, 9, color("fill1"))
-
 
 class QueueRow(QWidget):
     """A queued message in one line. `act` gets `EditQueued` and `RemoveQueued`."""
@@ -266,6 +256,7 @@ class UndoBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "", "top")
         self._label = TextLabel("", 12, 16, "text", elide=Qt.TextElideMode.ElideMiddle)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.undo_button = Button(strings.UNDO, "link", True)
@@ -300,10 +291,6 @@ class UndoBar(QWidget):
         self._timer.stop()
         self.hide()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(QRectF(0, 0, width_of(self), 1), color("hair"))
-
 
 def _summary(message: Message) -> str:
     words = " ".join(message.content.split())
@@ -333,6 +320,7 @@ class Banner(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "banner")
         self.trouble: Trouble | None = None  # None while hidden
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -345,6 +333,7 @@ class Banner(QWidget):
         self.count_label = TextLabel("", 11, 16, tabular=True, parent=self)
         self.next_button = Button(strings.NEXT_TROUBLE, "link", True)
         self.close_button = IconButton("x", strings.CLOSE_BANNER)
+        self._icon = IconLabel("warn", "danger", 16)
         self.log_view = QPlainTextEdit(self)
         self._prepare_log()
         self._lay_out()
@@ -354,9 +343,7 @@ class Banner(QWidget):
         self.details_button.clicked.connect(self._toggle_details)
         self.next_requested = self.next_button.clicked
         self.dismissed = self.close_button.clicked
-        theme.changed.connect(self._recolor)
         theme.zoomed.connect(self._fit)
-        self._recolor()
         self.setVisible(False)
 
     def show_trouble(self, trouble: Trouble, number: int = 1, count: int = 1) -> None:
@@ -406,6 +393,7 @@ class Banner(QWidget):
         self._fit()
 
     def _prepare_log(self) -> None:
+        set_ground(self.log_view, "window")
         self.log_view.setReadOnly(True)
         self.log_view.setAccessibleName(strings.LOG_NAME)
         set_mono_font(self.log_view, 11)
@@ -413,8 +401,6 @@ class Banner(QWidget):
         self.log_view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.log_view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.log_view.setTabChangesFocus(True)
-        self.log_view.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
-        self.log_view.setHorizontalScrollBar(ScrollBar(Qt.Orientation.Horizontal))
 
     def _lay_out(self) -> None:
         buttons = self._buttons = row_of(
@@ -432,9 +418,13 @@ class Banner(QWidget):
         column.addItem(self._log_gap)
         column.addWidget(self.log_view)
         self._row = row_of(
-            (column, 1), self.close_button, gap=8, margins=(44, _ABOVE_PX + 13, 10, 14), parent=self
+            *(self._icon, 5, (column, 1), self.close_button),
+            gap=8,
+            margins=(15, _ABOVE_PX + 13, 10, 14),
+            parent=self,
         )
-        self._row.setAlignment(self.close_button, Qt.AlignmentFlag.AlignTop)
+        for part in (self._icon, self.close_button):
+            self._row.setAlignment(part, Qt.AlignmentFlag.AlignTop)
 
     def sizeHint(self) -> QSize:
         return QSize(px(WIDTH_PX), self.height())
@@ -451,24 +441,6 @@ class Banner(QWidget):
         height = self._row.heightForWidth(self.width())
         if height != self.height():
             self.setFixedHeight(height)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(color("danger_border"), 1))
-        painter.setBrush(color("danger_tint"))
-        box = area_of(self).adjusted(0.5, _ABOVE_PX + 0.5, -0.5, -0.5)
-        painter.drawRoundedRect(box, 11, 11)
-        icon = icon_pixmap("warn", color("danger"), 16, ratio_of(self))
-        painter.drawPixmap(QPointF(15, _ABOVE_PX + 15), icon)
-        painter.end()
-
-    def _recolor(self) -> None:
-        palette = self.log_view.palette()
-        palette.setColor(QPalette.ColorRole.Base, color("window"))
-        palette.setColor(QPalette.ColorRole.Text, color("text"))
-        self.log_view.setPalette(palette)
-        self.update()
 
 
 def _relabel(button: Button, text: str) -> None:

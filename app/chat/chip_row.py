@@ -18,7 +18,6 @@ from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip, Chip, FileChip
 from app.chat.file_reader import AttachmentReading, FileReader, FolderReading, Reading
 from app.controls.buttons import Button
-from app.controls.scroll_bar import ScrollBar
 from app.theme.zoom import px
 from core.documents.reading import quick_document, shown_name
 from core.documents.text import Guess
@@ -253,7 +252,6 @@ class ChipShelf(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.viewport().setAutoFillBackground(False)
         self.setWidget(row)

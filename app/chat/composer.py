@@ -12,15 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QMimeData, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QMimeData, QPoint, QSize, Signal
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
     QDropEvent,
     QMoveEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QVBoxLayout, QWidget
@@ -57,10 +54,9 @@ from app.chat.intents import (
     StopAnswer,
 )
 from app.controls.buttons import IconButton
-from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
+from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import pop_up
-from app.theme.fonts import ui_font
 from app.theme.measures import (
     STRETCH,
     column_of,
@@ -69,8 +65,8 @@ from app.theme.measures import (
     set_margins,
     set_maximum_width,
 )
-from app.theme.theme import color
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.sheet import set_ground
+from app.theme.zoom import px
 from core.chat_archives.reading import looks_like_chats
 from core.errors import RequestError
 from core.events import Attachment, Message
@@ -99,7 +95,6 @@ class Composer(QWidget):
         self.state: ComposerState = "idle"
         self.blocked_reason = ""
         self._dragging = False
-        self._drop_text = strings.DROP_TO_ATTACH
         self._over_tokens = 0
         self._placeholder = strings.ASK_FIRST
         set_maximum_width(self, WIDTH_PX)
@@ -122,16 +117,18 @@ class Composer(QWidget):
         self.think = ThinkSwitch(self)
         self.pill = ContextPill(self)
         self.send_button = SendButton(self)
+        self._drop = TextLabel("", 13, 18, "accent", weight=500, parent=self)
+        self._drop.hide()
         self._lay_out()
 
         self.edit.textChanged.connect(self._changed)
         # Qt's own slot, because the field emits this also while both are being destroyed.
-        self.edit.focus_changed.connect(self.update)
+        self.edit.focus_changed.connect(self._show_frame)
         self.chips.changed.connect(self._changed)
         self._attach.clicked.connect(self._show_attach_menu)
         self.send_button.clicked.connect(self._click_button)
-        self._ring = FocusRing(self, _RADIUS_PX, sources=[self.edit], with_mouse=True)
         self._show_state()
+        self._show_frame()
 
     # ---- content
 
@@ -279,7 +276,7 @@ class Composer(QWidget):
     # ---- inside
 
     def _show_placeholder(self) -> None:
-        self.edit.set_placeholder(strings.ASK_QUEUED if self.state == "busy" else self._placeholder)
+        self.edit.setPlaceholderText(strings.ASK_QUEUED if self.state == "busy" else self._placeholder)
 
     def _set_state(self, state: ComposerState, reason: str) -> None:
         self.state, self.blocked_reason = state, reason
@@ -382,7 +379,9 @@ class Composer(QWidget):
     def _lay_out(self) -> None:
         # The tools are outdented by 8 px to the left of the text.
         tools = row_of(
-            self._attach, self.think, STRETCH, self.pill, self.send_button, gap=4, margins=(0, 8, 0, 0)
+            *(self._attach, self.think, STRETCH, self._drop, STRETCH, self.pill, self.send_button),
+            gap=4,
+            margins=(0, 8, 0, 0),
         )
         text = column_of(self.edit, margins=(8, 0, 6, 0))
         chips = column_of(self._shelf, margins=(2, 0, 6, 0))
@@ -405,24 +404,6 @@ class Composer(QWidget):
     def sizeHint(self) -> QSize:
         return QSize(px(WIDTH_PX), super().sizeHint().height())
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        frame = area_of(self)
-        border = QPen(color("accent_mid" if self.edit.hasFocus() else "hair2"), 1)
-        painter.setBrush(color("raised"))
-        if self._dragging:
-            border = QPen(color("accent"), 1.5, Qt.PenStyle.DashLine)
-            painter.setBrush(color("accent_tint"))
-        painter.setPen(border)
-        painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS_PX - 0.5, _RADIUS_PX - 0.5)
-        if self._dragging:
-            painter.setFont(ui_font(13, 500))
-            painter.setPen(color("accent"))
-            row = QRectF(frame.left(), frame.bottom() - 38, frame.width(), 28)
-            painter.drawText(row, int(Qt.AlignmentFlag.AlignCenter), self._drop_text)
-        painter.end()
-
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         # A picture without a file is accepted, so that the reason for refusing it is shown.
         if event.mimeData().hasUrls() or event.mimeData().hasText() or event.mimeData().hasImage():
@@ -441,7 +422,7 @@ class Composer(QWidget):
         """Show that `dragged` can be dropped here, or on the window."""
         paths = local_files(dragged)
         is_import = bool(paths) and all(looks_like_chats(path) for path in paths)
-        self._drop_text = strings.DROP_TO_IMPORT if is_import else strings.DROP_TO_ATTACH
+        self._drop.setText(strings.DROP_TO_IMPORT if is_import else strings.DROP_TO_ATTACH)
         self._set_dragging(True)
 
     def end_drag(self) -> None:
@@ -449,8 +430,13 @@ class Composer(QWidget):
 
     def _set_dragging(self, dragging: bool) -> None:
         self._dragging = dragging
+        self._drop.setVisible(dragging)
         self.pill.setVisible(not dragging and self.pill.limit_tokens > 0)
-        self.update()
+        self._show_frame()
+
+    def _show_frame(self) -> None:
+        focused = self.edit.hasFocus()
+        set_ground(self, "field-drop" if self._dragging else "field-focus" if focused else "field")
 
 
 def _first_line(text: str) -> str:

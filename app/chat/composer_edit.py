@@ -16,8 +16,6 @@ from PySide6.QtGui import (
     QFocusEvent,
     QGuiApplication,
     QKeyEvent,
-    QPainter,
-    QPaintEvent,
     QResizeEvent,
     QTextBlockFormat,
     QTextCursor,
@@ -26,10 +24,9 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit
 
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
-from app.controls.scroll_bar import ScrollBar
 from app.controls.text_fields import text_of
 from app.theme.fonts import enlarged_ui_font
-from app.theme.theme import clear_base, color, theme
+from app.theme.theme import clear_base, theme
 from app.theme.zoom import px
 
 if TYPE_CHECKING:
@@ -66,13 +63,12 @@ class ComposerEdit(QTextEdit):
     def __init__(self, composer: Composer) -> None:
         super().__init__(composer)
         self._composer = composer
-        self.placeholder = strings.ASK_FIRST
+        self.setPlaceholderText(strings.ASK_FIRST)
         self._send_keys: SendKeys = "return"
         self.setAccessibleName(strings.MESSAGE)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAcceptRichText(False)
         self.setTabChangesFocus(True)
-        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -122,11 +118,6 @@ class ComposerEdit(QTextEdit):
         self.setTextCursor(cursor)
         self.ensureCursorVisible()
         self.setFocus()
-
-    def set_placeholder(self, text: str) -> None:
-        """Sets the text shown in the empty field."""
-        self.placeholder = text
-        self.viewport().update()
 
     def sizeHint(self) -> QSize:
         return QSize(px(200), self._height_px())
@@ -191,20 +182,6 @@ class ComposerEdit(QTextEdit):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        if not self.toPlainText():
-            painter = QPainter(self.viewport())
-            painter.setFont(self.font())
-            painter.setPen(color("text2"))
-            line = self.viewport().rect().adjusted(1, 0, 0, 0)
-            line.setHeight(self._line_px)
-            text = painter.fontMetrics().elidedText(
-                self.placeholder, Qt.TextElideMode.ElideRight, line.width()
-            )
-            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
-            painter.end()
-        super().paintEvent(event)
 
     @property
     def _line_px(self) -> int:

@@ -23,15 +23,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat import strings
-from app.controls.buttons import Button, PaintedButton
+from app.controls.buttons import Button, IconLabel, themed_icon
 from app.controls.choices import Switch
-from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
-from app.theme.measures import column_of, row_of, set_fixed_size, set_spacing
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
+from app.theme.measures import column_of, row_of, set_margins, set_spacing
+from app.theme.sheet import set_ground
+from app.theme.theme import theme
+from app.theme.zoom import painter_on, px_size, width_of
 
 # A shortened document leaves an eighth of the context, and at least 256 tokens, for the template, the answer
 # and later turns.
@@ -122,6 +121,7 @@ class ComposerNotice(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "danger")
         self._labels: tuple[str, ...] = ()
         self._actions: list[NoticeAction] = []
         self._text = TextLabel("", 12, 17, "text", tabular=True, parent=self)
@@ -129,7 +129,10 @@ class ComposerNotice(QWidget):
         self._row = QHBoxLayout()
         self._row.setContentsMargins(0, 0, 0, 0)
         set_spacing(self._row, 6)
-        column_of(self._text, self._row, gap=7, margins=(34, 9, 12, 9), parent=self)
+        icon = IconLabel("warn", "danger")
+        row = row_of(icon, (column_of(self._text, self._row, gap=7), 1), gap=9, parent=self)
+        set_margins(row, 11, 9, 12, 9)
+        row.setAlignment(icon, Qt.AlignmentFlag.AlignTop)
         self._row.addStretch(1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
@@ -157,12 +160,6 @@ class ComposerNotice(QWidget):
         self.setAccessibleName(text)
         if text and is_new:
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        draw_box(painter, area_of(self), 8, color("danger_tint"), color("danger_border"))
-        icon = icon_pixmap("warn", color("danger"), 14, ratio_of(self))
-        painter.drawPixmap(QPointF(11, 10.5), icon)
 
     def _rebuild(self) -> None:
         for button in self._buttons:
@@ -235,46 +232,18 @@ class ContextPill(QWidget):
         return strings.context_pill(self.used_tokens, self.limit_tokens)
 
 
-_SIDE_PX = 28
-_ICON_PX = 16
-
-
-class SendButton(PaintedButton):
+class SendButton(Button):
     """The round button that sends the message, or stops the answer."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_SIDE_PX / 2, parent)
-        self.stops = False
-        set_fixed_size(self, QSize(_SIDE_PX, _SIDE_PX))
+        super().__init__("", "send", parent=parent)
         self.set_stops(False)
 
     def set_stops(self, stops: bool) -> None:
         self.stops = stops
+        self.setIcon(themed_icon("stop" if stops else "send", "on_accent"))
         self.setAccessibleName(strings.STOP if stops else strings.SEND)
         self.setToolTip(strings.STOP if stops else strings.SEND)
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        return px_size(QSize(_SIDE_PX, _SIDE_PX))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(color(self._fill()))
-        painter.drawEllipse(area_of(self))
-        ink = color("on_accent" if self.isEnabled() else "text3")
-        pixmap = icon_pixmap("stop" if self.stops else "send", ink, _ICON_PX, ratio_of(self))
-        corner = (width_of(self) - _ICON_PX) / 2
-        painter.drawPixmap(QPointF(corner, corner), pixmap)
-        painter.end()
-
-    def _fill(self) -> str:
-        if not self.isEnabled():
-            return "fill2"
-        if self.isDown():
-            return "accent_pressed"
-        return "accent_hover" if self.underMouse() else "accent_fill"
 
 
 _THINK_SWITCH_GAP_PX = 7

@@ -14,7 +14,6 @@ from app.chat import strings
 from app.chat.intents import UseExample
 from app.chat.tokens import paint_class_name
 from app.controls.buttons import Button, PaintedButton
-from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.markdown.piece import Span
 from app.richtext.piece_layout import PieceLayout
@@ -176,7 +175,6 @@ class FirstPage(QScrollArea):
         self.lead_button, self.other_button = self._page.lead_button, self._page.other_button
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        OverlayScrollBar(self)  # an overlay, so that texts do not move
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidget(self._page)
         for card in self._page.cards:

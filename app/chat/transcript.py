@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtGui import QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import delete
 
@@ -24,14 +24,12 @@ from app.chat.tokens import Tips, TokenTip
 from app.chat.transcript_selection import TranscriptSelection
 from app.chat.user_message import UserMessage
 from app.controls.buttons import IconButton
-from app.controls.scroll_bar import ScrollBar
-from app.controls.shapes import draw_box
 from app.richtext.selection import Match
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import TintMode
 from app.session.chats.conversation import Turn
 from app.theme.theme import color, theme
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.zoom import px
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 
@@ -78,11 +76,7 @@ class NewestButton(IconButton):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__("down", strings.NEWEST, parent=parent, size=QSize(_NEWEST_PX, _NEWEST_PX))
-        self._radius_px = _NEWEST_PX / 2
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        draw_box(painter_on(self), area_of(self), self._radius_px, color("raised"), color("hair2"))
-        super().paintEvent(event)
+        self.setProperty("kind", "floating")
 
 
 _NEWEST_BOTTOM_PX = 12
@@ -110,7 +104,6 @@ class Transcript(QScrollArea):
 
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         # Always on, so that texts keep their width. An overlay bar would repaint all texts on scrolling.
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QPointF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+from PySide6.QtCore import QRect, QSize, Qt, QTimer
+from PySide6.QtGui import QGuiApplication, QIcon, QIconEngine, QKeyEvent, QPainter, QPixmap
+from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box, draw_text
-from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import color
-from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of, width_of
+from app.theme.sheet import restyle
+from app.theme.theme import color, theme
+from app.theme.zoom import px_size
 
 
 def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
@@ -47,13 +46,15 @@ class PaintedButton(QAbstractButton):
             super().keyPressEvent(event)
 
 
-Kind = Literal["plain", "primary", "link", "danger"]
-_ICON_PX = 14
-_ICON_GAP_PX = 6
+# The last four: an icon alone, the round Send, a button over a text, a text without a frame.
+Kind = Literal["plain", "primary", "link", "danger", "icon", "send", "floating", "quiet"]
 
 
-class Button(PaintedButton):
-    """`icon_name` adds an icon left of the text, in the text's colour."""
+class Button(QPushButton):
+    """A button that the style sheet paints. Only Tab gives it the focus, and only then it has a ring.
+
+    `icon_name` adds an icon left of the text.
+    """
 
     def __init__(
         self,
@@ -64,61 +65,23 @@ class Button(PaintedButton):
         *,
         icon_name: str = "",
     ) -> None:
-        super().__init__(6.0 if small else 7.0, parent)
-        self._kind = kind
-        self._small = small
-        self._icon_name = icon_name
-        self.setText(text)
+        super().__init__(text, parent)
+        self.setProperty("kind", kind)
+        self.setProperty("small", small)
+        if icon_name:
+            self.setIcon(themed_icon(icon_name, "danger" if kind == "danger" else "text"))
+        self.setAutoDefault(False)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(text)
 
     def set_kind(self, kind: Kind) -> None:
-        self._kind = kind
-        self.updateGeometry()
-        self.update()
+        self.setProperty("kind", kind)
+        restyle(self)
 
-    def sizeHint(self) -> QSize:
-        padding = 7 if self._kind == "link" else 11 if self._small else 13
-        width = QFontMetricsF(self._text_font()).horizontalAdvance(self.text()) + 2 * padding
-        if self._icon_name:
-            width += _ICON_PX + _ICON_GAP_PX
-        return px_size(QSize(int(width + 0.999), 24 if self._small else 28))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        rect = area_of(self)
-        fill, frame, ink = self._colors()
-        draw_box(painter, rect, self._radius_px, fill, frame)
-        font = self._text_font()
-        if self._icon_name:
-            text_px = QFontMetricsF(font).horizontalAdvance(self.text())
-            left = (rect.width() - text_px - _ICON_PX - _ICON_GAP_PX) / 2
-            icon = icon_pixmap(self._icon_name, ink, _ICON_PX, ratio_of(self))
-            painter.drawPixmap(int(left), int((rect.height() - _ICON_PX) / 2), icon)
-            rect.setLeft(left + _ICON_PX + _ICON_GAP_PX)
-            draw_text(painter, rect, self.text(), font, ink, Qt.AlignmentFlag.AlignLeft)
-        else:
-            draw_text(painter, rect, self.text(), font, ink)
-
-    def _text_font(self) -> QFont:
-        return ui_font(12.0 if self._small else 12.5, 500)
-
-    def _colors(self) -> tuple[QColor | None, QColor | None, QColor]:
-        """Returns fill, frame and text colour for the current state."""
-        pressed, hovered = self.isDown(), self.underMouse() and self.isEnabled()
-        if self._kind == "primary":
-            if not self.isEnabled():
-                return color("fill2"), None, color("text3")
-            name = "accent_pressed" if pressed else "accent_hover" if hovered else "accent_fill"
-            return color(name), None, color("on_accent")
-        fill = color("fill2") if pressed else color("fill1") if hovered else None
-        if self._kind == "link":
-            # Its own blue has too little contrast on the darker grey.
-            fill = color("accent_tint") if pressed else fill
-            return fill, None, color("accent" if self.isEnabled() else "text3")
-        frame = color("accent_mid" if self._ring.shown else "control_border")
-        if not self.isEnabled():
-            return color("control"), frame, color("text3")
-        return fill or color("control"), frame, color("danger" if self._kind == "danger" else "text")
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
 
 
 _SAID_MS = 1500
@@ -156,16 +119,11 @@ class CopyButton(Button):
         self._said.start()
 
     def _say(self, text: str) -> None:
-        self.setText(text)
+        self.setText(text.replace("&", "&&"))
         self.setAccessibleDescription(COPIED if text == COPIED else "")
-        self.updateGeometry()
-        self.update()
 
 
-_DRAWING_PX = 16
-
-
-class IconButton(PaintedButton):
+class IconButton(Button):
     """A 28 px square with a 16 px line drawing; `checkable` makes it stay on.
 
     The accessible name is also the tooltip.
@@ -182,8 +140,8 @@ class IconButton(PaintedButton):
     ) -> None:
         """`size` is for buttons that are not 28 × 28 (those of an answer are 26 × 24)."""
         self._size = size or QSize(28, 28)
-        super().__init__(6.0 if self._size.width() >= 28 else 5.0, parent)
-        self.icon_name = icon_name
+        super().__init__("", "icon", parent=parent)
+        self.set_icon_name(icon_name)
         self.setCheckable(checkable)
         self.setAccessibleName(accessible_name)
         self.setToolTip(accessible_name)
@@ -191,23 +149,55 @@ class IconButton(PaintedButton):
     def set_icon_name(self, icon_name: str) -> None:
         """Changes the icon (Copy becomes a check mark)."""
         self.icon_name = icon_name
-        self.update()
+        self.setIcon(themed_icon(icon_name, "text2", "text"))
 
     def sizeHint(self) -> QSize:
         return px_size(self._size)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        rect = area_of(self)
-        on = self.isDown() or self.isChecked()
-        if on or (self.underMouse() and self.isEnabled()):
-            # fill1 is too close to the sidebar's grey.
-            fill = color("fill2")
-            if not on:
-                fill.setAlphaF(0.7)
-            draw_box(painter, rect, self._radius_px, fill)
-        ink = color("text3" if not self.isEnabled() else "text" if on else "text2")
-        icon = icon_pixmap(self.icon_name, ink, _DRAWING_PX, ratio_of(self))
-        painter.drawPixmap(
-            QPointF((width_of(self) - _DRAWING_PX) // 2, (height_of(self) - _DRAWING_PX) // 2), icon
-        )
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+
+class IconLabel(QLabel):
+    """An icon in a colour of the palette."""
+
+    def __init__(self, icon_name: str, ink: str, size_px: int = 14) -> None:
+        super().__init__()
+        self._icon, self._size_px = themed_icon(icon_name, ink), size_px
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self._draw)
+        theme.zoomed.connect(self._draw)
+        self._draw()
+
+    def _draw(self) -> None:
+        size = px_size(QSize(self._size_px, self._size_px))
+        self.setPixmap(self._icon.pixmap(size, self.devicePixelRatioF()))
+
+
+def themed_icon(name: str, ink: str = "text2", ink_on: str = "", name_on: str = "") -> QIcon:
+    """Returns the icon in a colour of the palette in use: `ink`, or `text3` while disabled.
+
+    A checked button shows it in `ink_on`, or the icon `name_on`.
+    """
+    return QIcon(_Drawing(name, ink, ink_on or ink, name_on or name))
+
+
+class _Drawing(QIconEngine):
+    def __init__(self, name: str, ink: str, ink_on: str, name_on: str) -> None:
+        super().__init__()
+        self._given = name, ink, ink_on, name_on
+
+    def clone(self) -> QIconEngine:
+        return _Drawing(*self._given)
+
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        return self.scaledPixmap(size, mode, state, 1.0)
+
+    def scaledPixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State, scale: float) -> QPixmap:
+        name, ink, ink_on, name_on = self._given
+        on = state == QIcon.State.On
+        used = "text3" if mode == QIcon.Mode.Disabled else ink_on if on else ink
+        return icon_pixmap(name_on if on else name, color(used), min(size.width(), size.height()))
+
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
+        painter.drawPixmap(rect, self.pixmap(rect.size() * painter.device().devicePixelRatio(), mode, state))

@@ -4,8 +4,8 @@ A widget cannot paint outside itself, and controls are exactly as large as desig
 sibling above the control: a child of the window, or of the page inside a scroll area so that it scrolls with
 it. It gets no events and no focus.
 
-The ring serves keyboard users: a mouse click gives focus without a ring, except in text fields
-(`with_mouse`). The first key press shows it.
+The ring serves keyboard users: a mouse click gives focus without a ring; the first key press shows it. It is
+for controls that paint themselves; the style sheet frames the others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from app.theme.theme import color
 from app.theme.zoom import px
 
 RING_PX = 3
-# A text field also has a caret and keeps the ring for long, so its ring is thinner.
-_FIELD_RING_PX = 1.5
 
 _KEEPS = (
     Qt.FocusReason.PopupFocusReason,
@@ -43,16 +41,13 @@ class FocusRing(QObject):
         radius_px: float,
         *,
         sources: Iterable[QWidget] = (),
-        with_mouse: bool = False,
         inset_px: int = 0,
     ) -> None:
         super().__init__(control)
         self._control = control
         self._radius_px = radius_px
-        self._with_mouse = with_mouse
         self._inset_px = inset_px
-        # The first focus of a window keeps the previous state: text fields begin with a ring.
-        self._wanted = with_mouse
+        self._wanted = False
         self._overlay: _Overlay | None = None
         self._watched: list[QWidget] = []
         self._sources = list(sources) or [control]
@@ -73,7 +68,7 @@ class FocusRing(QObject):
         if watched in self._sources:
             if kind == QEvent.Type.FocusIn and isinstance(event, QFocusEvent):
                 if event.reason() not in _KEEPS:
-                    self._wanted = self._with_mouse or event.reason() != Qt.FocusReason.MouseFocusReason
+                    self._wanted = event.reason() != Qt.FocusReason.MouseFocusReason
                 if self._wanted:
                     self._show()
             elif kind == QEvent.Type.KeyPress and any(source.hasFocus() for source in self._sources):
@@ -91,7 +86,7 @@ class FocusRing(QObject):
         host = _host_of(self._control)
         if host is None:
             return
-        self._overlay = _Overlay(self._radius_px, _FIELD_RING_PX if self._with_mouse else RING_PX, host)
+        self._overlay = _Overlay(self._radius_px, host)
         # A sibling is not deleted with the control.
         self._control.destroyed.connect(self._overlay.deleteLater)
         widget: QWidget | None = self._control
@@ -131,9 +126,8 @@ class FocusRing(QObject):
 class _Overlay(QWidget):
     """Paints the ring and nothing else."""
 
-    def __init__(self, radius_px: float, line_px: float, host: QWidget) -> None:
+    def __init__(self, radius_px: float, host: QWidget) -> None:
         super().__init__(host)
-        self._line_px = line_px
         self._radius_px = radius_px
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -141,8 +135,8 @@ class _Overlay(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(color("focus"), self._line_px))
-        half = RING_PX - self._line_px / 2
+        painter.setPen(QPen(color("focus"), RING_PX))
+        half = RING_PX / 2
         radius = px(self._radius_px) + half
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.controls.buttons import IconButton
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.measures import set_margins
-from app.theme.theme import color
-from app.theme.zoom import area_of, height_of, painter_on, width_of
+from app.theme.sheet import set_ground
 
 
 class MessageBar(QWidget):
@@ -21,6 +19,7 @@ class MessageBar(QWidget):
 
     def __init__(self, close: str = "") -> None:
         super().__init__()
+        set_ground(self, "quiet", "bottom")
         self.is_bad = False
         self.label = TextLabel("", 12, 17, "text", wrap=True)
         row = QHBoxLayout(self)
@@ -46,12 +45,5 @@ class MessageBar(QWidget):
             self.label.setToolTip(in_own_direction(full or text))
             self.label.setAccessibleName(full or text)
             self.label.updateGeometry()
+        set_ground(self, "bad" if self.is_bad else "quiet", "" if self.is_bad else "bottom")
         self.setVisible(bool(text))
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("danger_tint" if self.is_bad else "fill1"))
-        line = color("danger_border" if self.is_bad else "hair")
-        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), line)
-        painter.end()

@@ -25,7 +25,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -40,7 +40,6 @@ from PySide6.QtWidgets import (
 )
 
 from app.controls.focus_ring import RING_PX
-from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import PaintedRow, draw_box, draw_text, elided_at, show_tip
 from app.theme.fonts import ui_font
 from app.theme.measures import add_gap, set_fixed_height, set_font
@@ -329,8 +328,6 @@ class _View(QListView):
         self.setTabKeyNavigation(False)
         self.setAccessibleName(name)
         self.viewport().setAutoFillBackground(False)
-        for orientation in (Qt.Orientation.Vertical, Qt.Orientation.Horizontal):
-            OverlayScrollBar(self, orientation)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.data(_ROW).id))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -424,11 +421,7 @@ class _Delegate(QStyledItemDelegate):
         editor.setFrame(False)
         editor.setMaxLength(_MOST_CHARACTERS)
         editor.setAccessibleName(self._editable)
-        palette = editor.palette()
-        palette.setColor(QPalette.ColorRole.Base, color("raised"))
-        palette.setColor(QPalette.ColorRole.Text, color("text"))
-        editor.setPalette(palette)
-        editor.setAutoFillBackground(True)
+        editor.setProperty("kind", "editor")
         return editor
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:

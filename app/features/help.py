@@ -16,7 +16,6 @@ from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtGui import (
     QDesktopServices,
     QFont,
-    QPalette,
     QTextCharFormat,
     QTextCursor,
     QTextDocument,
@@ -25,10 +24,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QListWidget, QTextBrowser, QTextEdit
 
-from app.controls.scroll_bar import ScrollBar
 from app.controls.text_fields import SearchField
 from app.features.side_window import SideWindow
 from app.theme.measures import column_of, row_of, set_fixed_width, set_font
+from app.theme.sheet import set_ground
 from app.theme.theme import color, theme
 from app.theme.zoom import px
 from core.system.paths import resources_dir
@@ -110,9 +109,10 @@ class HelpWindow(SideWindow):
         set_fixed_width(self.list, _LIST_PX)
         set_font(self.list, 13)
         self.text = QTextBrowser()
+        set_ground(self.list, "sidebar")
+        set_ground(self.text, "window")
         self.text.setFrameShape(QFrame.Shape.NoFrame)
         self.text.setOpenLinks(False)
-        self.text.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         set_font(self.text, _TEXT_PX)
         column_of(self.make_header((self.search,)), (row_of(self.list, (self.text, 1)), 1), parent=self)
@@ -222,20 +222,5 @@ class HelpWindow(SideWindow):
             QDesktopServices.openUrl(url)
 
     def _recolor(self) -> None:
-        role = QPalette.ColorRole
-        for widget, ground in ((self.list, "sidebar"), (self.text, "window")):
-            palette = widget.palette()
-            palette.setColor(role.Base, color(ground))
-            palette.setColor(role.Text, color("text"))
-            palette.setColor(role.Link, color("accent"))
-            palette.setColor(role.Highlight, color("sel"))
-            palette.setColor(role.HighlightedText, color("text"))
-            widget.setPalette(palette)
-        chosen = f"background: {color('sel').name()}; color: {color('text').name()}"
-        self.list.setStyleSheet(
-            f"QListWidget {{ background: {color('sidebar').name()}; color: {color('text').name()};"
-            f" padding-top: {px(8)}px }}"
-            f" QListWidget::item {{ padding: {px(6)}px {px(16)}px }}"
-            f" QListWidget::item:selected {{ {chosen} }}"
-        )
+        self.text.document().setDefaultFont(self.text.font())
         self._show_current()

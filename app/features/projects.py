@@ -13,18 +13,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeyEvent
+from PySide6.QtWidgets import QCheckBox, QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 
 from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, Reading
 from app.controllers.chat import ChatController
 from app.controllers.views import Views
 from app.controls.buttons import Button
-from app.controls.choices import CheckBox, Popup
-from app.controls.focus_ring import FocusRing
+from app.controls.choices import Popup
 from app.controls.scroll_bar import ScrollPage
-from app.controls.shapes import draw_box
 from app.controls.sheets import Question, open_files
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
@@ -37,9 +35,8 @@ from app.session.chats.presets import known
 from app.session.chats.projects import Project
 from app.session.documents import KeptDocument, digest_of
 from app.store.preferences import PreferencesFile
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_font
-from app.theme.theme import clear_base, color
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
+from app.theme.zoom import px
 from core.errors import RequestError
 from core.events import Attachment
 
@@ -133,9 +130,10 @@ class ProjectSheet(QDialog):
         self.setAccessibleName(title)
         self.setWindowModality(Qt.WindowModality.WindowModal)
         self.setAcceptDrops(True)
-        self.name = NameField(project.name)
+        self.name = QLineEdit(project.name)
+        self.name.setMaxLength(_NAME_CHARACTERS)
         self.system_prompt = TextArea()
-        self.system_prompt.set_placeholder(SYSTEM_PROMPT_HINT)
+        self.system_prompt.setPlaceholderText(SYSTEM_PROMPT_HINT)
         self.system_prompt.set_value(project.system_prompt)
         self.preset = Popup([("", USUAL_PRESET), *((name, name) for name in presets)])
         self.model = Popup(())
@@ -144,8 +142,8 @@ class ProjectSheet(QDialog):
         self.refresh_models()
         if project.preset in presets:
             self.preset.set_value(project.preset)
-        self.documents: dict[str | Attachment, CheckBox] = {}
-        self._by_digest: dict[str, CheckBox] = {}  # by their texts
+        self.documents: dict[str | Attachment, QCheckBox] = {}
+        self._by_digest: dict[str, QCheckBox] = {}  # by their texts
         self._notes: list[str] = []  # about added files
         self._failed = False
         self.add_button = Button(ADD_FILES, small=True, icon_name="plus")
@@ -263,7 +261,7 @@ class ProjectSheet(QDialog):
     def _add_document(
         self, key: str | Attachment, digest: str, name: str, checked: bool, *, first: bool = False
     ) -> None:
-        box = self.documents[key] = self._by_digest[digest] = CheckBox(name)
+        box = self.documents[key] = self._by_digest[digest] = QCheckBox(name.replace("&", "&&"))
         box.setToolTip(name)
         box.setChecked(checked)
         self._list.insertWidget(0 if first else self._list.count() - 1, box)
@@ -306,27 +304,6 @@ class ProjectSheet(QDialog):
         row = row_of(name, (field, 1), gap=10)
         row.setAlignment(name, Qt.AlignmentFlag.AlignTop)
         return row
-
-
-class NameField(QLineEdit):
-    """One line of text, 28 high."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.setFrame(False)
-        self.setMaxLength(_NAME_CHARACTERS)
-        self.setTextMargins(px(8), 0, px(8), 0)
-        set_font(self, 13)
-        set_fixed_height(self, 28)
-        self._ring = FocusRing(self, 6, with_mouse=True)
-        clear_base(self)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        frame = color("accent_mid" if self._ring.shown else "control_border")
-        painter = painter_on(self)
-        draw_box(painter, area_of(self), 6, color("text_area"), frame)
-        painter.end()
-        super().paintEvent(event)
 
 
 class ProjectsController(QObject):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractButton, QFrame, QPlainTextEdit, QWidget
 
 from app.controls.buttons import Kind
-from app.controls.scroll_bar import ScrollBar
 from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.theme.measures import (
@@ -25,8 +24,7 @@ from app.theme.measures import (
     set_mono_font,
     start_at,
 )
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, height_of, painter_on, width_of
+from app.theme.sheet import set_ground
 
 HEADER_PX = 52
 _LEFT_PX, _RIGHT_PX, _SPACING_PX = 26, 14, 8
@@ -46,6 +44,7 @@ class SideWindow(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        set_ground(self, "window")
         self.setWindowTitle(title)
         self.setAccessibleName(title)
         if minimum is not None:
@@ -84,11 +83,6 @@ class SideWindow(QWidget):
             self.close()
         else:
             super().keyPressEvent(event)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("window"))
-        painter.end()
 
 
 def on_click(*commands: tuple[QAbstractButton, Callable[[], object]]) -> None:
@@ -132,15 +126,12 @@ class WindowTitles(QWidget):
 
 
 class Hairline(QWidget):
-    """A line, 1 design pixel high, between two parts of a window, in the middle of `height_px`."""
+    """A line, 1 design pixel high, between two parts of a window."""
 
-    def __init__(self, height_px: int = 1) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._top_px = height_px // 2
-        set_fixed_height(self, height_px)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter_on(self).fillRect(QRectF(0, self._top_px, width_of(self), 1), color("hair"))
+        set_ground(self, "hair")
+        set_fixed_height(self, 1)
 
 
 class PanelBeside(QWidget):
@@ -153,15 +144,9 @@ class PanelBeside(QWidget):
 
     def set_beside(self, beside: bool) -> None:
         """Sets whether it is at the right with its own width, or below over the full width."""
-        self._beside = beside
+        set_ground(self, "panel", "left" if beside else "top")
         set_minimum_width(self, self._width_px if beside else 0)
         set_maximum_width(self, self._width_px if beside else ANY_PX)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("panel"))
-        edge = QRectF(0, 0, 1, height_of(self)) if self._beside else QRectF(0, 0, width_of(self), 1)
-        painter.fillRect(edge, color("hair"))
 
 
 class TextView(QPlainTextEdit):
@@ -172,7 +157,7 @@ class TextView(QPlainTextEdit):
 
     def __init__(self, name: str, size_px: float, *, mono: bool = False, ground: str = "window") -> None:
         super().__init__()
-        self._ground = ground
+        set_ground(self, ground)
         flags = Qt.TextInteractionFlag
         self.setReadOnly(True)
         self.setTextInteractionFlags(flags.TextSelectableByMouse | flags.TextSelectableByKeyboard)
@@ -184,14 +169,5 @@ class TextView(QPlainTextEdit):
             set_mono_font(self, size_px)
         else:
             set_font(self, size_px)
-        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         # Lines wrap; only the caret's width would scroll.
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        theme.changed.connect(self._recolour)
-        self._recolour()
-
-    def _recolour(self) -> None:
-        palette = self.palette()
-        palette.setColor(QPalette.ColorRole.Base, color(self._ground))
-        palette.setColor(QPalette.ColorRole.Text, color("text"))
-        self.setPalette(palette)

@@ -164,7 +164,7 @@ class _Text(SettingControl):
         self._area = TextArea()
         set_fixed_height(self._area, setting.lines * 17 + 16)
         # One line has no space for the help, which is in the tooltip.
-        self._area.set_placeholder(setting.help if setting.lines > 1 else setting.empty)
+        self._area.setPlaceholderText(setting.help if setting.lines > 1 else setting.empty)
         super().__init__(setting, self._area)
         self._area.value_changed.connect(self._report)
 

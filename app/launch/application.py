@@ -14,14 +14,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QTimer, QTimerEvent
-from PySide6.QtGui import QColor, QFileOpenEvent, QIcon, QPainter
-from PySide6.QtWidgets import QApplication, QProxyStyle, QPushButton, QStyle, QStyleOption, QWidget
+from PySide6.QtCore import QEvent, QObject, QTimer, QTimerEvent
+from PySide6.QtGui import QFileOpenEvent, QIcon
+from PySide6.QtWidgets import QApplication
 
-from app.controls.shapes import draw_box
 from app.session import strings
 from app.theme.fonts import enlarged_ui_font
-from app.theme.icons import APP_ICON, icon_pixmap
+from app.theme.icons import APP_ICON
 
 _LOG = logging.getLogger("draftlight.window")
 
@@ -135,65 +134,3 @@ class OpenedFiles(QObject):
         if self._taker and self._waiting:
             paths, self._waiting = self._waiting, []
             self._taker(paths)
-
-
-class DesktopStyle(QProxyStyle):
-    """Qt's style with tooltips, check boxes, buttons and frames in the theme's colours.
-
-    Qt frames tooltips in the colour of their text, and the rest in a darker colour of the window, which is
-    invisible on a dark one. Not used on macOS, which draws its own.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(QApplication.style().name())
-
-    def drawPrimitive(
-        self,
-        element: QStyle.PrimitiveElement,
-        option: QStyleOption,
-        painter: QPainter,
-        widget: QWidget | None = None,
-    ) -> None:
-        from app.theme.theme import color  # imported after the worker has started
-
-        kinds = QStyle.PrimitiveElement
-        match element:
-            case kinds.PE_PanelTipLabel:
-                painter.fillRect(option.rect, color("hair2"))
-                painter.fillRect(option.rect.adjusted(1, 1, -1, -1), color("tip"))
-            case kinds.PE_IndicatorCheckBox:
-                _draw_check_box(option, painter)
-            case kinds.PE_PanelButtonCommand:
-                is_down = bool(option.state & QStyle.StateFlag.State_Sunken)
-                is_marked = isinstance(widget, QPushButton) and (widget.isDefault() or widget.hasFocus())
-                border = color("focus" if is_marked else "control_border")
-                _draw_box(painter, option, color("fill2" if is_down else "control"), border)
-            case kinds.PE_FrameLineEdit | kinds.PE_Frame:
-                has_focus = bool(option.state & QStyle.StateFlag.State_HasFocus)
-                _draw_box(painter, option, None, color("focus" if has_focus else "control_border"))
-            case _:
-                super().drawPrimitive(element, option, painter, widget)
-
-
-def _draw_check_box(option: QStyleOption, painter: QPainter) -> None:
-    from app.theme.theme import color
-
-    is_on = bool(option.state & QStyle.StateFlag.State_On)
-    fill, border = (color("accent_fill"), None) if is_on else (color("control"), color("text3"))
-    _draw_box(painter, option, fill, border)
-    if is_on:
-        ratio = painter.device().devicePixelRatioF()
-        icon = icon_pixmap("check", color("on_accent"), option.rect.width() - 2, ratio)
-        painter.drawPixmap(option.rect.topLeft() + QPoint(1, 1), icon)
-
-
-def _draw_box(painter: QPainter, option: QStyleOption, fill: QColor | None, border: QColor | None) -> None:
-    painter.save()
-    draw_box(painter, QRectF(option.rect), 4, fill, border)
-    painter.restore()
-
-
-def use_desktop_style(application: QApplication) -> None:
-    """Call once, before the first window."""
-    if sys.platform != "darwin":
-        application.setStyle(DesktopStyle())

@@ -135,8 +135,9 @@ async def _live(
     started = await _started(command)
     try:
         from app.launch.host import Host
+        from app.theme.theme import theme
 
-        _dress(application, scheme)
+        theme.set_scheme(scheme)
         window = _window(model, command, folder, started)
     except BaseException:
         # No other owner of the worker and its tasks exists yet.
@@ -176,23 +177,6 @@ async def _started(command: Sequence[str] | None) -> WorkerClient | None:
     except WorkerError:
         return None
     return client
-
-
-def _dress(application: QApplication, scheme: Scheme) -> None:
-    """Applies the theme to the application, now and at each change."""
-    from app.launch.application import use_desktop_style
-    from app.theme.fonts import enlarged_ui_font
-    from app.theme.theme import theme
-
-    def apply() -> None:
-        application.setPalette(theme.qpalette())
-        application.setFont(enlarged_ui_font(13))
-
-    use_desktop_style(application)
-    theme.set_scheme(scheme)
-    apply()
-    theme.changed.connect(apply)
-    theme.zoomed.connect(apply)
 
 
 def _window(

@@ -23,12 +23,10 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
-    QColor,
     QFont,
     QFontMetricsF,
     QHelpEvent,
     QPainter,
-    QPalette,
     QPen,
     QTextCharFormat,
 )
@@ -355,14 +353,7 @@ class ChatDelegate(QStyledItemDelegate):
         is_project = isinstance(index.data(ROW), ProjectRow)
         editor.setAccessibleName(strings.PROJECT_NAME if is_project else strings.CHAT_TITLE)
         editor.setTextMargins(4, 0, 4, 0)
-        palette = editor.palette()
-        role = QPalette.ColorRole
-        palette.setColor(role.Base, color("control"))
-        palette.setColor(role.Text, color("text"))
-        palette.setColor(role.Highlight, color("accent_fill"))
-        palette.setColor(role.HighlightedText, QColor(color("on_accent")))
-        editor.setPalette(palette)
-        editor.setAutoFillBackground(True)
+        editor.setProperty("kind", "editor")
         return editor
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:

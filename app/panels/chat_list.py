@@ -38,7 +38,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
-from app.controls.scroll_bar import OverlayScrollBar
 from app.panels import strings
 from app.panels.chat_delegate import (
     CHAT_MIME,
@@ -78,7 +77,6 @@ class ChatList(QListView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        OverlayScrollBar(self)
         self.setMouseTracking(True)
         self.setAccessibleName(strings.CHATS)
         self.viewport().setAutoFillBackground(False)

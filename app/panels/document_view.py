@@ -34,7 +34,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QWidget
 
 from app.chat.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
-from app.controls.scroll_bar import DragScroll, ScrollBar
+from app.controls.scroll_bar import DragScroll
 from app.controls.shapes import draw_found
 from app.panels import strings
 from app.panels.document_paint import (
@@ -100,7 +100,6 @@ class DocumentView(QAbstractScrollArea):
         self._moving = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBar(ScrollBar(Qt.Orientation.Vertical))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(strings.DOCUMENT_TEXT)
         self.viewport().setCursor(Qt.CursorShape.IBeamCursor)

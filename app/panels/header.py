@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
-from app.controls.buttons import CopyButton, IconButton
-from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box, in_own_direction
+from app.controls.buttons import CopyButton, IconButton, IconLabel
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.theme.measures import column_of, row_of, set_fixed_height
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, height_of, painter_on, width_of
+from app.theme.sheet import set_ground
+from app.theme.theme import theme
+from app.theme.zoom import width_of
 
 HEIGHT_PX = 52
 # In narrower windows the title needs the space; the menus have the same commands.
@@ -24,7 +24,7 @@ _BUTTON_PAD_PX = 8
 _BUTTON_RADIUS_PX = 7
 
 
-class ModelButton(QAbstractButton):
+class ModelButton(QPushButton):
     """The chat's title over the model's name. The whole button opens the models' menu, by mouse and
     keyboard.
     """
@@ -33,8 +33,7 @@ class ModelButton(QAbstractButton):
         super().__init__()
         self.title = TextLabel("", 13, 17, "text", weight=600)
         self.subtitle = TextLabel("", 11, 14, "text2")
-        arrow = IconButton("updown", "", size=QSize(16, 16))
-        arrow.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        arrow = IconLabel("updown", "text2", 16)
         for label in (self.title, self.subtitle):
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         for part in (self.title, self.subtitle, arrow):
@@ -42,10 +41,10 @@ class ModelButton(QAbstractButton):
         who = row_of(arrow, (self.subtitle, 1), gap=2)
         self._names = column_of(self.title, who, margins=(_BUTTON_PAD_PX, 3, _BUTTON_PAD_PX, 3), parent=self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setProperty("kind", "title")
+        self.setAutoDefault(False)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName(strings.CHOOSE_MODEL)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, _BUTTON_RADIUS_PX)
 
     def describe(self) -> None:
         """Set the accessible description to both lines, and the tooltip if one of them does not fit."""
@@ -57,11 +56,6 @@ class ModelButton(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         return self._names.sizeHint()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        fill = "fill2" if self.isDown() else "fill1" if self.underMouse() else ""
-        if fill and self.isEnabled():
-            draw_box(painter_on(self), area_of(self), _BUTTON_RADIUS_PX, color(fill))
 
 
 class TintButton(IconButton):
@@ -102,6 +96,7 @@ class Header(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "window", "bottom")
         self._address = ""
         set_fixed_height(self, HEIGHT_PX)
 
@@ -171,12 +166,6 @@ class Header(QWidget):
             wide = width_of(self) >= _ADDRESS_FROM_PX
             self.server_button.set_value(host if wide else short, self._address)
         self._describe()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("window"))
-        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), color("hair"))
-        painter.end()
 
     def _describe(self) -> None:
         # The labels must have the widths of this size, not of the previous one.

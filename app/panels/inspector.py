@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons import Button
@@ -32,8 +31,8 @@ from app.theme.measures import (
     set_fixed_width,
     set_spacing,
 )
-from app.theme.theme import color
-from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
+from app.theme.sheet import set_ground
+from app.theme.zoom import px_size
 from core.errors import SettingError
 from core.events import ModelDefault, ModelInfo
 from core.prefill.forecast import ReadingForecast
@@ -73,6 +72,7 @@ class Inspector(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "panel", "left")
         self._settings = self._defaults = Settings()
         self._chosen: frozenset[str] = frozenset()
         self._model_defaults: dict[str, ModelDefault] = {}
@@ -210,13 +210,6 @@ class Inspector(QWidget):
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(WIDTH_PX, 640))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("panel"))
-        hair = color("hair")
-        painter.fillRect(QRectF(0, 0, 1, height_of(self)), hair)
-        painter.fillRect(QRectF(0, height_of(self) - _FOOTER_PX, width_of(self), 1), hair)
 
     # ---- building
 

@@ -19,6 +19,7 @@ from app.panels import strings
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, set_fixed_height, set_margins, set_spacing
+from app.theme.sheet import set_ground
 from app.theme.theme import color
 from app.theme.zoom import height_of, painter_on, px_size, ratio_of, width_of
 
@@ -41,6 +42,7 @@ class Section(QWidget):
         flush: bool = False,
     ) -> None:
         super().__init__(parent)
+        set_ground(self, "", "bottom")
         self.header = _Header(title)
         self._holder = QWidget()
         self.body = QVBoxLayout(self._holder)
@@ -94,10 +96,6 @@ class Section(QWidget):
         ]
         for before, after in pairwise((self.header, *stops)):
             QWidget.setTabOrder(before, after)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), color("hair"))
 
 
 class _Header(QAbstractButton):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.controls.buttons import IconButton
@@ -17,8 +16,7 @@ from app.panels import document_tab, inspector, strings
 from app.panels.document_tab import DocumentTab
 from app.panels.inspector import Inspector
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
-from app.theme.theme import color
-from app.theme.zoom import area_of, height_of, painter_on, width_of
+from app.theme.sheet import set_ground
 
 HEADER_PX = 52
 
@@ -35,12 +33,14 @@ class SidePanel(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "panel", "left")
         self.inspector = Inspector()
         self.document = DocumentTab()
         self.tabs = Segment(strings.SIDE_TABS)
         self.tabs.setAccessibleName(strings.SIDE_TABS_NAME)
         header = QWidget()
         set_fixed_height(header, HEADER_PX)
+        set_ground(header, "", "bottom")
         self.close_button = IconButton("x", strings.CLOSE_PANEL)
         self.close_button.hide()
         row_of(self.tabs, STRETCH, self.close_button, margins=(16, 0, 12, 1), parent=header)
@@ -63,12 +63,6 @@ class SidePanel(QWidget):
     def show_tab(self, tab: Tab) -> None:
         """Select a tab."""
         self.tabs.set_value(tab)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("panel"))
-        painter.fillRect(QRectF(0, 0, 1, height_of(self)), color("hair"))
-        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), color("hair"))
 
     def _show_tab(self, tab: str) -> None:
         self._pages.setCurrentWidget(self.document if tab == "document" else self.inspector)

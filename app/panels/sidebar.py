@@ -12,22 +12,29 @@ from functools import partial
 from itertools import pairwise
 from typing import Literal
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QWidget
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QWidget
 
 from app.chat.bars import UndoBar
 from app.controls.buttons import IconButton
-from app.controls.shapes import draw_box
 from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow, ProjectRow
 from app.richtext.canvas_menu import pop_up
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_margins
-from app.theme.theme import color
-from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_fixed_size,
+    set_fixed_width,
+    set_margins,
+    set_spacing,
+)
+from app.theme.sheet import restyle, set_ground
+from app.theme.zoom import px_size
 
 WIDTH_PX = 240
 _HEADER_PX = 52
@@ -49,6 +56,7 @@ class Sidebar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "sidebar", "right")
         self._projects: Sequence[ProjectRow] = ()
         set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -156,11 +164,6 @@ class Sidebar(QWidget):
     def sizeHint(self) -> QSize:
         return px_size(QSize(WIDTH_PX, 640))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("sidebar"))
-        painter.fillRect(QRectF(width_of(self) - 1, 0, 1, height_of(self)), color("hair"))
-
     # ---- inside
 
     def _fill_project_menu(self, menu: QMenu, project_id: str) -> None:
@@ -228,14 +231,7 @@ class Sidebar(QWidget):
 
 
 Level = Literal["ready", "busy", "bad", "idle"]
-_DOTS: dict[Level, str] = {
-    "ready": "series_blue",
-    "busy": "series_blue",
-    "bad": "series_vermilion",
-    "idle": "normal_mark",
-}
 _HEIGHT_PX = 52
-_DOT_PX = 8
 
 
 class WorkerStatus(QWidget):
@@ -243,13 +239,18 @@ class WorkerStatus(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "", "top")
         self.level: Level = "idle"
         self._title = TextLabel("", 12, 16, "text", weight=500)
         self._detail = TextLabel("", 11, 15, tabular=True)
         self.models_button = IconButton("models", strings.MODELS)
         lines = column_of(STRETCH, self._title, self._detail, STRETCH)
+        self._dot = QLabel()
+        set_fixed_size(self._dot, QSize(8, 8))
         row = QHBoxLayout(self)
-        set_margins(row, 16 + _DOT_PX + 10, 1, 10, 0)
+        set_margins(row, 16, 1, 10, 0)
+        set_spacing(row, 10)
+        row.addWidget(self._dot)
         row.addLayout(lines, 1)
         row.addWidget(self.models_button)
         set_fixed_height(self, _HEIGHT_PX)
@@ -263,10 +264,5 @@ class WorkerStatus(QWidget):
         self._detail.setVisible(bool(detail))
         self.setToolTip(detail)
         self.setAccessibleDescription(", ".join(filter(None, (title, detail))))
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(QRectF(0, 0, width_of(self), 1), color("hair"))
-        dot = QRectF(16, (height_of(self) + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
-        draw_box(painter, dot, _DOT_PX / 2, color(_DOTS[self.level]))
+        self._dot.setProperty("dot", level)
+        restyle(self._dot)

@@ -6,18 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, QSize, Qt, QTimer, QUrl
-from PySide6.QtGui import QAction, QDesktopServices, QFontMetricsF, QGuiApplication, QKeySequence, QPaintEvent
+from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.controls.buttons import IconButton, PaintedButton
-from app.controls.shapes import draw_box
+from app.controls.buttons import Button, IconButton, themed_icon
 from app.richtext import strings
 from app.richtext.markdown.inline import may_open
 from app.richtext.piece_box import CODE_HEADER_PX
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
-from app.theme.theme import theme
-from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of, width_of, zoom
+from app.theme.zoom import px, zoom
 
 if TYPE_CHECKING:
     from app.richtext.text_canvas import TextCanvas
@@ -29,20 +25,16 @@ def open_outside(address: str) -> bool:
 
 
 _COPIED_MS = 1500
-_HEIGHT_PX = 24
-_PAD_PX = 7
-_ICON_PX = 16
-_GAP_PX = 5
 
 
-class CodeCopy(PaintedButton):
+class CodeCopy(Button):
     """`show_code` gives it the code and its place."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(5, parent)
+        super().__init__(strings.COPY_CODE, "quiet", True, parent)
         self._code = ""
         self._shown: tuple[str, float, float, float] | None = None
-        self.setText(strings.COPY_CODE)
+        self.setIcon(themed_icon("copy"))
         self.setAccessibleName(strings.COPY_CODE_NAME)
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)
@@ -60,36 +52,20 @@ class CodeCopy(PaintedButton):
         self.setGeometry(round(right) - 7 - size.width(), top, size.width(), size.height())
         self.show()
 
-    def sizeHint(self) -> QSize:
-        widest = max(
-            QFontMetricsF(ui_font(11.5)).horizontalAdvance(text)
-            for text in (strings.COPY_CODE, strings.COPIED)
-        )
-        return px_size(QSize(int(widest + 2 * _PAD_PX + _ICON_PX + _GAP_PX + 0.999), _HEIGHT_PX))
-
     def _copy(self) -> None:
         to_clipboard(self._code)
-        self.setText(strings.COPIED)
+        self._show("check", strings.COPIED)
         self._timer.start()
 
     def _reset(self) -> None:
-        self.setText(strings.COPY_CODE)
+        self._show("copy", strings.COPY_CODE)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        if self.isDown() or self.underMouse():
-            draw_box(painter, area_of(self), 5, theme.color("fill2"))
-        color = theme.color("text2")
-        metrics = QFontMetricsF(ui_font(11.5))
-        left = width_of(self) - _PAD_PX - metrics.horizontalAdvance(self.text()) - _GAP_PX - _ICON_PX
-        name = "check" if self.text() == strings.COPIED else "copy"
-        icon = icon_pixmap(name, color, _ICON_PX, ratio_of(self))
-        painter.drawPixmap(QPointF(int(left), (height_of(self) - _ICON_PX) // 2), icon)
-        painter.setPen(color)
-        painter.setFont(ui_font(11.5))
-        area = area_of(self)
-        area.setLeft(int(left) + _ICON_PX + _GAP_PX)
-        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
+    def _show(self, icon_name: str, text: str) -> None:
+        right = self.geometry().right()
+        self.setIcon(themed_icon(icon_name))
+        self.setText(text)
+        self.resize(self.sizeHint())
+        self.move(right - self.width() + 1, self.y())
 
 
 def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:

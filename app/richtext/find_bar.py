@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPaintEvent, QPalette
+from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QWidget
 
 from app.controls.buttons import IconButton
-from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.richtext import strings
 from app.theme.measures import (
@@ -15,8 +14,9 @@ from app.theme.measures import (
     set_fixed_width,
     set_font,
 )
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, painter_on, px
+from app.theme.sheet import set_ground
+from app.theme.theme import theme
+from app.theme.zoom import px
 
 _WIDTH_PX = 348
 _HEIGHT_PX = 40
@@ -95,6 +95,7 @@ class FindBar(QWidget):
 
     def __init__(self, parent: QWidget, finder: Finder, name: str) -> None:
         super().__init__(parent)
+        set_ground(self, "card")
         self._came_from: QWidget | None = None
         self.field = _Field(self, finder, name)
         self.field.textChanged.connect(finder.search)
@@ -158,11 +159,6 @@ class FindBar(QWidget):
         if had_focus and before is not None:
             before.setFocus()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        frame = "accent_mid" if self.field.hasFocus() else "hair2"
-        draw_box(painter, area_of(self), _RADIUS_PX, color("raised"), color(frame))
-
 
 class _Field(QLineEdit):
     def __init__(self, bar: FindBar, finder: Finder, name: str) -> None:
@@ -174,8 +170,7 @@ class _Field(QLineEdit):
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_MacShowFocusRect, False)
-        theme.changed.connect(self._restyle)
-        self._restyle()
+        self.setProperty("kind", "bare")
 
     def event(self, event: QEvent) -> bool:
         if (
@@ -202,8 +197,3 @@ class _Field(QLineEdit):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
         self._bar.update()
-
-    def _restyle(self) -> None:
-        palette = theme.qpalette()
-        palette.setColor(QPalette.ColorRole.Base, color("raised"))
-        self.setPalette(palette)

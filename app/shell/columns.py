@@ -9,10 +9,11 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 from PySide6.QtCore import QRect, Qt, Signal
-from PySide6.QtGui import QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShortcut
+from PySide6.QtGui import QKeySequence, QMouseEvent, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import color, theme
+from app.theme.sheet import set_ground
+from app.theme.theme import theme
 from app.theme.zoom import px
 
 SIDEBAR_PX = 240
@@ -78,6 +79,7 @@ class WindowColumns(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        set_ground(self, "window")
         self._sidebar, self._content, self._inspector = sidebar, content, inspector
         self._wants = Wants()
         self._panel_px = INSPECTOR_PX
@@ -152,11 +154,6 @@ class WindowColumns(QWidget):
             self._want(replace(self._wants, sidebar_over=False, inspector_over=False))
         else:
             self._place()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), color("window"))
-        painter.end()
 
     def _want(self, wants: Wants) -> None:
         self._wants = wants

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QAction, QKeySequence, QPaintEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from app.shell.commands import MENUS, Command, Commands, MenuFacts, Role, all_commands
-from app.theme.theme import color
-from app.theme.zoom import height_of, painter_on, width_of
 
 WRITING = "Writing"
 # What the fields do by themselves and no menu shows.
@@ -113,11 +111,6 @@ class MenuBar(QMenuBar):
                 menu.addActions([actions[each.id] for each in group])
                 menu.addSeparator()  # Qt hides it next to another or at the end
             self.addMenu(menu)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)
-        painter = painter_on(self)
-        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), color("hair"))
 
 
 def _native(keys: str) -> str:

@@ -1,7 +1,8 @@
 """Icons: line drawings of 16 px in one colour.
 
 Files are black on transparent in `resources/icons`; an icon's name is the file's without its suffix.
-A pixmap keeps the shape and gets one colour (SourceIn). Rendered pixmaps are in Qt's cache.
+A pixmap keeps the shape and gets one colour (SourceIn). Rendered pixmaps are in Qt's cache. The drawings in
+`controls` are for the style sheet, which cannot colour them.
 """
 
 from __future__ import annotations

@@ -153,12 +153,17 @@ def lay_beside(layout: QBoxLayout, beside: bool) -> None:
         around = around.parent()
 
 
+def measure(widget: QWidget) -> None:
+    """Applies the measures of one widget again."""
+    if noted := widget.property(_NOTED):
+        _apply(widget, noted)
+
+
 def measure_anew() -> None:
     """Applies all measures again after a change of the zoom, hidden widgets included."""
     widgets = QApplication.allWidgets()
     for widget in widgets:
-        if noted := widget.property(_NOTED):
-            _apply(widget, noted)
+        measure(widget)
         if widget.parent() is None:
             for layout in widget.findChildren(QLayout):
                 if noted := layout.property(_NOTED):

@@ -1,6 +1,7 @@
 """Theme: the palette, the zoom and reduced motion, with signals of their changes.
 
-The application has one, `theme`. Widgets call `color(name)` while they paint. A change of the palette
+The application has one, `theme`, which sets the application's palette, font and style sheet
+(`app/theme/sheet.py`). Widgets call `color(name)` while they paint. A change of the palette
 repaints all of them; those that store colours follow `changed`. When the zoom (`app/theme/zoom.py`) changes,
 all measures are applied again, then `zoomed` is emitted for widgets that lay themselves out.
 """
@@ -17,7 +18,9 @@ from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QStyle, QWidget
 
 from app.theme import zoom
+from app.theme.fonts import enlarged_ui_font
 from app.theme.measures import measure_anew
+from app.theme.sheet import style_sheet
 
 _MAC_PREFERENCES = Path("~/Library/Preferences/com.apple.universalaccess.plist")
 
@@ -31,7 +34,8 @@ def system_reduces_motion() -> bool:
 
 
 def clear_base(field: QWidget) -> None:
-    """Makes the ground of a text field transparent. Its other colours stay the application's (`qpalette`)."""
+    """Makes the ground of a text field transparent and removes its frame."""
+    field.setProperty("kind", "bare")
     palette = field.palette()
     palette.setColor(QPalette.ColorRole.Base, Qt.GlobalColor.transparent)
     field.setPalette(palette)
@@ -76,7 +80,9 @@ class Theme(QObject):
         if not self._connected:
             QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
             self._connected = True
+            self._dress()
         if self._resolve():
+            self._dress()
             self.changed.emit()
             for widget in QApplication.allWidgets():
                 widget.update()
@@ -90,7 +96,7 @@ class Theme(QObject):
         """Sets the zoom. Emits `zoomed` if it differs, after all measures were applied."""
         if factor != zoom.zoom():
             zoom.set_zoom(factor)
-            measure_anew()
+            self._dress()
             self.framed.emit()
             self.zoomed.emit()
 
@@ -142,6 +148,17 @@ class Theme(QObject):
         for target in (role.WindowText, role.Text, role.ButtonText):
             palette.setColor(disabled, target, self.color("text3"))
         return palette
+
+    def _dress(self) -> None:
+        """Applies palette, font and style sheet to the application, and all measures again."""
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.setPalette(self.qpalette())
+        application.setFont(enlarged_ui_font(13))
+        application.setStyleSheet(
+            style_sheet(self._palette, zoom.zoom(), "dark" if self.is_dark else "light")
+        )
+        measure_anew()  # a new style sheet can drop the fonts of widgets
 
     def _follow_system(self, _scheme: Qt.ColorScheme) -> None:
         if self._scheme == "system":

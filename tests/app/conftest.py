@@ -43,6 +43,13 @@ def qapp_cls() -> type[QApplication]:
     return Application
 
 
+@pytest.fixture(scope="session")
+def qapp(qapp: QApplication) -> QApplication:
+    """The application with the style sheet of the light theme."""
+    app_theme.set_scheme("light")
+    return qapp
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _what_was_there_is_not_searched() -> None:
     """What was imported or cached before a module's tests is no leak; frozen, it costs no collection time."""

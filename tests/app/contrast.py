@@ -2,7 +2,8 @@
 they would stand, and each ink is measured against what is painted there.
 
 Whatever a widget paints itself is noted as it is painted, so no list of pairs can be out of date. Texts
-that Qt paints (fields) are taken from their palettes. Disabled controls are exempt, as WCAG has it.
+that Qt paints are taken from palettes (fields) or from an enlarged picture (buttons, choices). Disabled
+controls are exempt, as WCAG has it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import Any
 
 from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtGui import QColor, QImage, QPalette
-from PySide6.QtWidgets import QAbstractButton, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QTextEdit,
+    QWidget,
+)
 
 from app.controls.focus_ring import RING_PX, FocusRing
 from app.theme.theme import theme
@@ -80,6 +90,42 @@ def inks(window: QWidget) -> list[Ink]:
     for field in (each for kind in _FIELDS for each in window.findChildren(kind)):
         if field.isVisible() and field.isEnabled():
             found += _field_inks(field, image, window)
+    return found + _painted_by_qt(window)
+
+
+_ENLARGED = 3
+_BY_QT = (QPushButton, QCheckBox, QComboBox)
+
+
+def _painted_by_qt(window: QWidget) -> list[Ink]:
+    """The texts of buttons and choices: the commonest colour of each is its paper, the one that stands out
+    most is its ink. Strokes are wide enough in the enlarged picture to have the colour of the ink."""
+    image = QImage(window.size() * _ENLARGED, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(_ENLARGED)
+    window.render(image)
+    found = []
+    for each in (each for kind in _BY_QT for each in window.findChildren(kind)):
+        text = each.currentText() if isinstance(each, QComboBox) else each.text()
+        if not text or not each.isVisible() or not each.isEnabled() or each.visibleRegion().isEmpty():
+            continue
+        at, inset = each.mapTo(window, QPoint(0, 0)), 4
+        if isinstance(each, QCheckBox):
+            at += QPoint(each.sizeHint().height(), 0)  # the box itself is no text
+        box = QRect(
+            at * _ENLARGED, (each.size() - QSize(26 if isinstance(each, QComboBox) else 0, 0)) * _ENLARGED
+        )
+        box = box.adjusted(inset, 2 * inset, -inset, -2 * inset).intersected(image.rect())
+        seen = Counter(
+            image.pixelColor(x, y).name()
+            for x in range(box.left(), box.right())
+            for y in range(box.top(), box.bottom())
+        )
+        if not seen:
+            continue
+        paper = seen.most_common(1)[0][0]
+        inks = [name for name, count in seen.items() if count >= 8]
+        ink = max(inks, key=lambda name: ratio(QColor(name), QColor(paper)))
+        found.append(Ink(text, ink, paper, TEXT))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from PySide6.QtCore import QPoint, QRect, QRectF
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QPushButton, QWidget
 
 from app.chat.composer_edit import ComposerEdit
 from tests.app.painted import Word, noted_words
@@ -26,6 +26,9 @@ def illegible(window: QWidget) -> list[str]:
     words = [word for word in noted if word.text.strip(_SEPARATORS) and not _covered(word, window)]
     whole = _full_texts(window)
     found = [f"“{word.text}” is cut short" for word in words if _is_cut(word, whole)]
+    found += [
+        f"“{each.text()}” is cut short" for each in window.findChildren(QPushButton) if _is_squeezed(each)
+    ]
     found += [f"“{word.text}” goes over the edge" for word in words if _leaves(word, window)]
     seen = [word for word in words if not _seen(word, window).isEmpty()]
     found += [
@@ -48,10 +51,15 @@ def _covered(word: Word, window: QWidget) -> bool:
 def _full_texts(window: QWidget) -> set[str]:
     """What widgets say in full: some of it ends in an ellipsis of its own."""
     texts = {each.text() for kind in (QAbstractButton, QLabel) for each in window.findChildren(kind)}
-    texts |= {edit.placeholder for edit in window.findChildren(ComposerEdit)}
+    texts |= {edit.placeholderText() for edit in window.findChildren(ComposerEdit)}
     for box in window.findChildren(QComboBox):
         texts |= {box.itemText(row) for row in range(box.count())}
     return texts
+
+
+def _is_squeezed(button: QPushButton) -> bool:
+    """Whether Qt cuts the text of a button."""
+    return button.isVisible() and bool(button.text()) and button.width() < button.minimumSizeHint().width()
 
 
 def _is_cut(word: Word, whole: set[str]) -> bool:

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.chat.answer_body import AnswerBody
 from app.chat.stats_line import LINE_PX, StatsLabel, StatsPart, finished_parts
-from app.controls.buttons import Button, IconButton
+from app.controls.buttons import Button, IconButton, IconLabel
 from app.controls.choices import Popup
 from app.controls.numbers import Spin
-from app.controls.scroll_bar import OverlayScrollBar, ScrollPage
-from app.controls.shapes import draw_box, draw_text
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.race import strings
 from app.features.race.race import Race, Recording, Stage, verdict
-from app.features.side_window import WindowTitles
+from app.features.side_window import Hairline, WindowTitles
 from app.richtext.text_canvas import MARGIN_PX
 from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_strut
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_fixed_width,
+    set_maximum_width,
+    set_strut,
+)
+from app.theme.sheet import set_ground
 from app.theme.theme import color, theme
-from app.theme.zoom import area_of, design_px, painter_on, px, px_size, ratio_of, width_of
+from app.theme.zoom import design_px, px, px_size
 from core.events import Attachment, Message, Token
 from core.settings.declaration import find
 from core.settings.request import Sampling
@@ -43,6 +50,7 @@ class PromptBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "prompt")
         self._attachments: tuple[Attachment, ...] = ()
         self._line = TextLabel("", 13.5, 19, "text")
         self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -97,10 +105,6 @@ class PromptBar(QWidget):
         super().resizeEvent(event)
         self._show_line()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        draw_box(painter, area_of(self), _RADIUS_PX, color("fill1"))
-
     def _show_line(self, _text: str = "") -> None:
         text = " ".join(self.question.value.split())
         metrics = QFontMetricsF(ui_font(13.5))
@@ -129,21 +133,17 @@ class _NameChip(QWidget):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self._name = name
+        set_ground(self, "chip")
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-
-    def sizeHint(self) -> QSize:
-        text_px = QFontMetricsF(ui_font(12)).horizontalAdvance(self._name)
-        return px_size(QSize(min(180, int(text_px) + 36), _CHIP_PX))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        draw_box(painter, area_of(self), 7, color("control"), color("hair2"))
-        icon = icon_pixmap("doc", color("text2"), 14, ratio_of(self))
-        painter.drawPixmap(7, (_CHIP_PX - 14) // 2, icon)
-        box = QRectF(26, 0, width_of(self) - 34, _CHIP_PX)
-        draw_text(painter, box, self._name, ui_font(12), color("text"), Qt.AlignmentFlag.AlignLeft)
+        set_maximum_width(self, 180)
+        row_of(
+            IconLabel("doc", "text2"),
+            TextLabel(name, 12, _CHIP_PX, "text"),
+            gap=5,
+            margins=(7, 0, 8, 0),
+            parent=self,
+        )
 
 
 _PADDING_PX = 10
@@ -158,6 +158,7 @@ class RaceText(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "box")
         self._name = name
         self._tokens: Sequence[Token] = ()
         self._shown = 0
@@ -166,7 +167,6 @@ class RaceText(QWidget):
         self._area.setFrameShape(QFrame.Shape.NoFrame)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        OverlayScrollBar(self._area)
         self._page = QWidget()
         self._area.setWidget(self._page)
         self.body = self._new_body()
@@ -198,10 +198,6 @@ class RaceText(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        draw_box(painter, area_of(self), _TEXT_RADIUS_PX, color("window"), color("hair"))
 
     def _new_body(self) -> AnswerBody:
         body = AnswerBody(self._page)
@@ -297,6 +293,7 @@ class RacePage(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        set_ground(self, "window")
         self._race = Race()
         self._blocked = ""
         self.start_button = Button(strings.START, "primary", small=True)
@@ -334,11 +331,6 @@ class RacePage(QWidget):
             self._blocked = reason
             self._show_buttons()
             self._show_words()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("window"))
-        painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), color("hair"))
 
     # ---- values
 
@@ -407,4 +399,4 @@ class RacePage(QWidget):
             margins=(28, 14, 28, 20),
             parent=page,
         )
-        column_of(header, (ScrollPage(page), 1), parent=self)
+        column_of(header, Hairline(), (ScrollPage(page), 1), parent=self)

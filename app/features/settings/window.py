@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.controls.buttons import Button
@@ -22,8 +21,7 @@ from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
 from app.session.strings import MACHINE
 from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
-from app.theme.theme import color
-from app.theme.zoom import area_of, height_of, painter_on, width_of
+from app.theme.sheet import set_ground
 from core.errors import SettingError
 from core.events import SavedChatsListed
 from core.settings import WindowSettings, declared, read
@@ -120,13 +118,6 @@ class SettingsWindow(SideWindow):
         self._saved_note.setText(saved_note(saved, self._saves))
         self.clear_button.setEnabled(saved is not None and saved.files > 0)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("window"))
-        top = height_of(self) - _FOOTER_PX
-        painter.fillRect(QRectF(0, top, width_of(self), 1), color("hair"))
-        painter.end()
-
     # ---- building
 
     def _build(self) -> None:
@@ -142,6 +133,7 @@ class SettingsWindow(SideWindow):
         column_of(form, defaults, STRETCH, gap=_GAP_PX, margins=(_PAD_PX, 20, _PAD_PX, 20), parent=page)
         bar = QWidget()
         set_fixed_height(bar, _FOOTER_PX)
+        set_ground(bar, "", "top")
         at_once = TextLabel(AT_ONCE, 11, 15)
         row_of((at_once, 1), self.reset_button, margins=(_PAD_PX, 0, _PAD_PX, 0), parent=bar)
         column_of((ScrollPage(page), 1), bar, parent=self)

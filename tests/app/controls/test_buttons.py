@@ -1,4 +1,4 @@
-"""Button and IconButton: mouse, keyboard, sizes, colours."""
+"""Button and IconButton: keys, names, focus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.buttons import Button, IconButton
 from app.theme.theme import Theme
-from tests.app.controls.painting import pixel
+from tests.app.controls.painting import colors, pixel
 from tests.app.controls.windows import activate
 
 
@@ -28,46 +28,10 @@ def button(qtbot: QtBot, pressed: list[bool]) -> Button:
     return button
 
 
-def test_the_mouse_presses_it(button: Button, qtbot: QtBot, pressed: list[bool]) -> None:
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert len(pressed) == 1
-
-
 @pytest.mark.parametrize("key", [Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter])
 def test_keys_press_it(button: Button, qtbot: QtBot, pressed: list[bool], key: Qt.Key) -> None:
     qtbot.keyClick(button, key)
     assert len(pressed) == 1
-
-
-def test_disabled_it_does_nothing(button: Button, qtbot: QtBot, pressed: list[bool]) -> None:
-    button.setEnabled(False)
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    qtbot.keyClick(button, Qt.Key.Key_Return)
-    assert pressed == []
-
-
-def test_sizes_are_the_designs(qtbot: QtBot) -> None:
-    plain, small, link = Button("A"), Button("A", small=True), Button("A", "link")
-    for each in (plain, small, link):
-        qtbot.addWidget(each)
-    assert plain.sizeHint().height() == 28
-    assert small.sizeHint().height() == 24
-    assert plain.sizeHint().width() > link.sizeHint().width()
-    with_icon = Button("A", icon_name="copy")
-    qtbot.addWidget(with_icon)
-    assert with_icon.sizeHint().width() == plain.sizeHint().width() + 20
-
-
-def test_primary_is_filled_with_the_accent(theme: Theme, qtbot: QtBot) -> None:
-    button = Button("Restart worker", "primary")
-    qtbot.addWidget(button)
-    button.resize(button.sizeHint())
-    assert pixel(button, 6, 14) == theme.color("accent_fill")
-    button.setDown(True)
-    assert pixel(button, 6, 14) == theme.color("accent_pressed")
-    button.setDown(False)
-    button.setEnabled(False)
-    assert pixel(button, 6, 14) == theme.color("fill2")
 
 
 def test_it_is_a_button_with_a_name(button: Button) -> None:
@@ -83,27 +47,6 @@ def test_an_icon_button_says_what_it_does(qtbot: QtBot) -> None:
     assert button.accessibleName() == button.toolTip() == "Hide sidebar"
 
 
-def test_a_checkable_icon_button_stays_on(theme: Theme, qtbot: QtBot) -> None:
-    button = IconButton("inspector", "Settings", checkable=True)
-    qtbot.addWidget(button)
-    button.resize(28, 28)
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert button.isChecked()
-    assert pixel(button, 3, 14) == theme.color("fill2")
-    qtbot.keyClick(button, Qt.Key.Key_Return)
-    assert not button.isChecked()
-
-
-def test_an_icon_button_can_change_its_drawing(qtbot: QtBot) -> None:
-    button = IconButton("copy", "Copy")
-    qtbot.addWidget(button)
-    button.resize(28, 28)
-    before = button.grab().toImage()
-    button.set_icon_name("check")
-    assert button.icon_name == "check"
-    assert button.grab().toImage() != before
-
-
 def test_tab_walks_from_button_to_button(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
@@ -115,3 +58,45 @@ def test_tab_walks_from_button_to_button(qtbot: QtBot) -> None:
     first.setFocus()
     qtbot.keyClick(first, Qt.Key.Key_Tab)
     assert second.hasFocus()
+    qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
+    assert second.hasFocus(), "a click takes the keyboard from nobody"
+
+
+def test_the_kind_can_change(button: Button, theme: Theme) -> None:
+    button.resize(button.sizeHint())
+    assert pixel(button, 6, 14) == theme.color("control")
+    button.set_kind("primary")
+    assert pixel(button, 6, 14) == theme.color("accent_fill")
+
+
+def test_an_icon_follows_the_palette(theme: Theme, qtbot: QtBot) -> None:
+    icon = IconButton("stop", "Stop", checkable=True)
+    qtbot.addWidget(icon)
+    icon.resize(28, 28)
+    light = icon.grab().toImage()
+    assert theme.color("text2").name() in colors(icon)
+    icon.setChecked(True)
+    assert theme.color("text").name() in colors(icon)
+    icon.setChecked(False)
+    theme.set_scheme("dark")
+    assert icon.grab().toImage() != light
+    assert theme.color("text2").name() in colors(icon)
+
+
+def test_a_focused_button_keeps_its_size(theme: Theme, qtbot: QtBot) -> None:
+    for zoom in (1.0, 1.5):
+        theme.set_zoom(zoom)
+        window = QWidget()
+        qtbot.addWidget(window)
+        layout = QVBoxLayout(window)
+        made = [
+            Button("Run", kind, small) for kind in ("plain", "primary", "link") for small in (True, False)
+        ]
+        for each in made:
+            layout.addWidget(each)
+        activate(window, qtbot)
+        for each in made:
+            before = each.sizeHint()
+            each.setFocus(Qt.FocusReason.TabFocusReason)
+            assert each.hasFocus()
+            assert each.sizeHint() == before

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import Column, RecordTable
-from app.controls.text_fields import SearchField
 from app.features import library
 from app.features.models.facts import RowFacts
 from app.features.models.model_list import ModelRow
@@ -108,19 +107,3 @@ def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot) -> None:
     place = shown.view.visualRect(shown.model.index_of("1")).center()
     assert tooltip(shown, shown.view.viewport().mapTo(shown, QPoint(60, place.y()))) == "Harbour"
     QToolTip.hideText()
-
-
-def test_a_search_fields_placeholder_takes_the_clear_buttons_space(qtbot: QtBot) -> None:
-    field = SearchField("Search all chats and their documents", "Clear")
-    qtbot.addWidget(field)
-    field.resize(field.sizeHint())
-    with qtbot.waitExposed(field):
-        field.show()
-    needed = field.fontMetrics().horizontalAdvance(field.placeholderText())
-    margins = field.textMargins()
-    assert field.width() - margins.left() - margins.right() >= needed
-    field.setText("tide")
-    assert field.clear_button.isVisible()
-    assert field.width() - field.textMargins().right() <= field.clear_button.x()
-    field.clear()
-    assert field.textMargins() == margins

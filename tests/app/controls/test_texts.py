@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QMimeData, QSize, Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QScrollArea, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.controls.buttons import Button
-from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.side_window import WindowTitles
@@ -44,17 +43,13 @@ def area(window: QWidget) -> TextArea:
     return area
 
 
-def _edit(area: TextArea) -> QTextEdit:
-    return area.findChildren(QTextEdit)[0]
-
-
 def test_typing_is_told_as_a_whole(area: TextArea, qtbot: QtBot) -> None:
     told: list[str] = []
     area.value_changed.connect(told.append)
     area.setFocus()
-    qtbot.keyClicks(_edit(area), "Hi")
-    qtbot.keyClick(_edit(area), Qt.Key.Key_Return)
-    qtbot.keyClicks(_edit(area), "you")
+    qtbot.keyClicks(area, "Hi")
+    qtbot.keyClick(area, Qt.Key.Key_Return)
+    qtbot.keyClicks(area, "you")
     assert area.value == "Hi\nyou"
     assert told[-1] == "Hi\nyou"
     assert len(told) == len(set(told))
@@ -64,7 +59,7 @@ def test_tab_leaves_the_area(area: TextArea, window: QWidget, qtbot: QtBot) -> N
     after = Button("After")
     _add(window, after)
     area.setFocus()
-    qtbot.keyClick(_edit(area), Qt.Key.Key_Tab)
+    qtbot.keyClick(area, Qt.Key.Key_Tab)
     assert after.hasFocus()
     assert area.value == ""
 
@@ -74,11 +69,11 @@ def test_pasted_text_loses_its_formatting(area: TextArea, qtbot: QtBot) -> None:
     rich.setHtml("<b>Quote</b> the source")
     rich.setText("Quote the source")
     QApplication.clipboard().setMimeData(rich)
-    _edit(area).paste()
+    area.paste()
     # The clipboard would otherwise hold a Python object beyond the interpreter's end.
     QApplication.clipboard().clear()
     assert area.value == "Quote the source"
-    assert "font-weight" not in _edit(area).toHtml().replace("font-weight:400", "").split("<body")[1]
+    assert "font-weight" not in area.toHtml().replace("font-weight:400", "").split("<body")[1]
 
 
 def test_a_set_text_is_told_once_and_spaced(area: TextArea) -> None:
@@ -87,12 +82,12 @@ def test_a_set_text_is_told_once_and_spaced(area: TextArea) -> None:
     area.set_value("one\ntwo\nthree")
     area.set_value("one\ntwo\nthree")
     assert told == ["one\ntwo\nthree"]
-    assert _edit(area).document().size().height() == 3 * 17
+    assert area.document().size().height() == 3 * 17
 
 
 def test_the_area_is_named_for_assistive_technology(area: TextArea) -> None:
     area.setAccessibleDescription("Told first.")
-    face = QAccessible.queryAccessibleInterface(_edit(area))
+    face = QAccessible.queryAccessibleInterface(area)
     assert face.role() == QAccessible.Role.EditableText
     assert face.text(QAccessible.Text.Name) == "System prompt"
     assert face.text(QAccessible.Text.Description) == "Told first."
@@ -128,25 +123,6 @@ def test_a_label_paints_in_the_themes_colour(theme: Theme, qtbot: QtBot) -> None
     assert theme.color("danger").name() in colors(label)
     label.set_color("text2")
     assert theme.color("text2").name() in colors(label)
-
-
-def test_the_overlay_bar_comes_when_it_is_needed_and_scrolls(window: QWidget, qtbot: QtBot) -> None:
-    page = QWidget()
-    page.setFixedHeight(40)
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setWidget(page)
-    bar = OverlayScrollBar(area)
-    _add(window, area)
-    qtbot.waitUntil(lambda: area.isVisible())
-    assert bar.isHidden()
-    page.setFixedHeight(900)
-    qtbot.waitUntil(lambda: not bar.isHidden())
-    assert bar.geometry().right() < area.width()
-    bar.setValue(120)
-    assert area.verticalScrollBar().value() == 120
-    area.verticalScrollBar().setValue(30)
-    assert bar.value() == 30
 
 
 @pytest.mark.parametrize("zoom", [1.0, 1.5])

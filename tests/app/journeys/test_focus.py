@@ -1,4 +1,4 @@
-"""A control that vanishes gives the keyboard back to the message field, and one ring is shown at a time."""
+"""A control that vanishes gives the keyboard back to the message field."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import asyncio
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
-from app.controls.focus_ring import FocusRing
 from app.session.trouble import Trouble
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
@@ -27,10 +26,6 @@ def controls(window: MainWindow) -> list[QWidget]:
         and each.focusProxy() is None
         and each is not field
     ]
-
-
-def rings(window: MainWindow) -> int:
-    return sum(ring.shown for ring in window.findChildren(FocusRing))
 
 
 async def everything_shown(window: MainWindow) -> Hand:
@@ -66,7 +61,7 @@ async def test_whatever_vanishes_the_keyboard_goes_to_the_message_field(window: 
             await hand.press(Qt.Key.Key_Space)
             assert hand.draft == before + " ", f"after {name}"
             vanish(False)
-        assert rings(window) == 1
+        assert window.views.composer.property("ground") == "field-focus"
 
 
 async def test_a_deleted_control_gives_the_keyboard_to_the_message_field(window: MainWindow) -> None:

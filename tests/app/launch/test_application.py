@@ -11,28 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QObject, QRect, QTimer, QUrl
-from PySide6.QtGui import QFileOpenEvent, QImage, QPainter
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, QUrl
+from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import (
-    QApplication,
-    QCheckBox,
-    QLineEdit,
-    QListWidget,
-    QPushButton,
-    QStyle,
-    QStyleOptionButton,
-    QStyleOptionFrame,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.launch.application import Application, DesktopStyle, OpenedFiles
+from app.launch.application import Application, OpenedFiles
 from app.launch.display import use_utf8_locale
 from app.shell.window import MainWindow
 from app.store.library import Library
-from app.theme.theme import Scheme, theme
-from tests.app.contrast import GRAPHIC, ratio
 from tests.app.stage import play
 from tests.app.store.chats import chat_of
 
@@ -181,52 +169,3 @@ def test_after_the_end_nothing_is_handed_over(files: OpenedFiles, qtbot: QtBot) 
     files.hand_to(None)
     qtbot.wait(20)
     assert taken == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_tooltips_frame_is_a_hairline(qapp: QApplication, scheme: Scheme) -> None:
-    theme.set_scheme(scheme)
-    style = DesktopStyle()
-    option = QStyleOptionFrame()
-    option.rect = QRect(0, 0, 40, 20)
-    option.palette = theme.qpalette()
-    image = QImage(40, 20, QImage.Format.Format_RGB32)
-    painter = QPainter(image)
-    style.drawPrimitive(QStyle.PrimitiveElement.PE_PanelTipLabel, option, painter)
-    painter.end()
-
-    frame = {image.pixelColor(x, y).name() for x, y in ((0, 0), (39, 19), (20, 0))}
-    assert frame == {theme.color("hair2").name()}
-    assert image.pixelColor(20, 10).name() == theme.color("tip").name()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_sheets_controls_have_borders(qapp: QApplication, scheme: Scheme) -> None:
-    """As clear as those of the window's own controls; an empty check box is nothing but its border."""
-    theme.set_scheme(scheme)
-    window, own = theme.color("window"), theme.color("control_border")
-    sheet = QWidget()
-    style = DesktopStyle()
-    widgets = (QCheckBox(sheet), QPushButton("Cancel", sheet), QLineEdit(sheet), QListWidget(sheet))
-    elements = QStyle.PrimitiveElement
-    for widget, element in zip(
-        widgets,
-        (
-            elements.PE_IndicatorCheckBox,
-            elements.PE_PanelButtonCommand,
-            elements.PE_FrameLineEdit,
-            elements.PE_Frame,
-        ),
-    ):
-        option = QStyleOptionButton() if isinstance(widget, QPushButton) else QStyleOptionFrame()
-        option.initFrom(widget)
-        option.palette = theme.qpalette()
-        option.rect = QRect(0, 0, 40, 20)
-        image = QImage(40, 20, QImage.Format.Format_RGB32)
-        image.fill(window)
-        painter = QPainter(image)
-        style.drawPrimitive(element, option, painter, widget)
-        painter.end()
-        least = GRAPHIC if isinstance(widget, QCheckBox) else ratio(own, window)
-        assert ratio(image.pixelColor(20, 0), window) >= least - 0.01, widget
-    sheet.deleteLater()

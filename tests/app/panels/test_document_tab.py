@@ -348,7 +348,8 @@ def test_the_button_the_field_and_the_keys(qtbot: QtBot, tab: DocumentTab) -> No
     tab.show_documents([plain(TEXT + "\n\n" + FAR + "\n\n" + TEXT + "\n\n" + FAR)])
     finder, view = tab.finder, tab.view
     before = view.viewport().grab().toImage()
-    qtbot.mouseClick(tab.find_button, Qt.MouseButton.LeftButton)
+    tab.find_button.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.keyClick(tab.find_button, Qt.Key.Key_Return)
     assert finder.is_open
     assert finder.bar.field.hasFocus()
     qtbot.keyClicks(finder.bar.field, "PILOT  sleeps")

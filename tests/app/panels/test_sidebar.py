@@ -101,6 +101,7 @@ def test_focus_alone_opens_no_chat(sidebar: Sidebar, chosen: list[str], qtbot: Q
 
 def test_the_keyboard_shows_where_it_is(sidebar: Sidebar, theme: Theme, qtbot: QtBot) -> None:
     sidebar.set_chats(_chats(), "c0")
+    sidebar.list.setFocus(Qt.FocusReason.MouseFocusReason)
     ring = theme.color("focus").name()
     assert ring not in colors(sidebar)
     _button(sidebar, strings.NEW_CHAT).setFocus()
@@ -193,7 +194,7 @@ def test_a_search_is_asked_once_the_keys_rest(sidebar: Sidebar, qtbot: QtBot) ->
         qtbot.keyClicks(sidebar.search, "fog")
     assert asked == ["fog"]
     with qtbot.waitSignal(sidebar.search_ended):
-        qtbot.mouseClick(sidebar.search.clear_button, Qt.MouseButton.LeftButton)
+        sidebar.search.clear_action.trigger()
 
 
 def test_return_goes_to_the_first_result(sidebar: Sidebar, qtbot: QtBot) -> None:

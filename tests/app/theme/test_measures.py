@@ -9,6 +9,7 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.theme import measures
+from app.theme.sheet import set_ground
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, place, px, px_size
 
@@ -97,3 +98,19 @@ def test_neighbours_still_touch_when_placed(theme: Theme) -> None:
     for before, after in pairwise(children):
         assert before.geometry().right() + 1 == after.geometry().left()
     assert QPointF(children[-1].geometry().right() + 1, 0) == QPointF(round(91 * 1.1), 0)
+
+
+def test_a_font_outlives_the_style_sheet(theme: Theme) -> None:
+    """Qt drops a widget's font when its rules are applied again."""
+    for shown_first in (False, True):
+        field = QLineEdit()
+        if shown_first:
+            field.ensurePolished()
+        measures.set_mono_font(field, 11)
+        set_ground(field, "panel")
+        field.ensurePolished()
+        set_ground(field, "window", "top")
+        assert field.font().fixedPitch()
+        theme.set_scheme("dark")
+        theme.set_scheme("light")
+        assert field.font().fixedPitch()

@@ -250,9 +250,9 @@ async def test_an_answer_that_loops_is_stopped_folded_and_can_be_continued(windo
 async def test_the_field_says_that_what_is_sent_now_waits(window: MainWindow) -> None:
     edit = window.views.composer.edit
     await ready(window)
-    before = edit.placeholder
+    before = edit.placeholderText()
     await answering(window)
-    assert edit.placeholder == "Your next message, sent after this answer"
+    assert edit.placeholderText() == "Your next message, sent after this answer"
     window.controller.asking.stop()
     await ready(window)
-    assert edit.placeholder not in (before, "Your next message, sent after this answer")  # a follow-up
+    assert edit.placeholderText() not in (before, "Your next message, sent after this answer")  # a follow-up

@@ -35,8 +35,8 @@ def of_lines(root: QWidget) -> Iterator[tuple[str, int, int]]:
     for edit in root.findChildren(ComposerEdit):
         if not edit.isVisible():
             continue
-        needed = edit.fontMetrics().horizontalAdvance(edit.placeholder)
-        yield edit.placeholder, needed, edit.viewport().width() - 1
+        needed = edit.fontMetrics().horizontalAdvance(edit.placeholderText())
+        yield edit.placeholderText(), needed, edit.viewport().width() - 1
 
 
 def of_areas(root: QWidget) -> Iterator[tuple[str, int, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
 
 from app.bench.measures import settle, timed
 from app.bench.sample_chat import sample_turns
@@ -139,6 +139,8 @@ def cut_off(window: QWidget) -> list[str]:
     for kind in (QAbstractButton, TextLabel, Popup):
         for each in window.findChildren(kind):
             wanted = each.minimumSizeHint() if isinstance(each, TextLabel | Popup) else each.sizeHint()
+            if isinstance(each.parentWidget(), QLineEdit):
+                continue  # an icon that Qt places
             if each.isVisible() and (each.width() < wanted.width() or each.height() < wanted.height()):
                 found.append(f"{each.accessibleName() or each.text()}: {each.size()} for {wanted}")
     return found
