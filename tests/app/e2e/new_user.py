@@ -103,6 +103,7 @@ async def choose(hands: Hands, key: str, value: str) -> None:
     popup = hands.window.views.inspector.field(key).control.editor
     assert isinstance(popup, Popup)
     await hands.click(popup)
+    await hands.until(lambda: popup.view().isVisible(), f"the popup of {key} is open")
     rows = popup.findData(value) - popup.currentIndex()
     await hands.press(*["Down" if rows > 0 else "Up"] * abs(rows), "Return")
     await hands.until(lambda: popup.value == value, f"{key} is {value}")

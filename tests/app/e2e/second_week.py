@@ -96,6 +96,7 @@ async def first(window: MainWindow) -> int:
     await hands.until(lambda: window.columns.arrangement.inspector_px > 0, "the settings panel is open")
     bar = views.inspector.presets
     await hands.click(bar.popup)
+    await hands.until(lambda: bar.popup.view().isVisible(), "the presets are open")
     rows = bar.popup.findData("Free chat") - bar.popup.currentIndex()
     await hands.press(*["Down"] * rows, "Return")
     await hands.until(lambda: bar.popup.value == "Free chat", "the preset is taken")
