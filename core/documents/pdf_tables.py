@@ -42,8 +42,6 @@ _MOST_WORDS = 8_000
 _MOST_WORK = 3_000_000
 # Share of the cells that may have their words in another order than the file.
 _MIXED = 0.1
-# Share of the lines of a cell that go on in the next line, from which the lines are one text.
-_GOES_ON = 0.5
 _LIST_MARKS = frozenset("•◦▪‣●○■□–—-*·")
 
 
@@ -333,10 +331,6 @@ def _band_rows(words: Sequence[Word], band: _Row, *, ruled: bool) -> list[_Row]:
         for index in sorted(line.words):
             row[column_of[index]].append(index)
         rows.append(dict(row))
-    if ruled and len(rows) > 1 and _by_columns(rows):
-        on, ended = _continuations(words, rows)
-        if on > _GOES_ON * (on + ended):
-            return [{column: sorted(cell) for column, cell in band.items()}]
     rows = _joined(rows, lines, ruled=ruled)
     if ruled and sum(len(row) > 1 for row in rows) < 2:
         return [{column: sorted(cell) for column, cell in band.items()}]
@@ -495,7 +489,7 @@ def _by_column(words: Sequence[Word], rows: list[_Row], columns: list[int]) -> T
     inside = sorted(index for row in rows for cell in row.values() for index in cell)
     if inside[-1] - inside[0] + 1 > len(inside) or _by_columns(rows) or _drawn_before(rows):
         return None
-    down, _ = _continuations(words, rows)
+    down = _continuations(words, rows)
     across = sum(
         _goes_on(words, row[left], row[right]) for row in rows for left, right in pairwise(sorted(row))
     )
@@ -506,17 +500,14 @@ def _by_column(words: Sequence[Word], rows: list[_Row], columns: list[int]) -> T
     )
 
 
-def _continuations(words: Sequence[Word], rows: list[_Row]) -> tuple[int, int]:
-    """How many lines of columns go on in the line below, and how many do not."""
+def _continuations(words: Sequence[Word], rows: list[_Row]) -> int:
+    """How many lines of columns go on in the line below."""
     last: _Row = {}
-    on = ended = 0
+    count = 0
     for row in rows:
-        for column, cell in row.items():
-            if column in last:
-                goes_on = _goes_on(words, last[column], cell)
-                on, ended = on + goes_on, ended + (not goes_on)
-            last[column] = cell
-    return on, ended
+        count += sum(_goes_on(words, last[column], cell) for column, cell in row.items() if column in last)
+        last |= row
+    return count
 
 
 def _goes_on(words: Sequence[Word], before: list[int], after: list[int]) -> bool:

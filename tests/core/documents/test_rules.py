@@ -649,7 +649,7 @@ RIGHT = (
 )
 BOX_A = ("Check the roof", "and the gutters", "after the storm")
 BOX_B = ("Call the office", "or the landlord", "within a week")
-FRAMES = "45 660 150 60 re S\n195 660 150 60 re S\n"
+FRAMES = "".join(f"{x} {y} 150 {height} re S\n" for x in (45, 195) for y, height in ((660, 55), (715, 20)))
 
 
 @pytest.mark.parametrize("by_row", [True, False])
@@ -660,9 +660,10 @@ def test_columns_are_read_one_after_the_other(by_row: bool, tmp_path: Path) -> N
 
 
 def test_boxes_of_a_chart_are_read_one_by_one(tmp_path: Path) -> None:
-    content = FRAMES + "".join(lines_at(50, *BOX_A) + lines_at(200, *BOX_B))
+    heads = drawn(50, 720, "Finding") + drawn(200, 720, "Treatment")
+    content = FRAMES + heads + "".join(lines_at(50, *BOX_A) + lines_at(200, *BOX_B))
     text = read_document(pdf_file(tmp_path / "a.pdf", content)).text
-    assert " ".join(text.split()) == " ".join((*BOX_A, *BOX_B))
+    assert text.split() == " ".join(("Finding Treatment", *BOX_A, *BOX_B)).split()
 
 
 def test_words_are_whole_at_the_ends_of_lines(tmp_path: Path) -> None:
