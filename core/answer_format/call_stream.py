@@ -12,8 +12,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from core.answer_format.calls import Tool, compiled, declared_name, tool_schema, typed_by, value_end_of
-from core.answer_format.syntaxes import Json, Named, Syntax, Tagged
+from core.answer_format.calls import Source, Tool, compiled, declared_name, tool_schema, typed_by, value_end
+from core.answer_format.syntaxes import Json, Named, Syntax, Tagged, unnamed
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
@@ -27,7 +27,7 @@ from core.answer_format.values import (
 # A call whose arguments have not begun after this many characters is not streamed.
 _HEAD_CHARACTERS = 400
 # Longer than any text that ends a value.
-_END_CHARACTERS = 64
+_END_CHARACTERS = 120
 _JSON_HEAD = re.compile(
     r'\s*(?:```(?:json|tool_call)?\s*)?\[?\s*\{\s*(?:"(?:tool_call_)?id"\s*:\s*"[^"\\]*"\s*,\s*)?'
     r'"(?:tool_)?name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"(?:arguments|parameters|args|input)"\s*:\s*(?=\{)'
@@ -92,7 +92,8 @@ class CallStream:
             return (self._body_of, _JsonArguments(at)) if _BODY_BEGUN.match(text, at) else None
         if self._syntax is None:
             return None
-        begin = next((begin for begin, _ in self._syntax.marks if text.startswith(begin)), "")
+        pairs = (*self._syntax.marks, *self._syntax.loose)
+        begin = next((begin for begin, _ in pairs if text.startswith(begin)), "")
         if not begin:
             return None  # the following text decides whether it is a call
         for form in self._syntax.forms:
@@ -105,7 +106,9 @@ class CallStream:
             if isinstance(form, Tagged) and (match := compiled(form.head).search(text)):
                 key = compiled(form.key).match(text, skip_space(text, match.end()))
                 if key and key.end() < len(text):
-                    return match["name"], _TaggedArguments(match.end(), match["name"], form, self._tools)
+                    return match["name"], _TaggedArguments(
+                        match.end(), match["name"], form, Source(self._syntax, self._tools, False)
+                    )
         return None
 
 
@@ -210,12 +213,15 @@ class _JsonArguments(_Arguments):
 class _TaggedArguments(_Arguments):
     """Tagged parameters. Values that can only be strings are streamed, others wait for their end."""
 
-    def __init__(self, at: int, name: str, form: Tagged, tools: Sequence[Tool]) -> None:
+    def __init__(self, at: int, name: str, form: Tagged, source: Source) -> None:
         super().__init__(at)
-        self._schema = tool_schema(name, tools)
+        self._name, self._form, self._source = name, form, source
+        self._schema = tool_schema(name, source.tools)
         self._key, self._tail = compiled(form.key), compiled(form.tail)
         self._any_end = compiled(form.value_end)
-        self._end = value_end_of(form)
+        # At the answer's end the value may prove to have ended here.
+        self._any_tail = compiled(rf"\s*(?:{unnamed(form.tail)})")
+        self._written: set[str] = set()
         self._parameter: re.Match[str] | None = None
         self._is_text = False
         self._made.append("{")
@@ -224,7 +230,8 @@ class _TaggedArguments(_Arguments):
     def _step(self, text: str) -> bool:
         if self._parameter is None:
             return self._next_parameter(text)
-        closing = self._end.search(text, self._at)
+        end = value_end(self._form, self._source, self._name, self._written)
+        closing = end.search(text, self._at)
         # `$` in a pattern matches the end of the current text, which is not the end of the answer.
         if closing is None or skip_space(text, closing.end()) >= len(text):
             if self._is_text:
@@ -241,6 +248,8 @@ class _TaggedArguments(_Arguments):
 
     def _certain(self, text: str) -> int:
         """Offset before which the text is certainly part of the value."""
+        if tail := self._any_tail.search(text, self._at):
+            text = text[: tail.start() + _END_CHARACTERS]
         for found in self._any_end.finditer(text, self._at):
             # A closing tag followed by more text than any tag has is part of the value.
             if skip_space(text, found.end()) + _END_CHARACTERS > len(text):
@@ -254,6 +263,7 @@ class _TaggedArguments(_Arguments):
             if parameter.end() >= len(text):
                 return False  # a following line break may be part of it
             key = parameter["key"].strip()
+            self._written.add(key)
             self._made.append(f"{', ' if self._has_some else ''}{json.dumps(key, ensure_ascii=False)}: ")
             self._parameter, self._at, self._has_some = parameter, parameter.end(), True
             written = parameter.groupdict().get("type")

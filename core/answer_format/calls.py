@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from core.answer_format.syntaxes import Elements, Form, Json, Named, Python, Syntax, Tagged
+from core.answer_format.syntaxes import (
+    Elements,
+    Form,
+    Json,
+    Named,
+    Python,
+    Syntax,
+    Tagged,
+    name_pattern,
+    unnamed,
+)
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
     allows_text,
     parameters_schema,
+    read_literal,
     read_object,
     read_value,
     skip_space,
@@ -58,28 +69,42 @@ class Section(Struct, frozen=True):
     end: int
 
 
-def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool]) -> Section:
+def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool], *, lenient: bool = False) -> Section:
     """The calls in `text`, a section with its marks. With `tools`, calls of other functions are ignored.
 
-    Raises `BrokenValueError` if there are none, `UnfinishedValueError` if the text ends inside a call.
+    `lenient`: `text` is the end of the answer, so a closing mark or bracket may be missing before another,
+    and text may follow. Raises `BrokenValueError` if there are no calls, `UnfinishedValueError` if the text
+    ends inside a call.
     """
     if len(text) > MAX_CHARACTERS:
         raise BrokenValueError("longer than any call that is read")
-    begin = next((begin for begin, _ in syntax.marks if text.startswith(begin)), "")
+    begin = next((begin for begin, _ in (*syntax.marks, *syntax.loose) if text.startswith(begin)), "")
+    source = Source(syntax, tools, lenient)
     unfinished = False
     for form in syntax.forms:
-        try:
-            found, end = _READERS[type(form)](text, len(begin), form, tools)
-        except BrokenValueError:
-            continue
-        except UnfinishedValueError:
-            unfinished = True
-            continue
-        if found:
-            return Section(tuple(_checked(name, arguments, tools) for name, arguments in found), end)
+        for closed in (text, *_closed(text, len(begin), form, source)):
+            try:
+                found, end = _READERS[type(form)](closed, len(begin), form, source)
+            except BrokenValueError:
+                continue
+            except UnfinishedValueError:
+                unfinished = True
+                continue
+            if found:
+                calls = tuple(_checked(name, arguments, tools) for name, arguments in found)
+                return Section(calls, end if closed is text else len(closed))
     if unfinished:
         raise UnfinishedValueError
     raise BrokenValueError("no call")
+
+
+def _closed(text: str, start: int, form: Form, source: Source) -> Iterator[str]:
+    """`text` up to its first end mark, with the brackets that a model may have left out before it."""
+    if not source.lenient or not isinstance(form, Json | Named):
+        return
+    at = min((at for end in source.ends if (at := text.find(end, start)) >= 0), default=-1)
+    for brackets in ("]",) if at < 0 else ("}", "]", "}}", "}]", "}}]"):
+        yield (text if at < 0 else text[:at]).rstrip() + brackets
 
 
 def read_call_body(name: str, text: str, tools: Sequence[Tool]) -> Call:
@@ -122,7 +147,20 @@ def tool_schema(name: str, tools: Sequence[Tool]) -> Mapping[str, Any]:
 Found = list[tuple[str, dict[str, Any]]]
 
 
-def _read_json(text: str, at: int, _form: Form, _tools: Sequence[Tool]) -> tuple[Found, int]:
+class Source(Struct, frozen=True):
+    """What a section is read by; see `read_calls`."""
+
+    syntax: Syntax
+    tools: Sequence[Tool]
+    lenient: bool
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The marks that end a section."""
+        return tuple(end for _, end in (*self.syntax.marks, *self.syntax.loose) if end)
+
+
+def _read_json(text: str, at: int, _form: Form, _source: Source) -> tuple[Found, int]:
     found: Found = []
     end = at
     while True:
@@ -175,7 +213,7 @@ def _named(value: Any) -> tuple[str, dict[str, Any]]:
     return str(name), arguments
 
 
-def _read_named(text: str, at: int, form: Form, _tools: Sequence[Tool]) -> tuple[Found, int]:
+def _read_named(text: str, at: int, form: Form, _source: Source) -> tuple[Found, int]:
     assert isinstance(form, Named)
     found: Found = []
     end = at
@@ -197,35 +235,76 @@ def _read_named(text: str, at: int, form: Form, _tools: Sequence[Tool]) -> tuple
     return found, end
 
 
-def _read_tagged(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tuple[Found, int]:
+def _read_tagged(text: str, at: int, form: Form, source: Source) -> tuple[Found, int]:
     assert isinstance(form, Tagged)
     head, key, tail = compiled(form.head), compiled(form.key), compiled(form.tail)
-    value_end = value_end_of(form)
+    marks = _marks(form, source)
     found: Found = []
     end, at = at, 0
     while match := head.search(text, at):
+        if found and not compiled(marks.between).fullmatch(text, end, match.start()):
+            break
         name = match["name"]
         arguments: dict[str, Any] = {}
-        schema = tool_schema(name, tools)
         at = match.end()
         while parameter := key.match(text, skip_space(text, at)):
-            closing = value_end.search(text, parameter.end())
+            schema = tool_schema(name, source.tools)
+            written = parameter["key"].strip()
+            closing = value_end(form, source, name, {*arguments, written}).search(text, parameter.end())
             if closing is None:
                 raise UnfinishedValueError
-            value = text[parameter.end() : closing.start()]
-            arguments[parameter["key"].strip()] = typed_by(parameter, value, schema)
+            arguments[written] = typed_by(parameter, text[parameter.end() : closing.start()], schema)
             at = closing.end()
-        closed = tail.match(text, skip_space(text, at))
-        if closed is None:
-            raise UnfinishedValueError if skip_space(text, at) >= len(text) else BrokenValueError("no end")
-        at = end = max(closed.end(), at + 1)
+        after = skip_space(text, at)
+        if closed := tail.match(text, after):
+            at = max(closed.end(), at + 1)
+        elif not (
+            compiled(marks.following).match(text, after)
+            or (source.lenient and compiled(rf"{marks.ends}|$").match(text, after))
+        ):
+            raise UnfinishedValueError
+        end = at
         found.append((name, arguments))
     return found, end
 
 
-def value_end_of(form: Tagged) -> re.Pattern[str]:
-    """Pattern of the end of a value: a closing tag before another parameter or the end of the call."""
-    return compiled(rf"{form.value_end}(?=\s*(?:{_unnamed(form.key)}|{_unnamed(form.tail)}))")
+class _Marks(Struct, frozen=True):
+    """Patterns of a section's end marks, of what separates two calls, and of a further declared call."""
+
+    ends: str
+    between: str
+    following: str
+
+
+def _marks(form: Tagged, source: Source) -> _Marks:
+    pairs = (*source.syntax.marks, *source.syntax.loose)
+    begins = "|".join(re.escape(begin) for begin, _ in pairs)
+    ends = "|".join(map(re.escape, source.ends)) or "(?!)"
+    head = unnamed(form.head, name_pattern([tool.name for tool in source.tools]))
+    return _Marks(rf"(?:{ends})", rf"(?:\s|{begins}|{ends})*", rf"\s*(?:(?:{begins})\s*)?(?:{head})")
+
+
+def value_end(form: Tagged, source: Source, name: str, written: Collection[str]) -> re.Pattern[str]:
+    """Pattern of the end of a value of the function `name`, whose parameters `written` have begun.
+
+    A value ends at its closing tag before another parameter or the end of the call, so that it may contain
+    such tags. Without a closing tag it ends before a further declared parameter or the next declared call;
+    at the end of the answer, also before the end of its own call.
+    """
+    properties = tool_schema(name, source.tools).get("properties")
+    keys = sorted({*(properties if isinstance(properties, dict) else ())} - {*written})
+    marks, tail = _marks(form, source), unnamed(form.tail)
+    followers = f"{unnamed(form.key)}|{tail}|{marks.ends}?{marks.following}"
+    ends = [rf"{form.value_end}(?=\s*(?:{followers}))"]
+    open_ends = [rf"(?:{tail}\s*{marks.ends}?|{marks.ends}){marks.following}"]
+    if keys:
+        open_ends.append(unnamed(form.key, key="|".join(map(re.escape, keys))))
+    if source.lenient:
+        ends.append(rf"{form.value_end}(?=\s*(?:{marks.ends}|$))")
+        open_ends.append(rf"(?:{tail}\s*(?:{marks.ends}|$)|{marks.ends})")
+    # From the value's last letter on: white space is not searched from each of its letters.
+    ends.append(rf"(?:(?<!\s)|(?<=>\n))(?=\s*(?:{'|'.join(open_ends)}))")
+    return compiled("|".join(ends))
 
 
 def typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) -> Any:
@@ -242,7 +321,7 @@ def typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) ->
     return typed(value, parameter["key"].strip(), schema)
 
 
-def _read_python(text: str, at: int, _form: Form, tools: Sequence[Tool]) -> tuple[Found, int]:
+def _read_python(text: str, at: int, _form: Form, source: Source) -> tuple[Found, int]:
     found: Found = []
     at = skip_space(text, at)
     if fence := _FENCE.match(text, at):
@@ -263,23 +342,26 @@ def _read_python(text: str, at: int, _form: Form, tools: Sequence[Tool]) -> tupl
             break
         name = _PYTHON_NAME.match(text, at)
         if name is None:
+            if found and (not listed or source.lenient):
+                break
             if _PYTHON_BEGUN.fullmatch(text, at):
                 raise UnfinishedValueError
-            if found and not listed:
-                break
             raise BrokenValueError("no call")
         at = skip_space(text, name.end()) + 1
-        schema = tool_schema(name.group(), tools)
+        schema = tool_schema(name.group(), source.tools)
         arguments: dict[str, Any] = {}
-        while not text.startswith(")", at := skip_space(text, at)):
+        closers = ("]", *source.ends) if source.lenient else ()
+        while not text.startswith((")", *closers), at := skip_space(text, at)):
             keyword = _KEYWORD.match(text, at)
+            if keyword is None and source.lenient and _PYTHON_NAME.match(text, at):
+                break
             if keyword is None:
                 begun = _PYTHON_BEGUN.fullmatch(text, at)
                 raise UnfinishedValueError if begun else BrokenValueError("no keyword")
-            arguments[keyword["key"]], at = _python_value(text, keyword, schema)
+            arguments[keyword["key"]], at = _python_value(text, keyword, schema, closers)
             at = skip_space(text, at)
             at += text.startswith(",", at)
-        at += 1
+        at += text.startswith(")", at)
         end = at
         found.append((name.group(), arguments))
     if fence and text.startswith("```", skip_space(text, end)):
@@ -287,11 +369,13 @@ def _read_python(text: str, at: int, _form: Form, tools: Sequence[Tool]) -> tupl
     return found, end
 
 
-def _python_value(text: str, keyword: re.Match[str], schema: Mapping[str, Any]) -> tuple[Any, int]:
+def _python_value(
+    text: str, keyword: re.Match[str], schema: Mapping[str, Any], closers: tuple[str, ...]
+) -> tuple[Any, int]:
     """A literal, or text without quotes up to the next keyword or the end of the call."""
     try:
-        value, end = read_value(text, keyword.end())
-        if text.startswith((",", ")"), skip_space(text, end)):
+        value, end = read_literal(text, keyword.end())
+        if text.startswith((",", ")", *closers), skip_space(text, end)):
             # Some models quote every value, others none.
             key, quoted, written = keyword["key"], isinstance(value, str), text[keyword.end() : end]
             if value is None or quoted == allows_text(key, schema):
@@ -305,20 +389,21 @@ def _python_value(text: str, keyword: re.Match[str], schema: Mapping[str, Any]) 
     return typed(text[keyword.end() : following.start()], keyword["key"], schema), following.start()
 
 
-def _read_elements(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tuple[Found, int]:
+def _read_elements(text: str, at: int, form: Form, source: Source) -> tuple[Found, int]:
     assert isinstance(form, Elements)
     found: Found = []
+    head = compiled(form.head)
     end, at = at, 0
-    while match := compiled(form.head).search(text, at):
-        at, schema = match.end(), tool_schema(match["name"], tools)
+    while match := head.search(text, at):
+        at, schema = match.end(), tool_schema(match["name"], source.tools)
         arguments: dict[str, Any] = {}
-        while not text.startswith(form.tail, at):
-            at = skip_space(text, at)
-            if text.startswith(form.tail, at):
-                break
+        # The call's end may be missing before the section's, or before another call.
+        closers = (form.tail, *source.ends) if source.lenient else (form.tail,)
+        while not text.startswith(closers, at := skip_space(text, at)) and not head.match(text, at):
             key, value, at = _element(text, at, form.mark, 0)
             arguments[key] = typed(value, key, schema) if isinstance(value, str) else value
-        at = end = at + len(form.tail)
+        at += len(form.tail) * text.startswith(form.tail, at)
+        end = at
         found.append((match["name"], arguments))
     return found, end
 
@@ -335,6 +420,8 @@ def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
         raise UnfinishedValueError
     if text.startswith(closing, following):
         return opening["key"], text[at:following], following + len(closing)
+    if text[at:following].strip():  # its closing tag is missing
+        return opening["key"], text[at:following].rstrip(), following
     children: list[tuple[str, Any]] = []
     at = following
     while not text.startswith(closing, at := skip_space(text, at)):
@@ -355,11 +442,7 @@ _READERS = {
 }
 
 
-@cache
+@lru_cache(maxsize=2048)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of `SYNTAXES`."""
+    """A pattern made of those in `SYNTAXES`."""
     return re.compile(pattern)
-
-
-def _unnamed(pattern: str) -> str:
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern)

@@ -15,25 +15,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format.call_stream import CallStream
-from core.answer_format.calls import Call, Section, Tool, read_call_body, read_calls
+from core.answer_format.calls import MAX_CHARACTERS, Call, Section, Tool, read_call_body, read_calls
 from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_in, channels_of
-from core.answer_format.syntaxes import PYTHON_LIST, Named, Syntax, syntaxes_of
+from core.answer_format.openings import Opening, Place, Surroundings, first_mark, openings_of
+from core.answer_format.syntaxes import Syntax, syntaxes_of
 from core.answer_format.values import BrokenValueError, UnfinishedValueError
 
 # Limit of a channel's header; longer ones are text.
 _HEADER_CHARACTERS = 256
-_BARE = {
-    "json": re.compile(r'[\[{]\s*(?:\{\s*)?"(?:name|function|type)"\s*:'),
-    "python": re.compile(r"\[\s*[A-Za-z_][\w.]*\("),
-}
-# Ends of a text that may be the beginning of a bare call.
-_BARE_BEGUN = {
-    "json": re.compile(r'[\[{]\s*(?:\{\s*)?(?:"[a-z]{0,8}(?:"\s*)?)?$'),
-    "python": re.compile(r"\[\s*(?:[A-Za-z_][\w.]*)?$"),
-}
 # A section that is ended by the end of the answer is read after one of these.
 _CLOSERS = re.compile(r"[\])}]")
-_GOES_ON = re.compile(r"[,;\[{]")
+_GOES_ON = re.compile(r"[,;]?\s*(?:[\[{]|$)")
+_FENCE = re.compile(r"```\w*")
 
 PartKind = Literal["thought", "text", "mark", "call"]
 _State = Literal["text", "thought", "header", "body", "section"]
@@ -51,7 +44,8 @@ class AnswerSplitter:
     """Splits one answer. Without a call syntax in `format` and without `tools`, calls are text.
 
     With `tools`, only calls of these functions are calls, and in every format a list of Python calls at the
-    beginning of the answer is one.
+    beginning of the answer is one. Examples in a code fence or in quotes are text, as are calls in a thought,
+    unless the answer ends with them.
     """
 
     def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
@@ -59,15 +53,11 @@ class AnswerSplitter:
         syntaxes = syntaxes_of(format.calls)
         self._channels = channels_of(format.channels)
         self._calls = bool(format.calls)
-        self._sections = {begin: (end, each) for each in syntaxes for begin, end in each.marks}
-        self._bare_syntax = next((each for each in syntaxes if each.bare in _BARE), None)
-        # Beginnings of an answer that are a call of a declared function.
-        self._openings: list[tuple[tuple[str, ...], Syntax]] = [
-            (("[", tool.name, "("), PYTHON_LIST) for tool in tools
-        ]
-        for named in (each for each in syntaxes if each.bare == "named"):
-            self._openings += [((f"{tool.name}\n", "{"), named) for tool in tools]
-        self._syntax: Syntax | None = None  # of the open section
+        openings = openings_of(syntaxes, tools)
+        self._sections = {each.begin: each for each in openings if each.begin and each.loose}
+        self._sections |= {each.begin: each for each in openings if each.begin and not each.loose}
+        self._bare = [each for each in openings if not each.begin]
+        self._call_ends = {each.end for each in openings if each.end}
         self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
         self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
         self._tags_around = dict(tags.around for tags in format.thoughts if tags.around)
@@ -86,20 +76,29 @@ class AnswerSplitter:
         self._header_of_prompt = format.begins == "header"
         self._name = ""
         self._called = False
+        self._after_call = False  # no text since a call
+        self._surroundings = Surroundings()
+        # Of the open section: where it began, the white space before it, and what was read of it.
+        self._opening: Opening | None = None
+        self._home: Literal["text", "thought"] = "text"
+        self._place: Place = "free"
+        self._blank = 0
         self._tried = 0
-        self._blank = 0  # length of the white space before the open section
-        self._section_ends = ""
+        self._found: Section | None = None
+        self._fenced = False
 
     @property
     def in_thought(self) -> bool:
         """Whether a thought is open."""
-        return self._state == "thought"
+        return self._state == "thought" or (self._state == "section" and self._home == "thought")
 
     @property
     def open_call(self) -> tuple[str, Syntax | None, str] | None:
         """The text and syntax of the open section of calls; or a call's arguments and its name."""
-        if self._state == "section":
-            return self._held[self._blank :], self._syntax, ""
+        if self._state == "section" and self._opening is not None:
+            # Elsewhere only the following text decides whether it is a call.
+            free = self._place == "free"
+            return (self._held[self._blank :], self._opening.syntax, "") if free else None
         return (self._held, None, self._name) if self._state == "body" else None
 
     def add(self, text: str) -> list[Part]:
@@ -127,8 +126,11 @@ class AnswerSplitter:
     def _take(self, kind: PartKind, length: int, calls: tuple[Call, ...] = ()) -> None:
         """Makes a part of the first `length` held characters."""
         if length:
-            self._parts.append(Part(kind, self._held[:length], calls))
-            self._held = self._held[length:]
+            text, self._held = self._held[:length], self._held[length:]
+            self._parts.append(Part(kind, text, calls))
+            if kind in ("text", "thought"):
+                self._surroundings = self._surroundings.after(text)
+                self._after_call = self._after_call and not text.strip()
 
     # ---- states: each makes parts of what is certain, and returns whether there may be more
 
@@ -139,38 +141,54 @@ class AnswerSplitter:
             self._take("mark", blank)
             self._swallows_space = not self._held
             return bool(self._held)
-        blank_start = len(held) - len(held.lstrip()) if self._at_start else 0
+        blank = len(held) - len(held.lstrip())
+        if closing := self._stray(held, blank, final):
+            self._take("mark", blank + len(closing))
+            self._swallows_space = closing in self._ends
+            return True
+        if closing is None:
+            return False
+        blank_start = blank if self._at_start else 0
         marks = [*self._hidden, *self._tags_anywhere, *self._sections]
         if self._channels:
             marks += self._channels.begins
-        at, mark = _first(held, marks)
+        at, mark = first_mark(held, marks)
         if self._at_start:
             opening = _longest(held, blank_start, [*self._tags_at_start, *self._tags_around])
             if opening and (at < 0 or blank_start <= at):
                 at, mark = blank_start, opening
-        bare, syntax, may_begin = self._bare(held, blank_start)
-        if bare >= 0 and (at < 0 or bare < at):
-            at, mark = bare, ""
+        bare_at, bare = self._first_bare(held, blank_start)
+        if bare is not None and (at < 0 or bare_at < at):
+            self._open_section(bare_at, bare, "text")
+            return True
         if at >= 0:
-            self._mark(at, mark, syntax)
+            self._mark(at, mark)
             return True
         if final:
             self._add_text(len(self._without_closing_tag(held)))
             self._take("mark", len(self._held))
             return False
         begun = [*marks, *self._tags_at_start, *self._tags_around] if self._at_start else marks
-        cut = len(self._without_closing_tag(held[: _certain(held, [*begun, self._around_end])]))
-        if self._bare_syntax and (late := _BARE_BEGUN[self._bare_syntax.bare].search(held)):
-            cut = min(cut, late.start())
-        if may_begin:
-            cut = blank_start
-        if self._calls or self._tags_anywhere or self._around_end:
-            # White space before a call or a closing tag is part of its mark.
+        cut = min(_certain(held, [*begun, self._around_end]), bare_at)
+        cut = len(self._without_closing_tag(held[:cut]))
+        if self._calls:
+            cut = self._surroundings.lead(held[:cut])
+        elif self._tags_anywhere or self._around_end:
+            # White space before a closing tag is part of its mark.
             cut = len(held[:cut].rstrip())
         elif cut <= blank_start:
             cut = 0
         self._add_text(cut)
         return False
+
+    def _stray(self, held: str, blank: int, final: bool) -> str | None:
+        """The further closing mark of a call or thought after white space; None if there may be one."""
+        marks = self._call_ends if self._after_call else set()
+        if self._at_start and self._ends:
+            marks = {*marks, *self._ends} - {"", *(self._channels.begins if self._channels else ())}
+        found = _longest(held, blank, marks)
+        begins = not found and not final and any(mark.startswith(held[blank:]) for mark in marks)
+        return None if begins else found
 
     def _without_closing_tag(self, text: str) -> str:
         """The text without a closing tag at its end and the white space around the tag."""
@@ -188,38 +206,57 @@ class AnswerSplitter:
             # White space after a call is not text.
             self._take("mark" if self._called else "text", length)
 
-    def _bare(self, held: str, start: int) -> tuple[int, Syntax | None, bool]:
-        """Offset of a bare call (−1: none), its syntax, and whether one may begin at `start`."""
-        may_begin = False
-        for texts, syntax in self._openings if self._at_start and len(held) > start else ():
-            begins = _begins_with(held[start:], texts)
-            if begins:
-                return start, syntax, True
-            may_begin = may_begin or begins is None
-        found = _BARE[self._bare_syntax.bare].search(held) if self._bare_syntax else None
-        return found.start() if found else -1, self._bare_syntax, may_begin
+    def _first_bare(self, held: str, start: int) -> tuple[int, Opening | None]:
+        """Offset and opening of the first bare call; else the offset from which one may begin."""
+        first, found = len(held), None
+        for opening in self._bare:
+            if not opening.at_start:
+                begun = opening.pattern.search(held, partial=True)
+            elif not self._at_start or self._home != "text" or len(held) == start:
+                continue
+            else:
+                begun = opening.pattern.match(held, start, partial=True)
+            if begun and (begun.start() < first or (begun.start() == first and found is None)):
+                first, found = begun.start(), None if begun.partial else opening
+        return first, found
 
-    def _mark(self, at: int, mark: str, bare_syntax: Syntax | None) -> None:
-        """Handles a mark at `at`; an empty mark is a bare call of `bare_syntax`."""
-        begins_call = not mark or mark in self._sections
+    def _mark(self, at: int, mark: str) -> None:
+        """Handles a mark at `at`."""
+        if mark in self._sections:
+            self._open_section(at, self._sections[mark], "text")
+            return
         opens = mark in self._tags_anywhere or mark in self._tags_at_start
         text = self._held[:at]
-        if begins_call or opens:
+        if opens:
             text = self._without_closing_tag(text).rstrip()
         self._add_text(len(text))
-        if begins_call:
-            self._state, self._blank = "section", at - len(text)
-            self._tried = self._blank + len(mark)
-            self._section_ends, self._syntax = self._sections.get(mark, ("", bare_syntax))
-            return
         self._take("mark", at - len(text) + len(mark))
         if mark in self._tags_around and self._at_start:
             self._around_end, self._swallows_space = self._tags_around[mark], True
         elif opens:
             ends = self._tags_anywhere.get(mark) or self._tags_at_start[mark]
             self._state, self._ends, self._swallows_space = "thought", (ends,), True
+            self._surroundings = Surroundings()
         elif self._channels and mark in self._channels.begins:
             self._state, self._header_of_prompt = "header", False
+
+    def _open_section(self, at: int, opening: Opening, home: Literal["text", "thought"]) -> None:
+        """Begins a section at `at`, after text of the kind `home`."""
+        text = self._held[:at]
+        around = self._surroundings.after(text)
+        text = text[: self._surroundings.lead(text)]
+        if home == "text":
+            text = self._without_closing_tag(text).rstrip()
+            self._add_text(len(text))
+        else:
+            self._take("thought", len(text))
+        self._state, self._home, self._opening = "section", home, opening
+        self._blank = at - len(text)
+        self._tried, self._found = self._blank + len(opening.begin), None
+        self._place = around.place(opening, self._held[self._blank :], at_start=self._at_start)
+        if home == "thought" and self._place == "free":
+            self._place = "end"
+        self._fenced = around.fence
 
     def _thought(self, final: bool) -> bool:
         held = self._held
@@ -235,9 +272,19 @@ class AnswerSplitter:
             self._take("mark", len(held) - len(stripped))
             self._swallows_space = False
             return True
-        at, mark = _first(held, self._ends)
+        at, mark = first_mark(held, self._ends)
+        begun, begin = first_mark(held, self._sections) if self._calls else (-1, "")
+        bare_at, bare = self._first_bare(held, 0) if self._calls else (len(held), None)
+        opening = self._sections.get(begin)
+        if bare is not None and (opening is None or bare_at < begun):
+            begun, opening = bare_at, bare
+        if opening is not None and (at < 0 or begun < at):
+            self._open_section(begun, opening, "thought")
+            return True
         if at < 0:
-            cut = len(held) if final else len(held[: _certain(held, self._ends)].rstrip("\n"))
+            cut = len(held) if final else min(_certain(held, [*self._ends, *self._sections]), bare_at)
+            if not final:
+                cut = self._surroundings.lead(held[:cut]) if self._calls else len(held[:cut].rstrip("\n"))
             self._take("thought", cut)
             return False
         text = len(held[:at].rstrip("\n"))
@@ -247,12 +294,13 @@ class AnswerSplitter:
         else:
             self._take("mark", at - text + len(mark))
         self._state, self._swallows_space = "text", self._channels is None
+        self._surroundings = Surroundings()
         return True
 
     def _header(self, final: bool) -> bool:
         channels, held = self._channels, self._held
         assert channels is not None
-        at, mark = _first(held, channels.header_ends)
+        at, mark = first_mark(held, channels.header_ends)
         header = held[: at + len(mark)]
         rule = next((r for r in channels.rules if at >= 0 and re.search(r.pattern, header)), None)
         if rule is None:
@@ -292,7 +340,7 @@ class AnswerSplitter:
         assert channels is not None
         ends = (*channels.part_ends, *channels.begins)
         while True:
-            at, mark = _first(held, ends, self._tried)
+            at, mark = first_mark(held, ends, self._tried)
             if at < 0 and not final:
                 self._tried = max(0, len(held) - max(map(len, ends)))
                 return False
@@ -315,105 +363,128 @@ class AnswerSplitter:
             return True
 
     def _section(self, final: bool) -> bool:
-        """State: a section of calls, from the white space before its first mark."""
-        if not self._section_ends:
-            return self._open_section(final)
-        held = self._held
-        while True:
-            at = held.find(self._section_ends, self._tried)
-            if at < 0 and not final:
-                self._tried = max(self._tried, len(held) - len(self._section_ends))
+        """State: a section of calls, from the white space before it."""
+        assert self._opening is not None
+        text = self._held[self._blank :]
+        read = self._read(text, self._opening, final)
+        if read is None:
+            return False
+        if not read.end:
+            self._release(max(1, len(self._opening.begin)))
+        elif not read.calls:
+            self._state = self._home
+            self._take("mark", self._blank + read.end)
+        else:
+            after = text[read.end :].strip()
+            if not (self._opening.end or final) and (_GOES_ON.match(after) or self._may_go_on(after)):
                 return False
-            end = at + len(self._section_ends) if at >= 0 else len(held)
-            section = self._read(held[self._blank : end])
-            if section == "unfinished" and at >= 0:
-                self._tried = end
-                continue
-            if isinstance(section, Section):
-                self._take_call(end, section)
-            else:
-                self._state = "text"
-                if self._is_empty(held[self._blank : end]):
-                    self._take("mark", end)
-                else:
-                    self._add_text(end)
-            return True
-
-    def _is_empty(self, section: str) -> bool:
-        """Whether there is nothing between marks that are control tokens; an answer may write about other
-        marks.
-        """
-        begin = section.removesuffix(self._section_ends).rstrip()
-        return begin in self._sections and begin.startswith(("<|", "<｜"))
-
-    def _open_section(self, final: bool) -> bool:
-        """Handles a section without an end mark, which the end of the answer or of its calls ends."""
-        held, blank = self._held, self._blank
-        if not final and not _CLOSERS.search(held, self._tried):
-            return False
-        self._tried = len(held)
-        section = self._read(held[blank:])
-        if section == "unfinished" and not final:
-            return False
-        if section == "broken" and not final and not self._breaks_early:
-            return False
-        if isinstance(section, Section):
-            after = held[blank + section.end :].strip()
-            if not final and (not after or _GOES_ON.match(after) or self._may_go_on(after)):
-                return False
-            is_bare = not any(held.startswith(begin, blank) for begin in self._sections)
-            at_start = self._at_start and self._syntax is not None and self._syntax.bare != "named"
-            if not after or at_start or not is_bare:
-                self._take_call(blank + section.end, section)
-                return True
-        self._state = "text"
-        self._add_first(blank)
+            if self._place != "free":
+                return self._end_with_calls(text, read, final)
+            self._take_calls(read)
         return True
 
-    def _take_call(self, length: int, section: Section) -> None:
-        self._state, self._called = "text", True
-        self._take("mark", self._blank)
-        self._take("call", length - self._blank, section.calls)
+    def _end_with_calls(self, text: str, read: Section, final: bool) -> bool:
+        """Takes the calls from `read` on if nothing else is left of the answer and they are not quoted."""
+        end, calls = read.end, read.calls
+        while True:
+            rest = text[end:].lstrip()
+            at = len(text) - len(rest)
+            if not rest and not final:
+                return False
+            if not rest and self._place == "end":
+                self._take_calls(Section(calls, len(text)))
+                return True
+            if closing := _longest(rest, 0, self._call_ends):
+                end = at + len(closing)
+            elif (fence := _FENCE.match(rest)) and (self._fenced or text.startswith("```")):
+                end = at + fence.end()
+            else:
+                following = self._following(rest, final)
+                more = self._read(rest, following, final) if following else None
+                if more is None and (following or (not final and self._may_go_on(rest))):
+                    return False
+                if more is None or not more.calls:
+                    self._release(end)
+                    return True
+                end, calls = at + more.end, (*calls, *more.calls)
 
-    @property
-    def _breaks_early(self) -> bool:
-        """Whether an invalid section cannot become valid with more text."""
-        assert self._syntax is not None
-        return not any(isinstance(form, Named) for form in self._syntax.forms)
+    def _following(self, rest: str, final: bool) -> Opening | None:
+        """The opening of the section with which `rest` begins."""
+        begin = _longest(rest, 0, self._sections)
+        if begin:
+            return self._sections[begin]
+        bare = (each for each in self._bare if not each.at_start)
+        return next((each for each in bare if each.pattern.match(rest, partial=not final)), None)
+
+    def _take_calls(self, read: Section) -> None:
+        self._state, self._called = self._home, True
+        self._after_call = True
+        self._take("mark", self._blank)
+        self._take("call", read.end, read.calls)
+
+    def _release(self, length: int) -> None:
+        """Makes the white space and the first `length` characters of the section text."""
+        self._state = self._home
+        if self._home == "text":
+            self._at_start = False
+        self._take(self._home, self._blank + length)
 
     def _may_go_on(self, after: str) -> bool:
-        return any(begin.startswith(after) or after.startswith(begin) for begin in self._sections)
+        marks = [*self._sections, *self._call_ends, "```"]
+        return any(mark.startswith(after) or after.startswith(mark) for mark in marks)
 
-    def _read(self, text: str) -> Section | Literal["unfinished", "broken"]:
-        assert self._syntax is not None
-        try:
-            return read_calls(text, self._syntax, self._tools)
-        except UnfinishedValueError:
-            return "unfinished"
-        except BrokenValueError:
-            return "broken"
+    def _read(self, text: str, opening: Opening, final: bool) -> Section | None:
+        """The calls of a section. None: it may have some once it is longer; the end 0: it has none.
 
-
-def _first(text: str, marks: Iterable[str], start: int = 0) -> tuple[int, str]:
-    """Offset of the first of `marks` in `text`, and the longest mark there; −1 if there is none."""
-    best, found = -1, ""
-    for mark in marks:
-        at = text.find(mark, start)
-        if at >= 0 and (best < 0 or at < best or (at == best and len(mark) > len(found))):
-            best, found = at, mark
-    return best, found
-
-
-def _begins_with(text: str, tokens: Iterable[str]) -> bool | None:
-    """Whether `text` begins with `tokens`, with optional white space before each; None if undecided."""
-    for token in tokens:
-        text = text.lstrip()
-        if len(text) < len(token) and token.startswith(text):
+        Marks around nothing have an end, and no calls.
+        """
+        none = Section((), 0)
+        begun = opening.pattern.match(text, partial=not final)
+        if begun is None:
+            return none
+        if begun.partial:
             return None
-        if not text.startswith(token):
-            return False
-        text = text[len(token) :]
-    return True
+        if "empty" in begun.groupdict() and begun["empty"] is not None:
+            return Section((), begun.end())
+        is_first = opening is self._opening and len(text) + self._blank == len(self._held)
+        at = self._tried - self._blank if is_first else len(opening.begin)
+        try:
+            while opening.end and (found := text.find(opening.end, at)) >= 0:
+                end = found + len(opening.end)
+                try:
+                    section = self._read_whole(text[:end], opening.syntax)
+                except UnfinishedValueError:
+                    at = end
+                    continue
+                # Another section may begin before this mark.
+                gap = text[section.end : found]
+                return section if first_mark(gap, self._sections)[1] else Section(section.calls, end)
+            if is_first and opening.end:
+                self._tried = self._blank + max(at, len(text) - len(opening.end))
+            elif is_first and self._found and not _CLOSERS.search(text, at):
+                return self._found
+            if not opening.end and (final or _CLOSERS.search(text, at)):
+                section = read_calls(text[:MAX_CHARACTERS], opening.syntax, self._tools)
+                if is_first:
+                    self._tried, self._found = self._blank + len(text), section
+                return section
+        except BrokenValueError:
+            return none
+        except UnfinishedValueError:
+            pass
+        if not final:
+            return None if len(text) <= MAX_CHARACTERS else none
+        try:
+            return read_calls(text[:MAX_CHARACTERS], opening.syntax, self._tools, lenient=True)
+        except (BrokenValueError, UnfinishedValueError):
+            return none
+
+    def _read_whole(self, text: str, syntax: Syntax) -> Section:
+        """The calls of a section up to an end mark, before which brackets may be missing."""
+        try:
+            return read_calls(text, syntax, self._tools)
+        except BrokenValueError:
+            return read_calls(text, syntax, self._tools, lenient=True)
 
 
 def _longest(text: str, at: int, marks: Iterable[str]) -> str:

@@ -66,7 +66,8 @@ class Syntax(Struct, frozen=True):
     `marks`: pairs of texts at the beginning and end of a section; an empty end is the end of the answer.
     `bare`: calls without marks: JSON objects, a list of Python calls, or, at the beginning of an answer only,
     a declared function's name on a line before its arguments. `clues`: a template has this syntax if its
-    source contains all texts of one group. `parsers`: mlx-lm's names of the syntax.
+    source contains all texts of one group. `parsers`: mlx-lm's names of the syntax. `loose`: pairs of marks
+    that models write instead; only calls of declared functions count there.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Syntax(Struct, frozen=True):
     clues: tuple[tuple[str, ...], ...] = ()
     parsers: tuple[str, ...] = ()
     bare: Literal["", "json", "python", "named"] = ""
+    loose: tuple[tuple[str, str], ...] = ()
 
 
 _FUNCTION_TAGS = Tagged(
@@ -82,10 +84,11 @@ _FUNCTION_TAGS = Tagged(
 )
 _ARG_KEYS = Tagged(
     rf"(?:<tool_call>|^)\s*{_NAME}\s*(?=<arg_key>|</tool_call>|$)",
-    r"<arg_key>(?P<key>[^<]+)</arg_key>\s*<arg_value>",
+    r"<arg_key>(?P<key>[^<]+)(?:</arg_key>)?\s*<arg_value>",
     r"</arg_value>",
     r"(?:</tool_call>|$)",
 )
+_FUNCTION_LOOSE = (("<function=", "</function>"),)
 _INVOKE = r"""name=["']?(?P<name>[\w.:/-]+)["']?\s*>"""
 _GIGACHAT = ("<|message_sep|>\n\nfunction call<|role_sep|>\n", "function call<|role_sep|>\n")
 _PARAMETER = r"""name=["']?(?P<key>[^"'>]+)["']?"""
@@ -98,14 +101,20 @@ SYNTAXES = (
     Syntax(
         "solar",
         (("<|tool_call:begin|>", "<|calls|>"),),
-        (Named(rf"(?:<\|tool_call:begin\|>[^<]*)?<\|tool_call:name\|>\s*{_NAME}\s*<\|tool_call:args\|>\s*"),),
+        (
+            Named(
+                rf"(?:<\|tool_call:begin\|>[^<\s]*)?<\|tool_call:name\|>\s*{_NAME}\s*<\|tool_call:args\|>\s*"
+            ),
+        ),
         (("<|tool_call:begin|>",),),
+        loose=(("<|tool_call:name|>", "<|tool_call:end|>"),),
     ),
     Syntax(
         "minimax_m3",
         (("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),),
         (Elements(rf"\]<\]minimax\[>\[<invoke {_INVOKE}", "]<]minimax[>[", "]<]minimax[>[</invoke>"),),
         (("]<]minimax[>[",),),
+        loose=(("]<]minimax[>[<invoke name=", "]<]minimax[>[</invoke>"),),
     ),
     Syntax(
         "hunyuan",
@@ -116,7 +125,7 @@ SYNTAXES = (
         (
             Tagged(
                 rf"<tool_call:opensource>\s*{_NAME}\s*<tool_sep:opensource>",
-                r"<arg_key:opensource>(?P<key>[^<]+)</arg_key:opensource>\s*<arg_value:opensource>",
+                r"<arg_key:opensource>(?P<key>[^<]+)(?:</arg_key:opensource>)?\s*<arg_value:opensource>",
                 r"</arg_value:opensource>",
                 r"</tool_call:opensource>",
             ),
@@ -126,8 +135,14 @@ SYNTAXES = (
     Syntax(
         "mcp",
         (("<use_mcp_tool>", "</use_mcp_tool>"),),
-        (Named(rf"<tool_name>\s*{_NAME}\s*</tool_name>\s*<arguments>\s*"),),
+        (
+            Named(
+                r"(?:<server_name>[^<]*</server_name>\s*)?"
+                rf"<tool_name>\s*{_NAME}\s*</tool_name>\s*<arguments>\s*"
+            ),
+        ),
         (("<use_mcp_tool>",),),
+        loose=(("<tool_name>", "</arguments>"),),
     ),
     Syntax(
         "dsml",
@@ -144,6 +159,7 @@ SYNTAXES = (
             ),
         ),
         (("｜DSML｜",),),
+        loose=(("<｜DSML｜invoke name=", "</｜DSML｜invoke>"),),
     ),
     Syntax(
         "deepseek",
@@ -186,6 +202,7 @@ SYNTAXES = (
         ),
         (("<|open|>", "<|sep|>"),),
         ("kimi_k3",),
+        loose=(("<|open|>call tool=", "<|close|>call<|sep|>"),),
     ),
     Syntax(
         "atem",
@@ -200,6 +217,7 @@ SYNTAXES = (
         ),
         (("<atem:function_calls>",),),
         ("muse_spark",),
+        loose=(("<atem:invoke name=", "</atem:invoke>"),),
     ),
     Syntax(
         "minimax_m2",
@@ -207,12 +225,14 @@ SYNTAXES = (
         (Tagged(rf"<invoke {_INVOKE}", rf"<parameter {_PARAMETER}>\n?", r"\n?</parameter>", r"</invoke>"),),
         (("<minimax:tool_call>",), ("minimax:tool_call",)),
         ("minimax_m2",),
+        loose=(("<invoke name=", "</invoke>"),),
     ),
     Syntax(
         "seed",
         (("<seed:tool_call>", "</seed:tool_call>"),),
         (_FUNCTION_TAGS,),
         (("<seed:tool_call>",), ("seed:tool_call",)),
+        loose=_FUNCTION_LOOSE,
     ),
     Syntax(
         "longcat",
@@ -220,7 +240,7 @@ SYNTAXES = (
         (
             Tagged(
                 rf"<longcat_tool_call>\s*{_NAME}\s*(?=<longcat_arg_key>|</longcat_tool_call>|$)",
-                r"<longcat_arg_key>(?P<key>[^<]+)</longcat_arg_key>\s*<longcat_arg_value>",
+                r"<longcat_arg_key>(?P<key>[^<]+)(?:</longcat_arg_key>)?\s*<longcat_arg_value>",
                 r"</longcat_arg_value>",
                 r"(?:</longcat_tool_call>|$)",
             ),
@@ -249,6 +269,7 @@ SYNTAXES = (
         (Named(rf"call:\s*{_NAME}\s*(?=\{{)"),),
         (("<|tool_call>", "<tool_call|>"),),
         ("gemma4",),
+        loose=(("call:", ""),),
     ),
     Syntax(
         "function_gemma",
@@ -256,6 +277,7 @@ SYNTAXES = (
         (Named(rf"call:\s*{_NAME}\s*(?=\{{)"),),
         (("<start_function_call>",),),
         ("function_gemma",),
+        loose=(("call:", ""),),
     ),
     Syntax(
         "lfm2",
@@ -306,6 +328,7 @@ SYNTAXES = (
         (_ARG_KEYS, _FUNCTION_TAGS, Json()),
         (("<arg_key>",),),
         ("glm47", "laguna"),
+        loose=_FUNCTION_LOOSE,
     ),
     Syntax(
         "function_tags",
@@ -313,6 +336,7 @@ SYNTAXES = (
         (_FUNCTION_TAGS, Json()),
         (("<tool_call>", "<function="),),
         ("qwen3_coder",),
+        loose=(*_FUNCTION_LOOSE, ("<tools>", "</tools>")),
     ),
     Syntax(
         "glm4",
@@ -328,6 +352,7 @@ SYNTAXES = (
         (Json(), _FUNCTION_TAGS),
         (("<tool_call>",),),
         ("json_tools",),
+        loose=(*_FUNCTION_LOOSE, ("<tools>", "</tools>")),
     ),
     Syntax(
         "function_json",
@@ -365,6 +390,21 @@ PYTHON_LIST = next(each for each in SYNTAXES if each.name == "python_list")
 
 # The syntax described to a model whose template does not declare tools (`core.models.conversation`).
 TOLD = "hermes"
+
+
+def name_pattern(names: Collection[str]) -> str:
+    """Pattern of a function's name; of `names`, if there are any."""
+    if not names:
+        return r"[\w.:/-]+"
+    return rf"(?:functions\.)?(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?::\d+)?"
+
+
+def unnamed(pattern: str, name: str = "", key: str = "") -> str:
+    """A form's `pattern` without groups, and without the end of the text; `name` and `key` replace theirs."""
+    for group, text in (("name", name), ("key", key)):
+        if text:
+            pattern = re.sub(rf"\(\?P<{group}>[^()]*\)", f"(?:{text})".replace("\\", r"\\"), pattern)
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("|$", "")
 
 
 def declares_tools(template: str) -> bool:

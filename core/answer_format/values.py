@@ -6,8 +6,11 @@ single quotes, keys without quotes, and Gemma's quote tokens.
 
 from __future__ import annotations
 
+import ast
 import json
+import math
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +24,15 @@ _QUOTE_TOKENS = ('<|"|>', "<escape>")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _PLAIN = {quote: re.compile(rf"[^\\{quote}]*") for quote in "\"'"}
 _DEPTH = 64
+# Longer integers are refused by Python's readers of JSON.
+_DIGITS = 4300
+_PYTHON_STRING = re.compile(r"[rbuRBU]{0,2}[\"']")
+_PYTHON_TOKEN = re.compile(
+    r"""[rbuRBU]{0,2}(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}"""
+    r"""|\"(?!\"\")(?:[^\"\\]|\\.)*\"|'(?!'')(?:[^'\\]|\\.)*')|\w+|[^\w"']""",
+    re.S,
+)
+_OPENERS, _CLOSERS = ("(", "[", "{"), (")", "]", "}")
 
 
 class BrokenValueError(ValueError):
@@ -73,12 +85,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
     if (read := _string(text, at)) is not None:
         return read
     if number := _NUMBER.match(text, at):
-        written = number.group()
-        end = number.end()
-        try:
-            return int(written), end
-        except ValueError:
-            return float(written), end
+        return _number(number.group()), number.end()
     word = _WORD.match(text, at)
     if word and word.group() in _WORDS:
         return _WORDS[word.group()], word.end()
@@ -86,6 +93,39 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
     if at + len(rest) == len(text) and (rest in "-+." or any(w.startswith(rest) for w in _WORDS)):
         raise UnfinishedValueError
     raise BrokenValueError(f"no value at {at}")
+
+
+def _number(written: str) -> int | float | str:
+    """A number; its text if it is larger than JSON's readers allow."""
+    if written.lstrip("+-").isdigit():
+        return int(written) if len(written) <= _DIGITS else written
+    value = float(written)
+    return value if math.isfinite(value) else written
+
+
+def read_literal(text: str, at: int) -> tuple[Any, int]:
+    """The value at `at` as Python reads it, else as `read_value` does, and the offset after it."""
+    at = skip_space(text, at)
+    end, depth = at, 0
+    while end < len(text) and (depth or text[end] not in ",)]}<"):
+        token = _PYTHON_TOKEN.match(text, end)
+        if token is None:  # an open string, or an apostrophe in text without quotes
+            if _PYTHON_STRING.match(text, at):
+                raise UnfinishedValueError
+            return read_value(text, at)
+        depth += (token[0] in _OPENERS) - (token[0] in _CLOSERS)
+        end = token.end()
+    written = text[at:end].rstrip()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes that Python leaves as they are
+            value = ast.literal_eval(f"({written}\n)")
+        encoded = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return read_value(text, at)
+    # Two escapes of one character are joined.
+    well_formed = encoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return json.loads(well_formed), at + len(written)
 
 
 def _string(text: str, at: int) -> tuple[str, int] | None:

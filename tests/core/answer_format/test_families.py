@@ -112,7 +112,7 @@ def test_text_is_not_held_longer_than_it_may_begin_a_mark() -> None:
     assert parser.add("ere") == [Text("  <there")]
     assert parser.add(" <b") == [Text(" <b")]
     assert parser.add(" <tool") == []
-    assert parser.add("s>") == [Text(" <tools>")]
+    assert parser.add("box>") == [Text(" <toolbox>")]
 
 
 def test_past_answers_may_be_without_their_thought() -> None:
