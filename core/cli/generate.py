@@ -182,13 +182,11 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
     attachments = tuple(_document(path, line) for path in options.document)
     if options.messages:
         try:
-            messages = msgspec.json.decode(
-                read_limited(options.messages, _MOST_BYTES), type=tuple[Message, ...]
-            )
+            messages = _decoded_messages(read_limited(options.messages, _MOST_BYTES))
         except (OSError, msgspec.DecodeError) as error:
             raise FileError(
                 f"{options.messages} cannot be read as messages: {reason_of(error)}.",
-                'Write a list such as [{"role": "user", "content": "Hello"}].',
+                'Write a list such as [{"role": "user", "content": "Hello"}], or a request with “messages”.',
             ) from None
         if messages and attachments:
             last = messages[-1]
@@ -196,6 +194,21 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
         return well_formed_record(messages)
     prompt = options.prompt if options.prompt is not None else _prompt(options.prompt_file)
     return well_formed_record((Message("user", prompt, attachments),))
+
+
+def _decoded_messages(body: bytes) -> tuple[Message, ...]:
+    """The messages in Draftlight's own form, or as the server reads them: a list, or a request's body."""
+    try:
+        return msgspec.json.decode(body, type=tuple[Message, ...])
+    except msgspec.ValidationError:
+        given = msgspec.json.decode(body)
+    from core.serve.chat import chat_request  # imports the HTTP libraries
+    from core.serve.http import ApiError
+
+    try:
+        return chat_request(given if isinstance(given, dict) else {"messages": given}).conversation()
+    except ApiError as error:
+        raise msgspec.ValidationError(error.message) from None
 
 
 def _document(path: Path, line: ProgressLine) -> Attachment:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -417,6 +418,48 @@ async def counted(gate: WorkerGate, generate: Generate, names: FieldNames, recei
     if isinstance(count, Failed):
         raise of_failure(count, names)
     return count.tokens
+
+
+class CountEndpoint:
+    """Counts the tokens of the whole prompt of a request that `read` makes; no answer is generated.
+
+    `shape` has further fields of the body.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        serving: Serving,
+        read: Callable[[dict[str, Any]], AnswerRequest],
+        shape: Mapping[str, Any],
+    ) -> None:
+        self._answers = answers
+        self._serving = serving
+        self._read = read
+        self._shape = shape
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        asked = self._read(await read_fields(scope, receive, self._serving.doors.most_bytes))
+        ticket = await self._turn(asked, scope, receive)
+        try:
+            model = await loaded_model(self._answers, receive)
+            answering_model(self._answers, asked, self._serving.strict)
+            generate = self._serving.command(asked, new_id("count-"), model)
+            tokens = await counted(self._answers.gate, generate, asked.names, receive)
+        finally:
+            if ticket is not None:
+                ticket.leave()
+        changes = {"changes": msgspec.to_builtins(asked.changes)}
+        await send_json(send, {**self._shape, "input_tokens": tokens, "draftlight": changes})
+
+    async def _turn(self, asked: AnswerRequest, scope: Scope, receive: Receive) -> Ticket | None:
+        """The turn in which the installed model that is named was loaded; None for the loaded one."""
+        installed, answers = self._serving.installed, self._answers
+        if installed is None or not await installed.is_other(answers.gate.model, asked.model):
+            return None
+        request, client = new_id("count-"), client_name(scope)
+        return await model_turn(answers, installed, request, asked.model, client, receive)
 
 
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from core.serve.answering import (
     usage,
 )
 from core.serve.fields import (
+    FORMS,
     Adapter,
     Kind,
     change,
@@ -44,9 +45,10 @@ from core.serve.fields import (
     question_at,
     refused,
     thinks_at,
+    with_answer_form,
 )
 from core.serve.http import ApiError, event, field_error
-from core.serve.request import AnswerRequest, limit, stops_of
+from core.serve.request import AnswerRequest, limit
 from core.serve.response_request import chat_fields
 from core.serve.tools import CallRules, Written
 
@@ -159,9 +161,7 @@ IGNORED = frozenset(
         "user",
     }
 )
-UNSUPPORTED = {
-    "audio": "answers are text",
-}
+UNSUPPORTED = {"audio": "answers are text", **FORMS}
 _MOST_TOP = 20
 _CONTENT_TYPES = ("text",)
 _KINDS: dict[str, Kind] = {"system": "system", "developer": "system", "user": "user", "tool": "result"}
@@ -184,7 +184,7 @@ class Schema(Struct):
 
 
 class ResponseFormat(Struct):
-    """The form of the answer. Other servers, and responses, have the schema's fields beside the type."""
+    """The form of the answer. Responses have the schema's fields beside the type."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: Schema | None = None
@@ -237,9 +237,9 @@ class Sampled(AnswerRequest, kw_only=True):
 
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
-    stop: str | list[str] | None = None
     prediction: Prediction | None = None
     n: int = 1
+    response_format: ResponseFormat | None = None
 
     @property
     def includes_usage(self) -> bool:
@@ -256,9 +256,10 @@ class Sampled(AnswerRequest, kw_only=True):
         """The text of `prediction`; empty without one."""
         return text_of(self.prediction.content) if self.prediction else ""
 
-    def given_stops(self) -> tuple[str, ...]:
-        """Raises `ApiError` 400."""
-        return stops_of("stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `response_format`."""
+        grammar = self.response_format.grammar() if self.response_format else None
+        return ("response_format", grammar) if grammar else None
 
     def check(self) -> None:
         """Raises `ApiError` 400 for more than one answer."""
@@ -275,7 +276,6 @@ class ChatRequest(Sampled, kw_only=True):
     max_completion_tokens: int | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
-    response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] = field(default_factory=list)
     reasoning_effort: str | None = None
     reasoning: Reasoning = field(default_factory=Reasoning)
@@ -335,11 +335,6 @@ class ChatRequest(Sampled, kw_only=True):
             raise field_error("top_logprobs", f"“top_logprobs” accepts 0 to {_MOST_TOP}.")
         return self.top_logprobs
 
-    def answer_grammar(self) -> tuple[str, Grammar] | None:
-        """By `response_format`."""
-        grammar = self.response_format.grammar() if self.response_format else None
-        return ("response_format", grammar) if grammar else None
-
 
 def chat_request(fields: dict[str, Any]) -> ChatRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
@@ -353,7 +348,7 @@ def chat_request(fields: dict[str, Any]) -> ChatRequest:
     elif not functions:
         fields = {**fields, "functions": None}
     adapter = Adapter()
-    fields = adapter.tools(fields)
+    fields = with_answer_form(adapter.tools(fields))
     if isinstance(messages := fields.get("messages"), list):
         messages = _with_ids([one for message in messages for one in _turns(message)])
         question = question_at(messages, lambda message: _KINDS.get(str(message.get("role")), "other"))

@@ -15,12 +15,13 @@ from core.serve.answering import (
     usage,
 )
 from core.serve.chat import DONE, IGNORED, REASONS, Sampled
-from core.serve.fields import change, convert_fields, refused
+from core.serve.fields import FORMS, change, convert_fields, refused, with_answer_form
 from core.serve.http import ApiError, event, field_error
 from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
 _UNSUPPORTED = {
+    **FORMS,
     "messages": "use /v1/chat/completions",
     "suffix": "the model continues the prompt only",
 }
@@ -63,7 +64,7 @@ def completion_request(fields: dict[str, Any]) -> CompletionRequest:
     reason = "no chat template declares tools in a completion's prompt"
     tools = {name: fields.pop(name) for name in ("tools", "tool_choice") if fields.get(name)}
     changes = tuple(change(name, value, "left out", reason) for name, value in tools.items())
-    return convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED, changes)
+    return convert_fields(with_answer_form(fields), CompletionRequest, IGNORED, _UNSUPPORTED, changes)
 
 
 class CompletionWriter(Writer):

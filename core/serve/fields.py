@@ -1,8 +1,8 @@
 """Fields that the APIs share, requests from decoded JSON, and the shapes of other APIs.
 
-A known field with a value that is not supported is refused by name if it would change the answer.
-Everything else that the answer does not honour, unknown fields among it, is a `Change`, which the client
-reads in `draftlight.changes`.
+A known field with a value that is not supported is refused by name if it would change the answer, and so is
+an unknown field, item or part that may carry or replace a part of the conversation (`_carries`). Everything
+else that the answer does not honour is a `Change`, which the client reads in `draftlight.changes`.
 
 Content, calls and tools in the shape of another API, or of an older version, are rewritten (`Adapter`): they
 mean the same, and clients mix them. What no loaded model supports is left out: images, files, tools that a
@@ -34,6 +34,64 @@ _MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _MOST_SEED = 2**31
 _MOST_VALUE = 200
 _NO_THOUGHT = ("none", "minimal")
+
+
+# Other servers' names of a schema for the answer: vLLM's, llama.cpp's and SGLang's, Ollama's; where it is.
+_SCHEMAS: dict[str, Callable[[Any], Any]] = {
+    "guided_json": lambda value: value,
+    "structured_outputs": lambda value: value.get("json") or value.get("json_object"),
+    "json_schema": lambda value: value.get("schema", value) if isinstance(value, dict) else value,
+    "response_schema": lambda value: value,
+    "format": lambda value: value,
+}
+FORMS = dict.fromkeys(
+    ("guided_choice", "guided_regex", "guided_grammar", "grammar", "regex", "ebnf", "structural_tag"),
+    "the form of an answer is a JSON schema; send “response_format”",
+)
+
+
+def with_answer_form(fields: dict[str, Any]) -> dict[str, Any]:
+    """`fields` with the form of the answer in `response_format`, wherever another server has it.
+
+    Raises `ApiError` 400 for two forms, and for one that is not a JSON schema.
+    """
+    given = fields.get("response_format")
+    names = [name for name in _SCHEMAS if fields.get(name)]
+    if names and (len(names) > 1 or (isinstance(given, dict) and given.get("type", "text") != "text")):
+        raise refused(names[-1], "the request has another form of the answer, too")
+    if names:
+        value = _decoded(fields[names[0]])
+        if names[0] == "structured_outputs" and not isinstance(value, dict):
+            raise refused(names[0], FORMS["regex"])
+        form = _decoded(_SCHEMAS[names[0]](value))
+        if form is not True and not isinstance(form, dict):
+            raise refused(names[0], FORMS["regex"])
+    elif isinstance(given, dict) and given.get("type") in ("json", "json_object", "json_schema"):
+        if given.get("json_schema"):
+            return fields
+        form = _decoded(
+            given.get("value") or given.get("schema") or given["type"] == "json"
+        )  # Hugging Face's
+        if not form:
+            return fields
+    else:
+        return fields
+    made = (
+        {"type": "json_schema", "json_schema": {"schema": form}}
+        if form is not True
+        else {"type": "json_object"}
+    )
+    return {key: value for key, value in fields.items() if key not in names} | {"response_format": made}
+
+
+def _decoded(value: Any) -> Any:
+    """A schema that is given as JSON; True for any object."""
+    if value in ("json", "json_object"):
+        return True
+    try:
+        return msgspec.json.decode(value) if isinstance(value, str) else value
+    except msgspec.DecodeError:
+        return None
 
 
 class OwnObject(Struct, forbid_unknown_fields=True):
@@ -140,6 +198,19 @@ _PLACE = re.compile(r" - at `\$\.?(?P<place>.*)`$")
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
 _INDEX = re.compile(r"\[\d+\]")
+# Unknown fields with these words in their names, or texts in their values, may be a part of the conversation.
+_CARRYING = re.compile(
+    r"(?:^|_)(?:thread|conversation|history|dialog(?:ue)?|transcript|message|turn|item|input|output|call|result"
+    r"|tool|prompt|prefill|instruction|system|context|content|document|attachment|file|image|memor(?:y|ie)"
+    r"|summar(?:y|ie)|compact(?:ion|ed)?|previous|prior|parent|continu(?:e|ation)|resume|checkpoint|replay)s?"
+    r"(?:_|$)"
+)
+_CARRIED = frozenset({"role", "content", "text", "parts", "messages", "input", "output", "arguments"})
+# Known not to: origins, prices, and where the server may search or shorten by itself.
+_HARMLESS = frozenset(
+    {"context_management", "internal_chat_message_metadata_passthrough", "system_fingerprint",
+     "web_search_options"}
+)  # fmt: skip
 _MOST_NAMED = 50
 # Schemas, arguments of calls and settings: null is a value in them.
 _OWN = frozenset({"parameters", "schema", "input", "settings"})
@@ -190,14 +261,34 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> Iterator[Change]:
-    """One change for each unknown field, however many list items have it."""
+    """One change for each unknown field, however many list items have it.
+
+    Raises `ApiError` 400 for one that may be a part of the conversation.
+    """
     found: dict[str, tuple[str, Any]] = {}
     for place, value in _unknown_fields(said, request, ignored, ""):
-        if len(found) == _MOST_NAMED:
-            break
-        found.setdefault(_INDEX.sub("[]", place), (place, value))
+        if not place.startswith("tools[") and _carries(place.rpartition(".")[2], value):
+            raise refused(
+                place, "it may be a part of the conversation. Send all of it in the API's own fields"
+            )
+        if len(found) < _MOST_NAMED:
+            found.setdefault(_INDEX.sub("[]", place), (place, value))
     for place, value in found.values():
         yield change(place, value, "", "Draftlight does not support this field")
+
+
+def _carries(name: str, value: Any) -> bool:
+    """Whether an unknown field may carry or replace a part of the conversation."""
+    if not isinstance(value, str | list | dict) or not value or name in _HARMLESS:
+        return False
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name).lower()
+    return bool(_CARRYING.search(words)) or _has_text(value)
+
+
+def _has_text(value: Any) -> bool:
+    if isinstance(value, dict):
+        return not _CARRIED.isdisjoint(value) or any(map(_has_text, value.values()))
+    return isinstance(value, list) and any(map(_has_text, value))
 
 
 def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -> Iterator[tuple[str, Any]]:
@@ -254,6 +345,14 @@ _HEADER = re.compile(r"\s*x-[\w-]*(?:billing|attribution)[\w-]*:[^\n]*\n?", re.I
 _TEXT_ONLY = "this model reads text only"
 # Text in another API's parts: clients convert histories, and not each part of them.
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+# What servers' own tools leave in a history; the answer after it has what they found.
+_RECORDS = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
+     "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response", "server_tool_use",
+     "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+     "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
+     "tool_search_tool_result", "mcp_tool_use", "mcp_tool_result", "container_upload", "tool_reference"}
+)  # fmt: skip
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text")
 
 
@@ -291,7 +390,9 @@ class Adapter:
                 reason = "the thoughts of earlier answers are not part of their text"
                 self._changes.append(change(where, kind, "left out", reason))
                 continue
-            noun = _NOUNS.get(kind, kind[:80])
+            if kind not in _NOUNS and kind not in _RECORDS:
+                raise _unknown_type(where, kind)
+            noun = _NOUNS.get(kind, kind)
             reason = _DOES_NOT.get(noun, _TEXT_ONLY)
             if is_question:
                 raise field_error(
@@ -318,6 +419,8 @@ class Adapter:
             if kind is None or kind in types:
                 kept.append(item)
             else:
+                if kind not in _RECORDS:
+                    raise _unknown_type(f"{path}[{number}]", kind)
                 reason = "Draftlight does not support items of this type"
                 self._changes.append(change(f"{path}[{number}]", kind, "left out", reason))
         return kept
@@ -392,6 +495,15 @@ class Adapter:
         if arguments.strip():
             self._changes.append(change(path, arguments, whole, "the call was cut off"))
         return whole
+
+
+def _unknown_type(path: str, kind: str) -> ApiError:
+    """400: the conversation would be another one without the item or part."""
+    why = (
+        "the conversation has another meaning without it. Send it as text, or as a function's call or result"
+    )
+    return field_error(f"{path}.type", f"“{path}.type” is “{kind[:80]}”, which is not supported: {why}.",
+                       "unsupported_parameter")  # fmt: skip
 
 
 def _parts(content: dict[str, Any] | list[Any], text_type: str) -> list[Any]:

@@ -10,13 +10,13 @@ import asyncio
 import codecs
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.errors import DraftlightError
 from core.events import Failed
@@ -57,6 +57,7 @@ class ApiError(Exception):
         self.code = code
         self.headers = headers or {}
         self.anthropic_message = message
+        self.details: dict[str, Any] = {}  # Anthropic's
 
     @property
     def type(self) -> str:
@@ -83,7 +84,7 @@ class ApiError(Exception):
 
 
 _SHAPES: dict[str, Callable[[ApiError], dict[str, Any]]] = {
-    "/v1/messages": lambda error: error_body(error.status, error.anthropic_message),
+    "/v1/messages": lambda error: error_body(error),
 }
 
 
@@ -104,7 +105,9 @@ def of_failure(failed: Failed, names: FieldNames) -> ApiError:
         case "prompt-too-long":
             return _too_long(failed, message, names)
         case "empty-prompt":
-            return field_error(names.prompt, message, code)
+            return field_error(
+                names.prompt, f"“{names.prompt}” ends in an empty text. Send one to answer.", code
+            )
         case "bad-grammar":
             # Not every API's error has a place for the field, so the message names it, too.
             return field_error(names.grammar, f"“{names.grammar}”: {message}", code)
@@ -165,10 +168,11 @@ _TYPES = {
 }
 
 
-def error_body(status: int, message: str) -> dict[str, Any]:
-    """Anthropic's error object for the HTTP `status`; a separate event in a stream."""
-    kind = _TYPES.get(status) or ("invalid_request_error" if status < 500 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": message}}
+def error_body(error: ApiError) -> dict[str, Any]:
+    """Anthropic's error object; a separate event in a stream."""
+    kind = _TYPES.get(error.status) or ("invalid_request_error" if error.status < 500 else "api_error")
+    details = {"details": error.details} if error.details else {}
+    return {"type": "error", "error": {"type": kind, "message": error.anthropic_message, **details}}
 
 
 _JSON = "application/json"
@@ -253,6 +257,40 @@ def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 BODY_S = 60.0
+_DISCARDED_BYTES, _DISCARD_S, _DISCARD_PAUSE_S = 64 * 2**20, 10.0, 0.5
+
+
+def reading_refused_bodies(app: ASGIApp) -> ASGIApp:
+    """`app`, which reads the rest of a refused body up to a limit before it sends the error.
+
+    Otherwise the connection is reset, and its client may not see the error.
+    """
+
+    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
+        more = True
+
+        async def received() -> Message:
+            nonlocal more
+            message = await receive()
+            more = bool(message.get("more_body"))
+            return message
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] >= 400 and not waits:
+                size = 0
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_DISCARD_S):
+                        while more and size <= _DISCARDED_BYTES:
+                            async with asyncio.timeout(_DISCARD_PAUSE_S):
+                                size += len((await received()).get("body", b""))
+            await send(message)
+
+        waits = "expect" in Headers(scope=scope)  # for a word before it sends the body
+        await app(scope, received, sent)
+
+    return reading
+
+
 _BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct, field
-from starlette.types import Receive, Scope, Send
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import (
@@ -31,22 +30,15 @@ from core.events import (
     ToolCall,
 )
 from core.serve.answering import (
-    Serving,
     Writer,
-    answering_model,
-    client_name,
     commented,
-    counted,
     effective,
-    loaded_model,
-    model_turn,
-    new_id,
     origins,
     timings,
 )
 from core.serve.fields import Adapter, Kind, change, convert_fields, effort_changes, question_at, refused
-from core.serve.http import ApiError, error_body, event, field_error, read_fields, send_json
-from core.serve.queue import Answers, AnswerUpdate, Ticket
+from core.serve.http import ApiError, error_body, event, field_error
+from core.serve.queue import AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, Written
 
@@ -202,6 +194,7 @@ IGNORED = frozenset(
         "workspace_id",
     }
 )
+_THREAD = "this server stores no threads; send the whole conversation without it"
 UNSUPPORTED = {
     "container": "no tool of the server runs",
     "mcp_servers": "the server connects to no other server; declare the tools in “tools”",
@@ -320,7 +313,7 @@ class MessageRequest(PromptRequest, kw_only=True):
 
     def given_stops(self) -> tuple[str, ...]:
         """Raises `ApiError` 400."""
-        return stops_of("stop_sequences", tuple(self.stop_sequences))
+        return (*stops_of("stop_sequences", tuple(self.stop_sequences)), *super().given_stops())
 
 
 def message_request(fields: dict[str, Any]) -> MessageRequest:
@@ -334,6 +327,11 @@ def count_request(fields: dict[str, Any]) -> PromptRequest:
 
 
 def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
+    if fields.get("thread") is not None:
+        error = refused("thread", _THREAD)
+        # With these details the SDKs send the whole conversation.
+        error.details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+        raise error
     adapter = Adapter()
     fields = adapter.tools(fields, typed=False)
     if "system" in fields:
@@ -477,7 +475,7 @@ class MessageWriter(Writer):
 
     def failed(self, error: ApiError) -> bytes:
         """The event of an error after the opening."""
-        return _named(error_body(error.status, error.anthropic_message))
+        return _named(error_body(error))
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
@@ -620,34 +618,3 @@ def _object(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
         return {}
-
-
-class CountEndpoint:
-    """Counts the tokens of the whole prompt; no answer is generated."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        ticket = await self._turn(asked, scope, receive)
-        try:
-            model = await loaded_model(self._answers, receive)
-            answering_model(self._answers, asked, self._serving.strict)
-            generate = self._serving.command(asked, new_id("count-"), model)
-            tokens = await counted(self._answers.gate, generate, asked.names, receive)
-        finally:
-            if ticket is not None:
-                ticket.leave()
-        changes = {"changes": msgspec.to_builtins(asked.changes)}
-        await send_json(send, {"input_tokens": tokens, "draftlight": changes})
-
-    async def _turn(self, asked: PromptRequest, scope: Scope, receive: Receive) -> Ticket | None:
-        """The turn in which the installed model that is named was loaded; None for the loaded one."""
-        installed, answers = self._serving.installed, self._answers
-        if installed is None or not await installed.is_other(answers.gate.model, asked.model):
-            return None
-        request, client = new_id("count-"), client_name(scope)
-        return await model_turn(answers, installed, request, asked.model, client, receive)

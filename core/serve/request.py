@@ -104,6 +104,7 @@ class AnswerRequest(Sampling, kw_only=True):
     tools: list[GivenTool] = field(default_factory=list)
     tool_choice: Choice = field(default_factory=Choice)
     parallel_tool_calls: bool = True
+    stop: str | list[str] | None = None
 
     prompt_field: ClassVar[str] = "messages"
     schema_field: ClassVar[str] = "parameters"  # of a tool
@@ -167,7 +168,7 @@ class AnswerRequest(Sampling, kw_only=True):
 
     def given_stops(self) -> tuple[str, ...]:
         """Stop sequences."""
-        return ()
+        return stops_of("stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
 
     def logprobs_count(self) -> int | None:
         """Alternatives per token whose probabilities are returned; None: no probabilities at all."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from core.events import Change, Grammar, Message, ModelInfo, Role, ToolCall
 from core.serve.fields import (
+    FORMS,
     Adapter,
     Kind,
     change,
@@ -23,6 +24,7 @@ from core.serve.fields import (
     question_at,
     refused,
     thinks_at,
+    with_answer_form,
 )
 from core.serve.http import field_error
 from core.serve.request import AnswerRequest, limit
@@ -235,18 +237,14 @@ IGNORED = frozenset(
         "cache_control",
         "caller",
         "client_metadata",
-        "max_tool_calls",
-        "metadata",
-        "prompt_cache_key",
         "prompt_cache_options",
         "prompt_cache_retention",
-        "safety_identifier",
         "service_tier",
         "truncation",
-        "user",
     }
 )
 UNSUPPORTED = {
+    **FORMS,
     "conversation": "the server stores no conversations; send the items themselves",
     "prompt": "the server stores no prompts; send “instructions” and “input”",
 }
@@ -307,8 +305,13 @@ class ResponseRequest(AnswerRequest, kw_only=True):
     max_output_tokens: int | None = None
     previous_response_id: str | None = None
     store: bool = True
-    metadata: Any = None
     top_logprobs: int | None = None
+    # Returned as sent.
+    metadata: Any = None
+    max_tool_calls: Any = None
+    prompt_cache_key: Any = None
+    safety_identifier: Any = None
+    user: Any = None
     background: bool = False
     stream_options: StreamOptions | None = None
 
@@ -421,7 +424,10 @@ def response_request(fields: dict[str, Any]) -> ResponseRequest:
     given = with_types(fields.get("input"))
     if isinstance(given, list):
         given = adapted(adapter, given)
-    fields = adapter.tools(fields, custom=True) | {"input": given}
+    fields = with_answer_form(adapter.tools(fields, custom=True) | {"input": given})
+    if form := fields.pop("response_format", None):
+        # Chat completions have the schema's fields one level deeper.
+        fields["text"] = {"format": {"type": form.get("type"), **form.get("json_schema", {})}}
     if "instructions" in fields:
         fields["instructions"] = adapter.system("instructions", fields["instructions"])
     return convert_fields(fields, ResponseRequest, IGNORED, UNSUPPORTED, adapter.changes)

@@ -36,7 +36,7 @@ from core.serve.answering import (
     timings,
 )
 from core.serve.fields import change, completed
-from core.serve.http import TOO_LONG, ApiError, event, field_error, read_fields
+from core.serve.http import TOO_LONG, ApiError, event, field_error, read_fields, send_json
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.response_request import ResponseRequest, response_request
 from core.serve.tools import CallRules, Choice, GivenTool, Written
@@ -199,7 +199,7 @@ _ALIVE_S = 30.0
 class ResponseWriter(Writer):
     """Writes one answer to `asked`, which became `generate`, by the model called `model`.
 
-    `rules` say how its calls are read. `keep` gets the response's id and output items before the end is sent.
+    `rules` say how its calls are read. `keep` gets the response before its end is sent.
     """
 
     streamed_errors: ClassVar[frozenset[str]] = frozenset({TOO_LONG})
@@ -210,7 +210,7 @@ class ResponseWriter(Writer):
         generate: Generate,
         model: str,
         rules: CallRules,
-        keep: Callable[[str, Sequence[dict[str, Any]]], None] | None = None,
+        keep: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self._asked = asked
         self._keep = keep
@@ -225,18 +225,25 @@ class ResponseWriter(Writer):
             "id": generate.request,
             "object": "response",
             "created_at": int(time.time()),
+            "completed_at": None,
             "status": "in_progress",
             "background": False,
             "error": None,
+            "frequency_penalty": sampling.frequency_penalty,
             "incomplete_details": None,
             "instructions": asked.instructions,
             "max_output_tokens": asked.max_output_tokens,
+            "max_tool_calls": asked.max_tool_calls,
             "metadata": asked.metadata or {},
             "model": model,
             "output": [],
             "parallel_tool_calls": asked.parallel_tool_calls,
+            "presence_penalty": sampling.presence_penalty,
             "previous_response_id": asked.previous_response_id,
+            "prompt_cache_key": asked.prompt_cache_key,
             "reasoning": {"effort": asked.reasoning.effort, "summary": asked.reasoning.summary},
+            "safety_identifier": asked.safety_identifier,
+            "service_tier": "default",
             "store": asked.store,
             "temperature": sampling.temperature,
             "text": {"format": msgspec.to_builtins(asked.text.format) or {"type": "text"}},
@@ -246,7 +253,7 @@ class ResponseWriter(Writer):
             "top_p": sampling.top_p,
             "truncation": "disabled",
             "usage": None,
-            "user": None,
+            "user": asked.user,
         }
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
@@ -317,21 +324,23 @@ class ResponseWriter(Writer):
 
     def _done(self, finished: Finished) -> dict[str, Any]:
         status = _status(finished)
-        if self._keep is not None:
-            self._keep(self._head["id"], self._output.items)
         own = effective(
             finished,
             unlimited=self._asked.most_tokens is None,
             changes=(*self._asked.changes, *self._written.changes),
         )
-        return self._head | {
+        response = self._head | {
             "status": status,
+            "completed_at": int(time.time()) if status == "completed" else None,
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "output": self._output.items,
             "usage": _usage(finished.stats, self._written.thought_tokens),
             "timings": timings(finished.stats),
             "draftlight": own,
         }
+        if self._keep is not None:
+            self._keep(response)
+        return response
 
     def _told(self, told: Iterable[Told]) -> bytes:
         return b"".join([self._event(name, fields) for name, fields in told])
@@ -363,11 +372,12 @@ _MOST_BYTES = 32 * 2**20
 
 class _Kept(Struct, frozen=True):
     items: tuple[Any, ...]
+    body: bytes
     size: int
 
 
 class ResponseMemory:
-    """Input and output items of up to `most` responses and `most_bytes`; the oldest are dropped first."""
+    """Up to `most` responses, their items and input, and `most_bytes`; the oldest are dropped first."""
 
     def __init__(self, most: int = _MOST_RESPONSES, most_bytes: int = _MOST_BYTES) -> None:
         self._most = most
@@ -375,14 +385,25 @@ class ResponseMemory:
         self._kept: dict[str, _Kept] = {}
         self._bytes = 0
 
-    def keep(self, response: str, given: Any, output: Sequence[Any]) -> None:
-        """Keep the `input` and the output items of a response."""
-        encoded = msgspec.json.encode((*_items(given), *output))
-        items = tuple(msgspec.json.decode(encoded))
-        self._kept[response] = _Kept(items, len(encoded))
-        self._bytes += len(encoded)
+    def keep(self, given: Any, response: dict[str, Any]) -> None:
+        """Keep a response and its `input`."""
+        encoded = msgspec.json.encode((*_items(given), *response["output"]))
+        body = msgspec.json.encode(response)
+        self._kept[response["id"]] = _Kept(
+            tuple(msgspec.json.decode(encoded)), body, len(encoded) + len(body)
+        )
+        self._bytes += len(encoded) + len(body)
         while self._kept and (len(self._kept) > self._most or self._bytes > self._most_bytes):
-            self._bytes -= self._kept.pop(next(iter(self._kept))).size
+            self.forget(next(iter(self._kept)))
+
+    def body(self, response: str) -> bytes | None:
+        """The response as it was sent, as JSON."""
+        kept = self._kept.get(response)
+        return kept.body if kept else None
+
+    def forget(self, response: str) -> None:
+        """Drop a response."""
+        self._bytes -= self._kept.pop(response).size
 
     def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
         """`fields` with the items that they refer to in `input`.
@@ -448,19 +469,44 @@ class ResponsesEndpoint:
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers
         self._serving = serving
-        self._memory = ResponseMemory()
+        self.memory = ResponseMemory()
+
+    def read(self, given: dict[str, Any]) -> ResponseRequest:
+        """The request with the items that it refers to. Raises `ApiError` 400."""
+        changes: list[Change] = []
+        asked = response_request(self.memory.resolved(given, changes))
+        asked.changes.extend(changes)
+        return asked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        changes: list[Change] = []
         given = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        fields = self._memory.resolved(given, changes)
-        asked = response_request(fields)
-        asked.changes.extend(changes)
+        asked = self.read(given)
 
-        def keep(response: str, output: Sequence[dict[str, Any]]) -> None:
+        def keep(response: dict[str, Any]) -> None:
             if asked.store:
-                self._memory.keep(response, fields["input"], output)
+                self.memory.keep(self.memory.resolved(given, [])["input"], response)
 
         writer = partial(ResponseWriter, asked, keep=keep)
         await answer_request(self._answers, self._serving, asked, "resp_", writer, scope, receive, send)
+
+
+class KeptResponse:
+    """The endpoint of one response: `GET` sends it, `DELETE` drops it."""
+
+    def __init__(self, memory: ResponseMemory) -> None:
+        self._memory = memory
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        response = scope["path_params"]["id"]
+        body = self._memory.body(response)
+        if body is None:
+            raise ApiError(
+                404, f"No response “{response[:80]}” is in this server's memory.", code="not_found"
+            )
+        if scope["method"] == "DELETE":
+            self._memory.forget(response)
+            await send_json(send, {"id": response, "object": "response", "deleted": True})
+        else:
+            await send_json(send, body)

@@ -201,7 +201,7 @@ class Guard:
         """A listed origin may send any header: only the key grants access."""
         headers = MutableHeaders({"content-length": "0"})
         _allow(headers, origin)
-        headers["access-control-allow-methods"] = "GET, HEAD, POST"
+        headers["access-control-allow-methods"] = "GET, HEAD, POST, DELETE"
         wanted = asked.get("access-control-request-headers", "")
         headers["access-control-allow-headers"] = wanted if _HEADER_LIST.fullmatch(wanted) else _HEADERS
         headers["access-control-max-age"] = _PREFLIGHT_S

@@ -26,15 +26,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from core.errors import DraftlightError, RequestError, reason_of
-from core.serve.answering import AnswerEndpoint, Serving, client_name, new_id
+from core.serve.answering import AnswerEndpoint, CountEndpoint, Serving, client_name, new_id
 from core.serve.chat import ChatWriter, chat_request
 from core.serve.completions import CompletionWriter, completion_request
 from core.serve.embeddings import EmbeddingsEndpoint
-from core.serve.http import OURS, ApiError, of_error, refuse, send_json
-from core.serve.messages import CountEndpoint, MessageWriter, message_request
+from core.serve.http import OURS, ApiError, of_error, reading_refused_bodies, refuse, send_json
+from core.serve.messages import MessageWriter, count_request, message_request
 from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
-from core.serve.responses import ResponsesEndpoint
+from core.serve.responses import KeptResponse, ResponsesEndpoint
 from core.serve.security import Guard
 from core.serve.status import About, Health, Model, Models
 
@@ -188,7 +188,9 @@ Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 def application(answers: Answers, serving: Serving) -> ASGIApp:
     """The ASGI application."""
-    endpoint = partial(AnswerEndpoint, answers, serving)
+    endpoint, count = partial(AnswerEndpoint, answers, serving), partial(CountEndpoint, answers, serving)
+    responses = ResponsesEndpoint(answers, serving)
+    kept = KeptResponse(responses.memory)
     routes = [
         _route("/", "GET", About()),
         _route("/health", "GET", Health(answers)),
@@ -197,10 +199,15 @@ def application(answers: Answers, serving: Serving) -> ASGIApp:
         _route("/v1/chat/completions", "POST", endpoint("chatcmpl-", chat_request, ChatWriter)),
         _route("/v1/completions", "POST", endpoint("cmpl-", completion_request, CompletionWriter)),
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
-        _route("/v1/responses", "POST", ResponsesEndpoint(answers, serving)),
+        _route("/v1/responses", "POST", responses),
+        _route(
+            "/v1/responses/input_tokens", "POST", count(responses.read, {"object": "response.input_tokens"})
+        ),
+        _route("/v1/responses/{id}", "GET", kept),
+        _route("/v1/responses/{id}", "DELETE", kept),
         _route("/v1/embeddings", "POST", EmbeddingsEndpoint(answers, serving)),
         _route("/v1/messages", "POST", endpoint("msg_", message_request, MessageWriter)),
-        _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
+        _route("/v1/messages/count_tokens", "POST", count(count_request, {})),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _our_error})
     app.state.requests = answers.requests
@@ -210,7 +217,7 @@ def application(answers: Answers, serving: Serving) -> ASGIApp:
         # One record for each reason: a client without a key cannot push others off the list.
         answers.requests.refuse(_refusal(scope, error, f"refused-{error.code}"))
 
-    return _tidy_paths(Guard(app, serving.doors, note))
+    return reading_refused_bodies(_tidy_paths(Guard(app, serving.doors, note)))
 
 
 def _tidy_paths(app: ASGIApp) -> ASGIApp:

@@ -222,3 +222,40 @@ def test_no_more_than_a_limit_is_read_of_a_file(
     assert "more than 1 MB, the most that is read" in capsys.readouterr().err
     os.close(reader)
     thread.join()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}],
+        {"messages": [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}]},
+        {
+            "model": "any",
+            "stream": True,
+            "messages": [
+                {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
+                {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+            ],
+        },
+    ],
+)
+def test_messages_are_read_in_the_servers_shapes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, toy_folder: Path, shape: object
+) -> None:
+    def tokens(messages: object) -> object:
+        path = tmp_path / "messages.json"
+        path.write_text(json.dumps(messages))
+        return answer(capsys, toy_folder, "--messages", str(path))[-1]["stats"]["prompt_tokens"]  # type: ignore[index]
+
+    own = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    assert tokens(shape) == tokens(own)
+
+
+def test_messages_that_are_none_are_refused_in_words(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, toy_folder: Path
+) -> None:
+    path = tmp_path / "messages.json"
+    for wrong in ("{}", "[]x", '[{"role": "x", "content": ""}]', '{"messages": 3}'):
+        path.write_text(wrong)
+        assert main(["generate", "--model", str(toy_folder), "--messages", str(path)]) != 0
+        assert "cannot be read as messages" in capsys.readouterr().err

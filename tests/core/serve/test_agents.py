@@ -201,7 +201,7 @@ def test_a_response_with_store_false_is_not_kept(served: Served) -> None:
 def test_the_memory_of_responses_is_bounded() -> None:
     memory = ResponseMemory(most=3, most_bytes=2_000)
     for number in range(5):
-        memory.keep(f"r{number}", "x", [{"id": f"m{number}", "text": "y"}])
+        memory.keep("x", {"id": f"r{number}", "output": [{"id": f"m{number}", "text": "y"}]})
     for number, known in enumerate((False, False, True, True, True)):
         asked = {"input": [{"type": "item_reference", "id": f"m{number}"}]}
         if known:
@@ -210,7 +210,7 @@ def test_the_memory_of_responses_is_bounded() -> None:
             left: list[Change] = []
             assert memory.resolved(asked, left)["input"] == []
             assert [one.asked for one in left] == [f"m{number}"]
-    memory.keep("large", "x" * 3_000, [])
+    memory.keep("x" * 3_000, {"id": "large", "output": []})
     with pytest.raises(Exception, match="memory"):
         memory.resolved({"input": "x", "previous_response_id": "large"}, [])
 

@@ -275,3 +275,19 @@ def test_a_clients_system_message_goes_before_that_of_the_settings(served: Serve
     told = prompt_tokens({"role": "system", "content": "Be short."}, question)
     assert told < 60
     assert prompt_tokens(question) > 100
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        (CHAT, "messages"),
+        ("/v1/messages", "messages"),
+        ("/v1/responses", "input"),
+        ("/v1/completions", "prompt"),
+    ],
+)
+def test_an_empty_last_text_is_refused_in_the_apis_words(served: Served, path: str, field: str) -> None:
+    empty: Any = [{"role": "user", "content": "  "}] if field != "prompt" else ""
+    reply = served.ask("POST", path, {field: empty, "max_tokens": 2})
+    assert reply.status == 400
+    assert reply.error["message"] == f"“{field}” ends in an empty text. Send one to answer."

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from core.serve.security import AccessPolicy
 from tests.core.serve.served import CHAT, Served, question, read_reply, send_request
 
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -190,3 +191,33 @@ def test_compressed_bodies_are_refused(served: Served, encoding: str) -> None:
     assert served.ask("POST", CHAT, body, {"content-encoding": "identity"}).status == 200
     reply = served.ask("POST", CHAT, gzip.compress(body), {"content-encoding": encoding})
     assert (reply.status, reply.error["code"]) == (415, "unsupported_content_encoding")
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "status"),
+    [
+        (CHAT, "", 413),
+        ("/v1/messages", "", 413),
+        ("/nothing", "", 404),
+        (CHAT, "content-encoding: br\r\n", 415),
+    ],
+)
+def test_a_refused_large_body_is_read_first(served: Served, path: str, more: str, status: int) -> None:
+    """A client that writes its whole body before it reads sees the error, not a reset."""
+    size = AccessPolicy().most_bytes + 2**20
+    head = f"{HEAD.replace(CHAT, path)}{more}content-length: {size}\r\n\r\n"
+    with served.raw() as line:
+        line.settimeout(60)
+        line.sendall(head.encode())
+        for _ in range(size // 2**16):
+            line.sendall(b" " * 2**16)
+        time.sleep(0.2)
+        line.sendall(b" " * (size % 2**16))
+        assert line.recv(9999).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_a_refused_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
+    with served.raw() as line:
+        line.settimeout(60)
+        line.sendall(f"{HEAD.replace(CHAT, '/nothing')}content-length: 9000000\r\n\r\n{{".encode())
+        assert line.recv(9999).startswith(b"HTTP/1.1 404 ")

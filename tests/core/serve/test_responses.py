@@ -293,3 +293,63 @@ def test_a_worker_that_dies_in_the_middle_is_told_as_an_event(toy_folder: Path) 
         assert told[-1]["response"]["error"]["code"] == "server_error"
         served.until(lambda: served.answers.gate.state == "ready", 60)
         assert ask(served).status == 200
+
+
+# All of these are in every response of Open Responses (https://www.openresponses.org, its schema of 2026).
+REQUIRED = frozenset(
+    {
+        "id", "object", "created_at", "completed_at", "status", "incomplete_details", "model",
+        "previous_response_id", "instructions", "output", "error", "tools", "tool_choice", "truncation",
+        "parallel_tool_calls", "text", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs",
+        "temperature", "reasoning", "usage", "max_output_tokens", "max_tool_calls", "store", "background",
+        "service_tier", "metadata", "safety_identifier", "prompt_cache_key",
+    }
+)  # fmt: skip
+
+
+def test_every_response_has_the_required_fields(served: Served) -> None:
+    echoed = {"max_tool_calls": 3, "safety_identifier": "s", "prompt_cache_key": "k", "user": "u"}
+    whole = served.ask(
+        "POST", RESPONSES, {"input": "hi", "max_output_tokens": 3, "presence_penalty": 0.5, **echoed}
+    )
+    streamed = served.ask("POST", RESPONSES, {"input": "hi", "max_output_tokens": 3, "stream": True})
+    told = [json.loads(one) for one in streamed.data]
+    for response in (whole.json, *(one["response"] for one in told if "response" in one)):
+        assert response.keys() >= REQUIRED, REQUIRED - response.keys()
+    assert {name: whole.json[name] for name in echoed} == echoed
+    assert whole.json["presence_penalty"] == 0.5
+    assert (whole.json["status"], whole.json["completed_at"]) == ("incomplete", None)
+    assert told[0]["response"]["completed_at"] is None
+
+
+def test_a_kept_response_can_be_read_and_dropped(served: Served) -> None:
+    made = served.ask("POST", RESPONSES, {"input": "hi", "max_output_tokens": 3})
+    place = f"{RESPONSES}/{made.json['id']}"
+    assert served.ask("GET", place).json == made.json
+    assert served.ask("DELETE", place).json == {"id": made.json["id"], "object": "response", "deleted": True}
+    for method in ("GET", "DELETE"):
+        assert served.ask(method, place).status == 404
+    after = {"input": "hi", "max_output_tokens": 3, "previous_response_id": made.json["id"]}
+    assert served.ask("POST", RESPONSES, after).status == 400
+    unkept = served.ask("POST", RESPONSES, {"input": "hi", "max_output_tokens": 3, "store": False})
+    assert served.ask("GET", f"{RESPONSES}/{unkept.json['id']}").status == 404
+
+
+def test_input_tokens_are_those_of_the_prompt(served: Served) -> None:
+    made = served.ask("POST", RESPONSES, {"input": "hi", "max_output_tokens": 3})
+    asked = {"input": "and now?", "previous_response_id": made.json["id"], "instructions": "Be brief."}
+    counted = served.ask("POST", f"{RESPONSES}/input_tokens", asked)
+    answered = served.ask("POST", RESPONSES, asked | {"max_output_tokens": 3})
+    assert counted.json["object"] == "response.input_tokens"
+    assert counted.json["input_tokens"] == answered.json["usage"]["input_tokens"]
+
+
+def test_stops_end_a_response(served: Served) -> None:
+    asked: dict[str, Any] = {"input": "hi", "max_output_tokens": 12, "temperature": 0}
+    text = served.ask("POST", RESPONSES, asked).json["output"][0]["content"][0]["text"]
+    stop = text[3]
+    for stops in (stop, [stop]):
+        reply = served.ask("POST", RESPONSES, asked | {"stop": stops})
+        assert reply.json["output"][0]["content"][0]["text"] == text[: text.index(stop)]
+        assert reply.json["status"] == "completed"
+        assert reply.json["completed_at"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,119 @@ def test_what_would_change_the_answer_or_is_malformed_is_refused(
     reply = served.ask("POST", path, ASKED[path] | fields)
     assert reply.status == 400, reply.body
     assert named in reply.error["message"]
+
+
+WORDS: dict[str, Any] = {"role": "user", "content": "The harbour is called Marrow Bay."}
+CARRIED: dict[str, Any] = {
+    "thread": {"type": "continue", "previous_message_id": "msg_1"},
+    "continuation_id": "c",
+    "previousTurns": ["a"],
+    "chat_history": [WORDS],
+    "prefill": "So",
+    "x_anything": {"deep": [{"a": WORDS}]},
+    "additional_tools": [{"name": "n"}],
+    "compaction": {"id": "c"},
+}
+
+
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("name", CARRIED)
+def test_an_unknown_field_that_may_carry_the_conversation_is_refused(
+    served: Served, path: str, name: str
+) -> None:
+    reply = served.ask("POST", path, ASKED[path] | {name: CARRIED[name]})
+    assert (reply.status, name in reply.error["message"]) == (400, True), reply.body
+    # An empty value asks for nothing.
+    assert served.ask("POST", path, ASKED[path] | {name: None}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "turn"),
+    [
+        (RESPONSES, {"type": kind, **more})
+        for kind in ("shell_call_output", "additional_tools", "compaction", "new_item", "tool_search_output")
+        for more in ({}, {"output": "done"}, {"role": "user", "tools": []})
+    ]
+    + [
+        (
+            path,
+            {
+                "role": role,
+                "content": [{"type": "text", "text": "a"}, {"type": "tool_addition", "tools": []}],
+            },
+        )
+        for path in (CHAT, MESSAGES)
+        for role in ("assistant", "system")
+    ]
+    + [(path, {"role": "assistant", "content": "a", "parts": [{"text": "b"}]}) for path in (CHAT, MESSAGES)],
+)
+def test_unknown_items_parts_and_fields_of_earlier_turns_are_refused(
+    served: Served, path: str, turn: dict[str, Any]
+) -> None:
+    turns = TURNS[path]
+    reply = served.ask("POST", path, ASKED[path] | {turns: [turn, *ASKED[path][turns]]})
+    assert reply.status == 400, reply.body
+    assert f"{turns}[0]" in reply.error["message"]
+
+
+def test_a_message_thread_is_refused_as_its_sdks_expect(served: Served) -> None:
+    for more in ("", "/count_tokens"):
+        for thread in ({"type": "create"}, CARRIED["thread"]):
+            reply = served.ask("POST", f"{MESSAGES}{more}", ASKED[MESSAGES] | {"thread": thread})
+            details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+            assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
+            assert reply.error["details"] == details
+
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {"k": {"enum": ["v"]}},
+    "required": ["k"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS, RESPONSES])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"response_format": {"type": "json_object", "value": FORM}},
+        {"response_format": {"type": "json", "value": FORM}},
+        {"response_format": {"type": "json_schema", "schema": FORM}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": FORM}}},
+        {"guided_json": FORM},
+        {"guided_json": json.dumps(FORM)},
+        {"structured_outputs": {"json": FORM}},
+        {"json_schema": FORM},
+        {"json_schema": {"name": "n", "schema": FORM}},
+        {"format": FORM},
+    ],
+)
+def test_a_schema_in_another_servers_shape_is_kept(served: Served, path: str, form: dict[str, Any]) -> None:
+    asked = {key: value for key, value in ASKED[path].items() if not key.startswith("max_")}
+    reply = served.ask("POST", path, {key: value for key, value in asked.items() if key != "tools"} | form)
+    assert reply.status == 200, reply.body
+    if path == RESPONSES:
+        text = reply.json["output"][0]["content"][0]["text"]
+    else:
+        [choice] = reply.json["choices"]
+        text = choice["text"] if path == COMPLETIONS else choice["message"]["content"]
+    assert json.loads(text) == {"k": "v"}
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS, RESPONSES])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"guided_regex": "a+"},
+        {"guided_choice": ["a", "b"]},
+        {"structured_outputs": {"choice": ["a"]}},
+        {"structured_outputs": "a"},
+        {"guided_json": "not JSON"},
+        {"guided_json": FORM, "response_format": {"type": "json_object"}},
+        {"guided_json": FORM, "format": FORM},
+    ],
+)
+def test_forms_that_are_no_schema_or_two_are_refused(served: Served, path: str, form: dict[str, Any]) -> None:
+    reply = served.ask("POST", path, ASKED[path] | form)
+    assert reply.status == 400, reply.body
