@@ -174,5 +174,8 @@ def reason_of(error: BaseException) -> str:
             text = f"it is not valid {error.encoding.upper()}"
         case _:
             text = str(error).strip()
-    first = text.partition("\n")[0].strip().rstrip(".")
+    first, _, rest = text.partition("\n")
+    first = first.strip().rstrip(".")
+    if first.endswith(":"):  # a list follows
+        first = " ".join([first, *rest.split()]).rstrip(".")
     return first[:_MOST_CHARACTERS] or "no reason was given"

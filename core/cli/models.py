@@ -110,6 +110,7 @@ def _facts(entry: ModelEntry) -> tuple[str, ...]:
         f"{entry.bits}-bit" if entry.bits else entry.dtype,
         _gb(entry.disk_bytes),
         "MTP head included" if entry.head_bytes else "",
+        "" if entry.has_template else "no chat template",
         f"context {entry.context_tokens:,}" if entry.context_tokens else "",
         f"tokenizer {entry.family_name} ({entry.family[:12]})" if entry.family else "",
         _SOURCES[entry.source],

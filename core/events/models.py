@@ -210,8 +210,8 @@ class ModelEntry(Struct, frozen=True):
     """One model on this machine, described from its config and headers.
 
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
-    not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 if its files have none. `problem`,
-    `hint`: why it cannot be loaded and what to do; else empty.
+    not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 if its files have none.
+    `has_template`: it has a chat template. `problem`, `hint`: why it cannot be loaded and what to do.
     `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
     suggested model is good at; empty for installed ones.
     """
@@ -231,6 +231,7 @@ class ModelEntry(Struct, frozen=True):
     context_tokens: int = 0
     layers: int = 0
     head_bytes: int = 0
+    has_template: bool = True
     need: MemoryNeed = MemoryNeed()
     problem: str = ""
     hint: str = ""

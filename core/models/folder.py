@@ -14,6 +14,8 @@ import re
 import stat
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,6 +50,10 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json",
 # Files that MLX and transformers read, by their endings; they would wait for ever for a named pipe.
 _READ_ENDINGS = (".json", ".txt", ".jinja", ".model", ".tiktoken", ".safetensors")
 _MOST_ENTRIES = 10_000
+# Keys of tokenizer_config.json that name a module of mlx-lm, and its package.
+_MODULES = {"chat_template_type": "chat_templates", "tool_parser_type": "tool_parsers"}
+# Types for which mlx-lm has a template of its own.
+_LIBRARY_TEMPLATES = ("deepseek_v32", "muse_spark")
 # Tensors of parts that a language model does not load.
 _OTHER_PARTS = ("vision_tower.", "visual.", "model.visual.", "audio_tower.", "multi_modal_projector.")
 # File types of other runtimes, with advice.
@@ -172,6 +178,52 @@ def _check(folder: Path) -> Checked:
     dropped = (*_OTHER_PARTS, "lm_head.") if tied else _OTHER_PARTS
     tensors = (tensor for file in files for tensor in read_header(file))
     return Checked(folder, config, tuple(each for each in tensors if not each.name.startswith(dropped)))
+
+
+def has_template(folder: Path, model_type: str = "") -> bool:
+    """Whether the folder has a chat template, or mlx-lm one for its type."""
+    files = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
+    if any((folder / name).exists() for name in files):
+        return True
+    config = _tokenizer_config(folder)
+    named = config.get("chat_template_type")
+    return (
+        bool(config.get("chat_template"))
+        or model_type in _LIBRARY_TEMPLATES
+        or (named is not None and _is_known("chat_template_type", named))
+    )
+
+
+def template_settings(folder: Path) -> tuple[dict[str, Any], str]:
+    """What to give the reader of the tokenizer beside its files, and a message about what is ignored.
+
+    transformers reads `chat_template.json` for images only. Names of templates and parsers that this mlx-lm
+    does not have would stop it, although a template in the folder replaces them.
+    """
+    config = _tokenizer_config(folder)
+    given: dict[str, Any] = {}
+    if not config.get("chat_template") and not (folder / "chat_template.jinja").exists():
+        with suppress(OSError, ValueError):
+            template = read_object(folder / "chat_template.json").get("chat_template")
+            given |= {"chat_template": template} if isinstance(template, str) else {}
+    unknown = [key for key in _MODULES if key in config and not _is_known(key, config[key])]
+    names = " and ".join(f"{key} “{shown(str(config[key]))[:60]}”" for key in unknown)
+    problem = f"{names} in tokenizer_config.json: ignored, this mlx-lm does not have it." if unknown else ""
+    return given | dict.fromkeys(unknown), problem
+
+
+def _tokenizer_config(folder: Path) -> dict[str, Any]:
+    try:
+        return read_object(folder / "tokenizer_config.json")
+    except (OSError, ValueError):
+        return {}
+
+
+def _is_known(key: str, name: object) -> bool:
+    """Whether mlx-lm has the template or parser `name` of tokenizer_config.json's `key`."""
+    if not isinstance(name, str) or not name.isidentifier():
+        return name is None
+    return find_spec(f"mlx_lm.{_MODULES[key]}.{name}") is not None
 
 
 def check_code(folder: Path) -> None:
@@ -341,6 +393,7 @@ def _described(entry: ModelEntry, checked: Checked, machine: Machine) -> ModelEn
         dtype=checked.dtype,
         context_tokens=context_tokens(config),
         layers=len(layer_kinds(text)),
+        has_template=has_template(folder, config["model_type"]),
         need=_need(checked, machine),
     )
     try:

@@ -34,7 +34,14 @@ from core.events import MemoryNeed, ModelInfo
 from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking
 from core.models.config import context_tokens, is_number
-from core.models.folder import check, check_code, check_fits, fingerprint, least_context
+from core.models.folder import (
+    check,
+    check_code,
+    check_fits,
+    fingerprint,
+    least_context,
+    template_settings,
+)
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.memory import machine
 from core.models.mtp_files import head_bytes
@@ -324,7 +331,8 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
     check_code(folder)
     try:
         with readable(folder) as path, _no_input():
-            tokenizer = load_tokenizer(path, {"trust_remote_code": False})
+            settings, _ = template_settings(folder)
+            tokenizer = load_tokenizer(path, {"trust_remote_code": False, **settings})
         tokenizer.name_or_path = tokenizer.name_or_path.replace(str(path), str(folder))
         repair_decoder(tokenizer)
         return tokenizer
@@ -415,7 +423,7 @@ def _describe(
         speculates=not why_not,
         why_not=why_not,
         defaults=defaults,
-        defaults_problem=" ".join(filter(None, (problem, stops_problem))),
+        defaults_problem=" ".join(filter(None, (problem, stops_problem, template_settings(folder)[1]))),
         thinks=switches_thinking(tokenizer),
         has_head=head_bytes(folder) > 0,
         format=format_of(tokenizer),

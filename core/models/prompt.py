@@ -116,6 +116,8 @@ def render(
     inner = inner_of(tokenizer)
     given = Conversation(turns_of(messages, system_prompt), given_tools, changes)
     if not tokenizer.has_chat_template:
+        reason = "the model's folder has no chat template; the model reads the texts without roles"
+        given = replace(given, changes=(*changes, Change("chat template", "the model's own", "none", reason)))
         conversation = adapted(given, LEAST) if tools else given
         rendering = _texts(conversation.turns)
     else:

@@ -108,7 +108,11 @@ class ModelDetail(PanelBeside):
     def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
         """Show the decode speed below the name; 0 for a model without an answer."""
         words = strings.on_disk(
-            facts_of.precision(entry), entry.disk_bytes, tokens_per_s, has_head=entry.head_bytes > 0
+            facts_of.precision(entry),
+            entry.disk_bytes,
+            tokens_per_s,
+            has_head=entry.head_bytes > 0,
+            has_template=entry.has_template,
         )
         self.summary.setText(words)
 

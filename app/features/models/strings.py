@@ -227,10 +227,14 @@ def cache_at(tokens: int, bits: str = "") -> str:
     return f"Cache at {tokens:,} tokens, {bits} bits" if bits else f"Cache at {tokens:,} tokens"
 
 
-def on_disk(precision: str, size_bytes: int, tokens_per_s: float, *, has_head: bool = False) -> str:
+def on_disk(
+    precision: str, size_bytes: int, tokens_per_s: float, *, has_head: bool = False, has_template: bool = True
+) -> str:
     said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
     if has_head:
         said = f"{said} MTP head included."
+    if not has_template:
+        said = f"{said} No chat template: the model reads texts without roles."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
 
 
