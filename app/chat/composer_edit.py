@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
 from app.controls.text_fields import text_of
-from app.theme.fonts import enlarged_ui_font
+from app.theme.measures import set_font
 from app.theme.theme import clear_base, theme
 from app.theme.zoom import px
 
@@ -189,7 +189,7 @@ class ComposerEdit(QTextEdit):
 
     def _set_size(self) -> None:
         """Apply the font and the line height to the whole text. Clears the undo history."""
-        self.setFont(enlarged_ui_font(_FONT_PX))
+        set_font(self, _FONT_PX)
         line = QTextBlockFormat()
         line.setLineHeight(self._line_px, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         self.document().setUndoRedoEnabled(False)

@@ -190,6 +190,8 @@ def style_sheet(palette: object, zoom: float, scheme: str) -> str:
         return f"rgba({shade.red()}, {shade.green()}, {shade.blue()}, {found[2]}%)"
 
     sheet = re.sub(r"@([a-z]+(?:_[a-z]+|\d)*)(?:/(\d+))?", colour, _TEMPLATE.replace("@scheme", scheme))
+    # A radius over half the height would be ignored, so radii are rounded down.
+    sheet = re.sub(r"radius: (\d+)dp", lambda found: f"radius: {int(int(found[1]) * zoom)}px", sheet)
     return re.sub(
         r"(\d+)dp(?:-(\d))?", lambda found: f"{round(int(found[1]) * zoom) - int(found[2] or 0)}px", sheet
     )
