@@ -300,8 +300,10 @@ class _Worker:
             name = str(type(command).__struct_config__.tag)
             self._channel.send(failure(error, command=name, request=request))
         finally:
+            # A queued `Cancel` is for a document; a request of the same id may have come after it.
+            over = "" if isinstance(command, Cancel) else request
             with self._cancels_lock:
-                cancelled = self._cancels.pop(request, False)
+                cancelled = self._cancels.pop(over, False)
             if cancelled and isinstance(command, EmbedDocument):
                 self._engine.embedding.stop(request)
             self._in_use.settled(self._engine.model_folders, *_wanted_models(command))
