@@ -212,7 +212,7 @@ class AnswerSplitter:
         for opening in self._bare:
             if not opening.at_start:
                 begun = opening.pattern.search(held, partial=True)
-            elif not self._at_start or self._home != "text" or len(held) == start:
+            elif not self._at_start or self._state != "text" or len(held) == start:
                 continue
             else:
                 begun = opening.pattern.match(held, start, partial=True)
