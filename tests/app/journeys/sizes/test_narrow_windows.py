@@ -92,7 +92,7 @@ def within(widget: QWidget, window: QWidget) -> bool:
 async def test_models(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
     models = await narrow(window, "models", size, zoom_pct)
     assert isinstance(models, ModelsWindow)
-    window.controller.models.on_event(MODELS)
+    window.controller.models.on_list(MODELS)
     for reference in ("owner/Qwen3 14B", "owner/Qwen3 0.6B"):
         models.choose(reference)
         await asyncio.sleep(0.05)
@@ -115,7 +115,7 @@ async def test_models(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
 async def test_in_a_narrow_list_the_least_needed_columns_go_first(window: MainWindow) -> None:
     models = await narrow(window, "models", (1024, 700), 150)
     assert isinstance(models, ModelsWindow)
-    window.controller.models.on_event(MODELS)
+    window.controller.models.on_list(MODELS)
     row = models.list.models["owner/Qwen3 4B"]
     assert isinstance(row, ModelRow)
     assert models.detail.y() > models.list.y()
