@@ -160,8 +160,14 @@ def _with_ids(turns: Sequence[Turn], form: CallForm) -> list[Turn]:
     return found
 
 
+_DOCUMENT_END = "\n</document>"
+
+
 def _turn(message: Message, first_source: int) -> Turn:
-    """A message with its attachments, each under its name, before its own text."""
+    """A message with its attachments, each named and marked as a document, before its own text.
+
+    Without an end mark small models go on with the document instead of answering (docs/model-habits.md).
+    """
     texts: list[str] = []
     regions: list[Region] = []
     at = 0
@@ -169,12 +175,12 @@ def _turn(message: Message, first_source: int) -> Turn:
         body = attachment.text.strip()
         if not body:
             continue
-        head = f"{attachment.name}:\n\n"
+        head = f'<document name="{attachment.name}">\n'
         start = at + len(head)
         stripped = len(attachment.text) - len(attachment.text.lstrip())
         regions.append(Region(start, start + len(body), "document", source, stripped))
-        texts.append(head + body)
-        at = start + len(body) + 2
+        texts.append(head + body + _DOCUMENT_END)
+        at = start + len(body) + len(_DOCUMENT_END) + 2
     regions.append(Region(at, at + len(message.content), message.role))
     content = "\n\n".join([*texts, message.content]) if texts else message.content
     return Turn(
