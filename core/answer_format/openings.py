@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.answer_format.calls import Tool
 from core.answer_format.syntaxes import (
@@ -79,14 +80,20 @@ def _openings(syntaxes: tuple[Syntax, ...], tools: tuple[str, ...]) -> tuple[Ope
 def _bare(syntax: Syntax, name: str, declared: bool) -> list[Opening]:
     """Openings of calls without marks. Models write JSON and Python so in any syntax that has them."""
     forms = {type(form) for form in syntax.forms}
-    found = []
+    found: list[tuple[str, type]] = []
     if syntax.bare == "json" or (declared and Json in forms):
         keys = rf"{_NAME_KEY}{_QUOTE}{name}{_QUOTE}|\"type\"\s*:\s*\"function\"|\"function\"\s*:\s*"
         keys += rf"(?:\{{|{_QUOTE}{name}{_QUOTE})"
-        found.append(rf"{_FENCE}(?:\[\s*)?\{{\s*(?:{keys})")
+        found.append((rf"{_FENCE}(?:\[\s*)?\{{\s*(?:{keys})", Json))
     if syntax.bare == "python" or (declared and Python in forms):
-        found.append(rf"{_FENCE}\[\s*{name}\s*\(")
-    openings = [Opening("", "", syntax, _partial(one)) for one in found]
+        found.append((rf"{_FENCE}\[\s*{name}\s*\(", Python))
+    # Read by that form alone: another one would find its own beginning in the text after the call.
+    openings = [
+        Opening(
+            "", "", replace(syntax, forms=tuple(f for f in syntax.forms if type(f) is form)), _partial(one)
+        )
+        for one, form in found
+    ]
     if syntax.bare == "named" and declared:
         openings.append(Opening("", "", syntax, _partial(rf"{name}\n\s*\{{"), at_start=True))
     return openings

@@ -42,11 +42,10 @@ def test_generate_json_is_one_event_a_line(toy_folder: Path, tmp_path: Path) -> 
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[0]["type"] == "started"
     tokens = [event for event in events if event["type"] == "token"]
-    assert len(tokens) == 30
     assert all({"id", "text", "origin", "step", "position"} <= token.keys() for token in tokens)
     last = events[-1]
     assert last["type"] == "finished"
-    assert last["stats"]["tokens"] == 30
+    assert 0 < last["stats"]["tokens"] == len(tokens) <= 30
     assert last["effective"]["drafter"] == "ngram-simple"
     assert last["effective"]["settings"]["ngram_simple"]["n_min"] == 1
     assert last["stats"]["prompt_tokens"] > len("abc abc abc abc")

@@ -44,7 +44,7 @@ def test_template_and_system_are_protected_and_the_question_is_the_last_words(
     ]
     ids, found = laid_out(tokenizer, messages, "Be brief.")
     kept = text_of(tokenizer, ids, found.protected)
-    assert kept.startswith("<|system|>Be brief.<|end|><|user|>a.txt:")
+    assert kept.startswith('<|system|>Be brief.<|end|><|user|><document name="a.txt">')
     for words in ("Alpha", "Gamma", "First", "Second"):
         assert words not in kept
     assert text_of(tokenizer, ids, found.question).strip() == "Second?"
