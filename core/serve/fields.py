@@ -599,9 +599,9 @@ def flat_choice(choice: Any, declared: Sequence[Any]) -> Any:
         return choice
     choice = dict(choice)
     kind = choice.pop("type", "function")
-    if kind == "allowed_tools":
-        allowed = choice.pop("allowed_tools", choice)
-        names = [_name_of(tool) for tool in allowed.get("tools") or []]
+    if kind == "allowed_tools" and isinstance(allowed := choice.pop("allowed_tools", choice), dict):
+        tools = allowed.get("tools")
+        names = [_name_of(tool) for tool in tools] if isinstance(tools, list) else tools
         return {"type": allowed.get("mode") or "auto", "names": names}
     if kind in ("function", "tool", "custom"):
         name = _name_of(choice)

@@ -427,7 +427,10 @@ def response_request(fields: dict[str, Any]) -> ResponseRequest:
     fields = with_answer_form(adapter.tools(fields, custom=True) | {"input": given})
     if form := fields.pop("response_format", None):
         # Chat completions have the schema's fields one level deeper.
-        fields["text"] = {"format": {"type": form.get("type"), **form.get("json_schema", {})}}
+        schema = form.get("json_schema") or {} if isinstance(form, dict) else None
+        if not isinstance(schema, dict):
+            raise field_error("response_format", "“response_format” is not the form of an answer.")
+        fields["text"] = {"format": {"type": form["type"], **schema} if "type" in form else schema}
     if "instructions" in fields:
         fields["instructions"] = adapter.system("instructions", fields["instructions"])
     return convert_fields(fields, ResponseRequest, IGNORED, UNSUPPORTED, adapter.changes)

@@ -423,8 +423,9 @@ class ResponseMemory:
             earlier = self._kept[before].items
         items = []
         for number, item in enumerate(_items(given)):
-            found = self._item(item) if _is_reference(item) else item
-            if found is None:
+            if not _is_reference(item):
+                items.append(item)
+            elif (found := self._item(item)) is None:
                 reason = f"it is not among the last {self._most} responses that this server has in memory"
                 changes.append(change(f"input[{number}]", str(item.get("id")), "left out", reason))
             else:
@@ -451,7 +452,9 @@ class ResponseMemory:
 def _items(given: Any) -> list[Any]:
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
-    return given if isinstance(given, list) else []
+    if not isinstance(given, list | None):
+        raise field_error("input", "“input” accepts a text or a list of items.")
+    return given or []
 
 
 def _is_reference(item: Any) -> bool:

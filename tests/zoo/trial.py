@@ -84,9 +84,14 @@ def _renders(family: Family, reference: Reference, product: Product, outcome: Ou
         for name, turns in TOOL_SHAPES.items():
             found += _shape(name, turns, weather_tools(), raw, reference, product, outcome)
     document = f"{_LONG}\n\nThe end."
-    attached = [user(f"notes.txt:\n\n{document}\n\n{QUESTION}")]
+    attached = [user(_attached(document))]
     found += _shape("attachment", attached, None, raw, reference, product, outcome, document)
     _note(outcome, "renders", found)
+
+
+def _attached(document: str) -> str:
+    """The question with `document` attached as notes.txt, as the prompt has it."""
+    return f'<document name="notes.txt">\n{document}\n</document>\n\n{QUESTION}'
 
 
 def _shape(
@@ -172,7 +177,7 @@ def _hostile(
     count = [sum(token in control for token in prompt.ids) for prompt in (plain, marked)]
     if count[0] != count[1]:
         found.append(f"{count[1] - count[0]} control tokens arise from contents")
-    attached = f"notes.txt:\n\n{document.replace('{}', hostile)}\n\n{QUESTION}"
+    attached = _attached(document.replace("{}", hostile))
     rendered = reference.render([user(attached)] if document else filled(hostile)) or hostile
     if not is_in(hostile, marked.text) and is_in(hostile, rendered):
         found.append("contents were changed")
