@@ -251,19 +251,6 @@ def test_a_seed_may_be_of_any_size(served: Served, seed: int) -> None:
     assert generate.settings.sampling.seed == seed % 2**31
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"role": "assistant"},
-        {"role": "assistant", "content": None, "reasoning_content": "hm"},
-        {"role": "assistant", "content": None, "tool_calls": None},
-        {"role": "assistant", "content": []},
-    ],
-)
-def test_an_answer_without_content_is_accepted_in_the_history(served: Served, answer: dict[str, Any]) -> None:
-    assert served.ask("POST", CHAT, message(user(), answer, user())).status == 200
-
-
 def test_images_of_earlier_questions_become_words(served: Served) -> None:
     image = {"type": "image_url", "image_url": {"url": PIXEL}}
     asked = message(user([image]), {"role": "assistant", "content": "no"}, user())

@@ -65,25 +65,6 @@ def test_the_grammar_of_a_custom_tool_is_named(served: Served) -> None:
     assert [one["setting"] for one in reply["draftlight"]["changes"] if "format" in one["setting"]]
 
 
-def test_some_function_is_called_where_one_must_be(served: Served) -> None:
-    [call] = served.chat(tool_choice="required", **FIELDS).json["choices"][0]["message"]["tool_calls"]
-    assert call["function"]["name"] in ("weather", "time")
-    jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
-
-
-def test_a_call_is_streamed_in_deltas(served: Served) -> None:
-    whole = served.chat(tool_choice="required", **FIELDS).json["choices"][0]["message"]["tool_calls"][0]
-    chunks = served.chat(tool_choice="required", stream=True, **FIELDS).chunks
-    deltas = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
-    assert deltas[0]["id"].startswith("call_")
-    assert (deltas[0]["type"], deltas[0]["function"]["name"]) == ("function", whole["function"]["name"])
-    assert all(delta.keys() == {"index", "function"} for delta in deltas[1:])
-    arguments = "".join(delta["function"]["arguments"] for delta in deltas)
-    assert arguments == whole["function"]["arguments"]
-    assert len(deltas) > 2
-    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
-
-
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
@@ -190,19 +171,6 @@ def test_messages_name_their_own_fields(served: Served, fields: dict[str, Any], 
     reply = served.ask("POST", "/v1/messages", asked)
     assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
     assert reply.error["message"].startswith(f"“{field}”: ")
-
-
-def test_a_prediction_changes_nothing_but_the_speed(served: Served) -> None:
-    fields: dict[str, Any] = {"max_tokens": 60, "logit_bias": {"0": -100}, "drafter": "auto"}
-    plain = served.chat("predicted", **fields).json
-    text = plain["choices"][0]["message"]["content"]
-    right = served.chat("predicted", prediction={"type": "content", "content": text}, **fields).json
-    assert right["choices"][0]["message"]["content"] == text
-    assert plain["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] == 0
-    wrong = {"type": "content", "content": [{"type": "text", "text": "nothing of this will ever come"}]}
-    other = served.chat("predicted", prediction=wrong, **fields).json
-    assert other["choices"][0]["message"]["content"] == text
-    assert other["usage"]["completion_tokens"] == 60
 
 
 def test_a_request_with_tools_enters_twelve_modules_of_the_server(served: Served) -> None:

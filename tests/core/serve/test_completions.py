@@ -28,29 +28,6 @@ def test_the_prompt_is_read_without_a_template(served: Served, toy_engine: Engin
     assert (body["object"], body["id"][:5]) == ("text_completion", "cmpl-")
 
 
-def test_a_stream_ends_as_clients_expect(served: Served) -> None:
-    whole = complete(served).json["choices"][0]["text"]
-    reply = complete(served, ["Once upon"], stream=True, stream_options={"include_usage": True})
-    chunks = reply.chunks
-    assert len({chunk["id"] for chunk in chunks}) == 1
-    assert {chunk["object"] for chunk in chunks} == {"text_completion"}
-    assert "".join(choice["text"] for chunk in chunks for choice in chunk["choices"]) == whole
-    assert [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]][-1] == "length"
-    assert chunks[-1]["choices"] == []
-    assert chunks[-1]["usage"]["completion_tokens"] == 16
-
-
-def test_logprobs_stand_in_lists_side_by_side(served: Served) -> None:
-    choice = complete(served, logprobs=2, max_tokens=8).json["choices"][0]
-    told = choice["logprobs"]
-    assert "".join(told["tokens"]) == choice["text"]
-    assert [
-        choice["text"][at : at + len(token)] for at, token in zip(told["text_offset"], told["tokens"])
-    ] == (told["tokens"])
-    assert len(told["token_logprobs"]) == len(told["top_logprobs"]) == 8
-    assert all(value <= 0 for value in told["token_logprobs"])
-
-
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
