@@ -75,7 +75,7 @@ def _list(options: argparse.Namespace) -> int:
     if not tables:
         print("No tables yet. They grow while you chat.")
     rows: list[tuple[str, ...]] = [
-        ("family", "fingerprint", "n", "entries", "hits", "accepted", "on disk", "saved", "learned from")
+        ("family", "fingerprint", "n", "entries", "hits", "accepted", "on disk", "saved")
     ]
     rows += [_row(info) for info in tables]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -103,7 +103,6 @@ def _row(info: TableInfo) -> tuple[str, ...]:
         f"{figures.accepted / figures.tested:.0%}" if figures.tested else "–",
         f"{info.size_bytes / 1024:,.0f} KiB",
         _when(info.updated_s),
-        ", ".join(teacher.model for teacher in info.learned_from),
     )
 
 
@@ -114,7 +113,6 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     for info in tables:
         figures = info.figures
-        taught = sum(teacher.entries for teacher in info.learned_from) or 1
         print(f"{_label(info.family_name)}, windows of {info.n} tokens, {figures.slots:,} slots")
         print(f"  tokenizer     {info.family_name}")
         print(f"  fingerprint   {info.family}")
@@ -125,11 +123,6 @@ def _show(options: argparse.Namespace) -> int:
         print(f"  made          {_when(info.created_s)}")
         print(f"  saved         {_when(info.updated_s)}, {info.size_bytes:,} bytes", end="")
         print(", with a generation before" if info.has_previous else "")
-        for teacher in info.learned_from:
-            print(f"  learned from  {teacher.model} ({teacher.entries / taught:.0%})")
-        for day in info.days[-7:]:
-            share = f", {day.accepted / day.tested:.0%} of {day.tested:,} accepted" if day.tested else ""
-            print(f"  {day.day}    {day.used:,} entries{share}")
     return 0
 
 
@@ -213,7 +206,7 @@ def _opened(family: str) -> tuple[TableMemory, TableInfo]:
 
     memory = _memory()
     info = _of_family(memory.listing()[0], family)[0]
-    memory.open(info.family, info.family_name, ID_END, "")
+    memory.open(info.family, info.family_name, ID_END)
     return memory, info
 
 

@@ -212,7 +212,7 @@ class Engine:
         self._resident = ModelSession(loaded, self._memory)
         self._saved_chats.use(self._resident)
         info = loaded.info
-        self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
+        self._memory.open(info.family, info.family_name, info.vocabulary)
 
     def close(self) -> None:
         """Free the model and save the tables."""

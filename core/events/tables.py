@@ -12,7 +12,6 @@ TableMoment = Literal["warm", "cold", "learned", "saved", "failed"]
 TableAction = Literal["save", "load", "reset", "export", "import"]
 # Bounds, because table files hold these structs, too.
 Count = Annotated[int, Meta(ge=0, lt=2**62)]
-Day = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
 
 
 class TableFigures(Struct, frozen=True):
@@ -46,36 +45,18 @@ class TableUse(Struct, frozen=True):
     hits: int
 
 
-class TableTeacher(Struct, frozen=True):
-    """A model, and the number of entries written or changed while it was loaded."""
-
-    model: str
-    entries: Count
-
-
-class TableDay(Struct, frozen=True):
-    """One day (like 2026-11-21) with changes: entries at its end, tokens tested and accepted on it."""
-
-    day: Day
-    used: Count
-    tested: Count
-    accepted: Count
-
-
 class TableInfo(Struct, frozen=True):
     """One table of a tokenizer family, for windows of `n` tokens.
 
     `loaded`: in memory, with `unsaved` entries changed since the last save at `updated_s` (Unix time).
-    `size_bytes`: on disk, 0 if never saved. `days`: the latest, oldest first. `why_not_saved`: why the table
-    is read-only; empty if it is saved.
+    `size_bytes`: on disk, 0 if never saved. `why_not_saved`: why the table is read-only; empty if it is
+    saved.
     """
 
     family: str
     family_name: str
     n: int
     figures: TableFigures
-    learned_from: tuple[TableTeacher, ...] = ()
-    days: tuple[TableDay, ...] = ()
     created_s: float = 0.0
     updated_s: float = 0.0
     size_bytes: int = 0

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import ID_END, NgramTable, NgramTables
-from core.events import TableDay, TableFigures, TableInfo, TableTeacher
+from core.events import TableInfo
 from core.tables.files import (
-    DAYS_KEPT,
     MOST_BYTES,
     MOST_CALIBRATION_BYTES,
     InvalidFileError,
@@ -57,7 +56,6 @@ class Family:
         self.fingerprint = fingerprint
         self.name = name
         self.vocabulary = vocabulary
-        self.model: str = ""
         self.why_not_saved: str = ""
         self.calibration = Calibration()
         self._saved_calibration: State = self.calibration.state()
@@ -112,11 +110,6 @@ class Family:
         return np.array_equal(self.calibration.state(), self._saved_calibration)
 
     # ---- changes
-
-    def answer_finished(self, day: str) -> None:
-        """Credits what the last answer wrote to the model and to `day`."""
-        for record in self.records():
-            record.credit(self.model, day)
 
     def forget(self) -> None:
         """Drops all tables and the calibration from memory."""
@@ -229,10 +222,9 @@ def read_table(
 
 
 class TableMetadata:
-    """Metadata of one table in memory: the models that wrote it, statistics per day, and the saved state.
+    """Times of one table in memory, and what of it is saved.
 
-    Counters of a table only grow; their growth is credited to the loaded model and to the day. `header` is
-    that of the file from which the table was read, if any.
+    `header` is that of the file from which the table was read, if any.
     """
 
     def __init__(
@@ -242,29 +234,9 @@ class TableMetadata:
         self.created_s = header.created_s if header else now_s
         self.updated_s = header.updated_s if header else 0.0
         self.size_bytes = size_bytes
-        self._teachers = {t.model: t.entries for t in header.learned_from} if header else {}
-        self._days: list[TableDay] = list(header.days) if header else []
-        # A table that was not read from a file was made by a drafter during an answer: nothing is credited
-        # yet.
-        figures = table.figures() if header else TableFigures()
-        self._credited = self._saved_changes = table.changes if header else 0
-        self._tested, self._accepted = figures.tested, figures.accepted
-        self._saved_activity = (figures.inserts, figures.lookups)
-
-    def credit(self, model: str, day: str) -> None:
-        """Credits the changes since the last call to `model` and to `day` (like 2026-11-21)."""
-        changes = self.table.changes - self._credited
-        figures = self.table.figures()
-        if changes:
-            self._teachers[model] = self._teachers.get(model, 0) + changes
-        tested, accepted = figures.tested - self._tested, figures.accepted - self._accepted
-        if changes or tested:
-            if self._days and self._days[-1].day == day:
-                last = self._days.pop()
-                tested, accepted = tested + last.tested, accepted + last.accepted
-            self._days.append(TableDay(day, figures.used, tested, accepted))
-            del self._days[:-DAYS_KEPT]
-        self._credited, self._tested, self._accepted = self.table.changes, figures.tested, figures.accepted
+        # Nothing is saved of a table that a drafter made during an answer.
+        self._saved_changes = table.changes if header else 0
+        self._saved_activity = self._activity() if header else (0, 0)
 
     @property
     def is_saved(self) -> bool:
@@ -287,8 +259,6 @@ class TableMetadata:
             family_name,
             self.table.n,
             self.table.figures(),
-            self.teachers,
-            tuple(self._days),
             self.created_s,
             now_s,
         )
@@ -300,8 +270,6 @@ class TableMetadata:
             family_name,
             self.table.n,
             self.table.figures(),
-            self.teachers,
-            tuple(self._days),
             self.created_s,
             self.updated_s,
             self.size_bytes,
@@ -310,12 +278,6 @@ class TableMetadata:
             self.table.changes - self._saved_changes,
             why_not_saved,
         )
-
-    @property
-    def teachers(self) -> tuple[TableTeacher, ...]:
-        """The models that wrote entries, most entries first."""
-        most_first = sorted(self._teachers.items(), key=lambda pair: -pair[1])
-        return tuple(TableTeacher(model, entries) for model, entries in most_first)
 
     def _activity(self) -> tuple[int, int]:
         figures = self.table.figures()
@@ -329,8 +291,6 @@ def saved_info(header: TableHeader, *, size_bytes: int, has_previous: bool) -> T
         header.family_name,
         header.n,
         header.figures,
-        header.learned_from,
-        header.days,
         header.created_s,
         header.updated_s,
         size_bytes,

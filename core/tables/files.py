@@ -41,7 +41,7 @@ from safetensors.numpy import load, save
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.ngram_mod import ID_END, MULTIPLIER, Entries
 from core.errors import TableError, reason_of
-from core.events import TableDay, TableFigures, TableTeacher
+from core.events import TableFigures
 from core.system.files import TEMPORARY, temporary_prefix, write_atomic
 from core.system.paths import shown
 from core.system.private import FILE_MODE, make_folder
@@ -52,7 +52,6 @@ from core.system.private import FILE_MODE, make_folder
 _HEADER_KEY = "draftlight"
 _CHECKSUM_KEY = "sha256"
 _NO_CHECKSUM = "0" * 64
-# The history of a table takes some kilobytes.
 _MOST_HEADER_BYTES = 1 << 20
 
 H = TypeVar("H", bound=Struct)
@@ -165,8 +164,6 @@ FORMAT = "draftlight-table"
 VERSION = 1
 # The largest table takes 38 MB when full.
 MOST_BYTES = 64 * 1024 * 1024
-DAYS_KEPT = 60
-_TEACHERS_KEPT = 32
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 _Name = Annotated[str, Meta(max_length=200)]
@@ -174,7 +171,7 @@ _Time = Annotated[float, Meta(ge=0, lt=2**40)]
 
 
 class TableHeader(Struct, frozen=True, forbid_unknown_fields=True):
-    """Header of a table file. Times are Unix seconds; `days` and `learned_from` as in `TableInfo`."""
+    """Header of a table file. Times are Unix seconds."""
 
     format: str
     version: int
@@ -183,8 +180,6 @@ class TableHeader(Struct, frozen=True, forbid_unknown_fields=True):
     n: Annotated[int, Meta(ge=2, le=32)]
     multiplier: int
     figures: TableFigures
-    learned_from: Annotated[tuple[TableTeacher, ...], Meta(max_length=_TEACHERS_KEPT)]
-    days: Annotated[tuple[TableDay, ...], Meta(max_length=DAYS_KEPT)]
     created_s: _Time
     updated_s: _Time
 
@@ -201,30 +196,11 @@ class SavedTable(Struct, frozen=True):
 
 
 def make_header(
-    family: str,
-    family_name: str,
-    n: int,
-    figures: TableFigures,
-    learned_from: tuple[TableTeacher, ...],
-    days: tuple[TableDay, ...],
-    created_s: float,
-    updated_s: float,
+    family: str, family_name: str, n: int, figures: TableFigures, created_s: float, updated_s: float
 ) -> TableHeader:
-    """A header of the current version with the most active models and the latest days."""
-    teachers = sorted(learned_from, key=lambda teacher: -teacher.entries)[:_TEACHERS_KEPT]
-    return TableHeader(
-        FORMAT,
-        VERSION,
-        family,
-        family_name[:200],
-        n,
-        MULTIPLIER,
-        figures,
-        tuple(teachers),
-        days[-DAYS_KEPT:],
-        created_s,
-        updated_s,
-    )
+    """A header of the current version."""
+    name = family_name[:200]
+    return TableHeader(FORMAT, VERSION, family, name, n, MULTIPLIER, figures, created_s, updated_s)
 
 
 def encode_table(table: SavedTable) -> bytes:

@@ -14,7 +14,6 @@ return their answer with an empty `request`.
 
 from __future__ import annotations
 
-import datetime
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -66,13 +65,13 @@ class TableMemory:
 
     # ---- a model comes
 
-    def open(self, family: str, family_name: str, vocabulary: int, model: str) -> None:
+    def open(self, family: str, family_name: str, vocabulary: int) -> None:
         """Loads the tables of `family` after a model of it was loaded. Does not raise."""
         started = time.perf_counter()
         opened = self._families.get(family)
         current = opened or Family(family, family_name, vocabulary, self._tables)
         self._current = self._families[family] = current
-        current.model, current.name = model, family_name
+        current.name = family_name
         notes: list[str] = []
         refused = False
         if self._folder is not None and (opened is None or opened.why_not_saved):
@@ -87,7 +86,7 @@ class TableMemory:
         """Drops everything in memory that is not saved, and reads the saved files again."""
         current, self._families, self._tables, self._due_at = self._current, {}, NgramTables(), None
         if current is not None:
-            self.open(current.fingerprint, current.name, current.vocabulary, current.model)
+            self.open(current.fingerprint, current.name, current.vocabulary)
 
     # ---- answers
 
@@ -115,12 +114,9 @@ class TableMemory:
         return current.why_not_saved if current is not None and settings.tables.learn else ""
 
     def answer_finished(self, settings: Settings) -> None:
-        """Credits what the drafters wrote during an answer, and schedules a save."""
+        """Schedules a save of what the drafters wrote during an answer."""
         current = self._current
-        if current is None or not settings.tables.learn:
-            return
-        current.answer_finished(datetime.date.today().isoformat())
-        if not current.is_saved:
+        if current is not None and settings.tables.learn and not current.is_saved:
             self._due_at = time.monotonic() + _SAVE_AFTER_S
             self._report_status("learned", current)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core import events
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError, SettingError
 from core.events import Attachment, Generate, Message, decode_command, decode_event, encode, failure
-from core.events.tables import Count, Day
+from core.events.tables import Count
 from core.settings import Prefill, Settings
 
 COMMANDS = typing.get_args(events.Command)
@@ -27,7 +27,6 @@ SAMPLES: dict[type, object] = {
     Settings: Settings(),
     Prefill: Prefill(save=False),
     Count: 7,
-    Day: "2026-11-21",
 }
 
 

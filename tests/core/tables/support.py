@@ -38,8 +38,8 @@ class Home:
         self.folder = folder
         self.memory = TableMemory(TableFolder(folder), self.said.append)
 
-    def open(self, model: str = "Toy 1", family: str = FAMILY) -> Home:
-        self.memory.open(family, f"Name of {family[:2]}", VOCABULARY, model)
+    def open(self, family: str = FAMILY) -> Home:
+        self.memory.open(family, f"Name of {family[:2]}", VOCABULARY)
         return self
 
     @property

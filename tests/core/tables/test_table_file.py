@@ -18,7 +18,7 @@ from safetensors.numpy import save
 from core.drafting.cacheback import FrozenTable
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import ID_END, Entries, NgramTable
-from core.events import TableDay, TableFigures, TableTeacher
+from core.events import TableFigures
 from core.tables import files as table_file
 from core.tables.files import (
     InvalidFileError,
@@ -44,8 +44,6 @@ def saved(table: NgramTable, **changes: Any) -> SavedTable:
         "family_name": "Toy",
         "n": table.n,
         "figures": table.figures(),
-        "learned_from": (TableTeacher("Toy 1", 3),),
-        "days": (TableDay("2026-11-21", 1, 2, 3),),
         "created_s": 1.5,
         "updated_s": 2.5,
         **changes,
@@ -192,8 +190,6 @@ def u32(*values: int) -> Any:
         (hostile({"inserts": -5}), "invalid header"),
         (hostile({"hits": 2**63}), "invalid header"),
         (hostile({"created_s": "now"}), "invalid header"),
-        (hostile({"learned_from": [{"model": "m", "entries": 1}] * 99}), "invalid header"),
-        (hostile({"days": [{"day": "today", "used": 1, "tested": 1, "accepted": 1}]}), "invalid header"),
         (hostile({"multiplier": 3}), "another hash"),
         (hostile(tokens=u32(1, 2, 3, 4, VOCABULARY)), "outside the model's vocabulary of 1,000"),
         (hostile(tokens=u32(1, 2, 3, 4, 2**32 - 1)), "outside the model's vocabulary"),

@@ -81,7 +81,6 @@ def test_a_warm_start_drafts_what_another_run_wrote(tmp_path: Path, toy_folder: 
     engine = engine_on(tmp_path / "t", toy_folder, said)
     cold, finished = answer(engine)
     assert [status.moment for status in said] == ["cold", "learned"]
-    assert said[-1].tables[0].learned_from[0].model == toy_folder.name
     engine.close()
     again = engine_on(tmp_path / "t", toy_folder, said)
     warm, finished_warm = answer(again)
@@ -100,8 +99,7 @@ def test_a_model_of_the_family_profits_from_another(
     engine.load(str(other_model))
     assert engine.memory.listing()[0][0].figures.used == used, "both are of one family"
     answer(engine)
-    teachers = engine.memory.listing()[0][0].learned_from
-    assert {teacher.model for teacher in teachers} == {toy_folder.name, other_model.name}
+    assert engine.memory.listing()[0][0].figures.used > used
     engine.close()
 
 
