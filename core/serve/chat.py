@@ -29,6 +29,7 @@ from core.events import (
 )
 from core.serve.answering import (
     Logprobs,
+    LogprobsShape,
     Writer,
     effective,
     origins,
@@ -49,7 +50,7 @@ from core.serve.fields import (
 )
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
-from core.serve.response_request import chat_fields
+from core.serve.responses import ResponseMemory
 from core.serve.tools import CallRules, Written
 
 _ROLES: dict[str, Role] = {
@@ -167,13 +168,6 @@ _CONTENT_TYPES = ("text",)
 _KINDS: dict[str, Kind] = {"system": "system", "developer": "system", "user": "user", "tool": "result"}
 
 
-class StreamOptions(Struct):
-    """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
-
-    include_usage: bool = False
-    include_obfuscation: bool = False
-
-
 class Schema(Struct):
     """The schema in `response_format`."""
 
@@ -235,16 +229,10 @@ class Thinking(Struct):
 class Sampled(AnswerRequest, kw_only=True):
     """The fields that chat completions and completions share."""
 
-    stream_options: StreamOptions | None = None
     max_tokens: int | None = None
     prediction: Prediction | None = None
     n: int = 1
     response_format: ResponseFormat | None = None
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream ends with a chunk of usage."""
-        return self.stream_options is not None and self.stream_options.include_usage
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
@@ -282,11 +270,6 @@ class ChatRequest(Sampled, kw_only=True):
     thinking: Thinking | None = None
     enable_thinking: bool | None = None
     chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
-
-    @property
-    def calls_functions(self) -> bool:
-        """Whether the tools were sent as `functions`, so that the answer has a `function_call`."""
-        return bool(self.__dict__.get("calls_functions"))
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
@@ -336,10 +319,13 @@ class ChatRequest(Sampled, kw_only=True):
         return self.top_logprobs
 
 
-def chat_request(fields: dict[str, Any]) -> ChatRequest:
-    """The request from a decoded body. Raises `ApiError` 400."""
+def chat_request(fields: dict[str, Any]) -> AnswerRequest:
+    """The request from a decoded body. Raises `ApiError` 400.
+
+    Cursor sends requests of `/v1/responses` here, and reads chat completions.
+    """
     if "messages" not in fields and isinstance(fields.get("input"), str | list):
-        fields = chat_fields(fields)
+        return ResponseMemory().requested(fields)
     functions, tools = fields.get("functions"), fields.get("tools")
     older = bool(functions) and not tools
     if older:
@@ -454,20 +440,22 @@ REASONS = {"stop": "stop", "length": "length", "cancelled": "length", "repetitio
 class ChatWriter(Writer):
     """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
 
-    `rules` say how its calls are read.
+    `rules` say how its calls are read. `objects` are the names of a whole answer and of a chunk.
     """
 
-    def __init__(self, asked: ChatRequest, generate: Generate, model: str, rules: CallRules) -> None:
+    objects: ClassVar[tuple[str, str]] = ("chat.completion", "chat.completion.chunk")
+
+    def __init__(self, asked: AnswerRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
         self._written = Written(rules, streams=asked.stream)
         self._head = {
             "id": generate.request,
-            "object": "chat.completion.chunk" if asked.stream else "chat.completion",
+            "object": self.objects[asked.stream],
             "created": int(time.time()),
             "model": model,
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
-        self._logprobs = Logprobs()
+        self._logprobs: LogprobsShape = Logprobs()
 
     def opening(self) -> bytes:
         """The first chunk, with the role."""
@@ -475,7 +463,7 @@ class ChatWriter(Writer):
 
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Chunks of the new tokens; empty without new text."""
-        deltas = list(map(self._delta, self._written.add(tokens)))
+        deltas = self._deltas(tokens)
         logprobs = self._logprobs.of(tokens)
         told = self._asked.draftlight.tokens
         if not deltas and (logprobs or told):
@@ -505,26 +493,31 @@ class ChatWriter(Writer):
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
-        message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
-        if self._asked.calls_functions and "tool_calls" in message:
-            message["function_call"] = message.pop("tool_calls")[0]["function"]
+        choice = self._whole_choice(tokens)
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
         return {
             **self._head,
             "choices": [
-                {
-                    "index": 0,
-                    "message": message,
-                    "logprobs": self._logprobs.of(tokens),
-                    "finish_reason": self._reason(finished),
-                }
+                {**choice, "logprobs": self._logprobs.of(tokens), "finish_reason": self._reason(finished)}
             ],
             "usage": self._figures(finished.stats),
             "timings": timings(finished.stats),
             "draftlight": own,
         }
+
+    def _whole_choice(self, tokens: Sequence[Token]) -> dict[str, Any]:
+        message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
+        if self._asked.calls_functions and "tool_calls" in message:
+            message["function_call"] = message.pop("tool_calls")[0]["function"]
+        return {"index": 0, "message": message}
+
+    def _deltas(self, tokens: Sequence[Token]) -> list[dict[str, Any]]:
+        return list(map(self._delta, self._written.add(tokens)))
+
+    def _choice(self, delta: dict[str, Any]) -> dict[str, Any]:
+        return {"index": 0, "delta": delta}
 
     def _effective(self, finished: Finished) -> dict[str, Any]:
         return effective(
@@ -554,7 +547,7 @@ class ChatWriter(Writer):
         logprobs: dict[str, Any] | None = None,
         more: dict[str, Any] | None = None,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        choice = {**self._choice(delta), "logprobs": logprobs, "finish_reason": reason}
         return event({**self._head, "choices": [choice], **self._usage, **(more or {})})
 
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.events import Finished, Generate, Message, Token
-from core.serve.answering import (
-    Writer,
-    effective,
-    origins,
-    timings,
-    usage,
-)
-from core.serve.chat import DONE, IGNORED, REASONS, Sampled
+from core.events import Generate, Message, Token
+from core.serve.chat import IGNORED, ChatWriter, Sampled
 from core.serve.fields import FORMS, change, convert_fields, refused, with_answer_form
-from core.serve.http import ApiError, event, field_error
+from core.serve.http import field_error
 from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
@@ -67,75 +59,41 @@ def completion_request(fields: dict[str, Any]) -> CompletionRequest:
     return convert_fields(with_answer_form(fields), CompletionRequest, IGNORED, _UNSUPPORTED, changes)
 
 
-class CompletionWriter(Writer):
-    """An answer as OpenAI's text completion."""
+class CompletionWriter(ChatWriter):
+    """An answer as OpenAI's text completion: chunks without an opening, and text that is not parsed."""
+
+    objects: ClassVar[tuple[str, str]] = ("text_completion", "text_completion")
 
     def __init__(self, asked: CompletionRequest, generate: Generate, model: str, rules: CallRules) -> None:
-        self._asked = asked
-        self._head = {
-            "id": generate.request,
-            "object": "text_completion",
-            "created": int(time.time()),
-            "model": model,
-        }
-        self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
-        self._told_characters = 0
+        super().__init__(asked, generate, model, rules)
+        self._logprobs = _Lists(asked.logprobs is not None)
 
     def opening(self) -> bytes:
-        """Empty: completions have no opening."""
+        """Empty."""
         return b""
 
-    def written(self, tokens: Sequence[Token]) -> bytes:
-        """A chunk of the new tokens; empty without new text."""
+    def _deltas(self, tokens: Sequence[Token]) -> list[dict[str, Any]]:
         text = "".join(token.text for token in tokens)
-        told = self._asked.draftlight.tokens
-        if not text and not told and self._asked.logprobs is None:
-            return b""
-        more: dict[str, Any] = {"draftlight": {"tokens": origins(tokens)}} if told else {}
-        return self._chunk(text, self._logprobs(tokens), None, more)
+        return [{"text": text}] if text else []
 
-    def finished(self, finished: Finished) -> bytes:
-        """The last chunks and `[DONE]`."""
-        figures = {"timings": timings(finished.stats), "draftlight": self._effective(finished)}
-        reason = REASONS[finished.reason]
-        if not self._asked.includes_usage:
-            return self._chunk("", None, reason, figures) + DONE
-        last = {**self._head, "choices": [], "usage": usage(finished.stats), **figures}
-        return self._chunk("", None, reason, {}) + event(last) + DONE
+    def _choice(self, delta: dict[str, Any]) -> dict[str, Any]:
+        return {"index": 0, "text": delta.get("text", "")}
 
-    def failed(self, error: ApiError) -> bytes:
-        """The event of an error after the opening."""
-        return event(error.body())
+    def _whole_choice(self, tokens: Sequence[Token]) -> dict[str, Any]:
+        return self._choice({"text": "".join(token.text for token in tokens)})
 
-    def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """The body of an answer that is not streamed."""
-        own = self._effective(finished)
-        if self._asked.draftlight.tokens:
-            own["tokens"] = origins(tokens)
-        choice = _choice(
-            "".join(token.text for token in tokens), self._logprobs(tokens), REASONS[finished.reason]
-        )
-        return {
-            **self._head,
-            "choices": [choice],
-            "usage": usage(finished.stats),
-            "timings": timings(finished.stats),
-            "draftlight": own,
-        }
 
-    def _effective(self, finished: Finished) -> dict[str, Any]:
-        unlimited = self._asked.most_tokens is None
-        return effective(finished, unlimited=unlimited, changes=self._asked.changes)
+class _Lists:
+    """Log probabilities in the older shape: parallel lists, with the offset in the text of each token."""
 
-    def _chunk(
-        self, text: str, logprobs: dict[str, Any] | None, reason: str | None, more: dict[str, Any]
-    ) -> bytes:
-        return event({**self._head, "choices": [_choice(text, logprobs, reason)], **self._usage, **more})
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._told_characters = 0
 
-    def _logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Log probabilities in the older shape: parallel lists, with the offset in the text of each token."""
+    def of(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        """The lists of a chunk; None without entries."""
         told = [token for token in tokens if token.logprob is not None]
-        if self._asked.logprobs is None or not told:
+        if not self._wanted or not told:
             return None
         offsets = []
         for token in told:
@@ -147,7 +105,3 @@ class CompletionWriter(Writer):
             "top_logprobs": [{one.text: one.logprob for one in token.likely} for token in told],
             "text_offset": offsets,
         }
-
-
-def _choice(text: str, logprobs: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:
-    return {"index": 0, "text": text, "logprobs": logprobs, "finish_reason": reason}

@@ -429,9 +429,9 @@ class MessageWriter(Writer):
         }
         self._usage = _usage(Stats())
         self._begun = False
-        # The block that is being written, and how many were begun.
-        self._open = ""
-        self._blocks = 0
+        self._content: list[dict[str, Any]] = []
+        self._open = ""  # kind of the block that is being written
+        self._arguments = ""  # of the open call
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
         """A comment with the progress; pings too once the prompt is being read."""
@@ -479,13 +479,14 @@ class MessageWriter(Writer):
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
-        content = _blocks([*self._written.add(tokens), *self._written.end()], self._asked.shows_thoughts)
+        self._told([*self._written.add(tokens), *self._written.end()])
+        self._closed()
         figures = self._figures(finished)
         if self._asked.draftlight.tokens:
             figures["draftlight"]["tokens"] = origins(tokens)
         return {
             **self._head,
-            "content": content,
+            "content": self._content,
             **self._end(finished),
             "usage": _usage(finished.stats),
             **figures,
@@ -520,30 +521,38 @@ class MessageWriter(Writer):
         for piece in pieces:
             match piece:
                 case Thought(text):
-                    out += self._in("thinking", _thought(""))
+                    out += self._in({"type": "thinking", "thinking": "", "signature": ""})
                     if self._asked.shows_thoughts:
+                        self._content[-1]["thinking"] += text
                         out += self._delta({"type": "thinking_delta", "thinking": text})
                 case Text(text):
-                    out += self._in("text", {"type": "text", "text": ""})
+                    out += self._in({"type": "text", "text": ""})
+                    self._content[-1]["text"] += text
                     out += self._delta({"type": "text_delta", "text": text})
                 case CallBegun(_, name, call):
                     out += self._closed()
-                    out += self._in("tool_use", _call(call, name))
+                    # The form of Anthropic's ids.
+                    id = f"toolu_{call.removeprefix('call_')}"
+                    out += self._in({"type": "tool_use", "id": id, "name": name, "input": {}})
                 case CallArguments(_, text):
+                    self._arguments += text
                     out += self._delta({"type": "input_json_delta", "partial_json": text})
         return out
 
-    def _in(self, kind: str, block: dict[str, Any]) -> bytes:
-        if self._open == kind:
+    def _in(self, block: dict[str, Any]) -> bytes:
+        """Begins `block`, unless one of its kind is open."""
+        if self._open == block["type"]:
             return b""
         out = self._closed()
-        self._open = kind
-        self._blocks += 1
-        begun = {"type": "content_block_start", "index": self._blocks - 1, "content_block": block}
-        return out + _named(begun)
+        self._open = block["type"]
+        self._content.append(block)
+        return out + self._of_block("start", content_block=block)
 
     def _delta(self, delta: dict[str, Any]) -> bytes:
-        return _named({"type": "content_block_delta", "index": self._blocks - 1, "delta": delta})
+        return self._of_block("delta", delta=delta)
+
+    def _of_block(self, event: str, **fields: Any) -> bytes:
+        return _named({"type": f"content_block_{event}", "index": len(self._content) - 1, **fields})
 
     def _closed(self) -> bytes:
         if not self._open:
@@ -552,8 +561,10 @@ class MessageWriter(Writer):
         if self._open == "thinking":
             # Clients expect it at the end of a thought. Nothing is signed here.
             out = self._delta({"type": "signature_delta", "signature": ""})
+        elif self._open == "tool_use":
+            self._content[-1]["input"], self._arguments = _object(self._arguments), ""
         self._open = ""
-        return out + _named({"type": "content_block_stop", "index": self._blocks - 1})
+        return out + self._of_block("stop")
 
 
 def _named(data: dict[str, Any]) -> bytes:
@@ -576,40 +587,6 @@ def _usage(stats: Stats) -> dict[str, int]:
         "cache_read_input_tokens": stats.reused_tokens,
         "output_tokens": stats.tokens,
     }
-
-
-def _call(call: str, name: str) -> dict[str, Any]:
-    # The form of Anthropic's ids.
-    return {"type": "tool_use", "id": f"toolu_{call.removeprefix('call_')}", "name": name, "input": {}}
-
-
-def _thought(text: str) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": text, "signature": ""}
-
-
-def _blocks(pieces: Iterable[Delta], shows_thoughts: bool) -> list[dict[str, Any]]:
-    blocks: list[dict[str, Any]] = []
-    arguments: dict[int, str] = {}
-    for piece in pieces:
-        match piece:
-            case Thought(text):
-                said = text if shows_thoughts else ""
-                if blocks:
-                    blocks[-1]["thinking"] += said
-                else:
-                    blocks.append(_thought(said))
-            case Text(text) if blocks and blocks[-1]["type"] == "text":
-                blocks[-1]["text"] += text
-            case Text(text):
-                blocks.append({"type": "text", "text": text})
-            case CallBegun(_, name, call):
-                blocks.append(_call(call, name))
-            case CallArguments(_, text):
-                place = len(blocks) - 1
-                arguments[place] = arguments.get(place, "") + text
-    for place, text in arguments.items():
-        blocks[place]["input"] = _object(text)
-    return blocks
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar
 
-from msgspec import field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.events import Change, Generate, Grammar, Message, ModelInfo
@@ -93,6 +93,13 @@ class Sampling(OwnFields, kw_only=True):
         yield from self.own_settings()
 
 
+class StreamOptions(Struct):
+    """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
+
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
 class AnswerRequest(Sampling, kw_only=True):
     """A request for an answer, of any API, as `Adapter` makes it.
 
@@ -105,6 +112,7 @@ class AnswerRequest(Sampling, kw_only=True):
     tool_choice: Choice = field(default_factory=Choice)
     parallel_tool_calls: bool = True
     stop: str | list[str] | None = None
+    stream_options: StreamOptions | None = None
 
     prompt_field: ClassVar[str] = "messages"
     schema_field: ClassVar[str] = "parameters"  # of a tool
@@ -137,6 +145,16 @@ class AnswerRequest(Sampling, kw_only=True):
                 top_logprobs=self.logprobs_count(),
             )
         )
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream of chunks ends with one of usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether the tools were sent as `functions`, so that the answer has a `function_call`."""
+        return bool(self.__dict__.get("calls_functions"))
 
     @property
     def names(self) -> FieldNames:

@@ -92,25 +92,6 @@ class ResultItem(Struct, tag_field="type", tag="function_call_output"):
     caller: Any = None
 
 
-class CustomCallItem(Struct, tag_field="type", tag="custom_tool_call"):
-    """A call of a custom tool, of an earlier answer."""
-
-    call_id: str
-    name: str
-    input: str
-    id: str | None = None
-    status: str | None = None
-
-
-class CustomResultItem(Struct, tag_field="type", tag="custom_tool_call_output"):
-    """The result of a call of a custom tool."""
-
-    call_id: str
-    output: str | list[InputText]
-    id: str | None = None
-    status: str | None = None
-
-
 class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
     """The thought before an earlier answer or call: its text, else its summary. Encrypted text is ignored."""
 
@@ -121,7 +102,7 @@ class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
     status: str | None = None
 
 
-Item = MessageItem | CallItem | ResultItem | CustomCallItem | CustomResultItem | ReasoningItem
+Item = MessageItem | CallItem | ResultItem | ReasoningItem
 _ITEMS = tuple(str(kind.__struct_config__.tag) for kind in get_args(Item))
 _CALLS = ("function_call", "custom_tool_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
@@ -151,6 +132,9 @@ def _adapted(adapter: Adapter, path: str, item: dict[str, Any], is_question: boo
     kind = item.get("type")
     if kind in (*_CALLS, *_RESULTS):
         item = {**item, "call_id": item.get("call_id") or item.get("id")}
+    if kind == "custom_tool_call":  # to the model its tool is a function of one text
+        arguments = {"input": item.pop("input", "")}
+        item |= {"type": "function_call", "arguments": arguments}
     if kind == "message":
         where = f"{path}.content"
         content = adapter.content(
@@ -161,8 +145,8 @@ def _adapted(adapter: Adapter, path: str, item: dict[str, Any], is_question: boo
         return {**item, "content": content}
     if kind in _RESULTS:
         result = adapter.result(f"{path}.output", item.get("output"), ("input_text",), text_type="input_text")
-        return {**item, "output": "" if result is None else result}
-    if kind == "function_call":
+        return {**item, "type": "function_call_output", "output": "" if result is None else result}
+    if kind in _CALLS:
         return {**item, "arguments": adapter.arguments(f"{path}.arguments", item.get("arguments"))}
     return item
 
@@ -185,9 +169,7 @@ def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[
             case MessageItem(role, content):
                 thought = _taken(thoughts) if role == "assistant" else ""
                 messages.append(Message(_ROLES[role], _text(content), thought=thought))
-            case CallItem(call, name, arguments) | CustomCallItem(call, name, arguments):
-                if isinstance(item, CustomCallItem):
-                    arguments = msgspec.json.encode({"input": arguments}).decode()
+            case CallItem(call, name, arguments):
                 made = ToolCall(call, name, arguments)
                 if len(messages) > asked and messages[-1].role == "assistant":
                     turn = messages.pop()
@@ -195,7 +177,7 @@ def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[
                     messages.append(replace(turn, tool_calls=(*turn.tool_calls, made), thought=thought))
                 else:
                     messages.append(Message("assistant", "", tool_calls=(made,), thought=_taken(thoughts)))
-            case ResultItem(call, output) | CustomResultItem(call, output):
+            case ResultItem(call, output):
                 messages.append(Message("tool", _text(output), tool_call_id=call))
             case ReasoningItem():
                 thoughts += [text for text in [_thought(item)] if text]
@@ -286,12 +268,6 @@ class Reasoning(Struct):
     generate_summary: Any = None
 
 
-class StreamOptions(Struct):
-    """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
-
-    include_obfuscation: bool = False
-
-
 class ResponseRequest(AnswerRequest, kw_only=True):
     """A response's request."""
 
@@ -313,7 +289,6 @@ class ResponseRequest(AnswerRequest, kw_only=True):
     safety_identifier: Any = None
     user: Any = None
     background: bool = False
-    stream_options: StreamOptions | None = None
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
@@ -382,40 +357,6 @@ class ResponseRequest(AnswerRequest, kw_only=True):
                 return "text.format", Grammar("json_schema", msgspec.json.encode(schema).decode())
             case _:
                 return None
-
-
-def chat_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a response's request as those of a chat completion's.
-
-    Cursor sends them to `/v1/chat/completions`, and reads chat completions.
-    """
-    given = with_types(fields["input"])
-    told: list[Any] = [{"role": "system", "content": fields.get("instructions")}]
-    for item in [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given:
-        kind = item.get("type") if isinstance(item, dict) else None
-        call = {"id": item.get("call_id"), "type": "function"} if kind in _CALLS else {}
-        match kind:
-            case "function_call":
-                call["function"] = {"name": item.get("name"), "arguments": item.get("arguments")}
-            case "custom_tool_call":
-                call["custom"] = {"name": item.get("name"), "input": item.get("input")}
-            case "function_call_output" | "custom_tool_call_output":
-                result = {"tool_call_id": item.get("call_id"), "content": item.get("output")}
-                told.append({"role": "tool", **result})
-            case "message":
-                told.append({key: value for key, value in item.items() if key in ("role", "content")})
-        if call and told[-1].get("role") == "assistant":
-            told[-1] = {**told[-1], "tool_calls": [*told[-1].get("tool_calls", ()), call]}
-        elif call:
-            told.append({"role": "assistant", "tool_calls": [call]})
-    text = fields.get("text")
-    same = {
-        "messages": told if fields.get("instructions") else told[1:],
-        "max_completion_tokens": fields.get("max_output_tokens"),
-        "response_format": text.get("format") if isinstance(text, dict) else None,
-    }
-    dropped = ("input", "instructions", "max_output_tokens", "text", "include", "truncation")
-    return {key: value for key, value in fields.items() if key not in dropped} | same
 
 
 def response_request(fields: dict[str, Any]) -> ResponseRequest:

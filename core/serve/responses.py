@@ -405,6 +405,13 @@ class ResponseMemory:
         """Drop a response."""
         self._bytes -= self._kept.pop(response).size
 
+    def requested(self, fields: dict[str, Any]) -> ResponseRequest:
+        """The request with the items that it refers to. Raises `ApiError` 400."""
+        changes: list[Change] = []
+        asked = response_request(self.resolved(fields, changes))
+        asked.changes.extend(changes)
+        return asked
+
     def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
         """`fields` with the items that they refer to in `input`.
 
@@ -474,17 +481,10 @@ class ResponsesEndpoint:
         self._serving = serving
         self.memory = ResponseMemory()
 
-    def read(self, given: dict[str, Any]) -> ResponseRequest:
-        """The request with the items that it refers to. Raises `ApiError` 400."""
-        changes: list[Change] = []
-        asked = response_request(self.memory.resolved(given, changes))
-        asked.changes.extend(changes)
-        return asked
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         given = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        asked = self.read(given)
+        asked = self.memory.requested(given)
 
         def keep(response: dict[str, Any]) -> None:
             if asked.store:

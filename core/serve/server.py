@@ -201,7 +201,9 @@ def application(answers: Answers, serving: Serving) -> ASGIApp:
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
         _route("/v1/responses", "POST", responses),
         _route(
-            "/v1/responses/input_tokens", "POST", count(responses.read, {"object": "response.input_tokens"})
+            "/v1/responses/input_tokens",
+            "POST",
+            count(responses.memory.requested, {"object": "response.input_tokens"}),
         ),
         _route("/v1/responses/{id}", "GET", kept),
         _route("/v1/responses/{id}", "DELETE", kept),

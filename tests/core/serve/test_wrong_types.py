@@ -11,20 +11,14 @@ from core.serve.chat import chat_request
 from core.serve.completions import completion_request
 from core.serve.http import ApiError
 from core.serve.messages import count_request, message_request
-from core.serve.response_request import response_request
 from core.serve.responses import ResponseMemory
 from tests.core.serve.served import CHAT
 from tests.core.serve.test_goldens import COMPLETIONS, COUNT, FORMAT, MESSAGES, REQUESTS, RESPONSES, SCHEMA
 
-
-def _read_response(fields: dict[str, Any]) -> object:
-    return response_request(ResponseMemory().resolved(fields, []))
-
-
 _READ: dict[str, Callable[[dict[str, Any]], object]] = {
     CHAT: chat_request,
     COMPLETIONS: completion_request,
-    RESPONSES: _read_response,
+    RESPONSES: ResponseMemory().requested,
     MESSAGES: message_request,
     COUNT: count_request,
 }
