@@ -12,8 +12,20 @@ import json
 import re
 from collections.abc import Sequence
 
-from core.answer_format.calls import Source, Tool, compiled, declared_name, tool_schema, typed_by, value_end
-from core.answer_format.syntaxes import Json, Named, Syntax, Tagged, unnamed
+from core.answer_format.calls import (
+    Json,
+    Named,
+    Source,
+    Tagged,
+    Tool,
+    compiled,
+    declared_name,
+    tool_schema,
+    typed_by,
+    unnamed,
+    value_end,
+)
+from core.answer_format.syntaxes import Syntax
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,

@@ -1,4 +1,8 @@
-"""Parses the tool calls in one section of an answer by a `Syntax`."""
+"""The forms of tool calls, and the calls in one section of an answer.
+
+JSON objects, a name followed by a JSON object, a name followed by tagged parameters, nested elements, or
+Python calls. A `Syntax` says which of them a section has.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,10 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from core.answer_format.syntaxes import (
-    Elements,
-    Form,
-    Json,
-    Named,
-    Python,
-    Syntax,
-    Tagged,
-    name_pattern,
-    unnamed,
-)
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
@@ -33,11 +26,19 @@ from core.answer_format.values import (
     typed,
 )
 
+if TYPE_CHECKING:
+    from core.answer_format.syntaxes import Syntax
+
 # Longer calls stay text.
 MAX_CHARACTERS = 256 * 1024
 _NAME_KEYS = ("name", "tool_name", "function", "tool")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 _ELEMENT_DEPTH = 32
+# Patterns of the beginnings of calls.
+OPEN_FENCE = r"(?:```\w*\s*)?"
+QUOTE = "[\"']"
+NAME_KEY = rf"{QUOTE}?(?:tool_)?name{QUOTE}?\s*:\s*"
+_ANY_KEY = rf"(?!{NAME_KEY}){QUOTE}?\w+{QUOTE}?\s*:"
 _FENCE = re.compile(r"```(?:json|python|tool_code|tool_call)?\s*")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.-]*(?=\s*\()")
 _PYTHON_BEGUN = re.compile(r"[\w.-]*\s*")
@@ -84,7 +85,7 @@ def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool], *, lenient: boo
     for form in syntax.forms:
         for closed in (text, *_closed(text, len(begin), form, source)):
             try:
-                found, end = _READERS[type(form)](closed, len(begin), form, source)
+                found, end = form.read(closed, len(begin), source)
             except BrokenValueError:
                 continue
             except UnfinishedValueError:
@@ -160,31 +161,242 @@ class Source(Struct, frozen=True):
         return tuple(end for _, end in (*self.syntax.marks, *self.syntax.loose) if end)
 
 
-def _read_json(text: str, at: int, _form: Form, _source: Source) -> tuple[Found, int]:
-    found: Found = []
-    end = at
-    while True:
+class Form(Struct, frozen=True):
+    """How calls are written in a section."""
+
+    def read(self, text: str, at: int, source: Source) -> tuple[Found, int]:
+        """Names and arguments of the calls in `text` from `at` on, and the offset after the last one.
+
+        Raises `BrokenValueError`, `UnfinishedValueError`.
+        """
+        raise NotImplementedError
+
+    def beginning(self, name: str, end: str) -> str:
+        """Pattern of the first characters of a call, of a function that matches `name`, after the mark.
+
+        `end` is the section's end mark, or empty.
+        """
+        raise NotImplementedError
+
+
+class Json(Form, frozen=True):
+    """JSON objects with a name and arguments, in a list or one after the other."""
+
+    def beginning(self, name: str, end: str) -> str:
+        return rf"{OPEN_FENCE}(?:\[\s*)?\{{\s*(?:{NAME_KEY}{QUOTE}{name}{QUOTE}|{_ANY_KEY})"
+
+    def read(self, text: str, at: int, source: Source) -> tuple[Found, int]:
+        found: Found = []
+        end = at
+        while True:
+            at = skip_space(text, at)
+            if fence := _FENCE.match(text, at):
+                at = fence.end()
+            if text.startswith((";", ","), at) and found:
+                at = skip_space(text, at + 1)
+            if not text.startswith(("{", "["), at):
+                break
+            try:
+                value, at = read_value(text, at)
+                calls = [_named(one) for one in (value if isinstance(value, list) else [value])]
+            except BrokenValueError:
+                if not found:
+                    raise
+                break
+            found += calls
+            end = at
+            if fence and (closing := _FENCE.match(text, skip_space(text, at))):
+                at = end = closing.end()
+        if not found and at >= len(text):
+            raise UnfinishedValueError
+        return found, end
+
+
+class Python(Form, frozen=True):
+    """Python calls with keyword arguments, in a list or one after the other."""
+
+    def beginning(self, name: str, end: str) -> str:
+        return rf"{OPEN_FENCE}\[?\s*{name}\s*\("
+
+    def read(self, text: str, at: int, source: Source) -> tuple[Found, int]:
+        found: Found = []
         at = skip_space(text, at)
         if fence := _FENCE.match(text, at):
             at = fence.end()
-        if text.startswith((";", ","), at) and found:
-            at = skip_space(text, at + 1)
-        if not text.startswith(("{", "["), at):
-            break
-        try:
-            value, at = read_value(text, at)
-            calls = [_named(one) for one in (value if isinstance(value, list) else [value])]
-        except BrokenValueError:
-            if not found:
-                raise
-            break
-        found += calls
+        listed = text.startswith("[", at)
+        at += listed
         end = at
-        if fence and (closing := _FENCE.match(text, skip_space(text, at))):
-            at = end = closing.end()
-    if not found and at >= len(text):
-        raise UnfinishedValueError
-    return found, end
+        while True:
+            at = skip_space(text, at)
+            if text.startswith(("]", ",", ";"), at) and found:
+                closed = text[at] == "]"
+                at += 1
+                end = at if closed else end
+                if closed:
+                    break
+                continue
+            if at >= len(text) and found and not listed:
+                break
+            name = _PYTHON_NAME.match(text, at)
+            if name is None:
+                if found and (not listed or source.lenient):
+                    break
+                if _PYTHON_BEGUN.fullmatch(text, at):
+                    raise UnfinishedValueError
+                raise BrokenValueError("no call")
+            at = skip_space(text, name.end()) + 1
+            schema = tool_schema(name.group(), source.tools)
+            arguments: dict[str, Any] = {}
+            closers = ("]", *source.ends) if source.lenient else ()
+            while not text.startswith((")", *closers), at := skip_space(text, at)):
+                keyword = _KEYWORD.match(text, at)
+                if keyword is None and source.lenient and _PYTHON_NAME.match(text, at):
+                    break
+                if keyword is None:
+                    begun = _PYTHON_BEGUN.fullmatch(text, at)
+                    raise UnfinishedValueError if begun else BrokenValueError("no keyword")
+                arguments[keyword["key"]], at = _python_value(text, keyword, schema, closers)
+                at = skip_space(text, at)
+                at += text.startswith(",", at)
+            at += text.startswith(")", at)
+            end = at
+            found.append((name.group(), arguments))
+        if fence and text.startswith("```", skip_space(text, end)):
+            end = skip_space(text, end) + 3
+        return found, end
+
+
+class _Headed(Form, frozen=True):
+    """A call begins with its function's name in the regular expression `head`."""
+
+    head: str
+
+    def read(self, text: str, at: int, source: Source) -> tuple[Found, int]:
+        found: Found = []
+        end, at = at, 0
+        head, between = compiled(self.head), self._separator(source)
+        while match := head.search(text, at):
+            if found and not between.fullmatch(text, end, match.start()):
+                break
+            try:
+                arguments, at = self._arguments(text, match, source)
+            except BrokenValueError:
+                if not found:
+                    raise
+                break
+            found.append((match["name"], arguments))
+            end = at
+        return found, end
+
+    def _separator(self, source: Source) -> re.Pattern[str]:
+        """Pattern of what may be between two calls."""
+        raise NotImplementedError
+
+    def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:
+        """The arguments after `head`, and the offset after the call."""
+        raise NotImplementedError
+
+
+class Named(_Headed, frozen=True):
+    """A function's name, followed by its arguments as a JSON object.
+
+    `between` matches what may separate two calls.
+    """
+
+    between: str = r"(?:\s|```|<[^<>]*>)*"
+
+    def beginning(self, name: str, end: str) -> str:
+        return rf"{unnamed(self.head, name)}\s*[{{\"]"
+
+    def _separator(self, source: Source) -> re.Pattern[str]:
+        return compiled(self.between)
+
+    def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:
+        arguments, at = read_object(text, skip_space(text, head.end()))
+        fence = skip_space(text, at)
+        return arguments, fence + 3 if text.startswith("```", fence) else at
+
+
+class Tagged(_Headed, frozen=True):
+    """A name, then parameters: `key` (groups `key` and perhaps `type`), a value, `value_end`.
+
+    `tail` ends the call; all are regular expressions.
+    """
+
+    key: str
+    value_end: str
+    tail: str
+
+    def beginning(self, name: str, end: str) -> str:
+        ends = rf"|{re.escape(end)}" if end else ""
+        return rf"{unnamed(self.head, name)}\s*(?:{unnamed(self.key)}|{unnamed(self.tail)}{ends})"
+
+    def _separator(self, source: Source) -> re.Pattern[str]:
+        return compiled(_marks(self, source).between)
+
+    def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:
+        marks, name = _marks(self, source), head["name"]
+        schema = tool_schema(name, source.tools)
+        arguments: dict[str, Any] = {}
+        at = head.end()
+        while parameter := compiled(self.key).match(text, skip_space(text, at)):
+            written = parameter["key"].strip()
+            closing = value_end(self, source, name, {*arguments, written}).search(text, parameter.end())
+            if closing is None:
+                raise UnfinishedValueError
+            arguments[written] = typed_by(parameter, text[parameter.end() : closing.start()], schema)
+            at = closing.end()
+        after = skip_space(text, at)
+        if closed := compiled(self.tail).match(text, after):
+            at = max(closed.end(), at + 1)
+        elif not (
+            compiled(marks.following).match(text, after)
+            or (source.lenient and compiled(rf"{marks.ends}|$").match(text, after))
+        ):
+            raise UnfinishedValueError
+        return arguments, at
+
+
+class Elements(_Headed, frozen=True):
+    """A name, then XML elements named after the parameters, nested for objects and lists.
+
+    `mark` comes before each tag; `tail` ends the call.
+    """
+
+    mark: str
+    tail: str
+
+    def beginning(self, name: str, end: str) -> str:
+        return rf"{unnamed(self.head, name)}\s*(?:{re.escape(self.mark)}<|{re.escape(self.tail)})"
+
+    def _separator(self, source: Source) -> re.Pattern[str]:
+        return compiled(r"(?s:.*)")
+
+    def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:
+        at, schema = head.end(), tool_schema(head["name"], source.tools)
+        arguments: dict[str, Any] = {}
+        # The call's end may be missing before the section's, or before another call.
+        closers = (self.tail, *source.ends) if source.lenient else (self.tail,)
+        following = compiled(self.head)
+        while not text.startswith(closers, at := skip_space(text, at)) and not following.match(text, at):
+            key, value, at = _element(text, at, self.mark, 0)
+            arguments[key] = typed(value, key, schema) if isinstance(value, str) else value
+        return arguments, at + len(self.tail) * text.startswith(self.tail, at)
+
+
+def name_pattern(names: Collection[str]) -> str:
+    """Pattern of a function's name; of `names`, if there are any."""
+    if not names:
+        return r"[\w.:/-]+"
+    return rf"(?:functions\.)?(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?::\d+)?"
+
+
+def unnamed(pattern: str, name: str = "", key: str = "") -> str:
+    """A form's `pattern` without groups, and without the end of the text; `name` and `key` replace theirs."""
+    for group, text in (("name", name), ("key", key)):
+        if text:
+            pattern = re.sub(rf"\(\?P<{group}>[^()]*\)", f"(?:{text})".replace("\\", r"\\"), pattern)
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("|$", "")
 
 
 def _named(value: Any) -> tuple[str, dict[str, Any]]:
@@ -211,61 +423,6 @@ def _named(value: Any) -> tuple[str, dict[str, Any]]:
     if not name or not isinstance(arguments, dict):
         raise BrokenValueError("arguments are not an object")
     return str(name), arguments
-
-
-def _read_named(text: str, at: int, form: Form, _source: Source) -> tuple[Found, int]:
-    assert isinstance(form, Named)
-    found: Found = []
-    end = at
-    at = 0
-    head = compiled(form.head)
-    while match := head.search(text, at):
-        if found and not compiled(form.between).fullmatch(text, at, match.start()):
-            break
-        try:
-            arguments, at = read_object(text, skip_space(text, match.end()))
-        except BrokenValueError:
-            if not found:
-                raise
-            break
-        found.append((match["name"], arguments))
-        end = at
-        if text.startswith("```", skip_space(text, at)):
-            at = end = skip_space(text, at) + 3
-    return found, end
-
-
-def _read_tagged(text: str, at: int, form: Form, source: Source) -> tuple[Found, int]:
-    assert isinstance(form, Tagged)
-    head, key, tail = compiled(form.head), compiled(form.key), compiled(form.tail)
-    marks = _marks(form, source)
-    found: Found = []
-    end, at = at, 0
-    while match := head.search(text, at):
-        if found and not compiled(marks.between).fullmatch(text, end, match.start()):
-            break
-        name = match["name"]
-        arguments: dict[str, Any] = {}
-        at = match.end()
-        while parameter := key.match(text, skip_space(text, at)):
-            schema = tool_schema(name, source.tools)
-            written = parameter["key"].strip()
-            closing = value_end(form, source, name, {*arguments, written}).search(text, parameter.end())
-            if closing is None:
-                raise UnfinishedValueError
-            arguments[written] = typed_by(parameter, text[parameter.end() : closing.start()], schema)
-            at = closing.end()
-        after = skip_space(text, at)
-        if closed := tail.match(text, after):
-            at = max(closed.end(), at + 1)
-        elif not (
-            compiled(marks.following).match(text, after)
-            or (source.lenient and compiled(rf"{marks.ends}|$").match(text, after))
-        ):
-            raise UnfinishedValueError
-        end = at
-        found.append((name, arguments))
-    return found, end
 
 
 class _Marks(Struct, frozen=True):
@@ -321,54 +478,6 @@ def typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) ->
     return typed(value, parameter["key"].strip(), schema)
 
 
-def _read_python(text: str, at: int, _form: Form, source: Source) -> tuple[Found, int]:
-    found: Found = []
-    at = skip_space(text, at)
-    if fence := _FENCE.match(text, at):
-        at = fence.end()
-    listed = text.startswith("[", at)
-    at += listed
-    end = at
-    while True:
-        at = skip_space(text, at)
-        if text.startswith(("]", ",", ";"), at) and found:
-            closed = text[at] == "]"
-            at += 1
-            end = at if closed else end
-            if closed:
-                break
-            continue
-        if at >= len(text) and found and not listed:
-            break
-        name = _PYTHON_NAME.match(text, at)
-        if name is None:
-            if found and (not listed or source.lenient):
-                break
-            if _PYTHON_BEGUN.fullmatch(text, at):
-                raise UnfinishedValueError
-            raise BrokenValueError("no call")
-        at = skip_space(text, name.end()) + 1
-        schema = tool_schema(name.group(), source.tools)
-        arguments: dict[str, Any] = {}
-        closers = ("]", *source.ends) if source.lenient else ()
-        while not text.startswith((")", *closers), at := skip_space(text, at)):
-            keyword = _KEYWORD.match(text, at)
-            if keyword is None and source.lenient and _PYTHON_NAME.match(text, at):
-                break
-            if keyword is None:
-                begun = _PYTHON_BEGUN.fullmatch(text, at)
-                raise UnfinishedValueError if begun else BrokenValueError("no keyword")
-            arguments[keyword["key"]], at = _python_value(text, keyword, schema, closers)
-            at = skip_space(text, at)
-            at += text.startswith(",", at)
-        at += text.startswith(")", at)
-        end = at
-        found.append((name.group(), arguments))
-    if fence and text.startswith("```", skip_space(text, end)):
-        end = skip_space(text, end) + 3
-    return found, end
-
-
 def _python_value(
     text: str, keyword: re.Match[str], schema: Mapping[str, Any], closers: tuple[str, ...]
 ) -> tuple[Any, int]:
@@ -387,25 +496,6 @@ def _python_value(
     if following is None:
         raise UnfinishedValueError
     return typed(text[keyword.end() : following.start()], keyword["key"], schema), following.start()
-
-
-def _read_elements(text: str, at: int, form: Form, source: Source) -> tuple[Found, int]:
-    assert isinstance(form, Elements)
-    found: Found = []
-    head = compiled(form.head)
-    end, at = at, 0
-    while match := head.search(text, at):
-        at, schema = match.end(), tool_schema(match["name"], source.tools)
-        arguments: dict[str, Any] = {}
-        # The call's end may be missing before the section's, or before another call.
-        closers = (form.tail, *source.ends) if source.lenient else (form.tail,)
-        while not text.startswith(closers, at := skip_space(text, at)) and not head.match(text, at):
-            key, value, at = _element(text, at, form.mark, 0)
-            arguments[key] = typed(value, key, schema) if isinstance(value, str) else value
-        at += len(form.tail) * text.startswith(form.tail, at)
-        end = at
-        found.append((match["name"], arguments))
-    return found, end
 
 
 def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
@@ -431,15 +521,6 @@ def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
     if all(key == "item" for key, _ in children):
         return opening["key"], [value for _, value in children], at + len(closing)
     return opening["key"], dict(children), at + len(closing)
-
-
-_READERS = {
-    Json: _read_json,
-    Named: _read_named,
-    Tagged: _read_tagged,
-    Elements: _read_elements,
-    Python: _read_python,
-}
 
 
 @lru_cache(maxsize=2048)

@@ -10,26 +10,11 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format.calls import Tool
-from core.answer_format.syntaxes import (
-    PYTHON_LIST,
-    Elements,
-    Form,
-    Json,
-    Named,
-    Python,
-    Syntax,
-    Tagged,
-    name_pattern,
-    unnamed,
-)
+from core.answer_format.calls import NAME_KEY, OPEN_FENCE, QUOTE, Json, Python, Tool, name_pattern
+from core.answer_format.syntaxes import PYTHON_LIST, Syntax
 
 # Control tokens, which an answer does not write about.
 _CONTROL = ("<|", "<｜")
-_FENCE = r"(?:```\w*\s*)?"
-_QUOTE = "[\"']"
-_NAME_KEY = rf"{_QUOTE}?(?:tool_)?name{_QUOTE}?\s*:\s*"
-_ANY_KEY = rf"(?!{_NAME_KEY}){_QUOTE}?\w+{_QUOTE}?\s*:"
 _FENCE_LINE = re.compile(r"[ \t]*(?:`{1,2}|```[\w-]*[ \t]*)")
 _QUOTING = ('"', "'", "“", "«", "‘")
 
@@ -66,7 +51,7 @@ def _openings(syntaxes: tuple[Syntax, ...], tools: tuple[str, ...]) -> tuple[Ope
         pairs = [(*pair, False) for pair in syntax.marks]
         pairs += [(*pair, True) for pair in syntax.loose if tools]
         for begin, end, is_loose in pairs:
-            starts = [_beginning(form, name, end) for form in syntax.forms]
+            starts = [form.beginning(name, end) for form in syntax.forms]
             if begin.startswith(_CONTROL) and end:
                 starts.append(rf"(?P<empty>\s*{re.escape(end)})")
             pattern = rf"(?:{re.escape(begin)}\s*)?(?:{'|'.join(starts)})"
@@ -82,11 +67,11 @@ def _bare(syntax: Syntax, name: str, declared: bool) -> list[Opening]:
     forms = {type(form) for form in syntax.forms}
     found: list[tuple[str, type]] = []
     if syntax.bare == "json" or (declared and Json in forms):
-        keys = rf"{_NAME_KEY}{_QUOTE}{name}{_QUOTE}|\"type\"\s*:\s*\"function\"|\"function\"\s*:\s*"
-        keys += rf"(?:\{{|{_QUOTE}{name}{_QUOTE})"
-        found.append((rf"{_FENCE}(?:\[\s*)?\{{\s*(?:{keys})", Json))
+        keys = rf"{NAME_KEY}{QUOTE}{name}{QUOTE}|\"type\"\s*:\s*\"function\"|\"function\"\s*:\s*"
+        keys += rf"(?:\{{|{QUOTE}{name}{QUOTE})"
+        found.append((rf"{OPEN_FENCE}(?:\[\s*)?\{{\s*(?:{keys})", Json))
     if syntax.bare == "python" or (declared and Python in forms):
-        found.append((rf"{_FENCE}\[\s*{name}\s*\(", Python))
+        found.append((rf"{OPEN_FENCE}\[\s*{name}\s*\(", Python))
     # Read by that form alone: another one would find its own beginning in the text after the call.
     openings = [
         Opening(
@@ -97,22 +82,6 @@ def _bare(syntax: Syntax, name: str, declared: bool) -> list[Opening]:
     if syntax.bare == "named" and declared:
         openings.append(Opening("", "", syntax, _partial(rf"{name}\n\s*\{{"), at_start=True))
     return openings
-
-
-def _beginning(form: Form, name: str, end: str) -> str:
-    """Pattern of the first characters of a call after the mark."""
-    match form:
-        case Json():
-            return rf"{_FENCE}(?:\[\s*)?\{{\s*(?:{_NAME_KEY}{_QUOTE}{name}{_QUOTE}|{_ANY_KEY})"
-        case Python():
-            return rf"{_FENCE}\[?\s*{name}\s*\("
-        case Named(head):
-            return rf"{unnamed(head, name)}\s*[{{\"]"
-        case Tagged(head, key, _, tail):
-            ends = rf"|{re.escape(end)}" if end else ""
-            return rf"{unnamed(head, name)}\s*(?:{unnamed(key)}|{unnamed(tail)}{ends})"
-        case Elements(head, mark, tail):
-            return rf"{unnamed(head, name)}\s*(?:{re.escape(mark)}<|{re.escape(tail)})"
 
 
 def _partial(pattern: str) -> Any:

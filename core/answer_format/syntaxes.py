@@ -1,7 +1,6 @@
 """Syntaxes of tool calls, as data.
 
-A section of calls is between two marks. Each call in it has one of these forms: JSON objects, a name followed
-by a JSON object, a name followed by tagged parameters, nested elements, or Python calls. The forms of a
+A section of calls is between two marks. Each call in it has one of the forms in `calls`; the forms of a
 section are tried in order.
 """
 
@@ -13,51 +12,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from core.answer_format.calls import Elements, Form, Json, Named, Python, Tagged
+
 _NAME = r"(?P<name>[\w.:/-]+?)"
-
-
-class Json(Struct, frozen=True):
-    """JSON objects with a name and arguments, in a list or one after the other."""
-
-
-class Named(Struct, frozen=True):
-    """A function's name in the regular expression `head`, followed by its arguments as a JSON object.
-
-    `between` matches what may separate two calls.
-    """
-
-    head: str
-    between: str = r"(?:\s|```|<[^<>]*>)*"
-
-
-class Tagged(Struct, frozen=True):
-    """A name in `head`, then parameters: `key` (groups `key` and perhaps `type`), a value, `value_end`.
-
-    `tail` ends the call; all are regular expressions.
-    """
-
-    head: str
-    key: str
-    value_end: str
-    tail: str
-
-
-class Elements(Struct, frozen=True):
-    """A name in `head`, then XML elements named after the parameters, nested for objects and lists.
-
-    `mark` comes before each tag; `tail` ends the call.
-    """
-
-    head: str
-    mark: str
-    tail: str
-
-
-class Python(Struct, frozen=True):
-    """Python calls with keyword arguments, in a list or one after the other."""
-
-
-Form = Json | Named | Tagged | Elements | Python
 
 
 class Syntax(Struct, frozen=True):
@@ -79,19 +36,28 @@ class Syntax(Struct, frozen=True):
     loose: tuple[tuple[str, str], ...] = ()
 
 
+_INVOKE = r"""name=["']?(?P<name>[\w.:/-]+)["']?\s*>"""
+_PARAMETER = r"""name=["']?(?P<key>[^"'>]+)["']?"""
+
+
+def _pairs(head: str, tail: str, before: str = "", after: str = "") -> Tagged:
+    """Parameters as pairs of key and value; `before` and `after` are parts of the tags' names."""
+    key, value = (f"{before}arg_{part}{after}" for part in ("key", "value"))
+    return Tagged(head, rf"<{key}>(?P<key>[^<]+)(?:</{key}>)?\s*<{value}>", f"</{value}>", tail)
+
+
+def _invoke(before: str, attributes: str = "", line: str = "") -> Tagged:
+    """Anthropic's tags, with `before` in their names; parameters may have more `attributes`."""
+    key = rf"<{before}parameter {_PARAMETER}{attributes}>{line}"
+    return Tagged(rf"<{before}invoke {_INVOKE}", key, f"{line}</{before}parameter>", f"</{before}invoke>")
+
+
 _FUNCTION_TAGS = Tagged(
     rf"<function={_NAME}>", r"<parameter=(?P<key>[^>]+)>\n?", r"\n?</parameter>", r"</function>"
 )
-_ARG_KEYS = Tagged(
-    rf"(?:<tool_call>|^)\s*{_NAME}\s*(?=<arg_key>|</tool_call>|$)",
-    r"<arg_key>(?P<key>[^<]+)(?:</arg_key>)?\s*<arg_value>",
-    r"</arg_value>",
-    r"(?:</tool_call>|$)",
-)
+_ARG_KEYS = _pairs(rf"(?:<tool_call>|^)\s*{_NAME}\s*(?=<arg_key>|</tool_call>|$)", r"(?:</tool_call>|$)")
 _FUNCTION_LOOSE = (("<function=", "</function>"),)
-_INVOKE = r"""name=["']?(?P<name>[\w.:/-]+)["']?\s*>"""
 _GIGACHAT = ("<|message_sep|>\n\nfunction call<|role_sep|>\n", "function call<|role_sep|>\n")
-_PARAMETER = r"""name=["']?(?P<key>[^"'>]+)["']?"""
 
 SYNTAXES = (
     # Calls in channels (`formats.CHANNELS`) have their names in headers, and no sections.
@@ -123,11 +89,10 @@ SYNTAXES = (
             ("<tool_call:opensource>", "</tool_call:opensource>"),
         ),
         (
-            Tagged(
+            _pairs(
                 rf"<tool_call:opensource>\s*{_NAME}\s*<tool_sep:opensource>",
-                r"<arg_key:opensource>(?P<key>[^<]+)(?:</arg_key:opensource>)?\s*<arg_value:opensource>",
-                r"</arg_value:opensource>",
                 r"</tool_call:opensource>",
+                after=":opensource",
             ),
         ),
         (("<tool_call:opensource>",), ("<tool_call{}>", ":opensource")),
@@ -150,14 +115,7 @@ SYNTAXES = (
             ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
             ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
         ),
-        (
-            Tagged(
-                rf"<｜DSML｜invoke {_INVOKE}",
-                rf"<｜DSML｜parameter {_PARAMETER}(?: string=\"(?P<type>\w+)\")?>",
-                r"</｜DSML｜parameter>",
-                r"</｜DSML｜invoke>",
-            ),
-        ),
+        (_invoke("｜DSML｜", r"(?: string=\"(?P<type>\w+)\")?"),),
         (("｜DSML｜",),),
         loose=(("<｜DSML｜invoke name=", "</｜DSML｜invoke>"),),
     ),
@@ -207,14 +165,7 @@ SYNTAXES = (
     Syntax(
         "atem",
         (("<atem:function_calls>", "</atem:function_calls>"),),
-        (
-            Tagged(
-                rf"<atem:invoke {_INVOKE}",
-                rf"<atem:parameter {_PARAMETER}[^>]*>",
-                r"</atem:parameter>",
-                r"</atem:invoke>",
-            ),
-        ),
+        (_invoke("atem:", "[^>]*"),),
         (("<atem:function_calls>",),),
         ("muse_spark",),
         loose=(("<atem:invoke name=", "</atem:invoke>"),),
@@ -222,7 +173,7 @@ SYNTAXES = (
     Syntax(
         "minimax_m2",
         (("<minimax:tool_call>", "</minimax:tool_call>"),),
-        (Tagged(rf"<invoke {_INVOKE}", rf"<parameter {_PARAMETER}>\n?", r"\n?</parameter>", r"</invoke>"),),
+        (_invoke("", line=r"\n?"),),
         (("<minimax:tool_call>",), ("minimax:tool_call",)),
         ("minimax_m2",),
         loose=(("<invoke name=", "</invoke>"),),
@@ -238,11 +189,10 @@ SYNTAXES = (
         "longcat",
         (("<longcat_tool_call>", "</longcat_tool_call>"),),
         (
-            Tagged(
+            _pairs(
                 rf"<longcat_tool_call>\s*{_NAME}\s*(?=<longcat_arg_key>|</longcat_tool_call>|$)",
-                r"<longcat_arg_key>(?P<key>[^<]+)(?:</longcat_arg_key>)?\s*<longcat_arg_value>",
-                r"</longcat_arg_value>",
                 r"(?:</longcat_tool_call>|$)",
+                "longcat_",
             ),
             Json(),
         ),
@@ -390,21 +340,6 @@ PYTHON_LIST = next(each for each in SYNTAXES if each.name == "python_list")
 
 # The syntax described to a model whose template does not declare tools (`core.models.conversation`).
 TOLD = "hermes"
-
-
-def name_pattern(names: Collection[str]) -> str:
-    """Pattern of a function's name; of `names`, if there are any."""
-    if not names:
-        return r"[\w.:/-]+"
-    return rf"(?:functions\.)?(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?::\d+)?"
-
-
-def unnamed(pattern: str, name: str = "", key: str = "") -> str:
-    """A form's `pattern` without groups, and without the end of the text; `name` and `key` replace theirs."""
-    for group, text in (("name", name), ("key", key)):
-        if text:
-            pattern = re.sub(rf"\(\?P<{group}>[^()]*\)", f"(?:{text})".replace("\\", r"\\"), pattern)
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("|$", "")
 
 
 def declares_tools(template: str) -> bool:

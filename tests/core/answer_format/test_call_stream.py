@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.answer_format import AnswerFormat, AnswerParser, CallArguments, CallBegun, Delta, Text
+from core.answer_format.calls import Json, Named, Python, Tagged
 from core.answer_format.parser import joined, parse_answer
-from core.answer_format.syntaxes import Json, Named, Python, Tagged, syntaxes_of
+from core.answer_format.syntaxes import syntaxes_of
 from core.events import Tool
 from tests.core.answer_format.families import CALLING, Family
 from tests.core.answer_format.test_families import FAMILIES, TOOLS, format_of, plain

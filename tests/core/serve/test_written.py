@@ -197,6 +197,14 @@ def test_the_prompt_says_how_the_answer_begins(template: str, tail: str, text: s
     assert "".join(one.get("text", "") for one in deltas) == SAID
 
 
+def test_a_thought_after_a_text_is_a_block_of_its_own() -> None:
+    analysis, final = "<|channel|>analysis<|message|>A.<|end|>", "<|channel|>final<|message|>B.<|end|>"
+    text = "<|start|>assistant".join([analysis, final] * 2)
+    some = formatted(text, "<|channel|><|message|>", "<|start|>assistant")
+    content = message_writer().whole(some, finished())["content"]
+    assert [block["type"] for block in content] == ["thinking", "text"] * 2
+
+
 class Batches:
     """An answer whose events came together."""
 
