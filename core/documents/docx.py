@@ -7,9 +7,8 @@ text follows its base in brackets, form fields show their state or choice. Chart
 (`charts`), and parts of other formats (altChunk). Pictures and embedded objects are marked; hidden text is
 left out and counted.
 
-A .docx is a zip of XML parts; each is decompressed and parsed in pieces without a tree, so that memory does
-not grow with the file. The common library loses clause numbers (mammoth) or needs a compiled XML parser
-(python-docx).
+A .docx is a zip of XML parts; each is read paragraph by paragraph, so that memory does not grow with the
+file. The common library loses clause numbers (mammoth) or needs a compiled XML parser (python-docx).
 """
 
 from __future__ import annotations
@@ -17,41 +16,42 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Mapping
-from functools import cache, partial
-from typing import IO
+from typing import IO, ClassVar
 
-from core.documents.charts import drawing_id, drawing_text
-from core.documents.docx_lists import WordLists, is_on, level_number
+from core.documents.charts import OfficeWalker
+from core.documents.docx_lists import WordLists, is_on, level_number, text_properties, value_of
 from core.documents.docx_symbols import symbol
-from core.documents.equations import MathReader
-from core.documents.limits import DamagedError, Gathered, NotWordError, Told, UnreadableError
+from core.documents.limits import (
+    DamagedError,
+    Gathered,
+    NotWordError,
+    Told,
+    TooLongError,
+    UnreadableError,
+)
 from core.documents.parts import (
-    FALLBACK,
     MOST_XML_BYTES,
     A,
-    Elements,
-    M,
+    Element,
     Package,
     R,
     Relations,
     W,
     is_equation,
-    parse_part,
+    read_elements,
     read_part,
+    whole,
 )
-from core.documents.writer import Block, Marks, Writer
+from core.documents.text import declared_in_text, decode
+from core.documents.writer import PLAIN, Block, Marks, Writer
 
 _MAIN = "word/document.xml"
-# Their content is not part of the final version, or not text.
-_LEFT_OUT = frozenset(("del", "moveFrom", "pPrChange", "rPrChange", "delInstrText"))
 _NOTES = ("footnotes", "endnotes", "comments")
-_VML, _OLE = "urn:schemas-microsoft-com:vml ", "urn:schemas-microsoft-com:office:office OLEObject"
-_PICTURES = (_VML + "imagedata", A + "blip")
-_PROPERTIES = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing docPr"
+_VML = "urn:schemas-microsoft-com:vml "
+_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing "
 _NUMBERS_OF_PAGES = frozenset(("PAGE", "NUMPAGES", "SECTIONPAGES"))
 _ADDRESS = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)
-_RUN = frozenset(("vanish", "strike", "dstrike", "vertAlign", "position"))
+_PIECES = frozenset(("p", "tbl", "altChunk", "del", "moveFrom", "footnote", "endnote", "comment"))
 _MOST_SPAN = 64
 _MOST_CHUNKS = 200
 
@@ -63,21 +63,18 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered, *, depth: int =
             main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
             if main not in archive.NameToInfo or not main.startswith("word/"):
                 raise NotWordError
-            relations, writer = Relations(archive, main), Writer(gathered)
-            lists = WordLists(archive, relations.by_kind)
-            words = _Words(archive, relations, writer, lists, depth=depth)
-            parse_part(archive, main, words, MOST_XML_BYTES, told)
+            writer = Writer(gathered)
+            words = _Words(archive, main, writer, depth=depth)
+            words.read(told)
+            parts = words.relations
             for kind in _NOTES:
-                part = relations.by_kind.get(kind, f"word/{kind}.xml")
+                part = parts.by_kind.get(kind, f"word/{kind}.xml")
                 if part in archive.NameToInfo and writer.has_references(kind):
-                    own = Relations(archive, part)
-                    parse_part(archive, part, _Words(archive, own, writer, lists, notes=kind), MOST_XML_BYTES)
+                    _Words(archive, part, writer, words.lists, kind=kind).read()
             for kind in ("header", "footer"):
-                for part in relations.texts(kind, archive):
+                for part in parts.texts(kind, archive):
                     writer.open_note(f"[page {kind}]")
-                    own = Relations(archive, part)
-                    words = _Words(archive, own, writer, lists, notes=kind)
-                    parse_part(archive, part, words, MOST_XML_BYTES)
+                    _Words(archive, part, writer, words.lists, kind=kind).read()
                     writer.close_note()
             text = writer.text()
             return text if writer.says else ""
@@ -93,327 +90,266 @@ def _begins_like_word(stream: IO[bytes]) -> bool:
     return b"word/" in stream.read(4096)
 
 
-class _Paragraph:
-    """Properties of an open paragraph: its style, list and level."""
-
-    def __init__(self) -> None:
-        self.style = ""
-        self.use: str | None = None
-        self.level: int | None = None
-
-
 class _Field:
-    """An open field: its instruction until `has_result`, and the state of a form's box or choice."""
+    """An open field: its instruction until `has_result`, and its form's box or choice."""
 
-    def __init__(self, instruction: str = "") -> None:
-        self.instruction = instruction
+    def __init__(self, instruction: str = "", form: Element | None = None) -> None:
+        self.instruction, self._form = instruction, form or Element("")
         self.has_result = self.is_link = self.is_silent = False
-        self.checked: bool | None = None
-        self.chosen = 0
-        self.choices: list[str] = []
+
+    def state(self) -> str:
+        """What the form's box or choice shows, if the field has no result."""
+        found = {each.tag: each for each in self._form.all()}
+        if "checkBox" in found:
+            return "[x]" if is_on(found.get("checked", found.get("default", Element("")))) else "[ ]"
+        choices = [each.get(W + "val") for each in self._form.all("listEntry")]
+        chosen = whole(found.get("result", found.get("default", Element(""))).get(W + "val"))
+        return choices[min(chosen, len(choices) - 1)] if choices and not self.has_result else ""
 
 
-class _Words(Elements):
-    """Takes the elements of a part and tells `writer`. Of the part of `notes` only what is referred to."""
+class _Words(OfficeWalker):
+    """Takes a part to `writer`. Of the parts of notes, which `kind` names, only what is referred to."""
 
     def __init__(
         self,
         archive: zipfile.ZipFile,
-        relations: Relations,
+        part: str,
         writer: Writer,
-        lists: WordLists,
+        lists: WordLists | None = None,
         *,
-        notes: str = "",
+        kind: str = "",
         depth: int = 0,
     ) -> None:
-        self._archive, self._relations, self._writer, self._lists = archive, relations, writer, lists
-        self._drawn = cache(partial(drawing_text, archive, relations))
-        self._notes = notes
-        self._depth = depth
-        # Outside of a note that is referred to nothing is read.
-        self._silent = notes in _NOTES
-        # The innermost last: a text box is inside a paragraph and contains paragraphs.
-        self._open: list[_Paragraph] = []
+        super().__init__(archive, part, writer)
+        self.lists = lists or WordLists(archive, self.relations.by_kind)
+        self._part, self._kind, self._depth = part, kind, depth
         self._fields: list[_Field] = []
-        self._fallbacks = self._left_out = self._chunks = self._muted = 0
-        self._in_text = self._in_instruction = self._in_run = self._in_properties = self._in_object = False
-        self._direct: dict[str, str] = {}  # of the open run
-        self._style = ""  # of the open run
-        self._marks: Marks | None = None  # of the open run, when they are known
-        self._math: MathReader | None = None
-        self._reading: list[str] | None = None  # the open reading of ruby text
-        self._readings: list[str] = []
+        self._chunks = self._muted = 0
+        self._style = ""  # of the open paragraph
         self._description = ""  # of the open drawing
-        self._deleted = 0
 
-    def characters(self, text: str) -> None:
-        if self._deleted and self._in_text:
-            self._writer.gathered.leave_out("deleted word", len(text.split()))
-        if self._left_out or self._fallbacks or self._silent:
-            return
-        if self._math is not None:
-            self._math.characters(text)
-        elif self._in_instruction and self._fields and not self._fields[-1].has_result:
-            self._fields[-1].instruction += text
-        elif self._in_text:
-            self._add(text)
+    def read(self, told: Told | None = None) -> None:
+        for element in read_elements(self.archive, self._part, _PIECES, told=told):
+            self.visit(element)
 
-    def _add(self, text: str) -> None:
-        if self._reading is not None:
-            self._reading.append(text)
-        elif self._open and not self._muted:
-            self._writer.words(text, self._run_marks() if self._in_run else Marks())
+    def say(self, text: str) -> None:
+        if not self._muted:
+            super().say(text)
 
-    def _run_marks(self) -> Marks:
-        """The open run's own properties, else those of its style, else of its paragraph's."""
-        if self._marks is None:
-            styles = (self._style, self._open[-1].style)
-            of = {**self._lists.properties(styles[1]), **self._lists.properties(styles[0]), **self._direct}
-            script = of.get("vertAlign", "")
-            raised = of.get("position", "0")
-            if not script.endswith("script") and raised.lstrip("-").isdigit() and int(raised):
-                script = "subscript" if raised.startswith("-") else "superscript"
-            struck = of.get("strike") == "1" or of.get("dstrike") == "1"
-            is_script = script.endswith("script")
-            self._marks = Marks(
-                script.removesuffix("script") if is_script else "", struck, of.get("vanish") == "1"
-            )
-        return self._marks
+    def note(self, element: Element) -> None:
+        if label := self.writer.referred(self._kind, element.get(W + "id")):
+            author = element.get(W + "author")
+            self.writer.open_note(f"{label} {author}:" if author else label)
+            self.walk(element)
+            self.writer.close_note()
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == FALLBACK:
-            self._fallbacks += 1
-        if self._fallbacks:
-            return
-        tag = name[len(W) :] if name.startswith(W) else ""
-        if tag in ("footnote", "endnote", "comment") and self._notes in _NOTES:
-            label = self._writer.referred(self._notes, attributes.get(W + "id", ""))
-            self._silent = not label
-            if label:
-                author = attributes.get(W + "author", "")
-                self._writer.open_note(f"{label} {author}:" if author else label)
-        if tag in _LEFT_OUT:
-            self._left_out += 1
-            self._deleted += tag == "del"
-        if self._left_out or self._silent:
-            self._in_text = self._in_text or tag == "delText"
-        elif name.startswith(M):
-            self._start_math(name[len(M) :], attributes.get(M + "val", ""))
-        elif tag:
-            self._start_word(tag, attributes)
-        elif self._open:
-            self._start_drawn(name, attributes)
+    def reference(self, element: Element) -> None:
+        if not self.marks.hidden:
+            kind = element.tag.removesuffix("Reference") + "s"
+            self.writer.words(self.writer.refer(kind, element.get(W + "id")))
 
-    def _start_math(self, tag: str, value: str) -> None:
-        if self._math is not None:
-            self._math.start(tag, value)
-        elif tag == "oMath" and self._open:
-            self._math = MathReader()
+    def deleted(self, element: Element) -> None:
+        if count := sum(len(each.text().split()) for each in element.all("t", "delText")):
+            self.writer.gathered.leave_out("deleted word", count)
 
-    def _start_drawn(self, name: str, attributes: dict[str, str]) -> None:
-        """Drawings, pictures and objects inside of a paragraph."""
-        if identifier := drawing_id(name, attributes):
-            self._writer.words(f"\n{self._drawn(identifier)}\n")
-        elif name == _PROPERTIES:
-            self._description = attributes.get("descr") or attributes.get("title", "")
-        elif name == _OLE:
-            program = attributes.get("ProgID", "")
-            self._writer.mark("equation" if is_equation(program) else "object")
-        elif name in _PICTURES and not self._in_object:
-            self._writer.mark("picture", self._description)
-        elif name == _VML + "shape":
-            self._description = attributes.get("alt", "")
-        elif name == _VML + "textpath":  # WordArt
-            self._writer.words(attributes.get("string", ""))
+    def row(self, element: Element) -> None:
+        self.writer.open_row()
+        before = value_of(element, "trPr", "gridBefore")
+        for _ in range(min(whole(before), _MOST_SPAN)):  # columns that the row leaves out
+            self.writer.open_cell()
+            self.writer.close_cell()
+        self.walk(element)
 
-    def _start_word(self, tag: str, attributes: dict[str, str]) -> None:
-        writer = self._writer
-        match tag:
-            case "p":
-                self._open.append(_Paragraph())
-                writer.open_paragraph()
-            case "tbl":
-                writer.open_table()
-            case "tr":
-                writer.open_row()
-            case "tc":
-                writer.open_cell()
-            case "gridSpan":
-                writer.widen_cell(_count(attributes) or 1)
-            case "gridBefore":
-                for _ in range(_count(attributes)):  # columns that the row leaves out
-                    writer.open_cell()
-                    writer.close_cell()
-            case "altChunk" if self._chunks < _MOST_CHUNKS:
-                self._chunks += 1
-                self._chunk(self._relations.by_id.get(attributes.get(R + "id", ""), ""))
-            case _ if self._open:
-                self._in_paragraph(self._open[-1], tag, attributes)
+    def cell(self, element: Element) -> None:
+        span = whole(value_of(element, "tcPr", "gridSpan"), 1)
+        self.writer.open_cell(max(1, min(span, _MOST_SPAN)))
+        self.walk(element)
+        self.writer.close_cell()
 
-    def _chunk(self, part: str) -> None:
+    def chunk(self, element: Element) -> None:
         """A part in another format."""
-        from core.documents.mixed import mixed_text
-
+        part = self.relations.by_id.get(element.get(R + "id"), "")
         text = ""
-        if part in self._archive.NameToInfo and not self._depth:
-            data = read_part(self._archive, part, MOST_XML_BYTES)
-            text = mixed_text(data, part, self._writer.gathered.inner(), docx_part)
-        self._writer.put(Block("paragraph", text or "[object]"))
+        if part in self.archive.NameToInfo and not self._depth and self._chunks < _MOST_CHUNKS:
+            self._chunks += 1
+            data = read_part(self.archive, part, MOST_XML_BYTES)
+            text = _chunk_text(data, part, self.writer.gathered.inner())
+        self.writer.put(Block("paragraph", text or "[object]"))
         if not text:
-            self._writer.gathered.leave_out("object")
+            self.writer.gathered.leave_out("object")
 
-    def _in_paragraph(self, paragraph: _Paragraph, tag: str, attributes: Mapping[str, str]) -> None:
-        value = attributes.get(W + "val", "")
-        match tag:
-            case "r":
-                self._in_run, self._style, self._direct, self._marks = True, "", {}, None
-            case "rPr":
-                self._in_properties = self._in_run
-            case "rStyle":
-                self._style = value
-            case _ if tag in _RUN and self._in_properties:
-                self._direct[tag] = value if tag in ("vertAlign", "position") else str(int(is_on(attributes)))
-            case "t":
-                self._in_text = True
-            case "instrText":
-                self._in_instruction = True
-            case "tab" | "ptab":
-                self._add("\t")
-            case "br" | "cr":
-                self._add("\n")
-            case "noBreakHyphen":
-                self._add("-")
-            case "sym":
-                self._add(symbol(attributes.get(W + "font", ""), attributes.get(W + "char", "")))
-            case "footnoteReference" | "endnoteReference" | "commentReference" if (
-                not self._run_marks().hidden
-            ):
-                kind = tag.removesuffix("Reference") + "s"
-                self._writer.words(self._writer.refer(kind, attributes.get(W + "id", "")))
-            case "hyperlink":
-                self._writer.open_link(self._relations.external.get(attributes.get(R + "id", ""), ""))
-            case "object":
-                self._in_object = True
-            case "rt":
-                self._reading = []
-            case "pStyle":
-                paragraph.style = value
-            case "numId":
-                paragraph.use = value
-            case "ilvl":
-                paragraph.level = level_number(value)
-            case _:
-                self._in_field(tag, value, attributes)
+    def paragraph(self, element: Element) -> None:
+        outer, self.marks = (self._style, self.marks), PLAIN
+        properties = element.child("pPr")
+        self._style = value_of(properties, "pStyle") or ""
+        self.writer.open_paragraph()
+        self.walk(element)
+        # Also without a word in it, it counts.
+        level = value_of(properties, "numPr", "ilvl")
+        mark = self.lists.mark(
+            self._style,
+            value_of(properties, "numPr", "numId"),
+            None if level is None else level_number(level),
+        )
+        heading = self.lists.heading_level(self._style)
+        number = f"{mark.text} " if mark and mark.text else ""
+        if heading and not self.writer.in_cell:
+            self.writer.close_paragraph("heading", f"{'#' * heading} {number}")
+        elif mark:
+            self.writer.close_paragraph("item", number, mark.level)
+        else:
+            self.writer.close_paragraph("paragraph", number)
+        self._style, self.marks = outer
 
-    def _in_field(self, tag: str, value: str, attributes: Mapping[str, str]) -> None:
-        if tag == "fldSimple":
-            self._fields.append(_Field(attributes.get(W + "instr", "")))
+    def run(self, element: Element) -> None:
+        """By its own properties, else those of its style, else of its paragraph's."""
+        outer, properties = self.marks, element.child("rPr")
+        of = {
+            **self.lists.properties(self._style),
+            **self.lists.properties(value_of(properties, "rStyle") or ""),
+            **text_properties(properties),
+        }
+        script, raised = of.get("vertAlign", ""), of.get("position", "0")
+        if not script.endswith("script"):
+            is_moved = raised.lstrip("-").isdigit() and int(raised)
+            script = "" if not is_moved else "sub" if raised.startswith("-") else "super"
+        struck = "1" in (of.get("strike"), of.get("dstrike"))
+        self.marks = Marks(script.removesuffix("script"), struck, of.get("vanish") == "1")
+        self.walk(element)
+        self.marks = outer
+
+    def hyphen(self, element: Element) -> None:
+        self.say("-")
+
+    def symbol(self, element: Element) -> None:
+        self.say(symbol(element.get(W + "font"), element.get(W + "char")))
+
+    def hyperlink(self, element: Element) -> None:
+        self.writer.open_link(self.relations.external.get(element.get(R + "id"), ""))
+        self.walk(element)
+        self.writer.close_link()
+
+    def ruby(self, element: Element) -> None:
+        self.walk(element.child("rubyBase"))
+        if reading := element.child("rt").line("t"):
+            self.say(f"({reading})")
+
+    # ---- fields
+
+    def simple_field(self, element: Element) -> None:
+        self._fields.append(_Field(element.get(W + "instr")))
+        self._begin_result(self._fields[-1])
+        self.walk(element)
+        self._end_field(self._fields.pop())
+
+    def field_mark(self, element: Element) -> None:
+        kind = element.get(W + "fldCharType")
+        if kind == "begin":
+            self._fields.append(_Field(form=element))
+        elif kind == "separate" and self._fields:
             self._begin_result(self._fields[-1])
-        elif tag == "fldChar":
-            kind = attributes.get(W + "fldCharType", "")
-            if kind == "begin":
-                self._fields.append(_Field())
-            elif kind == "separate" and self._fields:
-                self._begin_result(self._fields[-1])
-            elif kind == "end" and self._fields:
-                self._end_field(self._fields.pop())
-        elif self._fields and tag in ("checkBox", "default", "checked", "result", "listEntry"):
-            field = self._fields[-1]
-            if tag == "listEntry":
-                field.choices.append(value)
-            elif field.checked is None and tag != "checkBox":
-                field.chosen = int(value) if value.isascii() and value.isdigit() and len(value) < 5 else 0
-            else:
-                field.checked = tag != "checkBox" and is_on(attributes)
+        elif kind == "end" and self._fields:
+            self._end_field(self._fields.pop())
+
+    def instruction(self, element: Element) -> None:
+        if self._fields and not self._fields[-1].has_result:
+            self._fields[-1].instruction += element.text()
 
     def _begin_result(self, field: _Field) -> None:
         field.has_result = True
-        instruction = field.instruction.split()
         if found := _ADDRESS.search(field.instruction):
             field.is_link = True
-            self._writer.open_link(found[1])
+            self.writer.open_link(found[1])
         # The number of the page of a header says nothing.
-        field.is_silent = (
-            bool(instruction) and instruction[0] in _NUMBERS_OF_PAGES and self._notes not in ("", *_NOTES)
-        )
+        is_number = field.instruction.split()[:1] and field.instruction.split()[0] in _NUMBERS_OF_PAGES
+        field.is_silent = bool(is_number) and self._kind not in ("", *_NOTES)
         self._muted += field.is_silent
 
     def _end_field(self, field: _Field) -> None:
         self._muted -= field.is_silent
         if field.is_link:
-            self._writer.close_link()
-        if field.checked is not None:
-            self._add("[x]" if field.checked else "[ ]")
-        elif field.choices and not field.has_result:
-            self._add(field.choices[min(field.chosen, len(field.choices) - 1)])
+            self.writer.close_link()
+        self.say(field.state())
 
-    def end(self, name: str) -> None:
-        if name == FALLBACK:
-            self._fallbacks -= 1
-            return
-        if self._fallbacks:
-            return
-        if name.startswith(M) and self._math is not None and self._math.end():
-            line, self._math = self._math.line(), None
-            self._add(line)
-        tag = name[len(W) :] if name.startswith(W) else ""
-        if tag in _LEFT_OUT:
-            self._left_out -= 1
-            self._deleted -= tag == "del"
-        if tag in ("t", "delText"):
-            self._in_text = False
-        if self._left_out or self._silent or not tag:
-            return
-        writer = self._writer
-        match tag:
-            case "footnote" | "endnote" | "comment" if self._notes in _NOTES:
-                writer.close_note()
-                self._silent = True
-            case "instrText":
-                self._in_instruction = False
-            case "rPr":
-                self._in_properties = False
-            case "r":
-                self._in_run = False
-            case "hyperlink":
-                writer.close_link()
-            case "fldSimple" if self._fields:
-                self._end_field(self._fields.pop())
-            case "object":
-                self._in_object = False
-            case "drawing" | "pict":
-                self._description = ""
-            case "rt" if self._reading is not None:
-                self._readings, self._reading = self._reading, None
-            case "rubyBase" if reading := "".join(self._readings).strip():
-                self._readings = []
-                self._add(f"({reading})")
-            case "p" if self._open:
-                self._paragraph(self._open.pop())
-            case "tc":
-                writer.close_cell()
-            case "tbl":
-                writer.close_table()
+    # ---- drawings
 
-    def _paragraph(self, whole: _Paragraph) -> None:
-        # Also without a word in it, it counts.
-        mark = self._lists.mark(whole.style, whole.use, whole.level)
-        level = self._lists.heading_level(whole.style)
-        number = f"{mark.text} " if mark and mark.text else ""
-        if level and not self._writer.in_cell:
-            self._writer.close_paragraph("heading", f"{'#' * level} {number}")
-        elif mark:
-            self._writer.close_paragraph("item", number, mark.level)
-        else:
-            self._writer.close_paragraph("paragraph", number)
+    def drawing(self, element: Element) -> None:
+        self.writer.words(f"\n{self.drawn(element)}\n")
+
+    def picture(self, element: Element) -> None:
+        self.writer.mark("picture", self._description)
+
+    def described(self, element: Element) -> None:
+        self._description = element.get("descr") or element.get("title") or element.get("alt")
+        self.walk(element)
+
+    def word_art(self, element: Element) -> None:
+        self.writer.words(element.get("string"))
+
+    def object(self, element: Element) -> None:
+        for each in element.all("OLEObject"):
+            self.writer.mark("equation" if is_equation(each.get("ProgID")) else "object")
+
+    def picture_frame(self, element: Element) -> None:
+        self.walk(element)
+        self._description = ""
+
+    actions: ClassVar = {
+        **OfficeWalker.actions,
+        **dict.fromkeys((W + "moveFrom", W + "pPr", W + "rPr", W + "tcPr", W + "trPr"), OfficeWalker.skip),
+        **dict.fromkeys((f"{W}{each}Reference" for each in ("footnote", "endnote", "comment")), reference),
+        **dict.fromkeys((W + each for each in ("footnote", "endnote", "comment")), note),
+        **dict.fromkeys((W + each for each in ("drawing", "pict")), picture_frame),
+        **dict.fromkeys((_VML + "imagedata", A + "blip"), picture),
+        **dict.fromkeys((_VML + "shape", _DRAWING + "docPr"), described),
+        _VML + "textpath": word_art,
+        W + "altChunk": chunk,
+        W + "br": OfficeWalker.line_break,
+        W + "cr": OfficeWalker.line_break,
+        W + "del": deleted,
+        W + "fldChar": field_mark,
+        W + "fldSimple": simple_field,
+        W + "hyperlink": hyperlink,
+        W + "instrText": instruction,
+        W + "noBreakHyphen": hyphen,
+        W + "object": object,
+        W + "p": paragraph,
+        W + "ptab": OfficeWalker.tab,
+        W + "r": run,
+        W + "ruby": ruby,
+        W + "sym": symbol,
+        W + "t": OfficeWalker.spoken,
+        W + "tab": OfficeWalker.tab,
+        W + "tbl": OfficeWalker.table,
+        W + "tc": cell,
+        W + "tr": row,
+    }  # fmt: skip
 
 
-def docx_part(data: bytes, gathered: Gathered) -> str:
-    """The text of a document inside of another. Raises as `docx_text` does."""
-    return docx_text(io.BytesIO(data), lambda done, total, unit: None, gathered, depth=1)
+def _chunk_text(data: bytes, name: str, gathered: Gathered) -> str:
+    """The text of a part whose ending in `name` may tell its kind; empty if it cannot be read.
 
+    Raises `TooLongError`.
+    """
+    from core.documents.html import declared_charset, html_text
+    from core.documents.mail import mail_text
+    from core.documents.rtf import rtf_text
 
-def _count(attributes: Mapping[str, str]) -> int:
-    """A number of columns; 0 if it is not one."""
-    value = attributes.get(W + "val", "")
-    return min(int(value), _MOST_SPAN) if value.isascii() and value.isdigit() else 0
+    def told(done: int, total: int, unit: str) -> None:
+        """Parts are short."""
+
+    ending = name.rpartition(".")[2].lower()
+    try:
+        if data.startswith(b"PK"):
+            return docx_text(io.BytesIO(data), told, gathered, depth=1)
+        if data.lstrip().startswith(b"{\\rtf"):
+            return rtf_text(data, told, gathered)
+        if ending in ("mht", "mhtml"):
+            return mail_text(data, gathered) or ""
+        if ending in ("htm", "html", "xhtml", "dat") or b"<html" in data[:1024].lower():
+            return html_text(decode(data, declared_charset(data)).text, told, gathered, titled=False)
+        return decode(data, declared_in_text(data)).text.strip("\n")
+    except TooLongError:
+        raise
+    except (UnreadableError, ValueError):
+        return ""

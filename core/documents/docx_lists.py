@@ -16,18 +16,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.documents.numerals import figure
-from core.documents.parts import Elements, W, parse_part
+from core.documents.parts import Element, W, is_true, read_tree, whole
 
 _LISTS = "word/numbering.xml"
 _STYLES = "word/styles.xml"
-# Those of thick books are a hundredth.
-_MOST_BYTES = 16 * 1024 * 1024
 _LEVELS = 9
 _HEADING_LEVELS = ("1", "2", "3", "4", "5", "6")
 _BULLET = "-"
 # Longer ones would multiply with every paragraph.
 _MOST_PATTERN_CHARACTERS = 40
-_MOST_NUMBER_DIGITS = 9
 _MOST_BASES = 32
 
 
@@ -63,7 +60,7 @@ class _Style:
     """`outline`: its level in the outline, 0 the highest; 9 is body text."""
 
     name: str = ""
-    outline: int | None = None
+    outline: int = 9
     base: str = ""
     use: str = ""
     level: int | None = None
@@ -83,12 +80,37 @@ class WordLists:
 
     def __init__(self, archive: zipfile.ZipFile, parts: Mapping[str, str]) -> None:
         """`parts` are names of parts by the kind of the relation that names them."""
-        lists, styles = _Lists(), _Styles()
-        for kind, default, reader in (("numbering", _LISTS, lists), ("styles", _STYLES, styles)):
-            part = parts.get(kind, default)
-            if part in archive.NameToInfo:
-                parse_part(archive, part, reader, _MOST_BYTES)
-        self._definitions, self._uses, self._styles = lists.definitions, lists.uses, styles.styles
+        names = (parts.get("numbering", _LISTS), parts.get("styles", _STYLES))
+        lists, styles = (
+            read_tree(archive, name) if name in archive.NameToInfo else Element("") for name in names
+        )
+        self._definitions = {
+            each.get(W + "abstractNumId"): _Definition(_levels(each), value_of(each, "numStyleLink") or "")
+            for each in lists.all("abstractNum")
+        }
+        self._uses = {
+            each.get(W + "numId"): _Use(
+                value_of(each, "abstractNumId") or "",
+                {
+                    level_number(level.get(W + "ilvl")): whole(start, 1)
+                    for level in each.all("lvlOverride")
+                    if (start := value_of(level, "startOverride")) is not None
+                },
+                _levels(each),
+            )
+            for each in lists.all("num")
+        }
+        self._styles = {
+            each.get(W + "styleId"): _Style(
+                (value_of(each, "name") or "").lower(),
+                whole(value_of(each, "pPr", "outlineLvl"), _LEVELS),
+                value_of(each, "basedOn") or "",
+                value_of(each, "pPr", "numPr", "numId") or "",
+                None if (level := value_of(each, "pPr", "numPr", "ilvl")) is None else level_number(level),
+                text_properties(each.child("rPr")),
+            )
+            for each in styles.all("style")
+        }
         self._counts: dict[str, dict[int, int]] = {}
         self._begun: set[tuple[str, int]] = set()
         self._properties: dict[str, dict[str, str]] = {}
@@ -129,7 +151,7 @@ class WordLists:
             level = found.name.removeprefix("heading ")
             if level in _HEADING_LEVELS and level != found.name:
                 return int(level)
-            if found.outline is not None and found.outline < len(_HEADING_LEVELS):
+            if found.outline < len(_HEADING_LEVELS):
                 return found.outline + 1
             style = found.base
         else:
@@ -195,88 +217,33 @@ class WordLists:
         return linked.definition if linked else use.definition
 
 
-class _Lists(Elements):
-    """Reads `word/numbering.xml`."""
-
-    def __init__(self) -> None:
-        self.definitions: dict[str, _Definition] = {}
-        self.uses: dict[str, _Use] = {}
-        self._definition: _Definition | None = None
-        self._use: _Use | None = None
-        self._level: _Level | None = None
-        self._overridden = 0
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        tag, value = name.removeprefix(W), attributes.get(W + "val", "")
-        if tag == "abstractNum":
-            self._definition = self.definitions[attributes.get(W + "abstractNumId", "")] = _Definition()
-        elif tag == "num":
-            self._use = self.uses[attributes.get(W + "numId", "")] = _Use()
-        elif tag == "lvlOverride":
-            self._overridden = level_number(attributes.get(W + "ilvl", ""))
-        elif tag == "lvl":
-            self._level = _Level()
-            owner = self._use or self._definition
-            if owner:
-                owner.levels[level_number(attributes.get(W + "ilvl", ""))] = self._level
-        elif self._level:
-            self._of_level(self._level, tag, value, attributes)
-        elif self._use and tag == "abstractNumId":
-            self._use.definition = value
-        elif self._use and tag == "startOverride":
-            self._use.starts[self._overridden] = _number(value, 1)
-        elif self._definition and tag == "numStyleLink":
-            self._definition.style_link = value
-
-    def end(self, name: str) -> None:
-        tag = name.removeprefix(W)
-        if tag == "lvl":
-            self._level = None
-        elif tag == "num":
-            self._use = None
-        elif tag == "abstractNum":
-            self._definition = None
-
-    def _of_level(self, level: _Level, tag: str, value: str, attributes: Mapping[str, str]) -> None:
-        if tag == "start":
-            level.start = _number(value, 1)
-        elif tag == "numFmt":
-            level.format = value
-        elif tag == "lvlText":
-            level.pattern = value[:_MOST_PATTERN_CHARACTERS]
-        elif tag == "lvlRestart":
-            level.restart = _number(value, 0)
-        elif tag == "isLgl":
-            level.legal = is_on(attributes)
-        elif tag == "pStyle":
-            level.style = value
+def _levels(owner: Element) -> dict[int, _Level]:
+    """The levels of a definition, or those that a list replaces."""
+    return {
+        level_number(each.get(W + "ilvl")): _Level(
+            whole(value_of(each, "start"), 1),
+            value_of(each, "numFmt") or "decimal",
+            (value_of(each, "lvlText") or "")[:_MOST_PATTERN_CHARACTERS],
+            None if (restart := value_of(each, "lvlRestart")) is None else whole(restart, 0),
+            is_on(each.child("isLgl")),
+            value_of(each, "pStyle") or "",
+        )
+        for each in owner.all("lvl")
+    }
 
 
-class _Styles(Elements):
-    """Reads the lists of `word/styles.xml`."""
+def value_of(element: Element, *path: str) -> str | None:
+    """The value of the element at `path` inside, which may be empty; None if there is no such element."""
+    for tag in path:
+        element = element.child(tag)
+    return element.get(W + "val") if element.name else None
 
-    def __init__(self) -> None:
-        self.styles: dict[str, _Style] = {}
-        self._style = _Style()
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        tag, value = name.removeprefix(W), attributes.get(W + "val", "")
-        if tag == "style":
-            self._style = self.styles[attributes.get(W + "styleId", "")] = _Style()
-        elif tag == "name":
-            self._style.name = value.lower()
-        elif tag == "outlineLvl":
-            self._style.outline = _number(value, _LEVELS)
-        elif tag == "basedOn":
-            self._style.base = value
-        elif tag == "numId":
-            self._style.use = value
-        elif tag == "ilvl":
-            self._style.level = level_number(value)
-        elif tag in ("vanish", "strike", "dstrike"):
-            self._style.properties[tag] = str(int(is_on(attributes)))
-        elif tag in ("vertAlign", "position"):
-            self._style.properties[tag] = value
+def text_properties(properties: Element) -> dict[str, str]:
+    """What runs of text have: `vanish`, `strike` and `dstrike` as 0 or 1, `vertAlign`, `position`."""
+    found = {each.tag: each for each in properties.elements}
+    switches = {tag: str(int(is_on(found[tag]))) for tag in ("vanish", "strike", "dstrike") if tag in found}
+    return switches | {tag: found[tag].get(W + "val") for tag in ("vertAlign", "position") if tag in found}
 
 
 def _text(levels: dict[int, _Level], count: dict[int, int], level: int) -> str:
@@ -295,17 +262,11 @@ def _text(levels: dict[int, _Level], count: dict[int, int], level: int) -> str:
     return text.strip()
 
 
-def _number(value: str, otherwise: int) -> int:
-    """ASCII digits only: `isdigit` knows others that `int` refuses."""
-    good = value.isascii() and value.isdigit() and len(value) <= _MOST_NUMBER_DIGITS
-    return int(value) if good else otherwise
-
-
-def is_on(attributes: Mapping[str, str]) -> bool:
+def is_on(element: Element) -> bool:
     """Whether an element that is there or not, such as `w:vanish`, is on; its value may say otherwise."""
-    return attributes.get(W + "val", "1") in ("1", "true", "on")
+    return bool(element.name) and is_true(element.get(W + "val", "1"))
 
 
-def level_number(value: str) -> int:
+def level_number(value: str | None) -> int:
     """The level that an attribute names."""
-    return min(_number(value, 0), _LEVELS - 1)
+    return min(whole(value, 0), _LEVELS - 1)

@@ -12,12 +12,11 @@ from urllib.parse import unquote
 from core.documents import strings
 from core.documents.html import declared_charset, html_text
 from core.documents.limits import MOST_TEXT_BYTES, Gathered, LockedError, Told
-from core.documents.parts import Elements, opened, parse_part, read_part
+from core.documents.parts import Element, opened, read_part, read_tree
 from core.documents.text import decode
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
-_MOST_LIST_BYTES = 16 * 1024 * 1024
 # Any other text of the spine is read as a page, too.
 _NOT_PAGES = ("image/", "audio/", "video/", "font/", "application/x-dtbncx", "application/pdf")
 _GRAPHICS = "image/svg+xml"
@@ -26,21 +25,19 @@ _GRAPHICS = "image/svg+xml"
 def epub_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The title, and all chapters with an empty line between them. Raises `UnreadableError`, OSError."""
     with opened(stream) as archive:
-        container = _Container()
-        parse_part(archive, _CONTAINER, container, _MOST_LIST_BYTES)
-        book = _Package()
-        parse_part(archive, container.package, book, _MOST_LIST_BYTES)
-        if book.title:
-            gathered.add(f"# {book.title}\n\n")
-        locked = _Encryption()
+        root = next(read_tree(archive, _CONTAINER).all("rootfile"), Element("")).get("full-path")
+        book = read_tree(archive, root)
+        if title := next(filter(None, (each.line() for each in book.all("title"))), ""):
+            gathered.add(f"# {title}\n\n")
+        locked: set[str] = set()
         if _ENCRYPTION in archive.NameToInfo:
-            parse_part(archive, _ENCRYPTION, locked, _MOST_LIST_BYTES)
-        folder = posixpath.dirname(container.package)
-        chapters = [posixpath.normpath(posixpath.join(folder, href)) for href in book.chapters()]
+            references = read_tree(archive, _ENCRYPTION).all("CipherReference")
+            locked.update(unquote(each.get("URI")) for each in references)
+        chapters = _chapters(book, posixpath.dirname(root))
         says = False
         for number, chapter in enumerate(chapters):
             told(number, len(chapters), "pages")
-            if chapter in locked.parts:
+            if chapter in locked:
                 raise LockedError
             if chapter not in archive.NameToInfo:
                 gathered.leave_out("missing page", place=chapter)
@@ -54,65 +51,14 @@ def epub_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     return gathered.text().strip("\n") if says else ""
 
 
-class _Container(Elements):
-    """Reads `META-INF/container.xml`: the name of the package's part."""
-
-    def __init__(self) -> None:
-        self.package = ""
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name.rpartition(" ")[2] == "rootfile" and not self.package:
-            self.package = attributes.get("full-path", "")
-
-
-class _Package(Elements):
-    """Reads the package's part: title, manifest and spine."""
-
-    def __init__(self) -> None:
-        self._title: list[str] = []
-        self._parts: dict[str, tuple[str, str]] = {}
-        self._spine: list[str] = []
-        self._in_title = False
-
-    @property
-    def title(self) -> str:
-        """The book's first title on one line."""
-        return " ".join("".join(self._title).split())
-
-    def chapters(self) -> list[str]:
-        """The parts of the spine that are pages, each once."""
-        found = (self._parts.get(identifier, (identifier, "")) for identifier in self._spine)
-        return list(
-            dict.fromkeys(
-                href for href, kind in found if kind == _GRAPHICS or not kind.startswith(_NOT_PAGES)
-            )
-        )
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        tag = name.rpartition(" ")[2]
-        if tag == "item":
-            href = unquote(attributes.get("href", "")).partition("#")[0]
-            self._parts[attributes.get("id", "")] = (href, attributes.get("media-type", ""))
-        elif tag == "itemref":
-            self._spine.append(attributes.get("idref", ""))
-        elif tag == "title":
-            self._in_title = not self.title
-
-    def end(self, name: str) -> None:
-        if name.rpartition(" ")[2] == "title":
-            self._in_title = False
-
-    def characters(self, text: str) -> None:
-        if self._in_title:
-            self._title.append(text)
-
-
-class _Encryption(Elements):
-    """Reads `META-INF/encryption.xml`: the parts that are encrypted, fonts among them."""
-
-    def __init__(self) -> None:
-        self.parts: set[str] = set()
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name.rpartition(" ")[2] == "CipherReference":
-            self.parts.add(unquote(attributes.get("URI", "")))
+def _chapters(package: Element, folder: str) -> list[str]:
+    """The parts of the spine that are pages, each once."""
+    parts = {each.get("id"): each for each in package.all("item")}
+    hrefs: dict[str, None] = {}
+    for each in package.all("itemref"):
+        item = parts.get(each.get("idref"))
+        kind = item.get("media-type") if item else ""
+        href = unquote(item.get("href")).partition("#")[0] if item else each.get("idref")
+        if kind == _GRAPHICS or not kind.startswith(_NOT_PAGES):
+            hrefs[posixpath.normpath(posixpath.join(folder, href))] = None
+    return list(hrefs)

@@ -1,190 +1,107 @@
 """Equations as linear text: fractions, powers, roots, sums, matrices. Pure.
 
-`MathReader` takes the elements of one equation, of Office Math (Word, slides, rich text) or of MathML
-(HTML, books, OpenDocument), and gives a line such as `x=(-b±√(b^2-4ac))/(2a)`. Parts of several characters
-are in brackets wherever the line would otherwise mean something else.
+`equation_line` takes an equation of Office Math (Word, slides, rich text) or of MathML (HTML, books,
+OpenDocument), and gives a line such as `x=(-b±√(b^2-4ac))/(2a)`. Parts of several characters are in brackets
+wherever the line would otherwise mean something else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from core.documents.parts import Element, M
 
-_MOST_DEPTH = 64
 _ACCENTS = {"\u0302": "^", "\u0303": "~", "\u0304": "¯", "\u0305": "¯", "\u20d7": "→", "\u0307": "˙", "": "^"}
+# Elements of MathML, whose parts are told by their order, as those of Office Math and the names of its parts.
+_MATH_ML = {
+    "mfrac": ("f", "num", "den"),
+    "msup": ("sSup", "e", "sup"),
+    "msub": ("sSub", "e", "sub"),
+    "msubsup": ("sSubSup", "e", "sub", "sup"),
+    "munderover": ("sSubSup", "e", "sub", "sup"),
+    "munder": ("limLow", "e", "lim"),
+    "mover": ("limUpp", "e", "lim"),
+    "mroot": ("rad", "e", "deg"),
+}
+_TEXTS = frozenset(("t", "mi", "mn", "mo", "ms", "mtext"))
+_SILENT = frozenset(("annotation", "annotation-xml"))
 
 
-@dataclass
-class _Node:
-    tag: str
-    children: list[_Node] = field(default_factory=list)
-    text: str = ""
-    properties: dict[str, str] = field(default_factory=dict)
-
-    def each(self) -> list[str]:
-        """The texts of the children."""
-        return [_linear(child) for child in self.children]
-
-    def part(self, tag: str) -> str:
-        """The text of the first child `tag`; empty if there is none."""
-        return next((_linear(child) for child in self.children if child.tag == tag), "")
-
-    def parts(self, tag: str) -> list[str]:
-        """The texts of all children `tag`."""
-        return [_linear(child) for child in self.children if child.tag == tag]
+def equation_line(equation: Element) -> str:
+    """The equation on one line."""
+    return " ".join(_linear(equation).split())
 
 
-class MathReader:
-    """Takes an equation's elements, by their names without the namespace, up to the equation's end."""
-
-    def __init__(self) -> None:
-        self._open = [_Node("oMath")]
-        self._skipped = 0
-
-    def start(self, tag: str, value: str) -> None:
-        """An element begins; `value` is its `val` attribute."""
-        if self._skipped or len(self._open) > _MOST_DEPTH:
-            self._skipped += 1
-            return
-        if self._open[-1].tag.endswith("Pr"):
-            owner = self._open[-2] if len(self._open) > 1 else self._open[-1]
-            owner.properties[tag] = value
-        node = _Node(tag)
-        self._open[-1].children.append(node)
-        self._open.append(node)
-
-    @property
-    def innermost(self) -> str:
-        """The name of the innermost open element."""
-        return self._open[-1].tag
-
-    def end(self) -> bool:
-        """An element ends; True if it was the equation itself."""
-        if self._skipped:
-            self._skipped -= 1
-            return False
-        if len(self._open) == 1:
-            return True
-        self._open.pop()
-        return False
-
-    def characters(self, text: str) -> None:
-        """Text of the innermost element. Properties of rich text are such a text."""
-        if self._skipped:
-            return
-        self._open[-1].text += text
-        if len(self._open) > 2 and self._open[-2].tag.endswith("Pr"):
-            self._open[-3].properties[self._open[-1].tag] = self._open[-1].text
-
-    def line(self) -> str:
-        """The equation on one line."""
-        return " ".join(_linear(self._open[0]).split())
-
-
-def _linear(node: _Node) -> str:
-    tag, of = node.tag, node.properties
-    if tag == "t":
-        return node.text
-    if tag.endswith("Pr") or tag in ("annotation", "annotation-xml"):
+def _linear(node: Element) -> str:
+    tag = node.tag
+    if tag in _TEXTS:
+        return node.text() if tag in ("t", "mtext") else node.text().strip()
+    if tag.endswith("Pr") or tag in _SILENT:
         return ""
-    if tag in _ML_TAGS:
-        return _math_ml(node)
-    base = node.part("e")
-    match tag:
+    # A property's value is an attribute, or in rich text its text.
+    of = {
+        each.tag: each.get(M + "val") or each.text()
+        for properties in node.elements
+        if properties.tag.endswith("Pr")
+        for each in properties.elements
+    }
+    each = [(child.tag, _linear(child)) for child in node.elements]
+    is_whole = tag in _MATH_ML and len(each) == len(_MATH_ML[tag]) - 1
+    kind, *names = _MATH_ML[tag] if is_whole else (tag,)
+    parts = dict(zip(names, (text for _, text in each))) if is_whole else dict(reversed(each))
+    base, sub, sup = (parts.get(name, "") for name in ("e", "sub", "sup"))
+    inside = "".join(text for _, text in each)
+    match kind:
+        case "f" if of.get("type") == "noBar":
+            return f"({parts.get('num', '')} over {parts.get('den', '')})"
         case "f":
-            top, bottom = node.part("num"), node.part("den")
-            if of.get("type") == "noBar":
-                return f"({top} over {bottom})"
-            return f"{_factor(top)}/{_factor(bottom)}"
-        case "sSup":
-            return f"{_factor(base)}^{_factor(node.part('sup'))}"
-        case "sSub":
-            return f"{_factor(base)}_{_factor(node.part('sub'))}"
-        case "sSubSup":
-            return f"{_factor(base)}_{_factor(node.part('sub'))}^{_factor(node.part('sup'))}"
+            return f"{_factor(parts.get('num', ''))}/{_factor(parts.get('den', ''))}"
+        case "sSup" | "sSub" | "sSubSup":
+            lowered = f"_{_factor(sub)}" if kind != "sSup" else ""
+            raised = f"^{_factor(sup)}" if kind != "sSub" else ""
+            return f"{_factor(base)}{lowered}{raised}{' ' if tag == 'munderover' else ''}"
         case "sPre":
-            return f"_{_factor(node.part('sub'))}^{_factor(node.part('sup'))}{_factor(base)}"
+            return f"_{_factor(sub)}^{_factor(sup)}{_factor(base)}"
         case "rad":
-            degree = node.part("deg")
-            mark = {"": "√", "3": "∛", "4": "∜"}.get(degree, f"root {degree} of ")
-            return f"{mark}{_factor(base)}" if mark in "√∛∜" else f"{mark}({base})"
+            degree = parts.get("deg", "")
+            mark = {"": "√", "3": "∛", "4": "∜"}.get(degree)
+            return f"{mark}{_factor(base)}" if mark else f"root {degree} of ({base})"
+        case "msqrt":
+            return f"√{_factor(inside)}"
         case "nary":
-            sub, sup = node.part("sub"), node.part("sup")
             limits = f"_{_factor(sub)}" * bool(sub) + f"^{_factor(sup)}" * bool(sup)
             return f"{of.get('chr', '∫')}{limits} {base}"
         case "d":
-            inside = of.get("sepChr", "|").join(node.parts("e"))
-            return f"{of.get('begChr', '(')}{inside}{of.get('endChr', ')')}"
+            between = of.get("sepChr", "|").join(_all(each, "e"))
+            return f"{of.get('begChr', '(')}{between}{of.get('endChr', ')')}"
+        case "mfenced":
+            return f"({', '.join(text for _, text in each)})"
         case "func":
-            return f"{node.part('fName')} {base}"
-        case "limLow":
-            return f"{base}_{_factor(node.part('lim'))}"
-        case "limUpp":
-            return f"{base}^{_factor(node.part('lim'))}"
+            return f"{parts.get('fName', '')} {base}"
+        case "limLow" | "limUpp":
+            limit = parts.get("lim", "")
+            is_accent = tag == "mover" and len(limit) == 1 and not limit.isalnum()
+            return f"{_factor(base)}{limit if is_accent else '_^'[kind == 'limUpp'] + _factor(limit)}"
         case "acc":
             return f"{_factor(base)}{_ACCENTS.get(of.get('chr', ''), of.get('chr', ''))}"
         case "bar":
             return f"{_factor(base)}{'¯' if of.get('pos') == 'top' else '_'}"
-        case "m":
-            rows = [", ".join(row.parts("e")) for row in node.children if row.tag == "mr"]
-            return f"[{'; '.join(rows)}]"
+        case "m" | "mtable":
+            rows = [[_linear(cell) for cell in row.elements] for row in node.elements if row.tag != "mPr"]
+            lines = [", ".join(row) for row in rows]
+            is_column = kind == "mtable" and all(len(row) < 2 for row in rows)
+            return "; ".join(lines) if is_column else f"[{'; '.join(lines)}]"
         case "eqArr":
-            return "; ".join(part.replace("&", "") for part in node.parts("e"))
-    return "".join(_linear(child) for child in node.children)
+            return "; ".join(part.replace("&", "") for part in _all(each, "e"))
+    return inside
 
 
-_ML_TAGS = frozenset(
-    (
-        *(
-            "math",
-            "mrow",
-            "mstyle",
-            "mpadded",
-            "mphantom",
-            "menclose",
-            "merror",
-            "semantics",
-            "mi",
-            "mn",
-            "mo",
-        ),
-        *("ms", "mtext", "mspace", "mfrac", "msup", "msub", "msubsup", "mover", "munder", "munderover"),
-        *("msqrt", "mroot", "mtable", "mtr", "mlabeledtr", "mtd", "mfenced", "mmultiscripts"),
-    )
-)
-_ML_SCRIPTS = {"msup": "^", "mover": "^", "msub": "_", "munder": "_"}
-
-
-def _math_ml(node: _Node) -> str:
-    """An element of MathML, whose parts are told by their order."""
-    tag, each = node.tag, node.each()
-    if node.text.strip():
-        return node.text.strip() if tag != "mtext" else node.text
-    if tag == "mfrac" and len(each) == 2:
-        return f"{_factor(each[0])}/{_factor(each[1])}"
-    if tag in _ML_SCRIPTS and len(each) == 2:
-        accent = tag == "mover" and len(each[1]) == 1 and not each[1].isalnum()
-        return f"{_factor(each[0])}{each[1] if accent else _ML_SCRIPTS[tag] + _factor(each[1])}"
-    if tag in ("msubsup", "munderover") and len(each) == 3:
-        return f"{_factor(each[0])}_{_factor(each[1])}^{_factor(each[2])} ".rstrip(
-            " " if tag == "msubsup" else ""
-        )
-    if tag == "mroot" and len(each) == 2:
-        mark = {"3": "∛", "4": "∜"}.get(each[1])
-        return f"{mark}{_factor(each[0])}" if mark else f"root {each[1]} of ({each[0]})"
-    if tag == "mtable":
-        rows = [", ".join(row.each()) for row in node.children]
-        return f"[{'; '.join(rows)}]" if any("," in row for row in rows) else "; ".join(rows)
-    inside = "".join(each)
-    return f"√{_factor(inside)}" if tag == "msqrt" else f"({', '.join(each)})" if tag == "mfenced" else inside
+def _all(parts: list[tuple[str, str]], name: str) -> list[str]:
+    return [text for tag, text in parts if tag == name]
 
 
 def _factor(text: str) -> str:
-    """`text` in brackets, unless it is one character or one number."""
-    return text if len(text) <= 1 or text.isdigit() else _bracketed(text)
-
-
-def _bracketed(text: str) -> str:
-    """`text` in brackets, unless one pair already encloses all of it."""
+    """`text` in brackets, unless it is one character, one number, or in brackets as a whole."""
+    if len(text) <= 1 or text.isdigit():
+        return text
     if text.startswith("(") and text.endswith(")"):
         depth = 0
         for at, letter in enumerate(text):

@@ -14,9 +14,9 @@ from typing import IO
 from xml.etree import ElementTree
 
 from core.documents.limits import DamagedError, Gathered, Told
-from core.documents.number_formats import GENERAL, number_text
+from core.documents.number_formats import GENERAL, shown_number
 from core.documents.opendocument import CONTENT
-from core.documents.parts import MOST_XML_BYTES, Elements, parse_part
+from core.documents.parts import Element, read_elements, whole
 from core.documents.sheet import MOST_COLUMNS, Sheet
 
 SPREADSHEET_XML = "spreadsheet.xml"
@@ -72,105 +72,64 @@ def packaged(data: bytes) -> IO[bytes]:
 
 
 def xml_sheets(archive: zipfile.ZipFile, told: Told, gathered: Gathered) -> Iterator[Sheet]:
-    """The sheets in the file's order. Raises as `parse_part` does."""
-    book = _Workbook(gathered)
-    parse_part(archive, SPREADSHEET_XML, book, MOST_XML_BYTES, told)
-    yield from book.sheets
-
-
-class _Workbook(Elements):
-    """Reads SpreadsheetML: styles, then sheets."""
-
-    def __init__(self, gathered: Gathered) -> None:
-        self.sheets: list[Sheet] = []
-        self._gathered = gathered
-        self._codes: dict[str, str] = {}
-        self._style = self._kind = self._formula = self._link = ""
-        self._row = self._column = -1
-        self._across = 0
-        self._text: list[str] = []
-        self._inside = ""
-        self._has_value = False
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        of = {key.removeprefix(_SS): value for key, value in attributes.items()}
-        match name.rpartition(" ")[2]:
+    """The sheets in the file's order. Raises as `read_elements` does."""
+    sheets: list[Sheet] = []
+    codes: dict[str, str] = {}
+    row = column = -1
+    pieces = ("Style", "Column", "Row", "WorksheetOptions")
+    for each in read_elements(archive, SPREADSHEET_XML, pieces, heads=("Worksheet",), told=told):
+        match each.tag:
             case "Style":
-                self._style = of.get("ID", "")
-            case "NumberFormat":
-                code = of.get("Format", GENERAL)
-                self._codes[self._style] = _FORMATS.get(code, code)
+                code = each.child("NumberFormat").get(_SS + "Format", GENERAL)
+                codes[each.get(_SS + "ID")] = _FORMATS.get(code, code)
             case "Worksheet":
-                self.sheets.append(Sheet(of.get("Name", ""), self._gathered.left))
-                self._row = -1
+                sheets.append(Sheet(each.get(_SS + "Name"), gathered.left))
+                row = column = -1
+            case _ if not sheets:
+                continue
             case "Column":
-                first = _place(of.get("Index"), self._column)
-                self._column = first + _count(of.get("Span"))
-                if of.get("Hidden") == "1" and self.sheets:
-                    self.sheets[-1].hide_columns(range(first, self._column + 1))
-            case "Table":
-                self._column = -1
+                first = _place(each, column)
+                column = first + _count(each, "Span")
+                if each.get(_SS + "Hidden") == "1":
+                    sheets[-1].hide_columns(range(first, column + 1))
             case "Row":
-                self._row, self._column, self._across = _place(of.get("Index"), self._row), -1, 0
-                if of.get("Hidden") == "1" and self.sheets:
-                    self.sheets[-1].hide_rows(range(self._row, self._row + 1))
-            case "Cell":
-                self._column = _place(of.get("Index"), self._column + self._across)
-                self._across = _count(of.get("MergeAcross"))
-                self._style, self._formula = of.get("StyleID", ""), of.get("Formula", "")
-                self._link, self._has_value = of.get("HRef", ""), False
-            case "Data" | "Comment" as tag:
-                self._inside, self._kind, self._text = tag, of.get("Type", ""), []
-                self._has_value = self._has_value or tag == "Data"
-            case "Author":
-                self._inside = "Author"
+                row = _place(each, row)
+                if each.get(_SS + "Hidden") == "1":
+                    sheets[-1].hide_rows(range(row, row + 1))
+                _read_row(each, row, sheets[-1], codes)
+            case "WorksheetOptions":
+                sheets[-1].hidden = each.line("Visible") in ("SheetHidden", "SheetVeryHidden")
+    yield from sheets
 
-    def end(self, name: str) -> None:
-        tag = name.rpartition(" ")[2]
-        text = " ".join("".join(self._text).split()) if tag in ("Data", "Comment", "WorksheetOptions") else ""
-        if tag in ("Data", "Comment"):
-            self._inside = ""
-        if not self.sheets:
-            return
-        sheet = self.sheets[-1]
-        if tag == "Data" and text:
-            sheet.put(self._row, self._column, self._shown(text))
-            sheet.put_link(self._row, self._column, self._link)
-        elif tag == "Cell" and self._formula and not self._has_value:
-            sheet.put(self._row, self._column, self._formula)
-        elif tag == "Comment":
-            sheet.add_aside("comment", text, (self._row, self._column))
-        elif tag == "Visible" and "".join(self._text).strip() in ("SheetHidden", "SheetVeryHidden"):
-            sheet.hidden = True
 
-    def characters(self, text: str) -> None:
-        self._text = self._text if self._inside else []
-        if self._inside != "Author":
-            self._text.append(text)
+def _read_row(element: Element, row: int, sheet: Sheet, codes: dict[str, str]) -> None:
+    column, across = -1, 0
+    for cell in element.elements:
+        column, across = _place(cell, column + across), _count(cell, "MergeAcross")
+        data, comment = cell.child("Data"), cell.child("Comment")
+        code = codes.get(cell.get(_SS + "StyleID"), GENERAL)
+        sheet.put(row, column, _shown(data, code) if data.name else cell.get(_SS + "Formula"))
+        sheet.put_link(row, column, cell.get(_SS + "HRef"))
+        sheet.add_aside("comment", comment.child("Data").line() or comment.line(), (row, column))
 
-    def _shown(self, text: str) -> str:
-        if self._kind == "Boolean":
+
+def _shown(data: Element, code: str) -> str:
+    text = data.line()
+    match data.get(_SS + "Type"):
+        case "Boolean":
             return "TRUE" if text == "1" else "FALSE"
-        if self._kind == "DateTime":
+        case "DateTime":
             return text.removesuffix(".000").removesuffix("T00:00:00").replace("T", " ")
-        try:
-            return (
-                number_text(float(text), self._codes.get(self._style, GENERAL))
-                if self._kind == "Number"
-                else text
-            )
-        except (ValueError, OverflowError):
-            return text
+        case "Number":
+            return shown_number(text, code)
+    return text
 
 
-def _place(index: str | None, before: int) -> int:
-    """The row or column after `before`, from 0, or the one that `index` names from 1."""
-    return _count(index) - 1 if _count(index) else before + 1
+def _place(element: Element, before: int) -> int:
+    """The row or column after `before`, from 0, or the one that the element names from 1."""
+    index = _count(element, "Index")
+    return index - 1 if index else before + 1
 
 
-def _count(value: str | None) -> int:
-    return (
-        min(int(value), MOST_COLUMNS * 64)
-        if value and value.isascii() and value.isdigit() and len(value) < 8
-        else 0
-    )
+def _count(element: Element, name: str) -> int:
+    return min(whole(element.get(_SS + name)), MOST_COLUMNS * 64)

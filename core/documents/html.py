@@ -13,10 +13,11 @@ import re
 from collections import Counter
 from urllib.parse import urljoin
 
-from core.documents.equations import MathReader
+from core.documents.equations import equation_line
 from core.documents.limits import Gathered, Told
 from core.documents.markup import EndTag, Markup, StartTag, TagText
 from core.documents.numerals import figure, kind_of
+from core.documents.parts import Builder, Element
 from core.documents.writer import Marks, Writer
 
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object", "rp"))
@@ -153,7 +154,7 @@ class _Reader:
         self._links = 0
         self._in_reading = False  # above a word
         self._base = ""
-        self._math: MathReader | None = None
+        self._math: Builder | None = None
         self._options: list[tuple[bool, str]] | None = None  # of the open choice: chosen, label
 
     def text(self) -> str:
@@ -168,7 +169,7 @@ class _Reader:
         if self._unseen and self._start_unseen(piece):
             return
         if self._math is not None:
-            self._math.start(tag, "")
+            self._math.start(tag)
             if piece.closed:
                 self._math.end()
             return
@@ -214,7 +215,7 @@ class _Reader:
         if tag == "br":
             self._break()
         elif tag == "math":
-            self._math = MathReader()
+            self._math = Builder(Element("math"))
         elif tag == "rt":
             writer.words(")(" if self._in_reading else "(")
             self._in_reading = True
@@ -321,9 +322,9 @@ class _Reader:
             return
         if self._math is not None:
             if tag == "math" or tag in _BLOCKS:
-                line, self._math = self._math.line(), None
+                line, self._math = equation_line(self._math.root), None
                 self._writer.words(line)
-            elif self._math.innermost == tag:
+            elif self._math.innermost.tag == tag:
                 self._math.end()
             return
         self._open_blocks[tag] -= self._open_blocks[tag] > 0

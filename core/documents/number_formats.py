@@ -8,6 +8,7 @@ Colors, fill characters and the widths of spaces are left out.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
@@ -76,6 +77,15 @@ def number_text(value: float, code: str = GENERAL, from_1904: bool = False) -> s
         return stored(value)
     negative = value < 0 and not unsigned and any("1" <= each <= "9" for each in text)
     return _SPACES.sub(" ", f"-{text}" if negative else text).strip()
+
+
+def shown_number(value: str, code: str, from_1904: bool = False) -> str:
+    """`number_text` of a number that a file writes; anything else as it is."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return number_text(number, code, from_1904) if math.isfinite(number) else value
 
 
 def text_text(value: str, code: str) -> str:

@@ -12,39 +12,32 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Sequence
-from typing import IO, NamedTuple
+from typing import IO, ClassVar, NamedTuple
 
 from core.documents import strings
-from core.documents.equations import MathReader
+from core.documents.equations import equation_line
 from core.documents.limits import Gathered, LockedError, Told
 from core.documents.numerals import figure, kind_of
-from core.documents.parts import MOST_XML_BYTES, Elements, opened, parse_part, read_part
+from core.documents.parts import MOST_TREE_BYTES, Element, Walker, opened, read_elements, read_part, whole
 from core.documents.writer import PLAIN, Marks, Writer
 
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
-TEXT, TABLE, STYLE, DRAW, _PRESENTATION, _FORM, _SVG = (
-    f"{_NAMESPACE}{each} "
-    for each in (
-        *("text:1.0", "table:1.0", "style:1.0", "drawing:1.0", "presentation:1.0", "form:1.0"),
-        "svg-compatible:1.0",
-    )
+TEXT, TABLE, STYLE, DRAW, _PRESENTATION, _FORM = (
+    f"{_NAMESPACE}{each}:1.0 " for each in ("text", "table", "style", "drawing", "presentation", "form")
 )
 OFFICE = f"{_NAMESPACE}office:1.0 "
 HREF = "http://www.w3.org/1999/xlink href"
 _MATH = "http://www.w3.org/1998/Math/MathML "
-_CREATOR = "http://purl.org/dc/elements/1.1/ creator"
 CONTENT, _STYLES, _MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
-_MOST_STYLES_BYTES = 16 * 1024 * 1024
-_LEFT_OUT = frozenset(
-    (
-        *(TEXT + "tracked-changes", OFFICE + "forms", _PRESENTATION + "settings"),
-        *(TEXT + "table-of-content-source", OFFICE + "scripts", _PRESENTATION + "footer-decl"),
-        *(_PRESENTATION + "date-time-decl", OFFICE + "styles", OFFICE + "automatic-styles", OFFICE + "meta"),
-        *(OFFICE + "settings", OFFICE + "font-face-decls", OFFICE + "binary-data"),
-        "http://purl.org/dc/elements/1.1/ date",
-    )
+_HEADERS = ("header", "footer")
+_PIECES = frozenset(
+    ("p", "h", "list", "table", "section", "page", "frame", "math", "tracked-changes", "forms", *_HEADERS)
 )
-_HEADERS = {STYLE + each: f"[page {each}]" for each in ("header", "footer")}
+_STYLE_PIECES = frozenset(("style", "list-style", "outline-style", "forms"))
+# Elements whose text has marks of its own.
+_MARKED = ("p", "h", "span", "section", "hidden-text", "hidden-paragraph")
+_READ_IN_FRAMES = ("object", "object-ole", "text-box", "page-thumbnail")
+_FIELDS = frozenset(("text", "textarea", "combobox", "formatted-text", "number", "date", "time"))
 _MOST_REPEATS = 64
 _MOST_AFFIX = 20
 _DEEPEST = 8
@@ -56,29 +49,22 @@ def opendocument_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The document's text. Raises `UnreadableError`, OSError."""
     with opened(stream) as archive:
         refuse_locked(archive)
-        styles = read_styles(archive)
         writer = Writer(gathered)
-        parse_part(archive, CONTENT, _Words(archive, writer, styles), MOST_XML_BYTES, told)
+        words = _Words(archive, writer, Styles(archive))
+        for element in read_elements(archive, CONTENT, _PIECES, told=told):
+            words.visit(element)
         said = writer.says
         if _STYLES in archive.NameToInfo:
-            parse_part(archive, _STYLES, _Words(archive, writer, styles, headers=True), _MOST_STYLES_BYTES)
+            for element in read_elements(archive, _STYLES, _HEADERS, MOST_TREE_BYTES):
+                words.visit(element)
         text = writer.text()
     return text if said else ""
-
-
-def read_styles(archive: zipfile.ZipFile, folder: str = "") -> Styles:
-    """The styles of the document in `folder`. Raises as `parse_part` does."""
-    styles = Styles()
-    for part, most_bytes in ((_STYLES, _MOST_STYLES_BYTES), (CONTENT, MOST_XML_BYTES)):
-        if folder + part in archive.NameToInfo:
-            parse_part(archive, folder + part, styles, most_bytes)
-    return styles
 
 
 def refuse_locked(archive: zipfile.ZipFile) -> None:
     """Raises `LockedError` for an encrypted document."""
     has_manifest = _MANIFEST in archive.NameToInfo
-    if has_manifest and b"encryption-data" in read_part(archive, _MANIFEST, _MOST_STYLES_BYTES):
+    if has_manifest and b"encryption-data" in read_part(archive, _MANIFEST, MOST_TREE_BYTES):
         raise LockedError
 
 
@@ -92,73 +78,64 @@ class _Level(NamedTuple):
     first: int
 
 
-class Styles(Elements):
-    """Reads styles and forms: how lists and headings are numbered, marks of text, states of form fields."""
+class Styles:
+    """Styles and forms of a document: numbers of lists and headings, marks of text, states of form fields."""
 
-    def __init__(self) -> None:
+    def __init__(self, archive: zipfile.ZipFile, folder: str = "") -> None:
+        """Of the document in `folder`. Raises as `read_elements` does."""
         # By the list's style; those of headings are under an empty name.
         self.levels: dict[str, dict[int, _Level]] = {}
         self.marks: dict[str, Marks] = {}
         self.hidden: set[str] = set()  # of pages and tables
         self.controls: dict[str, str] = {}
-        self._style = self._list = self._control = ""
+        for part in (folder + _STYLES, folder + CONTENT):
+            if part in archive.NameToInfo:
+                for element in read_elements(archive, part, _STYLE_PIECES):
+                    self._read(element)
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == STYLE + "style":
-            self._style = attributes.get(STYLE + "name", "")
-            self.marks[self._style] = self.marks.get(attributes.get(STYLE + "parent-style-name", ""), PLAIN)
-        elif name == STYLE + "text-properties" and self._style:
-            self.marks[self._style] = _marks(self.marks[self._style], attributes)
-        elif name in (STYLE + "drawing-page-properties", STYLE + "table-properties"):
+    def _read(self, element: Element) -> None:
+        name = element.get(STYLE + "name")
+        if element.tag == "forms":
+            for each in element.all():
+                self._read_control(each)
+        elif element.tag == "style":
+            marks = self.marks.get(element.get(STYLE + "parent-style-name"), PLAIN)
+            self.marks[name] = _marks(marks, element.child("text-properties"))
+            pages, tables = element.child("drawing-page-properties"), element.child("table-properties")
             if (
-                attributes.get(_PRESENTATION + "visibility") == "hidden"
-                or attributes.get(TABLE + "display") == "false"
+                pages.get(_PRESENTATION + "visibility") == "hidden"
+                or tables.get(TABLE + "display") == "false"
             ):
-                self.hidden.add(self._style)
-        elif name == TEXT + "list-style":
-            self._list = attributes.get(STYLE + "name", "")
-        elif name in (TEXT + "list-level-style-number", TEXT + "outline-level-style"):
-            if kind := kind_of(attributes.get(STYLE + "num-format", "")):
-                of = self._list if name == TEXT + "list-level-style-number" else ""
-                self.levels.setdefault(of, {})[whole(attributes.get(TEXT + "level", ""), 1)] = _Level(
-                    kind,
-                    attributes.get(STYLE + "num-prefix", "")[:_MOST_AFFIX],
-                    attributes.get(STYLE + "num-suffix", "")[:_MOST_AFFIX],
-                    whole(attributes.get(TEXT + "display-levels", ""), 1),
-                    whole(attributes.get(TEXT + "start-value", ""), 1),
-                )
-        elif name.startswith(_FORM):
-            self._start_form(name[len(_FORM) :], attributes)
+                self.hidden.add(name)
+        else:
+            levels = self.levels.setdefault(name if element.tag == "list-style" else "", {})
+            for each in element.all("list-level-style-number", "outline-level-style"):
+                if kind := kind_of(each.get(STYLE + "num-format")):
+                    levels[whole(each.get(TEXT + "level"), 1)] = _Level(
+                        kind,
+                        each.get(STYLE + "num-prefix")[:_MOST_AFFIX],
+                        each.get(STYLE + "num-suffix")[:_MOST_AFFIX],
+                        whole(each.get(TEXT + "display-levels"), 1),
+                        whole(each.get(TEXT + "start-value"), 1),
+                    )
 
-    def _start_form(self, tag: str, attributes: dict[str, str]) -> None:
-        identifier = next((value for name, value in attributes.items() if name.endswith(("id", " id"))), "")
-        label = attributes.get(_FORM + "label", "")
+    def _read_control(self, element: Element) -> None:
+        identifier = next((value for name, value in element.attributes.items() if name.endswith("id")), "")
+        label, tag = element.get(_FORM + "label"), element.tag
         if tag in ("checkbox", "radio"):
-            state = attributes.get(_FORM + "current-state", attributes.get(_FORM + "state", ""))
-            is_on = state == "checked" or attributes.get(_FORM + "current-selected") == "true"
+            state = element.get(_FORM + "current-state") or element.get(_FORM + "state")
+            is_on = state == "checked" or element.get(_FORM + "current-selected") == "true"
             self.controls[identifier] = f"[{'x' if is_on else ' '}] {label}".rstrip()
-        elif tag in (
-            "text",
-            "textarea",
-            "combobox",
-            "formatted-text",
-            "number",
-            "date",
-            "time",
-            "password",
-            "button",
-        ):
-            value = attributes.get(_FORM + "current-value", attributes.get(_FORM + "value", ""))
-            self.controls[identifier] = "" if tag == "password" else label if tag == "button" else value
+        elif tag == "button":
+            self.controls[identifier] = label
         elif tag == "listbox":
-            self._control = identifier
-        elif tag == "option" and attributes.get(_FORM + "current-selected") == "true":
-            before = self.controls.get(self._control, "")
-            self.controls[self._control] = f"{before} {label}".strip()
-
-    def end(self, name: str) -> None:
-        if name == STYLE + "style":
-            self._style = ""
+            chosen = (
+                each for each in element.all("option") if each.get(_FORM + "current-selected") == "true"
+            )
+            self.controls[identifier] = " ".join(each.get(_FORM + "label") for each in chosen)
+        elif tag in _FIELDS:
+            value = element.get(_FORM + "value")
+            self.controls[identifier] = element.get(_FORM + "current-value", value)
 
     def first(self, style: str, level: int) -> int:
         """The number of the first item of a level."""
@@ -176,267 +153,71 @@ class Styles(Elements):
         return f"{level.prefix}{'.'.join(parts)}{level.suffix}".strip()
 
 
-def _marks(of_parent: Marks, attributes: dict[str, str]) -> Marks:
+def _marks(of_parent: Marks, properties: Element) -> Marks:
     """The marks of a style's text."""
     script, struck, hidden = of_parent
-    if position := attributes.get(STYLE + "text-position", ""):
+    if position := properties.get(STYLE + "text-position").split():
         # `super 58%`, or how many percent the text is raised or lowered.
-        amount = position.split()[0].rstrip("%")
+        amount = position[0].rstrip("%")
         script = amount if amount in ("super", "sub") else "" if not amount.strip("-0.") else "super"
         script = "sub" if amount.startswith("-") and amount.strip("-0.") else script
     for attribute in ("text-line-through-style", "text-line-through-type"):
-        struck = attributes.get(STYLE + attribute, "none" if not struck else "solid") != "none"
-    display = attributes.get(TEXT + "display")
+        struck = properties.get(STYLE + attribute, "none" if not struck else "solid") != "none"
+    display = properties.get(TEXT + "display")
     return Marks(script, struck, display == "none" if display else hidden)
 
 
-class _Words(Elements):
-    """Takes the elements of `content.xml`, or of the page headers in `styles.xml`, and tells `writer`."""
+class _Words(Walker):
+    """Takes the pieces of `content.xml`, and the page headers in `styles.xml`, to `writer`."""
 
     def __init__(
-        self,
-        archive: zipfile.ZipFile,
-        writer: Writer,
-        styles: Styles,
-        folder: str = "",
-        *,
-        headers: bool = False,
-        depth: int = 0,
+        self, archive: zipfile.ZipFile, writer: Writer, styles: Styles, folder: str = "", *, depth: int = 0
     ) -> None:
-        self._archive, self._writer, self._styles, self._folder = archive, writer, styles, folder
-        self._depth = depth
-        self._silent = headers
-        self._left_out = 0
-        self._marks: list[Marks] = [PLAIN]  # of the open paragraphs, spans and hidden parts
-        self._open = 0  # paragraphs
-        self._levels: list[int] = []  # of the open headings and paragraphs; 0 for paragraphs
+        super().__init__(writer)
+        self._archive, self._styles, self._folder, self._depth = archive, styles, folder, depth
+        self._in_paragraph = False
         self._lists: list[str] = []  # styles of the open lists
         self._counts: list[int] = []  # numbers of their last items
         self._last_counts: dict[str, int] = {}  # where a list of a style may go on
         self._headings: list[int] = []  # numbers of the last headings, by level
         self._mark = ""
-        self._repeats = 1
-        self._ignored = 0  # open citations, names of authors and dates
         self._slide = 0
         self._page_notes = False
-        self._frames: list[bool] = []  # whether each open frame has been read
-        self._picture = self._description = ""
-        self._math: MathReader | None = None
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._left_out or (name in _LEFT_OUT and not self._silent):
-            self._left_out += 1
-            return
-        if name in _HEADERS:
-            self._silent = False
-            self._writer.open_note(_HEADERS[name])
-        if self._silent:
-            return
-        if name.startswith(_MATH):
-            self._start_math(name[len(_MATH) :])
-        elif name.startswith(TEXT):
-            self._start_text(name[len(TEXT) :], attributes)
-        elif name.startswith(TABLE):
-            self._start_table(name[len(TABLE) :], attributes)
-        elif name.startswith(DRAW):
-            self._start_drawn(name[len(DRAW) :], attributes)
-        elif name == OFFICE + "annotation":
-            label = self._writer.refer("comments")
-            self._writer.words(label)
-            self._writer.open_note(label)
-        elif name == _CREATOR:
-            self._ignored += 1
-        elif name in (_SVG + "title", _SVG + "desc"):
-            self._description = ""
-        elif name == _PRESENTATION + "notes":
-            self._page_notes = True
-
-    def _start_math(self, tag: str) -> None:
-        if self._math is not None:
-            self._math.start(tag, "")
-        elif tag == "math":
-            self._math = MathReader()
-
-    def _start_text(self, tag: str, attributes: dict[str, str]) -> None:
-        writer = self._writer
-        marks = self._styles.marks.get(attributes.get(TEXT + "style-name", ""), self._marks[-1])
-        hidden = (
-            self._marks[-1].hidden
-            or marks.hidden
-            or (tag in ("hidden-text", "hidden-paragraph") and attributes.get(TEXT + "is-hidden") == "true")
-            or (tag == "section" and attributes.get(TEXT + "display") == "none")
-        )
-        match tag:
-            case "p" | "h":
-                level = 0
-                writer.open_paragraph()
-                self._open += 1
-                if tag == "h":
-                    level = min(whole(attributes.get(TEXT + "outline-level", ""), 1), _DEEPEST) or 1
-                    if attributes.get(TEXT + "is-list-header") != "true" and not hidden:
-                        self._number_heading(level)
-                self._levels.append(level)
-            case "s":
-                writer.words(" " * min(whole(attributes.get(TEXT + "c", ""), 1), 1_000), self._marks[-1])
-            case "tab":
-                writer.words("\t", self._marks[-1])
-            case "line-break":
-                writer.words("\n", self._marks[-1])
-            case "list":
-                self._open_list(attributes)
-            case "list-item" if self._lists:
-                self._counts[-1] = whole(attributes.get(TEXT + "start-value", ""), self._counts[-1] + 1)
-                self._mark = (self._styles.number(self._lists[-1], self._counts) or "-") + " "
-            case "note":
-                label = writer.refer("notes")
-                writer.words(label)
-                writer.open_note(label)
-            case "note-citation":
-                self._ignored += 1
-            case "ruby-text":
-                writer.words("(", self._marks[-1])
-            case "a":
-                writer.open_link(attributes.get(HREF, ""))
-        if tag in ("p", "h", "span", "section", "hidden-text", "hidden-paragraph"):
-            self._marks.append(marks._replace(hidden=hidden))
-
-    def _open_list(self, attributes: dict[str, str]) -> None:
-        style = attributes.get(TEXT + "style-name", "") or (self._lists[-1] if self._lists else "-")
-        self._lists.append(style)
-        goes_on = (
-            attributes.get(TEXT + "continue-numbering") == "true" or TEXT + "continue-list" in attributes
-        )
-        first = self._styles.first(style, len(self._lists)) - 1
-        self._counts.append(self._last_counts.get(style, first) if goes_on else first)
-
-    def _start_table(self, tag: str, attributes: dict[str, str]) -> None:
-        if tag == "table":
-            self._writer.open_table()
-        elif tag == "table-row":
-            self._writer.open_row()
-        elif tag in ("table-cell", "covered-table-cell"):
-            repeated = attributes.get(TABLE + "number-columns-repeated", "")
-            self._repeats = min(whole(repeated, 1), _MOST_REPEATS)
-            self._writer.open_cell()
-
-    def _start_drawn(self, tag: str, attributes: dict[str, str]) -> None:
-        match tag:
-            case "page":
-                self._slide += 1
-                is_hidden = attributes.get(DRAW + "style-name") in self._styles.hidden
-                if is_hidden:
-                    self._writer.gathered.leave_out("hidden slide", place=str(self._slide))
-                    self._left_out = 1
-                hidden = strings.hidden_slide(self._slide)
-                self._writer.words(hidden if is_hidden else strings.slide_heading(self._slide, ""))
-                self._writer.close_paragraph("heading")
-            case "frame":
-                self._frames.append(False)
-                self._picture = self._description = ""
-            case "object" | "object-ole":
-                self._read_object(attributes.get(HREF, ""))
-            case "text-box" | "page-thumbnail" if self._frames:
-                self._frames[-1] = True
-            case "image" if self._frames and not self._frames[-1]:
-                self._frames[-1], self._picture = True, "picture"
-            case "control":
-                self._writer.words(self._styles.controls.get(attributes.get(DRAW + "control", ""), ""))
-
-    def _read_object(self, href: str) -> None:
-        """An embedded formula, chart or table."""
-        folder = posixpath.normpath(posixpath.join(self._folder, href)) + "/"
-        if self._frames:
-            self._frames[-1] = True
-        if not href:  # a flat file has it inside
-            return
-        if folder + CONTENT in self._archive.NameToInfo and self._depth < _MOST_NESTED:
-            words = _Words(
-                self._archive, self._writer, read_styles(self._archive, folder), folder, depth=self._depth + 1
-            )
-            parse_part(self._archive, folder + CONTENT, words, MOST_XML_BYTES)
-        else:
-            self._writer.mark("object")
-
-    def end(self, name: str) -> None:
-        if self._left_out:
-            self._left_out -= 1
-            return
-        if self._silent:
-            return
-        writer = self._writer
-        if name in _HEADERS:
-            writer.close_note()
-            self._silent = True
-        elif name.startswith(_MATH):
-            if self._math is not None and self._math.end():
-                line, self._math = self._math.line(), None
-                writer.words(line)
-        elif name.startswith(TEXT):
-            self._end_text(name[len(TEXT) :])
-        elif name == OFFICE + "annotation":
-            writer.close_note()
-        elif name == _CREATOR:
-            self._ignored -= 1
-        elif name in (TABLE + "table-cell", TABLE + "covered-table-cell"):
-            writer.close_cell(self._repeats)
-        elif name == TABLE + "table":
-            writer.close_table()
-        elif name == DRAW + "frame" and self._frames:
-            self._frames.pop()
-            if self._picture:
-                writer.mark("picture", self._description)
-                self._picture = ""
-                if not self._open:
-                    writer.close_paragraph("paragraph")
-        elif name == _PRESENTATION + "notes":
-            self._page_notes = False
-
-    def _end_text(self, tag: str) -> None:
-        writer = self._writer
-        if tag in ("p", "h") and self._levels:
-            self._open -= 1
-            self._paragraph(self._levels.pop())
-        elif tag == "list" and self._lists:
-            self._last_counts[self._lists.pop()] = self._counts.pop()
-            if not self._lists:
-                writer.apart()
-        elif tag == "list-item":
-            self._mark = ""
-        elif tag == "note-citation":
-            self._ignored -= 1
-        elif tag == "note":
-            writer.close_note()
-        elif tag == "ruby-text":
-            writer.words(")", self._marks[-1])
-        elif tag == "a":
-            writer.close_link()
-        if tag in ("p", "h", "span", "section", "hidden-text", "hidden-paragraph") and len(self._marks) > 1:
-            self._marks.pop()
 
     def characters(self, text: str) -> None:
-        if self._left_out or self._silent or self._ignored:
-            return
-        if self._math is not None:
-            self._math.characters(text)
-        elif self._open:
-            self._writer.words(_SPACES.sub(" ", text), self._marks[-1])  # `text:s` has the spaces that count
-        elif self._picture:
-            self._description += text
+        if self._in_paragraph:
+            self.say(_SPACES.sub(" ", text))  # `text:s` has the spaces that count
 
-    def _number_heading(self, level: int) -> None:
-        """Begin a heading with its number, if the document's headings have one."""
-        counts = self._headings[:level]
-        counts += [self._styles.first("", each) - 1 for each in range(len(counts) + 1, level + 1)]
-        counts[-1] += 1
-        self._headings = counts
-        if number := self._styles.number("", counts):
-            self._writer.words(f"{number} ")
+    def _apart(self, element: Element) -> None:
+        """An element with paragraphs of its own, perhaps inside of one."""
+        outer, self._in_paragraph = self._in_paragraph, False
+        self.walk(element)
+        self._in_paragraph = outer
 
-    def _paragraph(self, level: int) -> None:
-        writer = self._writer
+    def marked(self, element: Element) -> None:
+        outer, tag = self.marks, element.tag
+        marks = self._styles.marks.get(element.get(TEXT + "style-name"), outer)
+        is_hidden = tag.startswith("hidden-") and element.get(TEXT + "is-hidden") == "true"
+        is_hidden = is_hidden or (tag == "section" and element.get(TEXT + "display") == "none")
+        self.marks = marks._replace(hidden=outer.hidden or marks.hidden or is_hidden)
+        if tag in ("p", "h"):
+            self._paragraph(element)
+        else:
+            self.walk(element)
+        self.marks = outer
+
+    def _paragraph(self, element: Element) -> None:
+        writer, level = self.writer, 0
+        writer.open_paragraph()
+        if element.tag == "h":
+            level = min(whole(element.get(TEXT + "outline-level"), 1), _DEEPEST) or 1
+            if element.get(TEXT + "is-list-header") != "true" and not self.marks.hidden:
+                self._number_heading(level)
+        outer, self._in_paragraph = self._in_paragraph, True
+        self.walk(element)
+        self._in_paragraph = outer
         if self._lists:
-            mark = self._mark or "  "
-            said = writer.close_paragraph("item", mark, len(self._lists) - 1)
+            said = writer.close_paragraph("item", self._mark or "  ", len(self._lists) - 1)
             self._mark = "" if said else self._mark
         elif self._page_notes:
             writer.close_paragraph("paragraph", strings.slide_notes(""))
@@ -445,7 +226,127 @@ class _Words(Elements):
         else:
             writer.close_paragraph("paragraph")
 
+    def _number_heading(self, level: int) -> None:
+        """Begin a heading with its number, if the document's headings have one."""
+        counts = self._headings[:level]
+        counts += [self._styles.first("", each) - 1 for each in range(len(counts) + 1, level + 1)]
+        counts[-1] += 1
+        self._headings = counts
+        if number := self._styles.number("", counts):
+            self.writer.words(f"{number} ")
 
-def whole(value: str, otherwise: int) -> int:
-    """The number that `value` writes in at most seven ASCII digits, else `otherwise`."""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 8 else otherwise
+    def space(self, element: Element) -> None:
+        self.say(" " * min(whole(element.get(TEXT + "c"), 1), 1_000))
+
+    def list(self, element: Element) -> None:
+        style = element.get(TEXT + "style-name") or (self._lists[-1] if self._lists else "-")
+        self._lists.append(style)
+        goes_on = element.get(TEXT + "continue-numbering") == "true" or element.get(TEXT + "continue-list")
+        first = self._styles.first(style, len(self._lists)) - 1
+        self._counts.append(self._last_counts.get(style, first) if goes_on else first)
+        self.walk(element)
+        self._last_counts[self._lists.pop()] = self._counts.pop()
+        if not self._lists:
+            self.writer.apart()
+
+    def item(self, element: Element) -> None:
+        if self._lists:
+            self._counts[-1] = whole(element.get(TEXT + "start-value"), self._counts[-1] + 1)
+            self._mark = (self._styles.number(self._lists[-1], self._counts) or "-") + " "
+        self.walk(element)
+        self._mark = ""
+
+    def note(self, element: Element) -> None:
+        label = self.writer.refer("comments" if element.tag == "annotation" else "notes")
+        self.writer.words(label)
+        self.writer.open_note(label)
+        self._apart(element)
+        self.writer.close_note()
+
+    def ruby_text(self, element: Element) -> None:
+        self.say("(")
+        self.walk(element)
+        self.say(")")
+
+    def link(self, element: Element) -> None:
+        self.writer.open_link(element.get(HREF))
+        self.walk(element)
+        self.writer.close_link()
+
+    def cell(self, element: Element) -> None:
+        self.writer.open_cell()
+        self._apart(element)
+        self.writer.close_cell(min(whole(element.get(TABLE + "number-columns-repeated"), 1), _MOST_REPEATS))
+
+    def page(self, element: Element) -> None:
+        self._slide += 1
+        is_hidden = element.get(DRAW + "style-name") in self._styles.hidden
+        heading = strings.hidden_slide(self._slide) if is_hidden else strings.slide_heading(self._slide, "")
+        self.writer.words(heading)
+        self.writer.close_paragraph("heading")
+        if is_hidden:
+            self.writer.gathered.leave_out("hidden slide", place=str(self._slide))
+        else:
+            self.walk(element)
+
+    def notes(self, element: Element) -> None:
+        self._page_notes = True
+        self.walk(element)
+        self._page_notes = False
+
+    def frame(self, element: Element) -> None:
+        """A text box, an object, or a picture, which may be there instead of an object."""
+        self._apart(element)
+        if element.child("image").name and not element.child(*_READ_IN_FRAMES).name:
+            description = element.child("desc").line() or element.child("title").line()
+            self.writer.mark("picture", description)
+            if not self._in_paragraph:
+                self.writer.close_paragraph("paragraph")
+
+    def control(self, element: Element) -> None:
+        self.writer.words(self._styles.controls.get(element.get(DRAW + "control"), ""))
+
+    def object(self, element: Element) -> None:
+        """An embedded formula, chart or table, in a folder of its own or in a flat file."""
+        href = element.get(HREF)
+        folder = posixpath.normpath(posixpath.join(self._folder, href)) + "/"
+        if not href:
+            self.walk(element)
+        elif folder + CONTENT in self._archive.NameToInfo and self._depth < _MOST_NESTED:
+            styles = Styles(self._archive, folder)
+            words = _Words(self._archive, self.writer, styles, folder, depth=self._depth + 1)
+            for each in read_elements(self._archive, folder + CONTENT, _PIECES):
+                words.visit(each)
+        else:
+            self.writer.mark("object")
+
+    def equation(self, element: Element) -> None:
+        self.writer.words(equation_line(element))
+
+    def header(self, element: Element) -> None:
+        self.writer.open_note(f"[page {element.tag}]")
+        self.walk(element)
+        self.writer.close_note()
+
+    actions: ClassVar = {
+        **dict.fromkeys((TEXT + tag for tag in _MARKED), marked),
+        **dict.fromkeys((STYLE + tag for tag in _HEADERS), header),
+        **dict.fromkeys((DRAW + "object", DRAW + "object-ole"), object),
+        **dict.fromkeys((TABLE + "table-cell", TABLE + "covered-table-cell"), cell),
+        **dict.fromkeys((TEXT + "tracked-changes", OFFICE + "forms"), Walker.skip),
+        **dict.fromkeys((OFFICE + "annotation", TEXT + "note"), note),
+        DRAW + "control": control,
+        DRAW + "frame": frame,
+        DRAW + "page": page,
+        TABLE + "table": Walker.table,
+        TABLE + "table-row": Walker.row,
+        TEXT + "a": link,
+        TEXT + "line-break": Walker.line_break,
+        TEXT + "list": list,
+        TEXT + "list-item": item,
+        TEXT + "ruby-text": ruby_text,
+        TEXT + "s": space,
+        TEXT + "tab": Walker.tab,
+        _MATH + "math": equation,
+        _PRESENTATION + "notes": notes,
+    }

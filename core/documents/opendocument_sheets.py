@@ -6,150 +6,115 @@ A cell is shown as the file stores its appearance, a date as ISO 8601.
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 
 from core.documents.limits import Gathered, Told
-from core.documents.opendocument import (
-    CONTENT,
-    DRAW,
-    HREF,
-    OFFICE,
-    TABLE,
-    TEXT,
-    Styles,
-    read_styles,
-    refuse_locked,
-    whole,
-)
-from core.documents.parts import MOST_XML_BYTES, Elements, parse_part
+from core.documents.opendocument import CONTENT, DRAW, HREF, OFFICE, TABLE, TEXT, Styles, refuse_locked
+from core.documents.parts import Element, read_elements, whole
 from core.documents.sheet import MOST_ROWS, Sheet
-from core.documents.writer import PLAIN, Run, lowered, with_address
+from core.documents.writer import PLAIN, Marks, Run, lowered, with_address
 
-_LEFT_OUT = frozenset(
-    (
-        *(
-            OFFICE + "forms",
-            OFFICE + "scripts",
-            TEXT + "ruby-text",
-            TABLE + "tracked-changes",
-            TABLE + "dde-links",
-        ),
-        *(OFFICE + "styles", OFFICE + "automatic-styles", OFFICE + "master-styles", OFFICE + "meta"),
-    )
-)
+_PIECES = ("table-column", "table-row", "shapes", "tracked-changes", "dde-links", "forms")
 # Texts beside the cells: comments and what is drawn on the sheet.
-_ASIDES = {OFFICE + "annotation": "comment", DRAW + "text-box": "text box", DRAW + "custom-shape": "text box"}
+_ASIDES = {"annotation": "comment", "text-box": "text box", "custom-shape": "text box"}
 _HIDING = ("collapse", "filter")
 # What a cell without a stored appearance shows, by the type of its value.
 _VALUES = tuple(OFFICE + name for name in ("string-value", "boolean-value", "time-value", "value"))
 
 
 def opendocument_sheets(archive: zipfile.ZipFile, told: Told, gathered: Gathered) -> list[Sheet]:
-    """The sheets in the file's order; hidden ones are not read. Raises as `parse_part` does."""
+    """The sheets in the file's order; hidden ones are not read. Raises as `read_elements` does."""
     refuse_locked(archive)
-    cells = _Cells(gathered, read_styles(archive))
-    parse_part(archive, CONTENT, cells, MOST_XML_BYTES, told)
+    cells = _Cells(gathered, Styles(archive))
+    for element in read_elements(archive, CONTENT, _PIECES, heads=("table",), told=told):
+        cells.read(element)
     return cells.sheets
 
 
-class _Cells(Elements):
-    """Takes the elements of `content.xml`."""
+class _Cells:
+    """Reads the pieces of `content.xml`."""
 
     def __init__(self, gathered: Gathered, styles: Styles) -> None:
         self.sheets: list[Sheet] = []
-        self._gathered = gathered
-        self._styles = styles
-        self._left_out = 0
-        self._rows = self._columns = range(0)  # of the open row and of the open cell or column
-        self._cells: list[tuple[range, str]] = []  # of the open row
-        self._date = self._value = ""  # of the open cell
-        self._paragraphs: list[list[Run]] | None = None  # of the open cell or text beside it
-        self._outer: list[list[Run]] | None = None  # of the open cell while a text beside it is open
-        self._aside = ""  # the element of the open text beside the cells
-        self._open = 0  # paragraphs
-        self._marks = [PLAIN]
-        self._links: list[tuple[str, int]] = []
+        self._gathered, self._styles = gathered, styles
+        self._rows = self._columns = range(0)  # the last ones
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._left_out or name in _LEFT_OUT:
-            self._left_out += 1
-        elif name == TABLE + "table":
-            hidden = attributes.get(TABLE + "style-name") in self._styles.hidden
-            self.sheets.append(Sheet(attributes.get(TABLE + "name", ""), self._gathered.left, hidden=hidden))
+    def read(self, element: Element) -> None:
+        if element.name == TABLE + "table":
+            hidden = element.get(TABLE + "style-name") in self._styles.hidden
+            self.sheets.append(Sheet(element.get(TABLE + "name"), self._gathered.left, hidden=hidden))
             self._rows = self._columns = range(0)
         elif not self.sheets or self.sheets[-1].hidden:
             return
-        elif name == TABLE + "table-column":
-            self._columns = _next(self._columns, attributes.get(TABLE + "number-columns-repeated", ""))
-            if attributes.get(TABLE + "visibility") in _HIDING:
+        elif element.tag == "table-column":
+            self._columns = _next(self._columns, element.get(TABLE + "number-columns-repeated"))
+            if element.get(TABLE + "visibility") in _HIDING:
                 self.sheets[-1].hide_columns(self._columns)
-        elif name == TABLE + "table-row":
-            self._rows = _next(self._rows, attributes.get(TABLE + "number-rows-repeated", ""))
-            if attributes.get(TABLE + "visibility") in _HIDING:
-                self.sheets[-1].hide_rows(self._rows)
-            self._columns, self._cells = range(0), []
-        elif name in (TABLE + "table-cell", TABLE + "covered-table-cell"):
-            self._columns = _next(self._columns, attributes.get(TABLE + "number-columns-repeated", ""))
+        elif element.tag == "table-row":
+            self._read_row(element)
+        elif element.tag == "shapes":
+            self._read_asides(element)
+
+    def _read_row(self, element: Element) -> None:
+        sheet = self.sheets[-1]
+        self._rows = _next(self._rows, element.get(TABLE + "number-rows-repeated"))
+        if element.get(TABLE + "visibility") in _HIDING:
+            sheet.hide_rows(self._rows)
+        columns, cells = range(0), list[tuple[range, str]]()
+        for cell in element.elements:
+            columns = _next(columns, cell.get(TABLE + "number-columns-repeated"))
+            self._read_asides(cell, (self._rows.start, columns.start))
             # What a merged cell covers is not shown.
-            self._paragraphs = [] if name == TABLE + "table-cell" else None
-            date = attributes.get(OFFICE + "date-value", "")
-            self._date = date.removesuffix("T00:00:00").replace("T", " ")
-            self._value = next((attributes[each] for each in _VALUES if each in attributes), "")
-            self._marks = [self._styles.marks.get(attributes.get(TABLE + "style-name", ""), PLAIN)]
-        elif name in _ASIDES and not self._aside:
-            self._aside, self._outer, self._paragraphs = name, self._paragraphs, []
-        elif name == DRAW + "control":
-            self.sheets[-1].add_aside("form", self._styles.controls.get(attributes.get(name, ""), ""))
-        elif name == DRAW + "image":
-            self._gathered.leave_out("picture", place=self.sheets[-1].name)
-        elif self._paragraphs is not None:
-            self._start_in_cell(name, attributes)
+            if cell.tag == "table-cell" and (shown := self._shown(cell)):
+                cells.append((columns, shown))
+        for row in self._rows if cells else ():
+            for columns, text in cells:
+                for column in columns:
+                    sheet.put(row, column, text)
 
-    def _start_in_cell(self, name: str, attributes: dict[str, str]) -> None:
-        assert self._paragraphs is not None
-        if name == TEXT + "p":
-            self._paragraphs.append([])
-            self._open += 1
-        elif name == TEXT + "s":
-            self.characters(" " * min(whole(attributes.get(TEXT + "c", ""), 1), 1_000))
-        elif name in (TEXT + "tab", TEXT + "line-break"):
-            self.characters(" ")
-        elif name == TEXT + "span":
-            self._marks.append(
-                self._styles.marks.get(attributes.get(TEXT + "style-name", ""), self._marks[-1])
-            )
-        elif name == TEXT + "a" and self._open:
-            self._links.append((attributes.get(HREF, ""), len(self._paragraphs[-1])))
+    def _shown(self, cell: Element) -> str:
+        date = cell.get(OFFICE + "date-value").removesuffix("T00:00:00").replace("T", " ")
+        marks = self._styles.marks.get(cell.get(TABLE + "style-name"), PLAIN)
+        value = next((cell.get(each) for each in _VALUES if each in cell.attributes), "")
+        return date or self._paragraphs(cell, marks) or value
 
-    def end(self, name: str) -> None:
-        if self._left_out:
-            self._left_out -= 1
-        elif name == TEXT + "p" and self._open:
-            self._open -= 1
-        elif name == TEXT + "span" and len(self._marks) > 1:
-            self._marks.pop()
-        elif name == TEXT + "a" and self._links and self._paragraphs:
-            address, first = self._links.pop()
-            runs = self._paragraphs[-1]
-            runs[first:] = [(with_address(lowered(runs[first:]), address), PLAIN)]
-        elif name == self._aside:
-            text = " ".join(map(lowered, self._paragraphs or ()))
-            place = (self._rows.start, self._columns.start) if self._outer is not None else None
-            self.sheets[-1].add_aside(_ASIDES[name], text, place)
-            self._aside, self._paragraphs, self._outer = "", self._outer, None
-        elif name == TABLE + "table-cell" and self._paragraphs is not None:
-            shown = self._date or " ".join(filter(None, map(lowered, self._paragraphs))) or self._value
-            if shown:
-                self._cells.append((self._columns, shown))
-            self._paragraphs = None
-        elif name == TABLE + "table-row" and self._cells:
-            for row in self._rows:
-                for columns, text in self._cells:
-                    for column in columns:
-                        self.sheets[-1].put(row, column, text)
+    def _read_asides(self, element: Element, cell: tuple[int, int] | None = None) -> None:
+        """The comments, text boxes and form fields in a cell or on the sheet, and its pictures."""
+        for each in element.elements:
+            if kind := _ASIDES.get(each.tag):
+                self.sheets[-1].add_aside(kind, self._paragraphs(each, PLAIN), cell)
+            elif each.name == DRAW + "control":
+                self.sheets[-1].add_aside("form", self._styles.controls.get(each.get(DRAW + "control"), ""))
+            elif each.name == DRAW + "image":
+                self._gathered.leave_out("picture", place=self.sheets[-1].name)
+            else:
+                self._read_asides(each, cell)
 
-    def characters(self, text: str) -> None:
-        if self._open and self._paragraphs and not self._left_out:
-            self._paragraphs[-1].append((text, self._marks[-1]))
+    def _paragraphs(self, element: Element, marks: Marks) -> str:
+        """The paragraphs of a cell or a text beside it, on one line."""
+        found = (lowered(self._runs(each, marks)) for each in _own(element) if each.name == TEXT + "p")
+        return " ".join(filter(None, found))
+
+    def _runs(self, element: Element, marks: Marks) -> Iterator[Run]:
+        for each in element.inside:
+            if isinstance(each, str):
+                yield each, marks
+            elif each.name == TEXT + "s":
+                yield " " * min(whole(each.get(TEXT + "c"), 1), 1_000), marks
+            elif each.name in (TEXT + "tab", TEXT + "line-break"):
+                yield " ", marks
+            elif each.name == TEXT + "a":
+                yield with_address(lowered(self._runs(each, marks)), each.get(HREF)), PLAIN
+            elif each.name != TEXT + "ruby-text" and each.tag not in _ASIDES:
+                yield from self._runs(each, self._styles.marks.get(each.get(TEXT + "style-name"), marks))
+
+
+def _own(element: Element) -> Iterator[Element]:
+    """The elements inside, without those of texts beside the cell."""
+    for each in element.elements:
+        if each.tag not in _ASIDES:
+            yield each
+            yield from _own(each)
 
 
 def _next(before: range, repeated: str) -> range:

@@ -1,20 +1,22 @@
 """Parts of a zipped document (Office, OpenDocument, EPUB).
 
-XML parts are decompressed and parsed in pieces; no tree is built. Declarations of entities are refused:
-they can make a short file endless, and no current program writes one. Strict Open XML is given to the
-reader in the namespaces of ordinary files.
+XML parts are decompressed and parsed in pieces, and given to their reader element by element (a paragraph, a
+row), so that memory does not grow with the part; `Walker` takes an element to a writer. Declarations of
+entities are refused: they can make a short file endless, and no current program writes one. Strict Open XML
+has the names of ordinary files; what a file repeats for older programs is left out.
 """
 
 from __future__ import annotations
 
 import posixpath
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any, ClassVar
 from xml.parsers import expat
 
 from core.documents.limits import DamagedError, EncodedError, LockedError, Told, UnpacksError, UnreadableError
+from core.documents.writer import PLAIN, Marks, Writer
 
 # What the tags of Word's own elements and attributes begin with; A: drawings, P: slides.
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
@@ -24,9 +26,12 @@ A = "http://schemas.openxmlformats.org/drawingml/2006/main "
 P = "http://schemas.openxmlformats.org/presentationml/2006/main "
 CHART = "http://schemas.openxmlformats.org/drawingml/2006/chart "
 DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram "
-FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
+SHEET_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing "
+_FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
 # The XML of the longest books is a tenth of this; a zip can claim any size.
 MOST_XML_BYTES = 256 * 1024 * 1024
+# Of a part that is held whole, such as styles; those of thick books are a hundredth.
+MOST_TREE_BYTES = 16 * 1024 * 1024
 # The same namespaces in files saved as Strict Open XML, and in the XML of Word 2003.
 _OTHER = {
     "http://schemas.microsoft.com/office/word/2003/wordml ": W,
@@ -34,6 +39,7 @@ _OTHER = {
     "http://purl.oclc.org/ooxml/officeDocument/math ": M,
     "http://purl.oclc.org/ooxml/drawingml/main ": A,
     "http://purl.oclc.org/ooxml/drawingml/chart ": CHART,
+    "http://purl.oclc.org/ooxml/drawingml/spreadsheetDrawing ": SHEET_DRAWING,
     "http://purl.oclc.org/ooxml/drawingml/diagram ": DIAGRAM,
     "http://purl.oclc.org/ooxml/presentationml/main ": P,
     "http://purl.oclc.org/ooxml/officeDocument/relationships ": R,
@@ -42,7 +48,9 @@ _OTHER = {
 _MOST_TAG_BYTES = 8 * 1024 * 1024
 # With its namespace. A long one would be copied for every element.
 _MOST_NAME_CHARACTERS = 1024
-_PIECE_BYTES = 1024 * 1024
+_PIECE_BYTES = 256 * 1024
+# Elements inside of this many others belong to the innermost of those.
+_MOST_DEPTH = 200
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -79,37 +87,130 @@ class _Names(dict[str, zipfile.ZipInfo]):
         return super().get(name) or self._folded.get(name.casefold())
 
 
-class Elements:
-    """Takes a part's elements as they come. Names are `namespace name`."""
+class Element:
+    """An element, named `namespace name`; `inside` has its texts and elements in their order.
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+    The methods find other elements by their `tag`, the name without its namespace.
+    """
 
-    def end(self, name: str) -> None:
-        """It ends."""
+    __slots__ = ("attributes", "inside", "name")
+
+    def __init__(self, name: str, attributes: dict[str, str] | None = None) -> None:
+        self.name, self.attributes = name, attributes or {}
+        self.inside: list[str | Element] = []
+
+    @property
+    def tag(self) -> str:
+        return self.name.rpartition(" ")[2]
+
+    @property
+    def elements(self) -> list[Element]:
+        return [each for each in self.inside if not isinstance(each, str)]
+
+    def get(self, name: str, otherwise: str = "") -> str:
+        return self.attributes.get(name, otherwise)
+
+    def child(self, *tags: str) -> Element:
+        """The first child that has one of the tags; an empty element if there is none."""
+        return next((each for each in self.elements if each.tag in tags), Element(""))
+
+    def all(self, *tags: str) -> Iterator[Element]:
+        """The elements inside at any depth, in the file's order; those of `tags` if any are given."""
+        waiting = self.elements[::-1]
+        while waiting:
+            element = waiting.pop()
+            if not tags or element.tag in tags:
+                yield element
+            waiting += element.elements[::-1]
+
+    def text(self) -> str:
+        """Its own texts and those of the elements inside."""
+        return "".join(each if isinstance(each, str) else each.text() for each in self.inside)
+
+    def line(self, *tags: str) -> str:
+        """The texts of the elements of `tags` inside, or else all of its text, on one line."""
+        said = "".join(each.text() for each in self.all(*tags)) if tags else self.text()
+        return " ".join(said.split())
+
+
+class Builder:
+    """Builds an element from what a parser finds inside of it."""
+
+    def __init__(self, root: Element) -> None:
+        self.root = root
+        self._open = [root]
+
+    @property
+    def innermost(self) -> Element:
+        return self._open[-1]
+
+    def start(self, name: str, attributes: dict[str, str] | None = None) -> None:
+        if len(self._open) >= _MOST_DEPTH:
+            self._open.append(self._open[-1])
+            return
+        element = Element(name, attributes)
+        self._open[-1].inside.append(element)
+        self._open.append(element)
+
+    def end(self) -> bool:
+        """The innermost element ends; True if it is the root."""
+        element = self._open.pop()
+        if element.name == _FALLBACK and self._open:
+            self._open[-1].inside.pop()
+        return not self._open
 
     def characters(self, text: str) -> None:
-        """A piece of text of the innermost element."""
+        self._open[-1].inside.append(text)
 
 
-def parse_part(
-    archive: zipfile.ZipFile, name: str, elements: Elements, most_bytes: int, told: Told | None = None
-) -> None:
-    """Give `elements` the part `name`. Raises `UnreadableError`, OSError, or an error of the zip's."""
-    info = _checked(archive, name, most_bytes)
+def read_elements(
+    archive: zipfile.ZipFile,
+    name: str,
+    tags: Collection[str],
+    most_bytes: int = 0,
+    *,
+    heads: Collection[str] = (),
+    told: Told | None = None,
+) -> Iterator[Element]:
+    """The outermost elements of the part `name` that have one of `tags`, each when all of it is read.
+
+    Elements of `heads` come without what is inside, when they begin. Without tags, it is the root. A part has
+    at most `most_bytes`, else `MOST_XML_BYTES`. Raises `UnreadableError`, OSError, or an error of the zip's.
+    """
+    info = _checked(archive, name, most_bytes or MOST_XML_BYTES)
     encoding = ""
+    found: list[Element] = []
+    builder: Builder | None = None
 
     def declared(version: str, named: str | None, standalone: int) -> None:
         nonlocal encoding
         encoding = (named or "")[:40]
 
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        if len(tag) > _MOST_NAME_CHARACTERS:
+    def start(full: str, attributes: dict[str, str]) -> None:
+        nonlocal builder
+        if len(full) > _MOST_NAME_CHARACTERS:
             raise DamagedError
-        elements.start(_transitional(tag), {_transitional(name): value for name, value in attributes.items()})
+        tag = full.rpartition(" ")[2]
+        if builder is None and tags and tag not in tags and tag not in heads and tag != "Fallback":
+            return
+        own = {_transitional(each): value for each, value in attributes.items()}
+        if builder is not None:
+            builder.start(_transitional(full), own)
+        elif tag in heads:
+            found.append(Element(_transitional(full), own))
+        else:
+            builder = Builder(Element(_transitional(full), own))
 
-    def end(tag: str) -> None:
-        elements.end(_transitional(tag))
+    def end(full: str) -> None:
+        nonlocal builder
+        if builder is not None and builder.end():
+            if builder.root.name != _FALLBACK:
+                found.append(builder.root)
+            builder = None
+
+    def characters(text: str) -> None:
+        if builder is not None:
+            builder.characters(text)
 
     def entity(*parts: object) -> None:
         raise DamagedError
@@ -118,7 +219,7 @@ def parse_part(
     parser.buffer_text = True
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.CharacterDataHandler = elements.characters
+    parser.CharacterDataHandler = characters
     parser.XmlDeclHandler = declared
     parser.EntityDeclHandler = entity
     done = 0
@@ -135,14 +236,78 @@ def parse_part(
             except (LookupError, ValueError) as error:
                 # From the codec that the declaration names.
                 raise EncodedError(encoding) from error
+            yield from found
+            found.clear()
             if not piece:
                 return
             if done - parser.CurrentByteIndex > _MOST_TAG_BYTES:
                 raise DamagedError
 
 
+def read_tree(archive: zipfile.ZipFile, name: str, most_bytes: int = MOST_TREE_BYTES) -> Element:
+    """The root of a part that is short in any real file. Raises as `read_elements` does."""
+    return next(read_elements(archive, name, (), most_bytes))
+
+
+class Walker:
+    """Takes elements to a writer: each by its entry in `actions`, of all others what is inside."""
+
+    actions: ClassVar[Mapping[str, Callable[[Any, Element], None]]] = {}
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.marks: Marks = PLAIN
+
+    def visit(self, element: Element) -> None:
+        if action := self.actions.get(element.name):
+            action(self, element)
+        else:
+            self.walk(element)
+
+    def walk(self, element: Element) -> None:
+        """Visit what is inside of `element`."""
+        for each in element.inside:
+            if isinstance(each, str):
+                self.characters(each)
+            else:
+                self.visit(each)
+
+    def characters(self, text: str) -> None:
+        """Text between elements, which says nothing in most formats."""
+
+    def say(self, text: str) -> None:
+        self.writer.words(text, self.marks)
+
+    def skip(self, element: Element) -> None:
+        """Leave out an element."""
+
+    def spoken(self, element: Element) -> None:
+        """An element that holds text alone."""
+        self.say(element.text())
+
+    def tab(self, element: Element) -> None:
+        self.say("\t")
+
+    def line_break(self, element: Element) -> None:
+        self.say("\n")
+
+    def table(self, element: Element) -> None:
+        self.writer.open_table()
+        self.walk(element)
+        self.writer.close_table()
+
+    def row(self, element: Element) -> None:
+        self.writer.open_row()
+        self.walk(element)
+
+    def cell(self, element: Element) -> None:
+        self.writer.open_cell()
+        self.walk(element)
+        self.writer.close_cell()
+
+
 def read_part(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
-    """The part `name` as a whole. Raises as `parse_part` does."""
+    """The part `name` as a whole. Raises as `read_elements` does."""
     with archive.open(_checked(archive, name, most_bytes)) as part:
         data = part.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -175,40 +340,43 @@ def is_equation(program: str) -> bool:
     return program.startswith(("Equation", "MathType"))
 
 
-class Relations(Elements):
+class Relations:
     """The parts that a part refers to: their names by the last word of the relation's type, and by its id.
 
     `all` has each kind and name, `external` the addresses outside of the file by id.
     """
 
     def __init__(self, archive: zipfile.ZipFile, part: str) -> None:
-        """Of `part`, empty for the package. Raises as `parse_part` does."""
+        """Of `part`, empty for the package. Raises as `read_elements` does."""
         self.by_kind: dict[str, str] = {}
         self.by_id: dict[str, str] = {}
         self.all: list[tuple[str, str]] = []
         self.external: dict[str, str] = {}
-        self._folder = part.rpartition("/")[0]
-        folder = f"{self._folder}/" if self._folder else ""
-        name = f"{folder}_rels/{part.rpartition('/')[2]}.rels"
-        if name in archive.NameToInfo:
-            parse_part(archive, name, self, _MOST_TAG_BYTES)
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if not name.endswith(" Relationship"):
+        folder = posixpath.dirname(part)
+        name = posixpath.join(folder, "_rels", f"{posixpath.basename(part)}.rels")
+        if name not in archive.NameToInfo:
             return
-        target, identifier = attributes.get("Target", ""), attributes.get("Id", "")
-        if attributes.get("TargetMode") == "External":
-            self.external.setdefault(identifier, target)
-            return
-        path = (
-            target[1:] if target.startswith("/") else f"{self._folder}/{target}" if self._folder else target
-        )
-        path = posixpath.normpath(path)
-        kind = attributes.get("Type", "").rpartition("/")[2]
-        self.by_kind.setdefault(kind, path)
-        self.by_id.setdefault(identifier, path)
-        self.all.append((kind, path))
+        for each in read_elements(archive, name, ("Relationship",), _MOST_TAG_BYTES):
+            target, identifier = each.get("Target"), each.get("Id")
+            if each.get("TargetMode") == "External":
+                self.external.setdefault(identifier, target)
+                continue
+            # One that begins with a slash is in the package's own folder.
+            path = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+            kind = each.get("Type").rpartition("/")[2]
+            self.by_kind.setdefault(kind, path)
+            self.by_id.setdefault(identifier, path)
+            self.all.append((kind, path))
 
     def texts(self, kind: str, archive: zipfile.ZipFile) -> list[str]:
         """The parts of that kind that the archive has."""
         return list(dict.fromkeys(path for of, path in self.all if of == kind and path in archive.NameToInfo))
+
+
+def whole(value: str | None, otherwise: int = 0) -> int:
+    """The number that `value` writes in at most nine ASCII digits, else `otherwise`."""
+    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 10 else otherwise
+
+
+def is_true(value: str) -> bool:
+    return value in ("1", "true", "on")

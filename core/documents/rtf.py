@@ -16,9 +16,9 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from core.documents.docx_symbols import symbol
-from core.documents.equations import MathReader
+from core.documents.equations import equation_line
 from core.documents.limits import Gathered, Told
-from core.documents.parts import is_equation
+from core.documents.parts import Builder, Element, is_equation
 from core.documents.writer import Block, Marks, Run, Writer, lowered, with_address
 
 _TOKEN = re.compile(
@@ -132,7 +132,7 @@ class _Reader:
         self._address = ""  # of the field whose result follows
         self._form: dict[str, int] = {}
         self._choices: list[str] = []
-        self._math: MathReader | None = None
+        self._math: Builder | None = None
         self._math_depths: list[int] = []
         self._bytes = bytearray()
         self._skipped = 0
@@ -195,7 +195,7 @@ class _Reader:
             while self._math and self._math_depths and len(self._groups) < self._math_depths[-1]:
                 self._math_depths.pop()
                 if self._math.end():
-                    line, self._math = self._math.line(), None
+                    line, self._math = equation_line(self._math.root), None
                     self._add(line)
             if self._stories and len(self._groups) < self._stories[-1][0]:
                 self._close_story()
@@ -238,9 +238,9 @@ class _Reader:
             self._line, self._address = [], ""
         elif name in _MATH and (self._math or name == "moMath"):
             if self._math is None:
-                self._math = MathReader()
+                self._math = Builder(Element("oMath"))
             else:
-                self._math.start(name[1:], "")
+                self._math.start(name[1:])
             self._math_depths.append(len(self._groups))
         elif name in ("fftype", "ffres", "ffdefres"):
             self._form[name] = value or 0
@@ -361,8 +361,8 @@ class _Reader:
             if state.deleted:
                 self._gathered.leave_out("deleted word", len(text.split()))
         elif self._math is not None:
-            if self._math.innermost == "r":
-                self._math.start("t", "")
+            if self._math.innermost.tag == "r":
+                self._math.start("t")
                 self._math.characters(text)
                 self._math.end()
             else:

@@ -16,9 +16,9 @@ from core.documents.flat import SPREADSHEET_XML, xml_sheets
 from core.documents.limits import DamagedError, Gathered, LockedError, Told, UnpacksError, UnreadableError
 from core.documents.number_formats import stored
 from core.documents.opendocument_sheets import opendocument_sheets
-from core.documents.parts import Package
+from core.documents.parts import MOST_XML_BYTES, Package
 from core.documents.sheet import Sheet
-from core.documents.workbook import MOST_PART_BYTES, workbook_sheets
+from core.documents.workbook import workbook_sheets
 
 Cell = int | float | str | bool | datetime.time | datetime.date | datetime.datetime | datetime.timedelta
 
@@ -64,8 +64,8 @@ def _sheets(stream: IO[bytes], told: Told, gathered: Gathered) -> Iterator[Sheet
             yield from workbook_sheets(archive, told, gathered)
             return
         largest = max(info.file_size for info in archive.infolist())
-    if largest > MOST_PART_BYTES:
-        raise UnpacksError(largest, MOST_PART_BYTES)
+    if largest > MOST_XML_BYTES:
+        raise UnpacksError(largest, MOST_XML_BYTES)
     stream.seek(0)
     yield from _binary_sheets(stream, told, gathered)
 

@@ -9,7 +9,8 @@ import pytest
 
 from core.documents import strings
 from core.documents.docx_symbols import symbol
-from core.documents.equations import MathReader
+from core.documents.equations import equation_line
+from core.documents.parts import Builder, Element
 from core.documents.reading import document_text
 from tests.core.documents.made import W, write_docx
 
@@ -123,22 +124,18 @@ def test_merged_cells_keep_their_columns(tmp_path: Path) -> None:
 
 def equation(markup: str) -> str:
     """A short notation for tests: `tag(...)` elements, `tag=value` properties, the rest text."""
-    reader = MathReader()
-
-    def element(tag: str, value: str = "") -> None:
-        reader.start(tag, value)
-
+    reader = Builder(Element("oMath"))
     at = 0
     word = ""
     while at < len(markup):
         letter = markup[at]
         if letter == "{":
             tag, _, value = word.partition("=")
-            element(tag, value)
+            reader.start(tag, {f"{M} val": value} if value else None)
             word = ""
         elif letter == "}":
             if word:
-                element("t")
+                reader.start("t")
                 reader.characters(word)
                 reader.end()
                 word = ""
@@ -146,7 +143,7 @@ def equation(markup: str) -> str:
         else:
             word += letter
         at += 1
-    return reader.line()
+    return equation_line(reader.root)
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_a_word_file_that_unpacks_beyond_all_measure_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write_docx(tmp_path / "bomb.docx", paragraph("x" * 5000))
-    monkeypatch.setattr("core.documents.docx.MOST_XML_BYTES", 4000)
+    monkeypatch.setattr("core.documents.parts.MOST_XML_BYTES", 4000)
     with pytest.raises(RequestError, match=r"“bomb\.docx” unpacks to 0 MB, the most is 0 MB"):
         document_text(file)
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.documents import workbook
 from core.documents.number_formats import number_text, text_text
 from core.documents.reading import document_text
 from core.errors import RequestError
@@ -50,7 +49,7 @@ def test_no_cells_are_no_text(tmp_path: Path) -> None:
 
 def test_what_a_part_claims_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_xlsx(tmp_path / "a.xlsx", {"Budget": ROWS})
-    monkeypatch.setattr(workbook, "MOST_PART_BYTES", 100)
+    monkeypatch.setattr("core.documents.parts.MOST_XML_BYTES", 100)
     with pytest.raises(RequestError, match="unpacks to"):
         document_text(path)
 
