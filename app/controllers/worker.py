@@ -82,9 +82,9 @@ class WorkerController:
             composer.set_later(status.reason)
         else:
             composer.set_blocked(status.reason)
-        composer.think.show_choice(
-            link.info is not None and link.info.thinks, self._views.inspector.settings.chat.thinking
-        )
+        mode, info = self._views.inspector.settings.chat.thinking, link.info
+        thinks = mode == "on" or (mode == "auto" and info is not None and info.thinks_by_default)
+        composer.think.show_choice(info is not None and info.thinks, thinks)
         self._views.show_hint(composer.blocked_reason or status.hint)
         self._views.transcript.set_regenerable(status.composer == "idle")
         self._views.header.set_subtitle(status.subtitle)

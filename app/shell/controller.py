@@ -211,7 +211,7 @@ class WindowController(QObject):
 
     def _think_first(self, wanted: bool) -> None:
         inspector = self._views.inspector
-        inspector.change_settings(assign(inspector.settings, "chat.thinking", wanted))
+        inspector.change_settings(assign(inspector.settings, "chat.thinking", "on" if wanted else "off"))
 
     def _send_command(self, effect: fx.Send) -> None:
         # The question is stored before its answer starts.

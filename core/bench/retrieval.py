@@ -474,7 +474,7 @@ def prompt_for(loaded: LoadedModel, messages: Sequence[Message]) -> Prompt:
     """The prompt for the answer to `messages`, whose last one is the question. Without thinking."""
     from core.models.prompt import render
 
-    return render(loaded.tokenizer, messages, thinking=False)
+    return render(loaded.tokenizer, messages, thinking="off")
 
 
 def read(

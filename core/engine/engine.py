@@ -523,15 +523,17 @@ class Engine:
         tokenizer, chat = self._described.tokenizer, request.settings.chat
         # An answer by a grammar starts without a thought.
         formed = request.grammar is not None and request.grammar.begins_at_once
-        silent = formed and chat.thinking and switches_thinking(tokenizer)
-        thinks = chat.thinking and not silent
+        wanted = chat.thinking == "on" or (chat.thinking == "auto" and self._described.info.thinks_by_default)
+        silent = formed and wanted and switches_thinking(tokenizer)
         rows = self._described.info.vocabulary
-        prompt = render(tokenizer, messages, chat.system_prompt, request.tools, thinks, rows)
+        prompt = render(
+            tokenizer, messages, chat.system_prompt, request.tools, "off" if silent else chat.thinking, rows
+        )
         format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
         if any(change.setting == "tools" for change in prompt.changes):
             format = format.with_described_calls()
         changes = prompt.changes
-        if formed and chat.thinking and (silent or format.begins == "thought"):
+        if formed and wanted and (silent or format.begins == "thought"):
             changes += (Change("chat.thinking", "on", "off", "an answer by a grammar begins at once"),)
         if formed:
             prompt, format = with_answer_opened(tokenizer, prompt, format)

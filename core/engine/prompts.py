@@ -168,7 +168,7 @@ def title_request(messages: Sequence[Message], context_tokens: int) -> Generate 
             ("prefill.mode", "off"),
             ("prefill.chunk_tokens", _CHUNK_TOKENS),
             ("tables.learn", False),
-            ("chat.thinking", False),
+            ("chat.thinking", "off"),
         ],
     )
     words = _ASK.format(question=asked, answer=answered)

@@ -56,7 +56,8 @@ class ModelInfo(Struct, frozen=True):
     - `speculates`: False if rollback is not exact, with the reason in `why_not`.
     - `defaults`: the model's own sampling. `defaults_problem`: its ignored sampling values and stop ids.
     - `kv_why_not`: why its caches cannot be quantised; empty if they can.
-    - `thinks`: `chat.thinking` has an effect. `has_head`: its files include an MTP head.
+    - `thinks`: `chat.thinking` has an effect. `thinks_by_default`: it thinks first if that is “auto”.
+    - `has_head`: its files include an MTP head.
     - `format`: the syntax of its answers.
     - `machines`: names of the ranks that hold the model; empty if this process holds all of it.
     """
@@ -78,6 +79,7 @@ class ModelInfo(Struct, frozen=True):
     defaults: tuple[ModelDefault, ...] = ()
     defaults_problem: str = ""
     thinks: bool = False
+    thinks_by_default: bool = True
     format: AnswerFormat = AnswerFormat()
     reference: str = ""
     machines: tuple[str, ...] = ()

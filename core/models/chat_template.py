@@ -21,11 +21,12 @@ from msgspec.structs import replace
 from transformers import PreTrainedTokenizerBase
 
 from core.answer_format import AnswerFormat, answer_format, answer_opening
-from core.errors import reason_of
+from core.errors import ChatTemplateError, reason_of
 from core.events import Change, Tool
 from core.models.places import base_name, readable
 from core.models.template import RefusedError, Render, Rendering, TemplateSupport, renderer
 from core.models.traced import Run
+from core.settings.request import ThinkingMode
 
 if TYPE_CHECKING:
     from core.models.prompt import Prompt
@@ -38,7 +39,7 @@ Variables = tuple[tuple[str, Value], ...]
 class ChatTemplate:
     """The chat template of a tokenizer, with the variables for one prompt."""
 
-    def __init__(self, tokenizer: TokenizerWrapper, tools: Sequence[Tool], thinking: bool) -> None:
+    def __init__(self, tokenizer: TokenizerWrapper, tools: Sequence[Tool], thinking: ThinkingMode) -> None:
         inner = inner_of(tokenizer)
         self._tokenizer = tokenizer
         self._has_tools = bool(tools)
@@ -61,7 +62,7 @@ class ChatTemplate:
             self.render = _render_of(self.name, self.source, variables)
             self.support = _support(self.name, self.source, variables)
         else:
-            self.render = _render_by_library(tokenizer, self.name, thinking and tokenizer.has_thinking)
+            self.render = _render_by_library(tokenizer, self.name, thinking)
             self.support = TemplateSupport(self.render)
 
     def answer_format(self) -> AnswerFormat:
@@ -142,7 +143,7 @@ def _is_of_the_folder(tokenizer: TokenizerWrapper) -> bool:
     return own is None and type(inner).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template
 
 
-def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: bool) -> Render:
+def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: ThinkingMode) -> Render:
     """Rendering by the code of mlx-lm or transformers, which runs in this process and cannot be traced.
 
     The conversation is rendered twice, the second time with marks around each content; if nothing but the
@@ -150,7 +151,9 @@ def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: bool) -
     """
 
     def written(turns: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], begins: bool) -> str:
-        named = {VARIABLE: thinking, **({"tools": list(tools)} if tools else {})}
+        named: dict[str, Any] = {"tools": list(tools)} if tools else {}
+        if thinking != "auto":
+            named[VARIABLE] = tokenizer.has_thinking and thinking == "on"
         try:
             return str(
                 tokenizer.apply_chat_template(
@@ -277,7 +280,7 @@ _REFUSES_OFF = re.compile(r"enable_thinking is false\s*[-+]?%\}\s*\{\{[-+]?\s*ra
 
 
 class _Switch(Struct, frozen=True):
-    """A variable that switches thinking, with its values for on and off. None: keep the template's default.
+    """A variable that switches thinking, with its values for on and off. None: the template's default.
 
     `word`: text that the template must contain. `reduces`: the model still thinks, but less.
     """
@@ -318,20 +321,21 @@ def has_thinking_switch(template: str) -> bool:
     return switch is not None and not switch.reduces
 
 
-def thinking_variables(template: str, thinking: bool, effort: str = "") -> dict[str, Value]:
-    """The variables that switch thinking of a chat `template` on or off.
-
-    `effort` is passed as `reasoning_effort` if the model thinks and the template contains this word.
-    """
+def thinking_variables(template: str, thinking: ThinkingMode) -> dict[str, Value]:
+    """The variables that switch thinking of a chat `template`; none for its own default."""
     switch = _switch(template)
-    given: dict[str, Value] = {}
-    if switch is not None:
-        value = switch.on if thinking else switch.off
-        if value is not None:
-            given[switch.name] = value
-    if thinking and effort and "reasoning_effort" in _variables(template) and _has(template, effort):
-        given["reasoning_effort"] = effort
-    return given
+    value = {"auto": None, "on": switch.on, "off": switch.off}[thinking] if switch else None
+    return {switch.name: value} if switch and value is not None else {}
+
+
+def thinks_by_default(tokenizer: TokenizerWrapper) -> bool:
+    """Whether the template lets the model think if nothing is switched; True if it refuses both prompts."""
+    try:
+        asked = [{"role": "user", "content": "one"}]
+        default, off = (ChatTemplate(tokenizer, (), mode).render(asked, (), True) for mode in ("auto", "off"))
+    except ChatTemplateError:
+        return True
+    return default.text != off.text
 
 
 def history_variables(template: str) -> dict[str, Value]:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from core.errors import ModelError, ModelNotHereError, RequestError, reason_of
 from core.events import MemoryNeed, ModelInfo
 from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
-from core.models.chat_template import format_of, switches_thinking
+from core.models.chat_template import format_of, switches_thinking, thinks_by_default
 from core.models.config import context_tokens, is_number
 from core.models.folder import (
     check,
@@ -425,6 +425,7 @@ def _describe(
         defaults=defaults,
         defaults_problem=" ".join(filter(None, (problem, stops_problem, template_settings(folder)[1]))),
         thinks=switches_thinking(tokenizer),
+        thinks_by_default=not switches_thinking(tokenizer) or thinks_by_default(tokenizer),
         has_head=head_bytes(folder) > 0,
         format=format_of(tokenizer),
     )

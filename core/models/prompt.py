@@ -30,6 +30,7 @@ from core.models.conversation import Conversation, Region, Turn, adapted, declar
 from core.models.template import LEAST, RefusedError, Rendering
 from core.models.tokenizer import Span, Tokens, encode
 from core.models.traced import Run
+from core.settings.request import ThinkingMode
 
 # About the number of tokens that `core.prefill.layout` uses of the question.
 _ASKED_CHARACTERS = 500
@@ -94,10 +95,10 @@ def render(
     messages: Sequence[Message],
     system_prompt: str = "",
     tools: Sequence[Tool] = (),
-    thinking: bool = True,
+    thinking: ThinkingMode = "auto",
     rows: int | None = None,
 ) -> Prompt:
-    """The prompt for the answer to `messages`. `thinking`: whether the model may think first.
+    """The prompt for the answer to `messages`. `thinking`: whether the model thinks first.
 
     Attachments come before the message's own text, each under its name. If the last message is an answer, the
     prompt ends with it, and the model continues it. A tokenizer without a chat template gets the texts only.
@@ -111,7 +112,7 @@ def render(
     changes: tuple[Change, ...] = ()
     source = folder_template(tokenizer)
     thinks = tokenizer.has_thinking or answer_format(source, "").thinks
-    if not thinking and thinks and not switches_thinking(tokenizer):
+    if thinking == "off" and thinks and not switches_thinking(tokenizer):
         changes = (thinking_change(source),)
     inner = inner_of(tokenizer)
     given = Conversation(turns_of(messages, system_prompt), given_tools, changes)

@@ -45,7 +45,7 @@ from core.serve.fields import (
     effort_changes,
     question_at,
     refused,
-    thinks_at,
+    thinking_at,
     with_answer_form,
 )
 from core.serve.http import ApiError, event, field_error
@@ -295,17 +295,22 @@ class ChatRequest(Sampled, kw_only=True):
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
         """The shared fields, and whether the model thinks first."""
-        switches = {
-            "thinking": None if self.thinking is None else self.thinking.type != "disabled",
+        modes = {"enabled": "on", "disabled": "off", "auto": "auto", True: "on", False: "off"}
+        switches: dict[str, bool | str | None] = {
+            "thinking": self.thinking.type if self.thinking else None,
             "enable_thinking": self.enable_thinking,
             "chat_template_kwargs.enable_thinking": self.chat_template_kwargs.enable_thinking,
             "reasoning.enabled": self.reasoning.enabled,
-            "reasoning.effort": thinks_at(self.reasoning.effort) if self.reasoning.effort else None,
-            "reasoning_effort": thinks_at(self.reasoning_effort) if self.reasoning_effort else None,
         }
-        for name, thinks in switches.items():
-            if thinks is not None:
-                yield name, "chat.thinking", thinks
+        for name, given in switches.items():
+            if given is not None:
+                yield name, "chat.thinking", modes[given]
+        for name, effort in (
+            ("reasoning.effort", self.reasoning.effort),
+            ("reasoning_effort", self.reasoning_effort),
+        ):
+            if effort:
+                yield name, "chat.thinking", thinking_at(effort)
         yield from super().own_settings()
 
     def logprobs_count(self) -> int | None:

@@ -28,6 +28,7 @@ from core.events import Change, Generate, ModelInfo
 from core.serve.http import ApiError, field_error
 from core.settings import Settings, assign
 from core.settings.declaration import find
+from core.settings.request import ThinkingMode
 
 # A model's name; a path could reveal the files of this machine.
 _MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -157,16 +158,16 @@ def change(name: str, requested: Any, used: str, reason: str) -> Change:
 
 def effort_changes(name: str, effort: str | None, model: ModelInfo) -> list[Change]:
     """The change that a level of effort is, if the model does not think or has only an on-off switch."""
-    if effort is None or not thinks_at(effort):
+    if effort is None or thinking_at(effort) == "off":
         return []
     if model.thinks or model.format.thinks:
         return [change(name, effort, "thinking on", "this model thinks or does not; it has no levels")]
     return [change(name, effort, "thinking off", "this model does not think before it answers")]
 
 
-def thinks_at(effort: str) -> bool:
-    """Whether a level of effort switches thinking on."""
-    return effort not in _NO_THOUGHT
+def thinking_at(effort: str) -> ThinkingMode:
+    """The value of `chat.thinking` for a level of effort."""
+    return "off" if effort in _NO_THOUGHT else "on"
 
 
 def refused(name: str, why: str) -> ApiError:

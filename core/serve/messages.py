@@ -41,6 +41,7 @@ from core.serve.http import ApiError, error_body, event, field_error
 from core.serve.queue import AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, Written
+from core.settings.request import ThinkingMode
 
 
 class TextBlock(Struct, tag_field="type", tag="text"):
@@ -273,7 +274,8 @@ class PromptRequest(AnswerRequest, kw_only=True):
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
         if self.thinking is not None:
-            yield "thinking", "chat.thinking", not isinstance(self.thinking, Disabled)
+            kinds: dict[type, ThinkingMode] = {Disabled: "off", Adaptive: "auto", Enabled: "on"}
+            yield "thinking", "chat.thinking", kinds[type(self.thinking)]
         yield from super()._values(context_tokens)
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:

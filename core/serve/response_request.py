@@ -23,7 +23,7 @@ from core.serve.fields import (
     effort_changes,
     question_at,
     refused,
-    thinks_at,
+    thinking_at,
     with_answer_form,
 )
 from core.serve.http import field_error
@@ -316,7 +316,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
         if self.reasoning.effort is not None:
-            yield "reasoning.effort", "chat.thinking", thinks_at(self.reasoning.effort)
+            yield "reasoning.effort", "chat.thinking", thinking_at(self.reasoning.effort)
         yield from super()._values(context_tokens)
 
     def check(self) -> None:

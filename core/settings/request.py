@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.settings.drafting import Decoding, DrafterGroups, Gate
-from core.settings.fields import about, number, text
+from core.settings.fields import about, choice, number, text
 from core.settings.prefill import KvCache, Prefill
 
+ThinkingMode = Literal["auto", "on", "off"]
 # Settings that a model's generation_config.json may provide.
 FROM_MODEL = (
     "sampling.temperature",
@@ -105,9 +106,12 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
         about("System prompt", "Instructions before the chat. Empty uses the model’s own."),
     ] = ""
     thinking: Annotated[
-        bool,
+        ThinkingMode,
+        choice(
+            {"auto": ("Model’s choice", "As the model’s chat template has it."), "on": "On", "off": "Off"}
+        ),
         about("Think first", "The model thinks before it answers, if its chat template has a switch for it."),
-    ] = True
+    ] = "auto"
 
 
 class Settings(DrafterGroups, frozen=True, forbid_unknown_fields=True):

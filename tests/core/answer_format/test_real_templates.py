@@ -18,6 +18,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from core.answer_format import answer_format, parse_answer, parse_past_answer
 from core.events import Tool
 from core.models.chat_template import thinking_variables
+from core.settings.request import ThinkingMode
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "chat-templates"
 TEMPLATES = sorted(FOLDER.glob("*.jinja"))
@@ -88,7 +89,7 @@ def rendered(source: str, messages: list[dict[str, Any]], **named: Any) -> str:
 def answered(source: str, answer: dict[str, Any], **named: Any) -> tuple[str, str]:
     """The prompt, and the answer as the template writes it behind what it shares with the prompt."""
     before: list[dict[str, Any]] = [{"role": "user", "content": "USERWORDS"}]
-    named |= thinking_variables(source, thinking=True)
+    named |= thinking_variables(source, "on")
     prompt = rendered(source, before, add_generation_prompt=True, **named)
     whole = rendered(source, [*before, answer], add_generation_prompt=False, **named)
     shared = next((n for n, (a, b) in enumerate(zip(prompt, whole)) if a != b), min(len(prompt), len(whole)))
@@ -155,11 +156,11 @@ def test_every_template_that_declares_tools_has_a_syntax(path: Path) -> None:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_thoughts_are_parsed_back(path: Path) -> None:
-    """Whatever the template writes between a question and the answer, with thinking and without."""
+    """Whatever the template writes between a question and the answer, in each mode."""
     source = path.read_text(encoding="utf-8")
     spoken = re.sub(r"\{#.*?#\}", "", source, flags=re.S)
-    for thinking in (True, False):
-        variables = thinking_variables(source, thinking)
+    modes: tuple[ThinkingMode, ...] = ("auto", "on", "off")
+    for variables in (thinking_variables(source, mode) for mode in modes):
         prompt = rendered(source, [{"role": "user", "content": "?"}], tools=[],
                           add_generation_prompt=True, **variables)  # fmt: skip
         format = answer_format(source, prompt)

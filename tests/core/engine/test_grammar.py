@@ -351,15 +351,15 @@ def test_before_a_call_that_need_not_be_made_a_model_thinks(tmp_path: Path) -> N
     write_thinking_toy(tmp_path / "toy", SWITCHED)
     engine = Engine()
     engine.load(str(tmp_path / "toy"))
-    chosen = assign_all(Settings(), [("chat.thinking", True), ("sampling.max_tokens", 8)])
+    chosen = assign_all(Settings(), [("chat.thinking", "on"), ("sampling.max_tokens", 8)])
     *_, finished = engine.generate(Generate("r", (Message("user", "Who?"),), chosen, grammar=calls()))
     assert isinstance(finished, Finished)
     assert "chat.thinking" not in [change.setting for change in finished.effective.changes]
     engine.unload()
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_an_answer_by_a_grammar_does_not_think_first_and_says_so(tmp_path: Path, asked: bool) -> None:
+@pytest.mark.parametrize("asked", ["auto", "on", "off"])
+def test_an_answer_by_a_grammar_does_not_think_first_and_says_so(tmp_path: Path, asked: str) -> None:
     write_thinking_toy(tmp_path / "toy", SWITCHED)
     engine = Engine()
     engine.load(str(tmp_path / "toy"))
@@ -370,5 +370,5 @@ def test_an_answer_by_a_grammar_does_not_think_first_and_says_so(tmp_path: Path,
     assert isinstance(finished, Finished)
     assert text_of([event for event in events if isinstance(event, Token)]).startswith('{"')
     changes = [change for change in finished.effective.changes if change.setting == "chat.thinking"]
-    assert len(changes) == asked
+    assert len(changes) == (asked != "off")
     engine.unload()

@@ -108,7 +108,7 @@ def test_a_title_asks_little_of_the_model() -> None:
     assert len(request.messages[0].content) < 1_200
     settings = request.settings
     assert settings.sampling.max_tokens == MOST_TOKENS
-    assert (settings.drafting.drafter, settings.tables.learn, settings.chat.thinking) == ("off", False, False)
+    assert (settings.drafting.drafter, settings.tables.learn, settings.chat.thinking) == ("off", False, "off")
     named = title_request((Message("user", "", (Attachment("rules.txt", "x"),)), CHAT[1]), 8192)
     assert named
     assert "rules.txt" in named.messages[0].content

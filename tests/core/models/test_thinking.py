@@ -12,6 +12,7 @@ from core.models.chat_template import has_thinking_switch, thinking_change, thin
 from core.models.loader import LoadedModel, load
 from core.models.prompt import render
 from core.settings import Settings, assign_all
+from core.settings.request import ThinkingMode
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy
 from tests.core.toy import TEMPLATE
 
@@ -27,7 +28,7 @@ def toy(folder: Path, template: str, *, tags: bool = True) -> LoadedModel:
 def test_a_template_that_knows_the_switch_gets_it(tmp_path: Path, tags: bool) -> None:
     loaded = toy(tmp_path, SWITCHED, tags=tags)
     assert loaded.info.thinks
-    thinking, at_once = (render(loaded.tokenizer, ASKED, thinking=wanted) for wanted in (True, False))
+    thinking, at_once = (render(loaded.tokenizer, ASKED, thinking=wanted) for wanted in ("auto", "off"))
     assert thinking.text.endswith("<|assistant|>")
     assert at_once.text.endswith("<|assistant|><think></think>")
     assert not thinking.changes
@@ -37,7 +38,7 @@ def test_a_template_that_knows_the_switch_gets_it(tmp_path: Path, tags: bool) ->
 def test_a_model_that_thinks_and_has_no_switch_says_so(tmp_path: Path) -> None:
     loaded = toy(tmp_path, TEMPLATE)
     assert not loaded.info.thinks
-    assert render(loaded.tokenizer, ASKED, thinking=False).changes == (
+    assert render(loaded.tokenizer, ASKED, thinking="off").changes == (
         Change("chat.thinking", "off", "on", "the model's chat template has no switch for it"),
     )
     assert render(loaded.tokenizer, ASKED).changes == ()
@@ -46,13 +47,13 @@ def test_a_model_that_thinks_and_has_no_switch_says_so(tmp_path: Path) -> None:
 def test_a_model_that_never_thinks_has_nothing_to_say(tmp_path: Path) -> None:
     loaded = toy(tmp_path, TEMPLATE, tags=False)
     assert not loaded.info.thinks
-    assert render(loaded.tokenizer, ASKED, thinking=False).changes == ()
+    assert render(loaded.tokenizer, ASKED, thinking="off").changes == ()
 
 
 def test_the_answer_follows_the_setting_and_says_what_it_could_not(tmp_path: Path) -> None:
     engine = Engine()
     off = assign_all(
-        Settings(), [("chat.thinking", False), ("sampling.max_tokens", 3), ("drafting.drafter", "off")]
+        Settings(), [("chat.thinking", "off"), ("sampling.max_tokens", 3), ("drafting.drafter", "off")]
     )
 
     def answered(template: str, settings: Settings, name: str) -> Finished:
@@ -61,10 +62,10 @@ def test_the_answer_follows_the_setting_and_says_what_it_could_not(tmp_path: Pat
         assert isinstance(last, Finished)
         return last
 
-    on = assign_all(off, [("chat.thinking", True)])
+    on = assign_all(off, [("chat.thinking", "on")])
     at_once, thinking = answered(SWITCHED, off, "a"), answered(SWITCHED, on, "b")
     assert at_once.stats.prompt_tokens == thinking.stats.prompt_tokens + 2
-    assert not at_once.effective.settings.chat.thinking
+    assert at_once.effective.settings.chat.thinking == "off"
     assert at_once.effective.changes == ()
     changes = answered(TEMPLATE, off, "c").effective.changes
     assert [change.setting for change in changes] == ["chat.thinking"]
@@ -127,25 +128,49 @@ def test_an_answer_by_a_grammar_closes_an_open_thought(tmp_path: Path) -> None:
 def test_templates_have_switches_of_several_names(
     template: str, on: dict[str, object], off: dict[str, object]
 ) -> None:
-    assert thinking_variables(template, True) == on
-    assert thinking_variables(template, False) == off
+    assert thinking_variables(template, "auto") == {}
+    assert thinking_variables(template, "on") == on
+    assert thinking_variables(template, "off") == off
     assert has_thinking_switch(template) == bool(off)
 
 
 def test_a_template_that_only_reduces_thinking_says_so() -> None:
     template = "{% set reasoning_effort = reasoning_effort or 'medium' %}<|channel|>"
     assert not has_thinking_switch(template)
-    assert thinking_variables(template, False) == {"reasoning_effort": "low"}
+    assert thinking_variables(template, "off") == {"reasoning_effort": "low"}
     assert "reduce" in thinking_change(template).reason
     refusing = "{% if enable_thinking is false %}{{ raise_exception('No.') }}{% endif %}"
     assert not has_thinking_switch(refusing)
-    assert thinking_variables(refusing, False) == {}
+    assert thinking_variables(refusing, "off") == {}
 
 
-def test_an_effort_is_passed_where_the_template_has_it() -> None:
-    template = "{% if reasoning_effort == 'low' or reasoning_effort == 'high' %}x{% endif %}"
-    assert thinking_variables(template, True, "high") == {"reasoning_effort": "high"}
-    assert thinking_variables(template, True, "medium") == {}
+ADAPTIVE = TEMPLATE.replace(
+    "<|assistant|>{% endif %}",
+    "<|assistant|>{% if thinking_mode == 'enabled' %}<think>{% elif thinking_mode == 'disabled' %}</think>"
+    "{% endif %}{% endif %}",
+)
+OFF_BY_DEFAULT = TEMPLATE.replace(
+    "<|assistant|>{% endif %}",
+    "<|assistant|>{% if not enable_thinking %}<think></think>{% endif %}{% endif %}",
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "by_default", "tails"),
+    [
+        (ADAPTIVE, True, ("", "<think>", "</think>")),
+        (OFF_BY_DEFAULT, False, ("<think></think>", "", "<think></think>")),
+        (SWITCHED, True, ("", "", "<think></think>")),
+    ],
+)
+def test_the_templates_own_default_is_kept_unless_thinking_is_switched(
+    template: str, by_default: bool, tails: tuple[str, str, str], tmp_path: Path
+) -> None:
+    loaded = toy(tmp_path, template)
+    assert (loaded.info.thinks, loaded.info.thinks_by_default) == (True, by_default)
+    modes: tuple[ThinkingMode, ...] = ("auto", "on", "off")
+    texts = (render(loaded.tokenizer, ASKED, thinking=mode).text for mode in modes)
+    assert tuple(text.partition("<|assistant|>")[2] for text in texts) == tails
 
 
 @pytest.mark.parametrize("opening", ["", "<think>"])

@@ -89,11 +89,11 @@ def test_draftlights_own_fields(served: Served) -> None:
 
 
 def test_thinking_is_switched_by_either_name(served: Served) -> None:
-    assert generate_of(served).settings.chat.thinking
-    assert not generate_of(served, reasoning_effort="none").settings.chat.thinking
+    assert generate_of(served).settings.chat.thinking == "auto"
+    assert generate_of(served, reasoning_effort="none").settings.chat.thinking == "off"
     for wanted in (True, False):
         asked = generate_of(served, chat_template_kwargs={"enable_thinking": wanted})
-        assert asked.settings.chat.thinking is wanted
+        assert asked.settings.chat.thinking == ("on" if wanted else "off")
 
 
 def test_messages_become_draftlights(served: Served) -> None:

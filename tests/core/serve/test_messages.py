@@ -148,8 +148,9 @@ def test_sampling_is_what_was_asked(served: Served) -> None:
     sampling = asked.settings.sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (0.5, 0.9, 3, 7)
     assert (sampling.max_tokens, asked.stops, asked.settings.drafting.drafter) == (3, ("END",), "off")
-    assert not asked.settings.chat.thinking
-    assert generate_of(served, thinking={"type": "adaptive"}).settings.chat.thinking
+    assert asked.settings.chat.thinking == "off"
+    for given, mode in ({"type": "adaptive"}, "auto"), ({"type": "enabled", "budget_tokens": 1024}, "on"):
+        assert generate_of(served, thinking=given).settings.chat.thinking == mode
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_sampling_is_what_was_asked(served: Served) -> None:
     sampling = asked.settings.sampling
     assert (sampling.temperature, sampling.top_p, sampling.seed, sampling.max_tokens) == (0.5, 0.9, 7, 3)
     assert asked.settings.drafting.drafter == "off"
-    assert not asked.settings.chat.thinking
+    assert asked.settings.chat.thinking == "off"
     assert [tool.name for tool in asked.tools] == ["n"]
     assert asked_of(served, tools=[TOOL], tool_choice="none").tools == ()
 

@@ -337,20 +337,21 @@ def test_a_schema_may_be_beside_its_type(served: Served, form: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("fields", "thinks"),
     [
-        ({"enable_thinking": False}, False),
-        ({"thinking": {"type": "disabled"}}, False),
-        ({"thinking": {"type": "enabled", "budget_tokens": None}}, True),
-        ({"reasoning": {"enabled": False}}, False),
-        ({"reasoning": {"effort": "none"}}, False),
-        ({"reasoning": {"effort": "high"}}, True),
-        ({"chat_template_kwargs": {"enable_thinking": "false"}}, False),
+        ({"enable_thinking": False}, "off"),
+        ({"thinking": {"type": "disabled"}}, "off"),
+        ({"thinking": {"type": "auto"}}, "auto"),
+        ({"thinking": {"type": "enabled", "budget_tokens": None}}, "on"),
+        ({"reasoning": {"enabled": False}}, "off"),
+        ({"reasoning": {"effort": "none"}}, "off"),
+        ({"reasoning": {"effort": "high"}}, "on"),
+        ({"chat_template_kwargs": {"enable_thinking": "false"}}, "off"),
     ],
 )
 def test_other_servers_switches_of_thinking_are_honoured(
-    served: Served, fields: dict[str, Any], thinks: bool
+    served: Served, fields: dict[str, Any], thinks: str
 ) -> None:
     generate = generate_of(served, served.ask("POST", CHAT, message(**fields)))
-    assert generate.settings.chat.thinking is thinks
+    assert generate.settings.chat.thinking == thinks
     assert set(changes(served, CHAT, message(**fields))) <= {"reasoning.effort"}
 
 

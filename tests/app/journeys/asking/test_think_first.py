@@ -50,16 +50,16 @@ def test_it_is_turned_in_a_chat_obeyed_and_remembered(
         assert think.switch.isChecked()
         assert not inspector.field("chat.thinking").isHidden()
         thinking = await answered(window, "hello")
-        assert thinking.effective.settings.chat.thinking
+        assert thinking.effective.settings.chat.thinking == "auto"
 
         window.controller.chat.start()
         inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 3))
         # Its words are a part of it.
         QTest.mouseClick(think, Qt.MouseButton.LeftButton, pos=QPoint(think.width() - 4, think.height() // 2))
         assert not think.switch.isChecked()
-        assert not inspector.settings.chat.thinking
+        assert inspector.settings.chat.thinking == "off"
         at_once = await answered(window, "hello")
-        assert not at_once.effective.settings.chat.thinking
+        assert at_once.effective.settings.chat.thinking == "off"
         # The template wrote an empty thought for the model.
         assert at_once.stats.prompt_tokens == thinking.stats.prompt_tokens + 2
 
@@ -67,14 +67,14 @@ def test_it_is_turned_in_a_chat_obeyed_and_remembered(
         assert think.switch.isChecked()
         think.switch.setFocus()
         QTest.keyClick(think.switch, Qt.Key.Key_Space)
-        assert not inspector.settings.chat.thinking
-        inspector.field("chat.thinking").edited.emit("chat.thinking", True)
+        assert inspector.settings.chat.thinking == "off"
+        inspector.field("chat.thinking").edited.emit("chat.thinking", "on")
         assert think.switch.isChecked()
         window.controller.chat.select(window.controller.chats.listed()[0].id)
         assert not think.switch.isChecked()
 
     async def again(window: MainWindow) -> None:
-        assert not window.views.inspector.settings.chat.thinking
+        assert window.views.inspector.settings.chat.thinking == "off"
         await ready(window, 60)
         assert window.views.composer.think.isVisible()
         assert not window.views.composer.think.switch.isChecked()
@@ -98,6 +98,6 @@ def test_it_is_hidden_for_a_model_without_the_switch_which_says_so(qapp: QApplic
         assert "chat.thinking" in [change.setting for change in finished.effective.changes]
         item = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
         assert item
-        assert any(note.startswith("Think first on instead of off") for note in item.footer.notes)
+        assert any(note.startswith("Think first On instead of Off") for note in item.footer.notes)
 
     play(qapp, scene, command=worker_command(), model=str(models / "switched"))
