@@ -23,6 +23,7 @@ from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QWidget
 from qasync import QEventLoop
+from shiboken6 import isValid
 
 from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
@@ -260,7 +261,14 @@ async def press(
 ) -> None:
     """A key as the window system delivers it, so that shortcuts see it."""
     window.activateWindow()
-    await outside_of_tasks(lambda: QTest.keyClick(window.windowHandle(), key, modifiers))
+
+    def click() -> None:
+        QTest.keyPress(window.windowHandle(), key, modifiers)
+        # The key may have closed the window: keyClick would send its release to a deleted one.
+        if isValid(window) and window.isVisible():
+            QTest.keyRelease(window.windowHandle(), key, modifiers)
+
+    await outside_of_tasks(click)
 
 
 async def click(widget: QWidget) -> None:
@@ -308,8 +316,10 @@ async def outside_of_tasks(action: Callable[[], object]) -> None:
     done = loop.create_future()
 
     def act() -> None:
-        action()
-        done.set_result(None)
+        try:
+            done.set_result(action())
+        except BaseException as error:
+            done.set_exception(error)
 
     loop.call_soon(act)
     await done
