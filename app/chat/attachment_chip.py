@@ -182,6 +182,7 @@ class AttachmentChip(Chip):
         self._attachment = attachment
         self._tokens: int | None = None
         self._embedded: float | None = None
+        self._read: float | None = None
         self._guess: Guess | None = None
         self._read_as: Callable[[str], object] = lambda encoding: None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -208,12 +209,21 @@ class AttachmentChip(Chip):
         self._embedded = fraction
         self._show()
 
+    def show_read(self, fraction: float | None) -> None:
+        """Show the fraction that the model has read; None: nothing is read before the question."""
+        self._read = fraction
+        self._show()
+
     def _show(self) -> None:
         attachment, size = self.attachment, size_words(self.attachment)
+        size = strings.read_already(size) if self._read == 1.0 else size
+        is_reading = self._read is not None and self._read < 1.0
+        fraction = self._read if self._embedded is None and is_reading else self._embedded
         size = strings.guessed(size, self._guess.encoding) if self._guess else size
-        self.set_note(strings.without(size, document_strings.left_out(attachment.left_out)), self._embedded)
+        self.set_note(strings.without(size, document_strings.left_out(attachment.left_out)), fraction)
         words = full_words(attachment, size)
         words = words if self._embedded is None else f"{words}\n{strings.indexing(self._embedded)}"
+        words = f"{words}\n{strings.reading_ahead(self._read)}" if is_reading else words
         self.setAccessibleDescription(words)
         self.setToolTip(in_own_direction(f"{self.text()}\n{words}"))
 

@@ -15,7 +15,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.chat import strings
-from app.chat.attachment_chip import AttachmentChip, Chip, FileChip
+from app.chat.attachment_chip import AttachmentChip, Chip, FileChip, estimated_tokens
 from app.chat.file_reader import AttachmentReading, FileReader, FolderReading, Reading
 from app.controls.buttons import Button
 from app.theme.zoom import px
@@ -138,6 +138,14 @@ class ChipRow(QWidget):
         """Show the embedded fraction of each document; `fraction` returns None to hide the bar."""
         for chip in self.chips:
             chip.show_embedding(fraction(chip.attachment.text))
+
+    def show_read(self, fraction: float | None) -> None:
+        """Show that the worker read this fraction of all documents, in their order; None: nothing."""
+        sizes = [chip.tokens or estimated_tokens(chip.attachment.text) for chip in self.chips]
+        read = (fraction or 0.0) * sum(sizes)
+        for chip, size in zip(self.chips, sizes, strict=True):
+            chip.show_read(None if fraction is None else min(1.0, max(0.0, read / max(1, size))))
+            read -= size
 
     def sizeHint(self) -> QSize:
         return QSize(200, self.height())

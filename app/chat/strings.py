@@ -159,6 +159,15 @@ def guessed(size: str, codec: str) -> str:
     return f"{size}, {encoding_name(codec)}?"
 
 
+def read_already(size: str) -> str:
+    """“3,201 tokens, read”."""
+    return f"{size}, read"
+
+
+def reading_ahead(fraction: float | None) -> str:
+    return f"{fraction or 0:.0%} read before you ask"
+
+
 def without(size: str, missing: str) -> str:
     """“about 44 tokens, without 1 hidden row”."""
     return f"{size}, without {missing}" if missing else size

@@ -2,7 +2,7 @@
 
 `EmbeddingController`: each document of the composer is embedded once, before a question is sent. Its chip
 shows the progress of a slow one; removing the chip stops it. Searches by meaning embed missing texts and then
-repeat. `SavedChatsController` tells the worker which chat is open.
+repeat. `SavedChatsController` tells the worker which chat is open, and what it can read before the question.
 
 What a chat or the library erases is also erased from the worker's disk (`Erasures`).
 """
@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.app import App
 from app.session.documents import digest_of
 from app.session.turn import effects as fx
+from app.session.turn.link_state import Phase
 from core.events import (
     Attachment,
     DocumentEmbedded,
@@ -24,13 +25,18 @@ from core.events import (
     EraseChats,
     EraseVectors,
     FindSimilar,
+    Generate,
     ListSavedChats,
     OpenChat,
+    ReadAhead,
+    ReadAheadProgress,
     SavedChatsListed,
     SimilarFound,
 )
 from core.settings import Prefill
 
+# The worker reads ahead after this pause in typing.
+_PAUSE_MS = 500
 _Texts = Mapping[str, Callable[[], str]]
 
 
@@ -184,17 +190,29 @@ def digest_in_prompts(text: str) -> str:
 class SavedChatsController(QObject):
     """`open_chat` returns the id and the settings of the open chat.
 
-    The id is empty for a chat without a question and for one that is not saved.
+    The id is empty for a chat without a question and for one that is not saved. `question` returns what would
+    be asked now, if that is worth reading ahead.
     """
 
     listed = Signal(object)  # SavedChatsListed, or None while there is no worker
 
     def __init__(
-        self, app: App, open_chat: Callable[[], tuple[str, Prefill]], parent: QObject | None = None
+        self,
+        app: App,
+        open_chat: Callable[[], tuple[str, Prefill]],
+        question: Callable[[], Generate | None],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._app = app
         self._open_chat = open_chat
+        self._question = question
+        self._asked: Generate | None = None
+        self._before_tokens = 0  # read of the question when the worker began
+        self._pause = QTimer(self, interval=_PAUSE_MS, singleShot=True)
+        self._pause.timeout.connect(self.read_ahead)
+        app.views.composer.draft_changed.connect(self._pause.start)
+        app.views.inspector.settings_changed.connect(lambda settings: self._pause.start())
         self._erasures = Erasures(app, EraseChats)
         self._seen = ""
         self.now: SavedChatsListed | None = None
@@ -203,6 +221,7 @@ class SavedChatsController(QObject):
         """Send what waited for a worker."""
         self._erasures.send()
         self._seen = ""
+        self._asked = None
         self.show_open()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
@@ -211,10 +230,28 @@ class SavedChatsController(QObject):
 
     def show_open(self) -> None:
         """The open chat changed."""
+        self._pause.start()
         chat, prefill = self._open_chat()
         if self._app.link.connected and chat != self._seen:
             self._seen = chat
             self._app.worker.send(OpenChat(chat, prefill))
+
+    def read_ahead(self) -> None:
+        """Have the worker read what would be asked now."""
+        question = self._question()
+        if question != self._asked and self._app.link.phase is Phase.READY:
+            self._asked, self._before_tokens = question, -1
+            self._app.views.composer.chips.show_read(None)
+            self._app.worker.send(ReadAhead(question))
+
+    def on_read_ahead(self, event: ReadAheadProgress) -> None:
+        """Show in the chips how much of them is read."""
+        if self._asked is None or event.chat != self._asked.chat:
+            return
+        if self._before_tokens < 0:
+            self._before_tokens = event.done_tokens
+        new_tokens = max(1, event.total_tokens - self._before_tokens)
+        self._app.views.composer.chips.show_read((event.done_tokens - self._before_tokens) / new_tokens)
 
     def erase(self, chat_id: str) -> None:
         """Erase what is saved of a chat that is deleted for good."""

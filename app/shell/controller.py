@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
@@ -42,6 +43,9 @@ from core.events import Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.window import Server
 
+# A draft of at least this many characters is read while it is typed.
+_LONG_DRAFT = 2000
+
 
 class WindowController(QObject):
     """`chats` are the conversations; widgets are reached through `views` only."""
@@ -65,7 +69,7 @@ class WindowController(QObject):
         self.app = app = App(views, self.home, worker, link, self.handle)
         self.trouble = app.trouble
         self.embedding = EmbeddingController(app, self._is_kept, self)
-        self.saved_chats = SavedChatsController(app, self._open_chat, self)
+        self.saved_chats = SavedChatsController(app, self._open_chat, self._coming_question, self)
         self.chats = app.chats = Chats(
             self.home.library,
             open_id=kept.open_chat,
@@ -246,6 +250,17 @@ class WindowController(QObject):
         chat = self.chats.open
         settings = permitted(self.chat.settings.of(chat), self.home.preferences.now.settings.allowed)
         return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
+
+    def _coming_question(self) -> Generate | None:
+        """What would be asked now, if that is long; the text typed so far counts once it is long itself."""
+        draft, chat = self._views.composer.message(), self.chats.open
+        text = draft.content if len(draft.content) >= _LONG_DRAFT else ""
+        if self.asking.is_editing or not (draft.attachments or text or chat.turns):
+            return None
+        settings = permitted(self._views.inspector.settings, self.home.preferences.now.settings.allowed)
+        documents = tuple(replace(each, tokens=0) for each in draft.attachments)
+        asked = chat.ask("", replace(draft, content=text, attachments=documents))
+        return Generate("", asked.messages_for_request(), settings, chat=chat.id)
 
     def _served_base(self) -> Settings:
         """Returns the settings of server requests: those of new chats without a system prompt and with dense

@@ -21,6 +21,7 @@ from core.events import (
     Heartbeat,
     ModelList,
     PrefillProgress,
+    ReadAheadProgress,
     ReadingMap,
     SavedChatsListed,
     TableStatus,
@@ -91,6 +92,7 @@ class Handlers:
             fx.WorkerMistake: (trouble.on_worker_mistake,),
             TableStatus: (tables.on_status, trouble.on_table_status),
             SavedChatsListed: (saved_chats.on_listed,),
+            ReadAheadProgress: (saved_chats.on_read_ahead,),
             ModelList: (models.on_list,),
             DownloadProgress: (models.on_progress,),
         }

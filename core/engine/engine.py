@@ -25,6 +25,7 @@ from core.answer_format import AnswerFormat, parse_answer
 from core.decoding.answer import Answer, MemoryGuard
 from core.decoding.loop import DecodeLoop
 from core.encoder.store import BackgroundEmbedding, Embedder
+from core.engine.ahead import ReadAhead
 from core.engine.generation import Writing, sequence_kept_valid, shorten
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import branches, plan
@@ -48,6 +49,7 @@ from core.events import (
     Message,
     ModelInfo,
     ModelReleased,
+    ReadAheadProgress,
     ReadingPace,
     SavedChatsListed,
     TableDone,
@@ -73,7 +75,7 @@ from core.settings import Settings
 from core.settings.prefill import KvCache
 from core.tables.memory import TableMemory
 
-EngineEvent = DocumentEmbedded | SavedChatsListed | ModelReleased
+EngineEvent = DocumentEmbedded | SavedChatsListed | ReadAheadProgress | ModelReleased
 
 
 def never() -> bool:
@@ -120,6 +122,7 @@ class Engine:
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
+        self._ahead = ReadAhead(lambda request: self._prompt(request)[0].ids, self._saved_chats, say)
         self._clock = clock
         self._say = say
         self._released: Released | None = None
@@ -228,6 +231,7 @@ class Engine:
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches, which are saved where chats are."""
+        self._ahead.stop()
         self._saved_chats.release()
         if self._resident:
             self._resident.model.close()
@@ -338,8 +342,8 @@ class Engine:
         """Do one piece of idle work. Returns whether there is more.
 
         In this order: load and save chats; embed documents (also without a model), because a question about
-        them is likely; test drafts and trees, measure T(w) and the prefill pace, if missing, and compare
-        widths for `exact`; release an idle model, if that is on.
+        them is likely; read ahead of it; test drafts and trees, measure T(w) and the prefill pace, if
+        missing, and compare widths for `exact`; release an idle model, if that is on.
         """
         session = self._resident
         if self._saved_chats.piece() or self._embedding.piece():
@@ -347,6 +351,9 @@ class Engine:
         if session is None:
             return False
         try:
+            if self._ahead.piece(session, self._guard):
+                self._used_at_s = self._clock()
+                return True
             if session.measure_some():
                 return True
         except Exception as error:
@@ -354,6 +361,10 @@ class Engine:
             raise
         self._release_if_due()
         return False
+
+    def read_ahead(self, question: Generate | None) -> None:
+        """While idle, read what `question` begins with, as it would be asked now; None: nothing more."""
+        self._ahead.want(question)
 
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
@@ -402,10 +413,11 @@ class Engine:
         requested_s = self._clock() if requested_s is None else requested_s
         answer = self._rendered_answer(request, requested_s, prompt)
         session = self._session
+        self._ahead.stop(request.chat or None)
         with ExitStack() as after:
             after.enter_context(self._errors_reported(session))
             plan(answer, session)
-            guard = self._guard(answer)
+            guard = self._guard(request, quantised=answer.kv is not None)
             profile = session.profile_of(answer.kv)
             reading = Reading(answer, session.drafts, self._embedder, profile, guard)
             after.callback(profile.keep_pace)
@@ -452,12 +464,12 @@ class Engine:
         answer.continued_tokens = len(continuation)
         return answer
 
-    def _guard(self, answer: Answer) -> MemoryGuard:
-        need = answer.model.need
+    def _guard(self, request: Generate, *, quantised: bool) -> MemoryGuard:
+        need = self.loaded.need
         if need is None:
             return MemoryGuard()
-        if answer.kv is not None:
-            need = need.with_cache(answer.request.settings.kv)
+        if quantised:
+            need = need.with_cache(request.settings.kv)
         return MemoryGuard(need, self._left_bytes, self._release_contexts)
 
     def _take_sequence(self, answer: Answer, reading: Reading, after: ExitStack) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.events.answer import Message
+from core.events.answer import Generate, Message
 from core.events.wire import Wire
 from core.settings import Prefill
 
@@ -143,6 +143,8 @@ class DocumentEmbedded(Wire, frozen=True):
 #     open_chat
 #     erase_chats, list_saved_chats → saved_chats_listed, which also follows a save
 #
+#     read_ahead → read_ahead_progress*
+#
 # What was read of a chat is saved when it is left, after some idle time and at the end, and loaded when it is
 # opened. Requests name their chat in `generate`.
 
@@ -155,6 +157,23 @@ class OpenChat(Wire, frozen=True):
 
     chat: str
     prefill: Prefill = Prefill()
+
+
+class ReadAhead(Wire, frozen=True):
+    """Reads while idle what `question`, as it would be asked now, begins with; null: nothing more.
+
+    The last message is what is typed so far, with its attachments. `question.request` is not used.
+    """
+
+    question: Generate | None = None
+
+
+class ReadAheadProgress(Wire, frozen=True):
+    """`done_tokens` of `total_tokens` of a coming question of `chat` are read; equal at the end."""
+
+    chat: str
+    done_tokens: int
+    total_tokens: int
 
 
 class EraseChats(Wire, frozen=True):
@@ -179,7 +198,7 @@ class SavedChatsListed(Wire, frozen=True):
     problem: str = ""
 
 
-SavedChatsCommand = OpenChat | EraseChats | ListSavedChats
-SavedChatsEvent = SavedChatsListed
+SavedChatsCommand = OpenChat | ReadAhead | EraseChats | ListSavedChats
+SavedChatsEvent = SavedChatsListed | ReadAheadProgress
 EmbeddingCommand = EmbedDocument | EraseVectors | FindSimilar | EmbedTexts
 EmbeddingEvent = DocumentEmbedded | SimilarFound | TextsEmbedded

@@ -66,10 +66,10 @@ class CachedSequence:
         self.tokens: list[int] = []
         self.columns = Columns()
         self._snapshots: list[Snapshot] = []
-        # The chat that it belongs to, empty if none, and the number of columns that were loaded from disk
-        # and that no answer has counted yet.
+        # The chat that it belongs to, empty if none, and the number of columns that were loaded from disk, or
+        # read before a question, and that no answer has counted yet.
         self.chat = ""
-        self.loaded_columns = 0
+        self.loaded_columns = self.ahead_columns = 0
         # The cache of the model's MTP head for the same tokens, which may lack some of them, and the newest
         # hidden state [1, size] that it has not read, with its position. None if no head drafts.
         self.head: CachedSequence | None = None
@@ -273,7 +273,7 @@ class CachedSequence:
         self.tokens = []
         self.columns = Columns()
         self._snapshots = []
-        self.loaded_columns = 0
+        self.loaded_columns = self.ahead_columns = 0
         self.head = self.state = None
         mx.clear_cache()
 

@@ -149,14 +149,16 @@ class Reading:
             decision = decide(settings, needs, len(answer.ids) - self._from, self._dense_s())
         stats.reused_tokens = sequence.columns.count
         stats.disk_tokens = min(sequence.loaded_columns, stats.reused_tokens)
-        sequence.loaded_columns = 0
+        ahead_tokens = min(sequence.ahead_columns, stats.reused_tokens)
+        sequence.loaded_columns = sequence.ahead_columns = 0
         answer.scorer = self._choose() if decision.sparse else ""
         earlier = ""
         if sequence.skipped:
             earlier = yield from self._plan_quotation()
         if decision.sparse:
             decision = yield from self._plan_skipping(decision, is_beyond)
-        answer.sparse, answer.reading_reason = decision.sparse, f"{decision.reason}{earlier}"
+        ahead = f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else ""
+        answer.sparse, answer.reading_reason = decision.sparse, f"{ahead}{decision.reason}{earlier}"
         answer.unmatched = self._matches is False and (decision.sparse or sequence.skipped > 0)
         if not decision.sparse:
             answer.scorer = ""

@@ -10,6 +10,7 @@ from core.settings.fields import about, choice, number
 
 PrefillMode = Literal["auto", "off", "on"]
 ReadOnChoice = Literal["quote", "off"]
+ReadAheadChoice = Literal["auto", "on", "off"]
 PassagesChoice = Literal["sentences", "fixed"]
 ScorerChoice = Literal["auto", "lexical", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
@@ -118,6 +119,17 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         number(0, 1_048_576, unit="MiB"),
         about("Disk space", "Saved chats take up to this much; those used least recently are removed first."),
     ] = 4096
+    read_ahead: Annotated[
+        ReadAheadChoice,
+        choice(
+            {
+                "auto": ("Automatic", "With models that answer well from a whole text."),
+                "on": ("On", "With every model."),
+                "off": ("Off", "Reading begins with the question."),
+            }
+        ),
+        about("Read ahead", "Attached documents are read while you type, so that the answer starts at once."),
+    ] = "auto"
     read_on: Annotated[
         ReadOnChoice,
         choice(

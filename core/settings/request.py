@@ -141,6 +141,7 @@ def drawn_again(settings: Settings) -> Settings:
 
 _READS_EVERYTHING = "Not used while sparse prefill is off."
 _KEEPS_EVERYTHING = "Not used while all of the text is kept."
+_AUTOMATIC = ("threshold_tokens", "patience_s", "read_ahead")
 _ALWAYS_SPARSE = "Not used while sparse prefill is always on."
 _GREEDY = "Not used at temperature 0, which always takes the most likely token."
 _NO_DRAFTER = "Not used while the drafter is off."
@@ -177,7 +178,7 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
     elif prefill.keep_pct >= 100:
         yield from ((f"prefill.{name}", _KEEPS_EVERYTHING) for name in _SPARSE if name != "keep_pct")
     if prefill.mode == "on":
-        yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
+        yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in _AUTOMATIC)
     if not prefill.save:
         yield "prefill.disk_mib", _SAVES_NOTHING
     if settings.sampling.temperature == 0:

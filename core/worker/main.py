@@ -53,6 +53,7 @@ from core.events import (
     ModelUnloaded,
     OpenChat,
     PrefillProgress,
+    ReadAhead,
     ResetTable,
     SaveTables,
     Shutdown,
@@ -284,6 +285,8 @@ class _Worker:
                     self._channel.send(self._engine.embedding.find(command))
                 case OpenChat(chat, prefill):
                     self._engine.saved_chats.open(chat, prefill)
+                case ReadAhead(question):
+                    self._engine.read_ahead(question)
                 case EraseChats(chats, everything):
                     self._engine.saved_chats.erase(chats, everything=everything)
                 case ListSavedChats():

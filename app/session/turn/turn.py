@@ -85,6 +85,7 @@ from core.events import (
     ModelReleased,
     ModelUnloaded,
     PrefillProgress,
+    ReadAheadProgress,
     ReadingMap,
     SavedChatsListed,
     Stats,
@@ -398,7 +399,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Close: (frozenset(Phase), _close),
 }
 # Events that do not concern the turn: the window shows them.
-OUT_OF_BAND = (DownloadProgress, ModelList, SavedChatsListed, TableStatus)
+OUT_OF_BAND = (DownloadProgress, ModelList, ReadAheadProgress, SavedChatsListed, TableStatus)
 EFFECTS = set(get_args(Effect)) - set(get_args(Event)) | {
     PrefillProgress,
     ReadingMap,

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from app.features.settings.window import SettingsWindow
 from app.shell.window import MainWindow
-from core.events import EraseChats, Generate, ListSavedChats, Message, OpenChat, SavedChatsListed
+from core.events import (
+    Attachment,
+    EraseChats,
+    Generate,
+    ListSavedChats,
+    Message,
+    OpenChat,
+    ReadAhead,
+    ReadAheadProgress,
+    SavedChatsListed,
+)
 from core.settings import assign
 from tests.app.stage import click, last, ready, sent, until
 
@@ -96,3 +106,38 @@ async def test_settings_show_the_size_and_clear_it(window: MainWindow) -> None:
     saved.on_listed(SavedChatsListed(0, 0))
     assert settings._saved_note.text().endswith("Nothing is saved.")
     assert not settings.clear_button.isEnabled()
+
+
+async def test_the_worker_reads_attached_documents_while_the_question_is_typed(window: MainWindow) -> None:
+    commands = sent(window, ReadAhead, Generate)
+    await ready(window)
+    composer = window.views.composer
+    composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
+    await until(lambda: bool(commands))
+    question = commands[-1].question
+    assert [each.name for each in question.messages[-1].attachments] == ["log.txt"]
+    assert question.messages[-1].content == ""
+    tell = window.controller.saved_chats.on_read_ahead
+    (chip,) = composer.chips.chips
+    for done, shown in ((40, "0%"), (140, "50%"), (240, "")):
+        tell(ReadAheadProgress(question.chat, done, 240))
+        assert (f"{shown} read before you ask" in chip.toolTip()) == bool(shown)
+    assert chip.size_text.endswith(", read")
+    composer.edit.set_text("What is it called?")
+    window.controller.saved_chats.read_ahead()
+    assert len(commands) == 1, "the words of a short question change nothing"
+    window.controller.asking.submit(composer.message())
+    await until(lambda: last(window).status == "finished")
+    generate = next(each for each in commands if isinstance(each, Generate))
+    assert (generate.chat, generate.settings) == (question.chat, question.settings)
+    assert generate.messages[-1].attachments[0].text == question.messages[-1].attachments[0].text
+
+
+async def test_a_removed_document_is_not_read(window: MainWindow) -> None:
+    commands = sent(window, ReadAhead)
+    await ready(window)
+    chips = window.views.composer.chips
+    chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
+    await until(lambda: bool(commands))
+    chips.clear()
+    await until(lambda: commands[-1] == ReadAhead(None))

@@ -13,6 +13,7 @@ SPARSE = {setting.key for setting in declared() if setting.key.startswith("prefi
     "prefill.memory_mib",
     "prefill.save",
     "prefill.disk_mib",
+    "prefill.read_ahead",
 }
 DRAWS = {"sampling.top_p", "sampling.min_p", "sampling.top_k", "sampling.seed"}
 PLANNED = {"cacheback.reserved_tokens"}
@@ -37,8 +38,9 @@ def test_sparse_prefill_that_is_off_uses_none_of_its_own() -> None:
 
 
 def test_patience_and_threshold_are_for_automatic() -> None:
-    assert {"prefill.threshold_tokens", "prefill.patience_s"} <= of(prefill__mode="on")
-    assert not {"prefill.threshold_tokens", "prefill.patience_s"} & of()
+    automatic = {"prefill.threshold_tokens", "prefill.patience_s", "prefill.read_ahead"}
+    assert automatic <= of(prefill__mode="on")
+    assert not automatic & of()
 
 
 def test_limits_of_the_disk_are_for_chats_that_are_saved() -> None:
@@ -52,7 +54,9 @@ def test_greedy_sampling_filters_nothing_and_draws_nothing() -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "on"])
 def test_a_text_of_which_all_is_kept_is_not_scored(mode: str) -> None:
-    assert of(prefill__mode=mode, prefill__keep_pct=100) - AT_FIRST == SPARSE - {"prefill.keep_pct"}
+    assert of(prefill__mode=mode, prefill__keep_pct=100) - AT_FIRST - {"prefill.read_ahead"} == (
+        SPARSE - {"prefill.keep_pct"}
+    )
 
 
 def test_the_parts_of_drafters_that_what_is_chosen_in_them_does_not_use() -> None:

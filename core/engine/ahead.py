@@ -1,0 +1,138 @@
+"""ReadAhead: reads what a coming question begins with while the model is idle.
+
+The window sends the question as it would be asked now: the conversation, the attached documents and what is
+typed so far. What no further typing changes is read, chunk by chunk, into the prefix cache, where the
+question finds it like an earlier turn. So its answer starts at once, and is that of a cold start that reads
+the same tokens.
+
+Any request stops the reading after the running chunk. What was read stays; the rest of the documents is read
+with the question, sparsely or not. Engine's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from core.decoding.answer import MemoryGuard
+from core.engine.model_session import ModelSession
+from core.engine.saved_chats import SavedChats
+from core.errors import DraftlightError
+from core.events import Generate, ModelInfo, ReadAheadProgress
+from core.kv.cached_sequence import shared_prefix
+from core.models import memory
+from core.models.tokenizer import may_merge
+from core.prefill.plan import dense_reason
+from core.prefill.read import read_prompt
+
+# What may be typed next: a letter, a digit, a line, a sign, another script. Tokens that differ between these
+# are not read, and neither is one that could merge with the next character.
+_TYPED = ("A", "7", "\n\n", " (", "你")
+# A chunk delays a question that arrives meanwhile.
+_MOST_CHUNK_TOKENS = 256
+# Fewer new tokens are read as fast with the question.
+_LEAST_TOKENS = 128
+# Models below this answer better from chosen passages than from all of a text that they have read
+# (docs/sparse-prefill.md).
+_LEAST_PARAMETERS = 1_000_000_000
+
+
+def why_not_ahead(request: Generate, info: ModelInfo) -> str:
+    """Why nothing is read ahead of `request` with this model; empty if it is."""
+    prefill = request.settings.prefill
+    if prefill.read_ahead == "off":
+        return "reading ahead is off"
+    if prefill.mode == "on":
+        return "passages are chosen by the question"
+    if info.machines:
+        return "the model runs on several machines"
+    if prefill.read_ahead == "auto" and prefill.mode == "auto" and info.parameters < _LEAST_PARAMETERS:
+        return "a model of this size answers better from chosen passages"
+    return ""
+
+
+class ReadAhead:
+    """`ids_of` returns the ids of a request's prompt and raises `DraftlightError`."""
+
+    def __init__(
+        self,
+        ids_of: Callable[[Generate], Sequence[int]],
+        chats: SavedChats,
+        say: Callable[[ReadAheadProgress], None],
+    ) -> None:
+        self._ids_of = ids_of
+        self._chats = chats
+        self._say = say
+        self._wanted: Generate | None = None
+        self._work: Iterator[None] | None = None
+
+    def want(self, request: Generate | None) -> None:
+        """Read ahead of `request` from now on, and of no other; None: of nothing."""
+        self._wanted, self._work = request, None
+
+    def stop(self, chat: str | None = None) -> None:
+        """Another request needs the cache. The reading goes on later, unless it was for `chat`."""
+        self._work = None
+        if self._wanted is not None and self._wanted.chat == chat:
+            self._wanted = None
+
+    def piece(self, session: ModelSession, guard: Callable[..., MemoryGuard]) -> bool:
+        """Read one chunk; returns whether there is more."""
+        request = self._wanted
+        if request is None:
+            return False
+        if self._work is None:
+            self._work = self._read(request, session, guard)
+        try:
+            with memory.wired():
+                if next(self._work, self) is not self:
+                    return True
+        except DraftlightError:  # the question itself will say so
+            pass
+        self.want(None)
+        return False
+
+    def _read(
+        self, request: Generate, session: ModelSession, guard: Callable[..., MemoryGuard]
+    ) -> Iterator[None]:
+        settings, model = request.settings.prefill, session.model
+        if why_not_ahead(request, model.info):
+            return
+        ids: Sequence[int] | None = None
+        for typed in _TYPED:
+            other = self._ids_of(_typed(request, typed))
+            ids = other if ids is None else ids[: shared_prefix(ids, other)]
+            yield
+        assert ids is not None
+        end = len(ids) - (1 if len(ids) and may_merge(model.tokenizer, ids[-1]) else 0)
+        # `read_prompt` leaves out the last token.
+        prompt = [*ids[:end], 0]
+        kv, _ = session.quantisation(request.settings.kv)
+        budget_bytes = settings.memory_mib << 20
+        if end >= settings.context_of(model.info.context_tokens) or session.profile_of(kv).why_not_split(end):
+            return
+        whole = bool(dense_reason(settings, ""))
+        shared = max(each.shared_as(kv, prompt, whole=whole) for each in session.prefix_cache.sequences)
+        if end - shared < _LEAST_TOKENS:
+            return
+        sequence = session.prefix_cache.take(prompt, whole=whole, kv=kv)
+        sequence.reuse(prompt, whole=whole)
+        self._chats.taken(sequence, request.chat, settings)
+        reused = sequence.columns.count
+        fits = guard(request, quantised=kv is not None).chunk_tokens
+        chunk = fits(sequence.columns.count, end, min(settings.chunk_tokens, _MOST_CHUNK_TOKENS))
+        for step in read_prompt(model.model, sequence, prompt, chunk_tokens=chunk, snapshots=[end]):
+            sequence.ahead_columns = step.done_tokens - reused
+            self._say(ReadAheadProgress(request.chat, step.done_tokens, step.total_tokens))
+            yield
+            if sequence is not session.prefix_cache.current or sequence.nbytes > budget_bytes:
+                return
+        session.prefix_cache.fit(budget_bytes)
+        self._chats.answered(request.chat, settings)
+
+
+def _typed(request: Generate, text: str) -> Generate:
+    """`request` with `text` typed after what its question has so far."""
+    *before, question = request.messages
+    return replace(request, messages=(*before, replace(question, content=question.content + text)))
