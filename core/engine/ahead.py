@@ -29,8 +29,9 @@ from core.prefill.read import read_prompt
 # What may be typed next: a letter, a digit, a line, a sign, another script. Tokens that differ between these
 # are not read, and neither is one that could merge with the next character.
 _TYPED = ("A", "7", "\n\n", " (", "你")
-# A chunk delays a question that arrives meanwhile.
-_MOST_CHUNK_TOKENS = 256
+# A chunk delays a question that arrives meanwhile: it is halved, down to the second, while it takes longer.
+_CHUNK_TOKENS = 256, 32
+_CHUNK_S = 0.5
 # Fewer new tokens are read as fast with the question.
 _LEAST_TOKENS = 128
 # Models below this answer better from chosen passages than from all of a text that they have read
@@ -121,7 +122,10 @@ class ReadAhead:
         self._chats.taken(sequence, request.chat, settings)
         reused = sequence.columns.count
         fits = guard(request, quantised=kv is not None).chunk_tokens
-        chunk = fits(sequence.columns.count, end, min(settings.chunk_tokens, _MOST_CHUNK_TOKENS))
+        chunk, least = min(settings.chunk_tokens, _CHUNK_TOKENS[0]), _CHUNK_TOKENS[1]
+        while chunk > least and (session.profile.dense_s(chunk, end) or 0.0) > _CHUNK_S:
+            chunk //= 2
+        chunk = fits(reused, end, chunk)
         for step in read_prompt(model.model, sequence, prompt, chunk_tokens=chunk, snapshots=[end]):
             sequence.ahead_columns = step.done_tokens - reused
             self._say(ReadAheadProgress(request.chat, step.done_tokens, step.total_tokens))
