@@ -54,6 +54,7 @@ class ContextMeter(QObject):
         self._pace: ReadingPace | None = None
         self._model_tokens = 0
         self._refused_by_tokens = 0
+        self._read = 0.0
         self._memory: TokenMemory | None = None
         self._family = ""
         self._counting: dict[str, Callable[[int], None]] = {}  # callbacks by text
@@ -105,6 +106,12 @@ class ContextMeter(QObject):
         self._counting[text] = done
         self._begin(self._counts.ask_also(text))
         return True
+
+    def show_read(self, fraction: float | None) -> None:
+        """The fraction of the attached documents that the worker has read before the question."""
+        self._read = fraction or 0.0
+        self._composer.chips.show_read(fraction)
+        self._show()
 
     def show_refused(self, over_tokens: int) -> None:
         """Show that the worker refused the draft as too long by `over_tokens`."""
@@ -180,17 +187,21 @@ class ContextMeter(QObject):
         used_tokens = self._used_tokens + (uncounted or 0)
         written = MessageSize(used_tokens, typed, tuple(attached), 0 if fits_always else limit_tokens)
         counts = zip(texts[1:], (typed, *attached), strict=True)
-        new_tokens = sum(estimated_tokens(text) if count is None else count for text, count in counts)
+        typed_tokens, *documents = (
+            estimated_tokens(text) if count is None else count for text, count in counts
+        )
+        new_tokens, read_tokens = typed_tokens + sum(documents), round(self._read * sum(documents))
         will = forecast(
-            new_tokens,
-            used_tokens,
+            new_tokens - read_tokens,
+            used_tokens + read_tokens,
             limit_tokens,
             prefill,
             max_tokens=self._settings.sampling.max_tokens,
             pace=self._pace,
         )
         self.estimated.emit(will)
-        used_then = used_tokens + (will.read_tokens if will.reads_some else new_tokens)
+        read_then = read_tokens + will.read_tokens if will.reads_some else new_tokens
+        used_then = used_tokens + read_then
         self._composer.pill.show_context(used_then, limit_tokens)
         self._composer.show_fit(written, self._refused_by_tokens)
 

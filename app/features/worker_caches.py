@@ -241,7 +241,7 @@ class SavedChatsController(QObject):
         question = self._question()
         if question != self._asked and self._app.link.phase is Phase.READY:
             self._asked, self._before_tokens = question, -1
-            self._app.views.composer.chips.show_read(None)
+            self._app.meter.show_read(None)
             self._app.worker.send(ReadAhead(question))
 
     def on_read_ahead(self, event: ReadAheadProgress) -> None:
@@ -251,7 +251,7 @@ class SavedChatsController(QObject):
         if self._before_tokens < 0:
             self._before_tokens = event.done_tokens
         new_tokens = max(1, event.total_tokens - self._before_tokens)
-        self._app.views.composer.chips.show_read((event.done_tokens - self._before_tokens) / new_tokens)
+        self._app.meter.show_read((event.done_tokens - self._before_tokens) / new_tokens)
 
     def erase(self, chat_id: str) -> None:
         """Erase what is saved of a chat that is deleted for good."""

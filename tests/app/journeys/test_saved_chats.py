@@ -15,6 +15,7 @@ from core.events import (
     ReadAheadProgress,
     SavedChatsListed,
 )
+from core.prefill.forecast import ReadingForecast
 from core.settings import assign
 from tests.app.stage import click, last, ready, sent, until
 
@@ -118,11 +119,14 @@ async def test_the_worker_reads_attached_documents_while_the_question_is_typed(w
     assert [each.name for each in question.messages[-1].attachments] == ["log.txt"]
     assert question.messages[-1].content == ""
     tell = window.controller.saved_chats.on_read_ahead
+    forecasts: list[ReadingForecast] = []
+    window.controller.app.meter.estimated.connect(forecasts.append)
     (chip,) = composer.chips.chips
     for done, shown in ((40, "0%"), (140, "50%"), (240, "")):
         tell(ReadAheadProgress(question.chat, done, 240))
         assert (f"{shown} read before you ask" in chip.toolTip()) == bool(shown)
     assert chip.size_text.endswith(", read")
+    assert forecasts[-1].new_tokens == 0 < forecasts[-2].new_tokens
     composer.edit.set_text("What is it called?")
     window.controller.saved_chats.read_ahead()
     assert len(commands) == 1, "the words of a short question change nothing"
