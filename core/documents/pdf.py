@@ -188,6 +188,7 @@ _SCAN_AREA, _SCAN_WORDS = 0.5, 20
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]")
 _MOST_WORD = 60
 _RISES = frozenset("0123456789+-\u2212")
+_RAISED_HYPHENS = frozenset("⁻₋")
 _SPLIT_WORD = re.compile(r"([^\W\d_]+)(?:[\ufffe\x02]\n?|-\n)(?=([^\W\d_]{2,}))")
 _BROKEN = re.compile(r"\w+(?:[\ufffe\x02]\n?|-\n)\w+")
 _KNOWN = re.compile(r"\w+(?:-\w+)?")
@@ -364,6 +365,8 @@ def _mark_scripts(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
             is_small = False
             if base is None or height >= _SMALL * base[1]:
                 base = (bottom, height) if base is None or height >= base[1] else base
+                if at > start and letters[at - 1] in _RAISED_HYPHENS:  # a hyphen of another font
+                    letters[at - 1] = text[at - 1]
             elif text[at] in _RISES and base[1] > 0:
                 risen = (bottom - base[0]) / base[1]
                 script = "super" if risen > _RAISED else "sub" if risen < -_LOWERED else ""

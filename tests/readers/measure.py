@@ -24,7 +24,7 @@ _INVISIBLE = dict.fromkeys(
 
 def tokens(text: str) -> list[str]:
     """The words and numbers of `text`, in order. A number has its separators."""
-    text = _HYPHENATED.sub("", unicodedata.normalize("NFKC", text.translate(_INVISIBLE | _DASHES)))
+    text = _HYPHENATED.sub("", unicodedata.normalize("NFKC", text).translate(_INVISIBLE | _DASHES))
     return _TOKEN.findall(text.casefold())
 
 

@@ -369,24 +369,6 @@ def test_fields_without_a_word_before_them_are_at_the_end_in_their_order(tmp_pat
     assert document_text(file) == "Words\nfirst\nsecond\nthird"
 
 
-def test_raised_and_lowered_numbers_are_not_part_of_the_number_before(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text(
-        "<p>10<sup>3</sup> m<sup>2</sup>, log<sub>2</sub>8, 10<sup>-6</sup>, the 1<sup>st</sup>"
-        "<table><tr><td>5<sup>2</sup><td>x<tr><td>y<td>z</table>"
-    )
-    text = document_text(page)
-    assert text == "10³ m², log₂8, 10⁻⁶, the 1st\n\n5²\tx\ny\tz"
-
-    def run(words: str, align: str = "") -> str:
-        properties = f'<w:rPr><w:vertAlign w:val="{align}"/></w:rPr>' if align else ""
-        return f"<w:r>{properties}<w:t>{words}</w:t></w:r>"
-
-    runs = run("10") + run("3", "superscript") + run("4 log") + run("2", "subscript") + run("8")
-    file = write_docx(tmp_path / "paper.docx", f"<w:p>{runs}{run('st', 'superscript')}</w:p>")
-    assert document_text(file) == "10³4 log₂8st"
-
-
 def test_a_row_that_begins_later_keeps_its_columns(tmp_path: Path) -> None:
     def cell(words: str) -> str:
         return f"<w:tc>{paragraph(words)}</w:tc>"

@@ -201,6 +201,11 @@ MARKS: dict[str, tuple[Sequence[Run], str, str]] = {
     "lowered number": ((("CO", ""), ("2", "sub"), (" rises", "")), "CO₂ rises", ""),
     "raised in parts": ((("10", ""), ("-", "super"), ("6", "super"), (" m", "")), "10⁻⁶ m", "pdf"),
     "raised term": ((("x", ""), ("k+1", "super"), (" is", "")), "x^(k+1) is", "pdf"),
+    "hyphen of another font": (
+        (("THYR", ""), ("-", "super"), ("4", "")),
+        "THYR-4",
+        " ".join(each for each in WITH_RUNS if each != "pdf"),
+    ),
     "ordinal": ((("the 1", ""), ("st", "super"), (" of May", "")), "the 1st of May", ""),
     "struck": ((("is ", ""), ("5,000", "struck"), (" 4,200", "")), "is ~~5,000~~ 4,200", "pdf"),
     "struck in parts": ((("a ", ""), ("b ", "struck"), ("c", "struck"), (" d", "")), "a ~~b c~~ d", "pdf"),

@@ -28,15 +28,6 @@ def test_a_sheet_keeps_its_name_range_and_columns(tmp_path: Path) -> None:
     )
 
 
-def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path) -> None:
-    path = write_xlsx(
-        tmp_path / "a.xlsx", {"Seen": (("A1", "x"),), "Prices": (("A1", "secret"),)}, hidden="Prices"
-    )
-    text = document_text(path)
-    assert "secret" not in text
-    assert text.endswith("[left out: the sheet “Prices”, which the file hides]")
-
-
 def test_an_opendocument_spreadsheet(tmp_path: Path) -> None:
     path = write_ods(tmp_path / "any name", [["Name", "Sum"], ["Ada", "12"]])
     assert document_text(path) == "## Sheet1 (A1:B2)\n\nName\tSum\nAda\t12"
