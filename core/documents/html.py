@@ -404,7 +404,9 @@ class _Reader:
         elif data:
             how = self._marks
             script = "super" if how["super"] else "sub" if how["sub"] else ""
-            self._writer.words(data if self._pre else _collapsed(data), Marks(script, how["struck"] > 0))
+            self._writer.words(
+                data if self._pre else _SPACES.sub(" ", data), Marks(script, how["struck"] > 0)
+            )
 
     def _break(self, *, apart: bool = False) -> None:
         """End the line; `apart` leaves an empty one after it."""
@@ -419,10 +421,6 @@ class _Reader:
 
 
 _SPACES = re.compile(r"[ \t\n\f\r]+")
-
-
-def _collapsed(data: str) -> str:
-    return _SPACES.sub(" ", data)
 
 
 def _is_seen(piece: StartTag) -> bool:

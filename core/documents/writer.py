@@ -374,15 +374,19 @@ class Writer:
         """The open cell ends; `repeats` equal ones are in the row."""
         if not self.in_cell:
             return
-        while self.table:
-            self.close_table()
-        while self._stories[-1].paragraphs:
-            self.close_paragraph("line")
+        self._end_story()
         story = self._stories.pop()
         self._apart = False
         assert self.table
         for _ in range(repeats):
             self.table.close_cell(story)
+
+    def _end_story(self) -> None:
+        """What is open in the innermost story ends."""
+        while self.table:
+            self.close_table()
+        while self._stories[-1].paragraphs:
+            self.close_paragraph("line")
 
     def close_table(self) -> None:
         tables = self._stories[-1].tables
@@ -425,10 +429,7 @@ class Writer:
         """The open note ends."""
         while self.in_cell:
             self.close_cell()
-        while self.table:
-            self.close_table()
-        while self._stories[-1].paragraphs:
-            self.close_paragraph("line")
+        self._end_story()
         if len(self._stories) < 2:
             return
         story = self._stories.pop()
@@ -451,10 +452,7 @@ class Writer:
                 self.close_cell()
             else:
                 self.close_note()
-        while self.table:
-            self.close_table()
-        while self._stories[-1].paragraphs:
-            self.close_paragraph("line")
+        self._end_story()
         self.put(Block("notes", "\n".join(self._notes)))
         if self._hidden_words:
             self.gathered.leave_out("hidden word", self._hidden_words)
