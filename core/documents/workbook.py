@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
+from itertools import groupby
 
+from core.documents import strings
 from core.documents.limits import DamagedError, Gathered, Told
 from core.documents.number_formats import BUILT_IN, GENERAL, shown_number, text_text
 from core.documents.parts import Element, R, Relations, is_true, read_elements, whole
@@ -24,7 +26,7 @@ _PIECES = frozenset(("row", "col", "hyperlink", "oddHeader", "oddFooter"))
 _ADDRESS = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 _HEADERS = {"oddHeader": "page header", "oddFooter": "page footer"}
 # Positions, fonts, colors and numbers of pages in a header.
-_HEADER_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|\d{1,3}|[A-Z&])')
+_HEADER_CODE = re.compile(r'&(?:"[^"]*"|\[[^\]]*\]|K[0-9A-F]{6}|\d{1,3}|[A-Z&])')
 # A character that XML does not allow.
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
@@ -71,9 +73,10 @@ def _add_asides(archive: zipfile.ZipFile, beside: Relations, sheet: Sheet, gathe
         if has_comments:
             break
     for part in beside.texts("drawing", archive):
-        # The data of a chart are on a sheet; its titles are not.
-        lines = DrawnText(archive, part, gathered).text().split("\n")
-        sheet.add_aside("text box", "\n".join(line for line in lines if "\t" not in line))
+        # The data of a chart are on a sheet; its titles are not. Icons may be in every row.
+        lines = (line for line, _ in groupby(DrawnText(archive, part, gathered).text().split("\n")))
+        shown = (line for line in lines if "\t" not in line and line != strings.chart(""))
+        sheet.add_aside("text box", "\n".join(shown))
     for part in beside.texts("vmlDrawing", archive):
         try:
             for shape in read_elements(archive, part, ("shape",)):
