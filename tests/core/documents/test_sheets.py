@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.documents.number_formats import number_text, text_text
 from core.documents.reading import document_text
 from core.errors import RequestError
-from tests.core.documents.made import write_odf, write_ods, write_workbook, write_xlsx
+from tests.core.documents.made import write_odf, write_workbook, write_xlsx
 
 ROWS = (
     ("B2", "Name"), ("C2", "Sum"), ("D2", "Due"), ("B3", "A,\tB\nC"), ("C3", 1234.5),
@@ -26,11 +26,6 @@ def test_a_sheet_keeps_its_name_range_and_columns(tmp_path: Path) -> None:
         "## Budget (B2:D9)\n\nName\tSum\tDue\nA, B C\t1234.5\n[rows 4 to 8 are empty]\n"
         "Total\t20240117\n\n## Empty"
     )
-
-
-def test_an_opendocument_spreadsheet(tmp_path: Path) -> None:
-    path = write_ods(tmp_path / "any name", [["Name", "Sum"], ["Ada", "12"]])
-    assert document_text(path) == "## Sheet1 (A1:B2)\n\nName\tSum\nAda\t12"
 
 
 def test_no_cells_are_no_text(tmp_path: Path) -> None:
