@@ -61,7 +61,7 @@ class Damage(Struct, frozen=True):
 def _json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, MemoryError):  # an earlier damage made it huge
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -66,6 +66,38 @@ def test_an_answer_is_that_of_a_cold_start_whenever_the_question_comes(
     engine.unload()
 
 
+@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=["qwen3_5"]))
+def test_whatever_comes_between_answers_stay_those_of_a_cold_start(architecture: str, tmp_path: Path) -> None:
+    engine = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
+    cold = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
+    for each in (engine, cold):
+        each.try_out()
+    rng = random.Random(architecture)
+    chat: list[Message] = []
+    for _ in range(12):
+        chat = chat if len(chat) < 4 else []  # the context holds no more
+        documents = tuple(rng.sample(DOCUMENTS, rng.randint(0, 2)))
+        question = Message("user", rng.choice(QUESTIONS) or "?", documents)
+        match rng.choice(("type", "type", "remove", "stop", "ask", "ask", "new")):
+            case "type":
+                ahead(engine, [*chat, question], rng.randint(1, 12))
+            case "remove":
+                engine.read_ahead(None)
+            case "stop":
+                asked = Generate("r", (*chat, question), chosen())
+                stop_after = rng.randint(0, 4)
+                for _ in zip(range(stop_after), engine.generate(asked)):
+                    pass
+            case "ask":
+                answer, ids, _ = ask(engine, [*chat, question], **CHOSEN)
+                cold.forget()
+                assert ids == ask(cold, [*chat, question], **CHOSEN)[1]
+                chat += [question, Message("assistant", answer or "-")]
+            case "new":
+                chat = []
+    engine.unload()
+
+
 def test_a_question_stops_it_and_reads_the_rest_sparsely(tmp_path: Path) -> None:
     engine = engine_of(tiny("llama"), "llama", TEMPLATES["dropped"], tmp_path)
     values: dict[str, object] = CHOSEN | {
