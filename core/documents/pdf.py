@@ -372,6 +372,9 @@ def _mark_scripts(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
                 script = "super" if risen > _RAISED else "sub" if risen < -_LOWERED else ""
                 letters[at] = text[at].translate(SMALL[script]) if script else letters[at]
                 is_small = bool(script)
+            elif text[at].isalpha() and bottom < base[0]:  # the rest of the word is in another font
+                letters[start:at] = text[start:at]
+                break
         after = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("\r\n"))
         if is_small and base and after > end and after < len(text):
             # PDFium begins a line where the letters are full-size again.

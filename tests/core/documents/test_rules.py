@@ -201,9 +201,9 @@ MARKS: dict[str, tuple[Sequence[Run], str, str]] = {
     "lowered number": ((("CO", ""), ("2", "sub"), (" rises", "")), "CO₂ rises", ""),
     "raised in parts": ((("10", ""), ("-", "super"), ("6", "super"), (" m", "")), "10⁻⁶ m", "pdf"),
     "raised term": ((("x", ""), ("k+1", "super"), (" is", "")), "x^(k+1) is", "pdf"),
-    "hyphen of another font": (
-        (("THYR", ""), ("-", "super"), ("4", "")),
-        "THYR-4",
+    "signs of another font": (
+        (("THYR", ""), ("-", "super"), ("4 M", ""), ("20x15", "sub")),
+        "THYR-4 M20x15",
         " ".join(each for each in WITH_RUNS if each != "pdf"),
     ),
     "ordinal": ((("the 1", ""), ("st", "super"), (" of May", "")), "the 1st of May", ""),
