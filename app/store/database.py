@@ -70,6 +70,9 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
         timeout=BUSY_MS / 1000,
     )
     if not read_only:
+        # On macOS only these make SQLite's fsync reach the disk; elsewhere they have no effect.
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
         return connection
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()

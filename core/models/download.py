@@ -33,7 +33,7 @@ from core.models.folder import check, gigabytes
 from core.models.json_files import read_object
 from core.models.places import download_folder, folder_name, hub_name, is_hub_name
 from core.models.runtime import hush_hub
-from core.system.files import write_atomic
+from core.system.files import sync, write_atomic
 from core.system.paths import models_dir, shown
 from core.system.private import FILE_MODE, make_folder, opener
 
@@ -200,7 +200,7 @@ class Download:
                         ) from error
                     self._wait(wait_s)
                     wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
-            os.fsync(out.fileno())
+            sync(out.fileno())
         return str(digest.hexdigest()) if file.sha256 or file.git_oid else ""
 
     def _tell(self, remote: RemoteModel) -> None:

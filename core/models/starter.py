@@ -25,6 +25,7 @@ from filelock import FileLock
 from msgspec import Struct
 
 from core.errors import ModelError, reason_of
+from core.system.files import sync
 from core.system.paths import models_dir
 from core.system.private import FILE_MODE, make_folder, tighten
 
@@ -115,7 +116,7 @@ def _convert_into(folder: Path, progress: Progress) -> None:
         (temporary / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
         for path in temporary.iterdir():
             with path.open("rb+") as file:
-                os.fsync(file.fileno())
+                sync(file.fileno())
         tighten(temporary)
         if folder.exists():
             shutil.rmtree(folder)

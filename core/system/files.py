@@ -7,6 +7,7 @@ full disk the old file is unchanged.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import secrets
@@ -27,13 +28,14 @@ from core.system.private import make_folder, opener
 # The end of a temporary file's name; a process that was killed leaves such a file.
 TEMPORARY = ".tmp"
 _NAME_BYTES = 160
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS
 
 
 @contextlib.contextmanager
 def replacing(
     path: Path, *, private: bool = True, keep: Path | None = None, durable: bool = True
 ) -> Iterator[BinaryIO]:
-    """Opens a temporary file that replaces `path` at the end of the block, after an fsync if `durable`.
+    """Opens a temporary file that replaces `path` at the end of the block, after a `sync` if `durable`.
 
     Its `name` is its path, for libraries that write to a path.
 
@@ -53,7 +55,7 @@ def replacing(
             yield file
             file.flush()
             if durable:
-                os.fsync(file.fileno())
+                sync(file.fileno())
         if not private and target.exists():
             shutil.copymode(target, temporary)
         if keep is not None:
@@ -88,12 +90,24 @@ def write_atomic(
         file.write(content)
 
 
+def sync(descriptor: int) -> None:
+    """Writes a file to the disk, so that it survives a loss of power. Raises `OSError`.
+
+    On macOS `fsync` ends at the disk's own cache. Volumes without F_FULLFSYNC, such as SMB's, get `fsync`.
+    """
+    if _FULL_SYNC is not None:
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(descriptor, _FULL_SYNC)
+            return
+    os.fsync(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Makes renames durable. Ignored where unsupported: the files are complete in either case."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            sync(descriptor)
         finally:
             os.close(descriptor)
 

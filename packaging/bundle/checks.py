@@ -118,6 +118,8 @@ def _plist(bundle: Bundle, project: Project) -> Iterator[Result]:
         "NSHighResolutionCapable": True,
         "NSPrincipalClass": "NSApplication",
         "NSRequiresAquaSystemAppearance": False,
+        # macOS 26 otherwise draws its new controls, for which Qt 6.11's style has no measures.
+        "UIDesignRequiresCompatibility": True,
     }
     wrong = [
         f"{key} is {info.get(key)!r}, not {value!r}"

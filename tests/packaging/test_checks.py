@@ -152,6 +152,7 @@ STRAY = image().replace(b"@rpath/libother.dylib", b"/opt/homebrew/ab.dyli")
 DAMAGES: list[tuple[str, str, Callable[[Bundle], None]]] = [
     ("Info.plist", "CFBundleVersion", edit_plist("CFBundleVersion", "1.2.4")),
     ("Info.plist", "NSHighResolutionCapable", edit_plist("NSHighResolutionCapable", False)),
+    ("Info.plist", "UIDesign", edit_plist("UIDesignRequiresCompatibility", False)),
     ("document types", "Owner", take_over_files),
     ("Info.plist", "NSLocalNetwork", edit_plist("NSLocalNetworkUsageDescription", "")),
     ("document types", "com.adobe.pdf is missing", drop_document_types),

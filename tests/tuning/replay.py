@@ -100,6 +100,7 @@ COST_TABLES: dict[str, CostTable] = {
     table.name: table
     for table in (
         _mean("cpu", "the two CPU tables averaged", (_CPU_256, _CPU_1024)),
+        # Measured before mlx 0.32, which takes matrix kernels from 6 to 33 rows on, by chip and shape.
         _mean("apple", "m3-max and m4-pro averaged", (_M3_MAX, _M4_PRO)),
         _CPU_256,
         _CPU_1024,

@@ -223,3 +223,10 @@ def test_an_older_file_is_refused_and_not_touched(tmp_path: Path) -> None:
         with pytest.raises(OtherStoreError, match="older"):
             ChatStore(path, read_only=read_only)
     assert path.read_bytes() == before
+
+
+def test_commits_reach_the_disk_on_macos(tmp_path: Path) -> None:
+    """SQLite's fsync ends at the disk's cache there, unless these are set."""
+    with ChatStore(tmp_path / "chats.sqlite") as store:
+        for name in ("fullfsync", "checkpoint_fullfsync"):
+            assert store.connection.execute(f"PRAGMA {name}").fetchone() == (1,)

@@ -125,3 +125,23 @@ def test_a_link_to_itself_is_replaced(tmp_path: Path) -> None:
     link.symlink_to(link)
     write_atomic(link, b"new")
     assert link.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_on_macos_a_sync_reaches_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """Some volumes refuse F_FULLFSYNC."""
+    calls: list[object] = []
+
+    def control(descriptor: int, command: int) -> None:
+        calls.append(command)
+        if refused:
+            raise OSError(45, "Operation not supported")
+
+    monkeypatch.setattr("core.system.files._FULL_SYNC", 51)
+    monkeypatch.setattr("core.system.files.fcntl.fcntl", control)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: calls.append("fsync"))
+    write_atomic(tmp_path / "kept", b"x")
+    assert calls == ([51, "fsync"] if refused else [51]) * 2  # the file, and its folder
+    assert (tmp_path / "kept").read_bytes() == b"x"
