@@ -99,11 +99,11 @@ class ModelTooLargeError(ModelError, code="model-too-large"):
 
 
 class BrokenLogitsError(RequestError, code="broken-logits"):
-    """The model returned logits that are NaN or all infinite, so that no token can be chosen."""
+    """The model returned logits that are NaN, all infinite or all equal, so that no token can be chosen."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The answer ends here: the model's output is no longer numbers (NaN or infinite logits).",
+            "The answer ends here: the model's output is no longer numbers (NaN, infinite or equal logits).",
             "Download the model again, for its weights may be damaged. If that does not help, choose a"
             " version of another precision, for this one may overflow.",
         )
@@ -146,6 +146,10 @@ class WorkerError(DraftlightError, code="worker-failed", kind="worker"):
 
 class OutOfMemoryError(WorkerError, code="out-of-memory"):
     """Memory for the model or its caches is exhausted."""
+
+
+class GpuFaultError(WorkerError, code="gpu-fault"):
+    """The system ended the GPU's work, or the GPU failed. Nothing that was computed can be relied on."""
 
 
 class ProtocolError(DraftlightError, code="bad-message"):

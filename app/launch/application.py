@@ -60,7 +60,8 @@ class Application(QApplication):
 
 def _name_process() -> None:
     """Show the app's name in the menu bar of macOS. A failure leaves "Python" there and is logged."""
-    from app.launch.macos import Objc, set_bundle_name
+    from app.launch.macos import set_bundle_name
+    from core.system.macos import Objc
 
     try:
         set_bundle_name(strings.APP_NAME, Objc())

@@ -12,10 +12,11 @@ from PySide6.QtCore import QObject, Qt
 
 from app.launch.application import Application
 from app.launch.instance import Instance
-from app.launch.macos import Activity, Awake, system_activity
+from app.launch.macos import follow
 from app.session.turn.link_state import Link
 from app.shell.window import MainWindow
 from app.shell.windows import Screens
+from core.system.macos import Activity, Awake, system_activity
 
 if TYPE_CHECKING:
     from app.features.about import AboutWindow
@@ -64,7 +65,7 @@ class Host(QObject):
         return about
 
     def _follow(self, link: Link) -> None:
-        self.awake.follow(link.phase, serving=link.serving)
+        follow(self.awake, link.phase, serving=link.serving)
 
     def _asked(self, paths: list[Path]) -> None:
         """Handle a second start of Draftlight."""

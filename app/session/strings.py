@@ -92,6 +92,13 @@ def ended_by_signal(name: str) -> str:
     return f"It was ended by signal {name}."
 
 
+GPU_ENDED = {
+    "memory": "Its memory was exhausted.",
+    "interrupted": "macOS stopped the work of the GPU because it delayed the display.",
+    "gpu": "The GPU failed.",
+}
+
+
 def ended_with_status(returncode: int) -> str:
     return f"It exited with status {returncode}."
 

@@ -17,6 +17,7 @@ from app.session.turn.effects import WorkerDied, WorkerStuck
 from core.errors import ModelNotHereError, NotEnoughMemoryError, OutOfMemoryError
 from core.events import Failed, TableStatus
 from core.settings.prefill import smaller_context
+from core.system.metal import fault_of
 
 # What the banner's buttons do: a new worker, loading once more, a new chat database (the second also without
 # what cannot be read), chats from a backup, showing the tables, a smaller context, getting a model, nothing.
@@ -64,9 +65,12 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
     title = strings.DIED_LOADING_TITLE if died.phase in ("starting", "loading") else strings.DIED_TITLE
     log = died.exited.log or (strings.NO_LOG,)
     # The worker's last failure explains more than its exit status.
-    # Both can be the system's reaction to full memory, which a running answer fills.
-    full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and written_tokens is not None
-    smaller_tokens = smaller_context(context_tokens) if full else 0
+    fault = next((found for line in reversed(died.exited.log) if (found := fault_of(line))), "")
+    if fault and not died.message:
+        how = strings.GPU_ENDED[fault]
+    # When memory runs out the system kills by SIGKILL, and MLX aborts with the reason on stderr.
+    full = fault == "memory" or (died.exited.signal_name == "SIGKILL" and not fault)
+    smaller_tokens = smaller_context(context_tokens) if full and written_tokens is not None else 0
     text = f"{died.message or how} {strings.chat_kept(written_tokens)}"
     return Trouble(title, text, "restart", log, smaller_tokens=smaller_tokens)
 

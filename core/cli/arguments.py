@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from core.errors import RequestError, SettingError, reason_of
 from core.settings import FROM_MODEL, Settings, assign_all, declared, parse_all
-from core.settings.declaration import find
 from core.system.children import absolute_reference
 from core.system.files import FileTooLargeError, read_limited
 from core.system.paths import config_dir
@@ -108,12 +107,6 @@ def number(least: float, most: float) -> Callable[[str], float]:
         return value
 
     return parsed
-
-
-def of_setting(key: str) -> Callable[[str], int]:
-    """An integer within the bounds of the setting `key`."""
-    setting = find(key)
-    return whole(int(setting.minimum or 0), int(setting.maximum or 0))
 
 
 def listed(one: Callable[[str], _Value]) -> Callable[[str], tuple[_Value, ...]]:

@@ -59,8 +59,7 @@ class RowInputs(NamedTuple):
 class Choices(NamedTuple):
     """Lazy token ids, uint32 [w], and `peaks` [w], which are finite if the row's logits allow a choice.
 
-    A row with a NaN or +∞, or with only −∞, has no meaningful maximum: its largest value or its log-sum is
-    then not finite.
+    A row with a NaN or +∞, with only −∞ or with equal values only has no meaningful maximum.
     """
 
     ids: mx.array
@@ -92,7 +91,9 @@ class Sampler:
 
     def choose(self, logits: mx.array, rows: RowInputs) -> Choices:
         scores, peaks = self._scores(logits, rows)
-        return Choices(mx.argmax(scores, axis=-1), peaks)
+        # Some failed Metal buffers read as zeros, without an error (mlx#3979).
+        flat = mx.max(logits, axis=-1) == mx.min(logits, axis=-1)
+        return Choices(mx.argmax(scores, axis=-1), mx.where(flat, mx.nan, peaks))
 
     def _scores(self, logits: mx.array, rows: RowInputs) -> tuple[mx.array, mx.array]:
         """The scores whose arg-max is the choice, and the peaks."""

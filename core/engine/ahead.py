@@ -86,7 +86,7 @@ class ReadAhead:
         if self._work is None:
             self._work = self._read(request, session, guard)
         try:
-            with memory.wired():
+            with memory.wired(session.nbytes):
                 if next(self._work, self) is not self:
                     return True
         except DraftlightError:  # the question itself will say so

@@ -36,7 +36,6 @@ from core.errors import (
     GrammarError,
     ModelTooLargeError,
     NoModelError,
-    OutOfMemoryError,
     PromptTooLongError,
 )
 from core.events import (
@@ -59,13 +58,14 @@ from core.events.wire import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.kv.saved_files import SavedFiles
 from core.machine.exactness import Profile
+from core.machine.faults import discard_faults, error_of, retried, surface
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models import memory
 from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
-from core.models.memory import is_exhausted
+from core.models.memory import limit_cache
 from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, plain, render
 from core.models.runtime import check_prepared
 from core.models.tokenizer import may_merge
@@ -73,6 +73,7 @@ from core.prefill import passages
 from core.prefill.reading import Reading
 from core.settings import Settings
 from core.settings.prefill import KvCache
+from core.system.macos import Working
 from core.tables.memory import TableMemory
 
 EngineEvent = DocumentEmbedded | SavedChatsListed | ReadAheadProgress | ModelReleased
@@ -116,6 +117,8 @@ class Engine:
         left_bytes: Callable[[], int] = memory.left_bytes,
     ) -> None:
         check_prepared()
+        limit_cache()
+        self._working = Working()
         self._left_bytes = left_bytes
         self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
@@ -225,8 +228,7 @@ class Engine:
 
     def _release_contexts(self) -> None:
         """Free what an answer does not need: the caches of other chats and the sentence encoder."""
-        session = self._session
-        session.prefix_cache.fit(0)
+        self._session.prefix_cache.fit(0)
         self._embedder.unload()
 
     def unload(self) -> None:
@@ -351,13 +353,16 @@ class Engine:
         if session is None:
             return False
         try:
-            if self._ahead.piece(session, self._guard):
-                self._used_at_s = self._clock()
-                return True
-            if session.measure_some():
-                return True
+            with self._working():
+                if self._ahead.piece(session, self._guard):
+                    self._used_at_s = self._clock()
+                    return True
+                if session.measure_some():
+                    return True
         except Exception as error:
             session.model.report_error(error)
+            if memory.fault(error):
+                self.forget()  # what was read ahead may be undefined
             raise
         self._release_if_due()
         return False
@@ -382,9 +387,9 @@ class Engine:
         Times are measured from `requested_s` of the engine's clock; None: from the first event. `cancelled()`
         is called between steps and prefill chunks; an abandoned iterator counts as cancelled. Raises
         `RequestError` before the first event, `NotEnoughMemoryError` before a token is read, and
-        `OutOfMemoryError`.
+        `OutOfMemoryError` and `GpuFaultError`.
         """
-        return self._events(request, cancelled, requested_s)
+        return retried(lambda each: self._events(each, cancelled, requested_s), request)
 
     def generate_ids(
         self,
@@ -400,7 +405,8 @@ class Engine:
         `also`: a request with other options, such as a grammar or a prediction.
         """
         options = replace(also or Generate(request, ()), settings=settings)
-        return self._events(options, cancelled, None, Prompt(list(prompt), "", ()))
+        given = Prompt(list(prompt), "", ())
+        return retried(lambda each: self._events(each, cancelled, None, given), options)
 
     def _events(
         self,
@@ -408,7 +414,7 @@ class Engine:
         cancelled: Callable[[], bool],
         requested_s: float | None,
         prompt: Prompt | None = None,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """All of an answer: render, plan, read, decode, finish. `prompt`: None to render the messages."""
         requested_s = self._clock() if requested_s is None else requested_s
         answer = self._rendered_answer(request, requested_s, prompt)
@@ -422,7 +428,9 @@ class Engine:
             reading = Reading(answer, session.drafts, self._embedder, profile, guard)
             after.callback(profile.keep_pace)
             self._take_sequence(answer, reading, after)
-            after.enter_context(memory.wired())
+            cache_bytes = answer.model.need.cache_at(answer.reach_tokens) if answer.model.need else 0
+            weights_bytes = answer.model.info.size_bytes + session.drafts.nbytes
+            after.enter_context(memory.wired(weights_bytes + cache_bytes))
             stopped = yield from _uncancelled(reading.plan(), cancelled)
             writing = Writing(answer)
             with sequence_kept_valid(answer):
@@ -446,6 +454,7 @@ class Engine:
                         raise
                     yield from writing.rest()
                     yield writing.gauges()
+                surface()
             yield writing.finished(reading)
 
     def _rendered_answer(self, request: Generate, requested_s: float, prompt: Prompt | None) -> Answer:
@@ -466,9 +475,7 @@ class Engine:
 
     def _guard(self, request: Generate, *, quantised: bool) -> MemoryGuard:
         need = self.loaded.need
-        if need is None:
-            return MemoryGuard()
-        if quantised:
+        if need is not None and quantised:
             need = need.with_cache(request.settings.kv)
         return MemoryGuard(need, self._left_bytes, self._release_contexts)
 
@@ -502,18 +509,18 @@ class Engine:
 
     @contextmanager
     def _errors_reported(self, session: ModelSession) -> Iterator[None]:
+        discard_faults()
         try:
-            yield
+            with self._working():
+                yield
         except Exception as error:
             session.model.report_error(error)
-            if not isinstance(error, MemoryError | RuntimeError) or not is_exhausted(error):
+            if (fault := error_of(error)) is None:
                 raise
+            discard_faults()
             self.forget()
             self._embedder.unload()
-            raise OutOfMemoryError(
-                f"There was not enough memory for this answer ({error}).",
-                "Use a shorter prompt or a smaller model.",
-            ) from error
+            raise fault from error
         finally:
             self._used_at_s = self._clock()
 

@@ -363,10 +363,6 @@ class ExactWidths:
         return self._profile
 
     @property
-    def has_work(self) -> bool:
-        return self._wanted and not self._is_done
-
-    @property
     def _is_done(self) -> bool:
         return self.profile.streams >= _UP_FRONT_STREAMS and self.profile.is_complete
 

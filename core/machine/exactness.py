@@ -17,7 +17,6 @@ single tokens in place and blocks into a new array), so `exact` never drafts the
 from __future__ import annotations
 
 import os
-import platform
 from importlib.metadata import version
 
 import mlx.core as mx
@@ -27,7 +26,9 @@ from msgspec.structs import replace
 from core.decoding.answer import Exactness
 from core.events import ModelInfo
 from core.models.blas import threads_at_start
+from core.models.memory import physical_bytes
 from core.system.files import JsonStore
+from core.system.macos import system_build
 
 WIDTHS = tuple(range(2, 17))
 # Rows compared at each width before `exact` uses it: 15,000 in all.
@@ -118,7 +119,7 @@ class Profile(Struct, frozen=True):
         elif not self.fits_window:
             found = f"no drafts past the sliding window of {self.window_tokens:,} tokens"
         else:
-            found = "a block of two tokens already gives other bits than plain steps"
+            found = "no drafting on this machine: two tokens at once give other bits than plain steps"
         if self.window_tokens and self.exact_width > 1:
             found += f"; no drafts past the sliding window of {self.window_tokens:,} tokens"
         return found
@@ -140,7 +141,17 @@ def load_profile(info: ModelInfo) -> Profile:
 
 
 def machine_key(info: ModelInfo) -> str:
-    """Identifies a model on this machine: model, dtype, machines, OpenBLAS threads and mlx version."""
+    """Identifies a model on this machine: model, dtype, machines, `machine_parts` and OpenBLAS threads."""
     parts = (info.path, info.architecture, info.size_bytes, info.dtype, info.quantisation)
-    machine = (platform.node(), platform.machine(), os.cpu_count(), version("mlx"), mx.default_device())
-    return " ".join(map(str, (*parts, *machine, threads_at_start(), *info.machines)))
+    return " ".join(map(str, (*parts, *machine_parts(), threads_at_start(), *info.machines)))
+
+
+def machine_parts() -> tuple[object, ...]:
+    """What kernels depend on: chip, memory in GB, GPU architecture, the build of macOS, mlx version, device.
+
+    Not the host's name, which macOS changes with the network.
+    """
+    device = mx.device_info()
+    chip = (device.get("device_name"), device.get("architecture"), os.cpu_count())
+    memory_gb = round(physical_bytes() / 2**30)
+    return (*chip, memory_gb, system_build(), version("mlx"), mx.default_device())

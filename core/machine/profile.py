@@ -20,6 +20,7 @@ from core.events import ModelInfo, ReadingPace
 from core.kv.mlx_lm_caches import Cache, LanguageModel
 from core.machine.compare import ExactWidths, random_ids
 from core.machine.exactness import machine_key
+from core.machine.faults import surface
 from core.machine.trials import (
     NOT_TRIED,
     VERDICTS,
@@ -249,7 +250,10 @@ class _Measurement(Generic[T]):
                 return False
             self._steps = self._begin()
         try:
-            next(self._steps)
+            try:
+                next(self._steps)
+            finally:
+                surface()  # a fault is this piece's, and its result is not kept
         except StopIteration as done:
             self._steps = None
             if self._keep(done.value):

@@ -79,7 +79,7 @@ from core.kv.positions import Columns, Positioned
 from core.machine.compare import agree, random_ids
 from core.models.config import model_class
 from core.models.json_files import read_object
-from core.models.memory import is_exhausted
+from core.models.memory import fault
 from core.models.parts import rotations
 from core.system.files import JsonStore
 from core.system.paths import resources_dir
@@ -184,22 +184,11 @@ _FAR_TOKENS = tuple(1 << power for power in range(7, 18))
 _TRIALS = 3
 
 
-def why_no_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> str:
-    """Why trees are not exact for `model` with caches like `cache`; empty if they are.
-
-    `cache` is not changed. A positive result costs one forward pass of 59 tokens and 15 of 8, about a second
-    for SmolLM2-135M on two CPU cores; save it.
-    """
-    trials = try_trees(model, cache)
-    while True:
-        try:
-            next(trials)
-        except StopIteration as done:
-            return str(done.value)
-
-
 def try_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> Generator[None, None, str]:
-    """Like `why_no_trees`, in steps of a few forward passes; the reason is the generator's return value."""
+    """Runs a few forward passes per `next()`; returns why trees are not exact, empty if they are.
+
+    `cache`, of the kind that the model is used with, is not changed.
+    """
     if reason := why_no_tree_masks(cache):
         return reason
     try:
@@ -213,8 +202,8 @@ def try_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> Generator[None, 
             if not any(probe.far_agrees(seed, tokens) for seed in range(_TRIALS)):
                 return f"near {tokens:,} tokens it depends on a token's index in the block, not its position"
     except Exception as error:  # any exception of a model's code is reported as the reason
-        if is_exhausted(error):
-            raise  # depends on the machine's free memory, not on the model
+        if fault(error):
+            raise  # depends on the machine, not on the model
         return f"a trial tree failed ({reason_of(error)})"
     return ""
 
@@ -315,8 +304,8 @@ def try_splits(
                 if found:
                     break
         except Exception as error:  # any exception of a model's code
-            if is_exhausted(error):
-                raise  # depends on the machine's free memory, not on the model
+            if fault(error):
+                raise  # depends on the machine, not on the model
             if filled:
                 return Splits(agreed, f"a trial block failed ({reason_of(error)})")
             return Splits()  # it does not support gaps, which plain reading never has

@@ -10,13 +10,14 @@ from pathlib import Path
 import mlx.core as mx
 
 from core.models.config import Machine
+from core.system.metal import Fault, fault_of
 
 _MEMINFO = Path("/proc/meminfo")
 
 
 def used_bytes() -> int:
     """On Metal, MLX's memory; on a CPU, the process's resident memory."""
-    if mx.default_device() == mx.gpu:
+    if on_gpu():
         return int(mx.get_active_memory() + mx.get_cache_memory())
     statm = Path("/proc/self/statm")
     if statm.exists():
@@ -26,9 +27,18 @@ def used_bytes() -> int:
 
 def limit_bytes() -> int:
     """On Metal, the recommended working set; on a CPU, the machine's memory."""
-    if mx.default_device() == mx.gpu and (size := recommended_bytes()):
+    if on_gpu() and (size := recommended_bytes()):
         return size
+    return physical_bytes()
+
+
+def physical_bytes() -> int:
+    """The machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def on_gpu() -> bool:
+    return bool(mx.default_device() == mx.gpu)
 
 
 def left_bytes() -> int:
@@ -37,10 +47,10 @@ def left_bytes() -> int:
     On Metal, what the process leaves of the recommended working set; on a CPU, what the system has available
     without swapping.
     """
-    if mx.default_device() == mx.gpu:
+    if on_gpu():
         mx.clear_cache()
     left = limit_bytes() - used_bytes()
-    if mx.default_device() != mx.gpu and _MEMINFO.exists():
+    if not on_gpu() and _MEMINFO.exists():
         lines = _MEMINFO.read_text(encoding="ascii").splitlines()
         available = (int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
         left = min(left, *available)
@@ -52,16 +62,23 @@ def recommended_bytes() -> int:
     return int(mx.device_info().get("max_recommended_working_set_size", 0))
 
 
+# Share of the machine's memory that is wired at most: near the recommended set macOS panicked (mlx#3186).
+_WIRED_SHARE = 0.65
+# Of the recommended set: freed buffers that MLX keeps.
+_CACHE_SHARE = 0.125
+
+
 @contextmanager
 def wired(
-    recommended: Callable[[], int] = recommended_bytes, set_limit: Callable[[int], int] = mx.set_wired_limit
+    need_bytes: int,
+    recommended: Callable[[], int] = recommended_bytes,
+    set_limit: Callable[[int], int] = mx.set_wired_limit,
 ) -> Iterator[None]:
-    """Keeps MLX's memory resident, up to the recommended working set, while an answer is computed.
+    """Keeps `need_bytes` of MLX's memory resident while an answer is computed, or less to leave a reserve.
 
-    As `mlx_lm.generate.wired_limit` does (mlx-lm 0.32): without it macOS may compress or evict weights
-    between two steps. No effect without Metal, or where the system does not support it (before macOS 15).
+    Without it macOS may evict weights between two steps. No effect without Metal, or before macOS 15.
     """
-    size = recommended()
+    size = min(need_bytes, recommended(), int(_WIRED_SHARE * physical_bytes()))
     try:
         before = set_limit(size) if size else None
     except (RuntimeError, ValueError):
@@ -72,8 +89,16 @@ def wired(
     try:
         yield
     finally:
-        mx.synchronize()  # the limit must not change while an evaluation runs
-        set_limit(before)
+        try:
+            mx.synchronize()  # the limit must not change while an evaluation runs
+        finally:
+            set_limit(before)
+
+
+def limit_cache() -> None:
+    """Bound the freed buffers that MLX keeps on Metal; its default is as large as its memory limit."""
+    if size := recommended_bytes():
+        mx.set_cache_limit(int(_CACHE_SHARE * size))
 
 
 def machine() -> Machine:
@@ -81,7 +106,8 @@ def machine() -> Machine:
     return Machine(limit_bytes(), mx.default_device() == mx.cpu)
 
 
-def is_exhausted(error: BaseException) -> bool:
-    """Whether `error` means that MLX or Python ran out of memory; MLX reports it only in the message."""
-    text = str(error).lower()
-    return isinstance(error, MemoryError) or "malloc" in text or "out of memory" in text
+def fault(error: BaseException) -> Fault:
+    """The fault of the machine that `error` reports, such as too little memory; empty for any other error."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    return fault_of(str(error)) if isinstance(error, RuntimeError) else ""

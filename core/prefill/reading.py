@@ -212,7 +212,7 @@ class Reading:
             if not np.isfinite(scored.scores).all():
                 raise ValueError("the scores are not numbers")
         except Exception as error:
-            if memory.is_exhausted(error) or answer.most_tokens is not None:
+            if memory.fault(error) or answer.most_tokens is not None:
                 raise
             reason = f"scoring failed ({reason_of(error)}), so all of it was read"
             return Decision(False, reason, deviates=True)
@@ -347,7 +347,7 @@ class Reading:
         except NotEnoughMemoryError:
             raise  # all of it would need more
         except Exception as error:
-            if memory.is_exhausted(error) or self._answer.most_tokens is not None:
+            if memory.fault(error) or self._answer.most_tokens is not None:
                 raise
             self._fall_back(f"skipping failed ({reason_of(error)}), so all of it was read")
             return False

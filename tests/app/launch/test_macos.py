@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.launch.macos import Awake, NoActivity, Objc, ProcessInfoActivity, set_bundle_name
+from app.launch.macos import follow, set_bundle_name
 from app.session.turn.link_state import Phase
+from core.system.macos import Awake, NoActivity, Objc, ProcessInfoActivity, Working, sysctl
 
 WORKING = {Phase.LOADING, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING}
 
@@ -36,10 +37,10 @@ def test_one_activity_from_the_first_step_to_the_end() -> None:
     recorder = Recorder()
     awake = Awake(recorder, "answering")
     for phase in (Phase.READY, Phase.READING, Phase.READING, Phase.WRITING, Phase.WRITING, Phase.STOPPING):
-        awake.follow(phase)
+        follow(awake, phase)
     assert (recorder.begun, recorder.ended, awake.held) == ([1], [], True)
-    awake.follow(Phase.READY)
-    awake.follow(Phase.READY)
+    follow(awake, Phase.READY)
+    follow(awake, Phase.READY)
     assert (recorder.begun, recorder.ended, awake.held) == ([1], [1], False)
 
 
@@ -47,8 +48,8 @@ def test_one_activity_from_the_first_step_to_the_end() -> None:
 def test_a_worker_that_dies_lets_the_system_sleep(end: Phase) -> None:
     recorder = Recorder()
     awake = Awake(recorder, "answering")
-    awake.follow(Phase.WRITING)
-    awake.follow(end)
+    follow(awake, Phase.WRITING)
+    follow(awake, end)
     assert recorder.ended == [1]
 
 
@@ -57,7 +58,7 @@ def test_whatever_happens_each_token_ends_once_and_held_means_working(phases: li
     recorder = Recorder()
     awake = Awake(recorder, "answering")
     for phase in phases:
-        awake.follow(phase)
+        follow(awake, phase)
         assert awake.held is (phase in WORKING)
         assert len(recorder.begun) - len(recorder.ended) == int(awake.held)
     awake.release()
@@ -73,9 +74,9 @@ def test_a_system_that_refuses_is_asked_once_and_logged(caplog: pytest.LogCaptur
             raise OSError("no")
 
     awake = Awake(Refusing(), "answering")
-    with caplog.at_level(logging.WARNING, "draftlight.window"):
+    with caplog.at_level(logging.WARNING, "draftlight.system"):
         for phase in (Phase.READING, Phase.READY, Phase.READING):
-            awake.follow(phase)
+            follow(awake, phase)
     assert not awake.held
     assert len(asked) == len(caplog.records) == 1
 
@@ -163,3 +164,45 @@ def test_a_dictionary_that_accepts_none_is_left_alone() -> None:
     runtime = Bundle(accepts=False)
     set_bundle_name("Draftlight", Objc(runtime))
     assert "setObject:forKey:" not in [name for _, name in runtime.sent]
+
+
+class Calls(NoActivity):
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.calls: list[object] = []
+        self.refuses = refuses
+
+    def begin(self, reason: str) -> None:
+        if self.refuses:
+            raise OSError("no")
+        self.calls.append("begin")
+
+    def end(self, token: None) -> None:
+        self.calls.append("end")
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_work_is_done_in_an_activity_with_a_quality_of_service(refuses: bool) -> None:
+    system = Calls(refuses=refuses)
+    working = Working(system, system.calls.append)
+    with pytest.raises(ValueError, match="stop"), working():
+        raise ValueError("stop")
+    with working():
+        pass
+    begin, end = ([], []) if refuses else (["begin"], ["end"])
+    assert system.calls == [*begin, 0x19, 0x15, *end] * 2
+
+
+class LibC:
+    """`sysctlbyname` with one variable."""
+
+    def sysctlbyname(self, name: bytes, text: Any, size: Any, new: None, length: Any) -> int:
+        if name != b"kern.osversion":
+            return -1
+        text.value = b"25A354"
+        ctypes.cast(size, ctypes.POINTER(ctypes.c_size_t)).contents.value = 7
+        return 0
+
+
+def test_a_system_variable() -> None:
+    assert sysctl("kern.osversion", LibC()) == "25A354"
+    assert sysctl("kern.nothing", LibC()) == ""

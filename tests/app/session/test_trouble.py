@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from app.session.trouble import (
@@ -42,6 +43,26 @@ def test_where_memory_may_have_run_out_a_smaller_context_is_offered() -> None:
     refused = Failed("r1", "generate", "request", "not-enough-memory", "A context of 9,000 tokens …")
     assert of_failure(refused, context_tokens=8192).smaller_tokens == 4096
     assert of_failure(failed(), context_tokens=8192).smaller_tokens == 0
+
+
+MEMORY = "libc++abi: … (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"
+WATCHDOG = "libc++abi: … (0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity)"
+
+
+@pytest.mark.parametrize(
+    ("signal", "line", "text", "smaller_tokens"),
+    [
+        ("SIGABRT", MEMORY, "Its memory was exhausted.", 4096),
+        ("SIGABRT", WATCHDOG, "macOS stopped the work of the GPU", 0),
+        ("SIGABRT", "Assertion failed: x", "signal SIGABRT", 0),
+        ("SIGKILL", WATCHDOG, "macOS stopped the work of the GPU", 0),
+    ],
+)
+def test_the_log_says_why_the_worker_ended(signal: str, line: str, text: str, smaller_tokens: int) -> None:
+    exited = replace(KILLED, signal_name=signal, log=("Loading", line, "Abort trap: 6"))
+    trouble = of_death(WorkerDied(exited, "writing"), 138, 8192)
+    assert text in trouble.text
+    assert trouble.smaller_tokens == smaller_tokens
 
 
 def test_one_token_is_one_token() -> None:

@@ -209,11 +209,29 @@ def test_a_profile_is_kept_and_older_ones_are_not_trusted(home: Path) -> None:
     assert load_profile(INFO).exact_width == 1
 
 
-def test_another_number_of_threads_is_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums that are cut up differently differ in other bits."""
+M4 = {"device_name": "Apple M4 Max", "architecture": "applegpu_g16s"}
+ANOTHER = {
+    "threads_at_start": lambda: 64,  # sums that are cut up differently differ in other bits
+    "physical_bytes": lambda: 7 << 40,
+    "system_build": lambda: "25B78",
+    "version": lambda name: "0.99",
+    "mx.device_info": lambda: M4,
+}
+
+
+def test_what_kernels_depend_on_is_in_the_key_and_the_name_of_the_host_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     one = machine_key(INFO)
-    monkeypatch.setattr("core.machine.exactness.threads_at_start", lambda: 64)
-    assert machine_key(INFO) != one
+    monkeypatch.setattr("platform.node", lambda: "Macs-MacBook-Pro-2.local")
+    monkeypatch.setattr("socket.gethostname", lambda: "Macs-MacBook-Pro-2.local")
+    assert machine_key(INFO) == one
+    for name, value in ANOTHER.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(f"core.machine.exactness.{name}", value)
+            assert machine_key(INFO) != one, name
+    monkeypatch.setattr(exactness_module.mx, "device_info", lambda: M4)
+    assert "Apple M4 Max applegpu_g16s" in machine_key(INFO)
 
 
 def bfloat16_engine(toy_engine: Engine, model: nn.Module, name: str) -> Engine:

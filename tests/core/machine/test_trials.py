@@ -27,8 +27,8 @@ from core.machine.trials import (
     is_tried,
     load_verdict,
     try_splits,
+    try_trees,
     verdict_key,
-    why_no_trees,
 )
 from core.models.loader import LoadedModel
 from core.models.parts import Rotation
@@ -44,6 +44,10 @@ INFO = ModelInfo("x", "", "f", "F", "llama", "float32", "", 10, 20, 512, 260, 2,
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
     return tmp_path
+
+
+def why_no_trees(model: nn.Module, cache: Any) -> str:
+    return str(measured_module._finished(try_trees(model, cache)))
 
 
 def asked(engine: Engine, **values: object) -> Finished:

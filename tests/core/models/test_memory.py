@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import mlx.core as mx
 import pytest
 
 from core.models import memory
 
 
-def test_the_limit_is_set_for_an_answer_and_restored_also_after_an_error() -> None:
-    limits: list[int] = []
+class Limits(list[int]):
+    """`mx.set_wired_limit`, recorded; it returns the limit before, 7."""
 
-    def set_limit(size: int) -> int:
-        limits.append(size)
+    def set(self, size: int) -> int:
+        self.append(size)
         return 7
 
-    with memory.wired(lambda: 1000, set_limit):
-        assert limits == [1000]
-    assert limits == [1000, 7]
-    with pytest.raises(ValueError, match="stop"), memory.wired(lambda: 1000, set_limit):
+
+@pytest.mark.parametrize(
+    ("need", "recommended", "wired"),
+    [(1000, 5000, 1000), (9000, 5000, 5000), (9000, 8000, 6500), (9, 0, None)],
+)
+def test_what_an_answer_needs_is_wired_and_a_reserve_is_left(
+    monkeypatch: pytest.MonkeyPatch, need: int, recommended: int, wired: int | None
+) -> None:
+    monkeypatch.setattr(memory, "physical_bytes", lambda: 10_000)
+    limits = Limits()
+    with memory.wired(need, lambda: recommended, limits.set):
+        assert limits == ([] if wired is None else [wired])
+    assert limits == ([] if wired is None else [wired, 7])
+
+
+def test_the_limit_is_restored_after_an_error_also_one_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = Limits()
+
+    def failed() -> None:
+        raise RuntimeError("[METAL] Command buffer execution failed")
+
+    with pytest.raises(ValueError, match="stop"), memory.wired(1000, lambda: 2000, limits.set):
         raise ValueError("stop")
+    monkeypatch.setattr(mx, "synchronize", failed)
+    with pytest.raises(RuntimeError, match="METAL"), memory.wired(1000, lambda: 2000, limits.set):
+        pass
     assert limits == [1000, 7] * 2
 
 
@@ -29,14 +51,20 @@ def test_nothing_is_wired_where_the_system_cannot() -> None:
         limits.append(size)
         raise RuntimeError("requires macOS 15")
 
-    with memory.wired(lambda: 0, refuse):
-        pass
-    assert limits == []
-    with memory.wired(lambda: 1000, refuse):
+    with memory.wired(1000, lambda: 1000, refuse):
         pass
     assert limits == [1000]
-    with memory.wired():
+    with memory.wired(1000):
         assert memory.used_bytes() > 0
+
+
+def test_the_cache_of_freed_buffers_is_bounded_on_metal(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(mx, "set_cache_limit", limits.append)
+    memory.limit_cache()
+    monkeypatch.setattr(memory, "recommended_bytes", lambda: 8000)
+    memory.limit_cache()
+    assert limits == [1000]
 
 
 def test_what_is_left_is_within_the_limit() -> None:
