@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtCore import QProcess, QProcessEnvironment, QSize, Qt, QUrl
 from PySide6.QtGui import (
     QDesktopServices,
     QFont,
@@ -24,12 +24,15 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QListWidget, QTextBrowser, QTextEdit
 
+from app.controls.buttons import Button
+from app.controls.sheets import first_folder, save_file
 from app.controls.text_fields import SearchField
 from app.features.side_window import SideWindow
 from app.theme.measures import column_of, row_of, set_fixed_width, set_font
 from app.theme.sheet import set_ground
 from app.theme.theme import color, theme
 from app.theme.zoom import px
+from core.system.children import CHILD_FOLDER, child_command, child_environment
 from core.system.paths import resources_dir
 
 TITLE = "Draftlight Help"
@@ -37,6 +40,11 @@ SEARCH = "Search help"
 CLEAR_SEARCH = "Clear search"
 PAGES_NAME = "Pages"
 NOTHING_FOUND = "No page contains these words."
+REPORT = "Measure This Machine…"
+REPORT_TITLE = "Save the Report"
+MEASURING = "Measuring for up to ten minutes…"
+MEASURED = "The report was saved."
+NOT_MEASURED = "The report could not be made."
 _ORDER = (
     "ask",
     "attach",
@@ -115,7 +123,16 @@ class HelpWindow(SideWindow):
         self.text.setOpenLinks(False)
         self.text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         set_font(self.text, _TEXT_PX)
-        column_of(self.make_header((self.search,)), (row_of(self.list, (self.text, 1)), 1), parent=self)
+        self.report = Button(REPORT)
+        self.report.clicked.connect(self._choose_report)
+        self.process = QProcess(self)
+        self.process.errorOccurred.connect(lambda error: self._finish_report(1))
+        self.process.finished.connect(lambda status, how: self._finish_report(status))
+        column_of(
+            self.make_header((self.report,), (self.search,)),
+            (row_of(self.list, (self.text, 1)), 1),
+            parent=self,
+        )
         self.list.currentRowChanged.connect(self._show_row)
         self.text.anchorClicked.connect(self._follow)
         self.search.textChanged.connect(lambda text: self._find())
@@ -135,7 +152,26 @@ class HelpWindow(SideWindow):
         self.search.clear()
         self.list.setCurrentRow([page.name for page in self.pages].index(name))
 
+    def measure(self, file: Path) -> None:
+        """Run `draftlight doctor --report FILE` in a process, whose end is shown in the header."""
+        program, *words = child_command("doctor", "--quiet", "--report", str(file))
+        environment = QProcessEnvironment()
+        for name, value in child_environment().items():
+            environment.insert(name, value)
+        self.report.setEnabled(False)
+        self.titles.say(MEASURING)
+        self.process.setProcessEnvironment(environment)
+        self.process.setWorkingDirectory(CHILD_FOLDER)
+        self.process.start(program, words)
+
     # ---- inside
+
+    def _choose_report(self) -> None:
+        save_file(self, REPORT_TITLE, Path(first_folder(), "draftlight-report.md"), self.measure)
+
+    def _finish_report(self, status: int) -> None:
+        self.report.setEnabled(True)
+        self.titles.say(NOT_MEASURED if status else MEASURED)
 
     def _find(self) -> None:
         """List the pages that contain all words of the search, and show the first of them."""

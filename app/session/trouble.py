@@ -66,8 +66,7 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
     log = died.exited.log or (strings.NO_LOG,)
     # The worker's last failure explains more than its exit status.
     fault = next((found for line in reversed(died.exited.log) if (found := fault_of(line))), "")
-    if fault and not died.message:
-        how = strings.GPU_ENDED[fault]
+    how = strings.GPU_ENDED.get(fault, how)
     # When memory runs out the system kills by SIGKILL, and MLX aborts with the reason on stderr.
     full = fault == "memory" or (died.exited.signal_name == "SIGKILL" and not fault)
     smaller_tokens = smaller_context(context_tokens) if full and written_tokens is not None else 0

@@ -9,26 +9,31 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import os
 import platform
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
+from core.cli.arguments import add_quiet, number
+from core.cli.report import MINUTES, run_report
 from core.cli.window import find_window_part
 from core.errors import DraftlightError, reason_of
+from core.system.terminal import ProgressLine
 
 Health = Literal["ok", "note", "broken"]
 _MARKS: dict[Health, str] = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
 _PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials", "qasync", "msgspec", "numpy", "safetensors")
 # OpenBLAS on two cores reaches 110 and more, the reference BLAS 4.
 _SLOW_GFLOPS = 20.0
-# Duration of the measurement of other programs' CPU use, and the use that is reported.
 # Enough for the starter, tables and the beginning of a download.
 _LOW_DISK_BYTES = 1_000_000_000
 _MOST_TABLE_BYTES = 1 << 30
@@ -47,16 +52,40 @@ Check = Callable[[], Iterable[Finding]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--report", metavar="FILE", help="also measure this machine, and write a Markdown file about it"
+    )
+    parser.add_argument(
+        "--minutes", type=number(1, 120), default=MINUTES, metavar="N",
+        help=f"time for --report; what does not fit is skipped and named (default {MINUTES})",
+    )  # fmt: skip
+    parser.add_argument("--model", help="the model that --report measures (default: starter)")
+    parser.add_argument("--time-buffers", metavar="MODEL", help=argparse.SUPPRESS)  # a trial's child process
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run all checks, including the window's."""
-    return report(find_window_part("doctor"))
+    """Run all checks, including the window's, or measure for a report."""
+    if options.time_buffers:
+        from core.machine.buffers import time_limits
+
+        print(msgspec.json.encode(time_limits(options.time_buffers)).decode())
+        return 0
+    if not options.report:
+        return report(find_window_part("doctor"))
+    checks = findings(find_window_part("doctor"))
+    with ProgressLine(options.quiet) as line:
+        say = partial(line.say, now=True)
+        made = run_report(options.report, options.model or "starter", options.minutes, checks, say)
+    for text in (*made.anomalies, *(f"Skipped: {each}" for each in made.skipped)):
+        print(text)
+    print(f"The report is in {options.report}.")
+    return 0
 
 
-def report(window: Check | None = None) -> int:
-    """Print all findings and return the exit status. `window` is the window's check, if installed."""
+def findings(window: Check | None = None) -> Iterator[Finding]:
+    """Runs the checks; their findings in order. `window` is the window's check, if installed."""
     checks: list[tuple[str, Check]] = [
         ("Draftlight", _program),
         ("Packages", _packages),
@@ -68,14 +97,19 @@ def report(window: Check | None = None) -> int:
         ("Tables", _tables),
     ]
     checks.append(("Window", window or _no_window))
-    findings = [finding for subject, check in checks for finding in _checked(subject, check)]
-    width = max(len(finding.subject) for finding in findings)
-    for finding in findings:
+    return (finding for subject, check in checks for finding in _checked(subject, check))
+
+
+def report(window: Check | None = None) -> int:
+    """Print all findings and return the exit status."""
+    found = list(findings(window))
+    width = max(len(finding.subject) for finding in found)
+    for finding in found:
         print(f"{_MARKS[finding.health]}  {finding.subject:{width}}  {finding.text}")
         if finding.hint:
             print(f"{'':{width + 10}}{finding.hint}")
-    broken = sum(finding.health == "broken" for finding in findings)
-    print(f"\n{broken} of {len(findings)} broken." if broken else "\nAll that is needed is there.")
+    broken = sum(finding.health == "broken" for finding in found)
+    print(f"\n{broken} of {len(found)} broken." if broken else "\nAll that is needed is there.")
     return 1 if broken else 0
 
 
@@ -114,6 +148,9 @@ def _compute() -> Iterator[Finding]:
     from core.models import memory
     from core.models.blas import threads_at_start
 
+    if os.environ.get("MLX_METAL_FAST_SYNCH", "0") != "0":
+        text = "MLX_METAL_FAST_SYNCH is set, with which MLX can wait for ever (mlx#3830)."
+        yield Finding("Device", "note", text, "Remove it from your environment.")
     limit_gb = memory.limit_bytes() / 1e9
     if mx.default_device() == mx.gpu:
         yield Finding("Device", "ok", f"Metal, {limit_gb:.1f} GB for models")

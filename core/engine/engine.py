@@ -405,8 +405,7 @@ class Engine:
         `also`: a request with other options, such as a grammar or a prediction.
         """
         options = replace(also or Generate(request, ()), settings=settings)
-        given = Prompt(list(prompt), "", ())
-        return retried(lambda each: self._events(each, cancelled, None, given), options)
+        return retried(lambda each: self._events(each, cancelled, None, Prompt([*prompt], "", ())), options)
 
     def _events(
         self,
@@ -428,9 +427,9 @@ class Engine:
             reading = Reading(answer, session.drafts, self._embedder, profile, guard)
             after.callback(profile.keep_pace)
             self._take_sequence(answer, reading, after)
-            cache_bytes = answer.model.need.cache_at(answer.reach_tokens) if answer.model.need else 0
-            weights_bytes = answer.model.info.size_bytes + session.drafts.nbytes
-            after.enter_context(memory.wired(weights_bytes + cache_bytes))
+            model, need = answer.model, answer.model.need
+            cache_bytes = need.cache_at(answer.reach_tokens) if need else 0
+            after.enter_context(memory.wired(model.info.size_bytes + session.drafts.nbytes + cache_bytes))
             stopped = yield from _uncancelled(reading.plan(), cancelled)
             writing = Writing(answer)
             with sequence_kept_valid(answer):
@@ -517,7 +516,6 @@ class Engine:
             session.model.report_error(error)
             if (fault := error_of(error)) is None:
                 raise
-            discard_faults()
             self.forget()
             self._embedder.unload()
             raise fault from error

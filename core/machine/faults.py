@@ -34,7 +34,8 @@ def discard_faults() -> None:
 
 
 def error_of(error: Exception) -> WorkerError | None:
-    """The error that reports `error` to a person; None if it is no fault of the machine."""
+    """The error that reports `error`; None if it is no fault of the machine. Drops further faults."""
+    discard_faults()
     match memory.fault(error):
         case "memory":
             return OutOfMemoryError(

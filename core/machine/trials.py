@@ -185,10 +185,7 @@ _TRIALS = 3
 
 
 def try_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> Generator[None, None, str]:
-    """Runs a few forward passes per `next()`; returns why trees are not exact, empty if they are.
-
-    `cache`, of the kind that the model is used with, is not changed.
-    """
+    """Runs a few forward passes per `next()`; returns why trees are not exact, empty if they are."""
     if reason := why_no_tree_masks(cache):
         return reason
     try:

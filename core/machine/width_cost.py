@@ -18,17 +18,20 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import nullcontext
 
 import mlx.core as mx
 import mlx.nn as nn
 from msgspec import Struct
 
+from core.decoding.tree import tree_pass
 from core.drafting.gate import default_cost
 from core.events import ModelInfo
 from core.kv.mlx_lm_caches import Cache, LanguageModel, why_no_rollback
 from core.kv.verify_block import VerifyBlock
 from core.machine.compare import random_ids
 from core.machine.exactness import machine_key
+from core.models.parts import rotations
 from core.system.files import JsonStore
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -235,12 +238,18 @@ def measure(
     info: ModelInfo,
     contexts: Sequence[int] = CONTEXTS,
     clock: Callable[[], float] = time.perf_counter,
+    *,
+    trees: bool = False,
 ) -> Generator[None, None, CostProfile]:
     """Runs one forward pass per `next()`; returns the profile. Contexts that do not fit into the model's are
     skipped.
+
+    `trees`: blocks are binary trees, whose masks are arrays, so Metal takes other kernels than for chains
+    (mlx#4459, mlx#3658).
     """
     rng = random.Random(0)
     found = []
+    rotary = rotations(model) if trees else []
     for context in contexts:
         cache = new_cache()
         rolls_back = not why_no_rollback(cache)
@@ -256,8 +265,10 @@ def measure(
             for width in WIDTHS:
                 ids = random_ids(rng, width)
                 block = VerifyBlock(cache) if width > 1 and rolls_back else None
+                parents = [node // 2 - 1 for node in range(width - 1)]
                 started = clock()
-                _forward(model, ids, cache)
+                with tree_pass(model, cache, parents, 1, rotary) if trees and width > 1 else nullcontext():
+                    _forward(model, ids, cache)
                 rounds[-1][width] = clock() - started
                 if block is not None:
                     block.keep(width, ())

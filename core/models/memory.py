@@ -33,7 +33,6 @@ def limit_bytes() -> int:
 
 
 def physical_bytes() -> int:
-    """The machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -62,10 +61,8 @@ def recommended_bytes() -> int:
     return int(mx.device_info().get("max_recommended_working_set_size", 0))
 
 
-# Share of the machine's memory that is wired at most: near the recommended set macOS panicked (mlx#3186).
-_WIRED_SHARE = 0.65
-# Of the recommended set: freed buffers that MLX keeps.
-_CACHE_SHARE = 0.125
+_WIRED_SHARE = 0.65  # of the machine's memory, at most: near the recommended set macOS panicked (mlx#3186)
+_CACHE_SHARE = 0.125  # of the recommended set: freed buffers that MLX keeps
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from core.errors import RequestError
 from core.models.blas import load_openblas, uses_slow_blas
+from core.system.buffer_limits import mlx_environment
 from core.system.files import load_json, save_json
 from core.system.paths import cache_dir
 
@@ -36,6 +37,8 @@ def prepare() -> str:
     # Without this the tokenizer library warns about forks.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    for name, value in mlx_environment().items():
+        os.environ.setdefault(name, value)
     hush_hub()
     use_index()
     return load_openblas()

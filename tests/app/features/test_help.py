@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QUrl
@@ -10,7 +12,8 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.features.help import NOTHING_FOUND, HelpPage, HelpWindow, help_pages
+from app.features import help
+from app.features.help import MEASURED, NOT_MEASURED, NOTHING_FOUND, HelpPage, HelpWindow, help_pages
 from app.shell.commands import MENUS, all_commands
 from app.shell.window import MainWindow
 from app.theme.theme import Scheme, theme
@@ -156,3 +159,19 @@ def test_the_list_of_pages_can_be_read(helping: HelpWindow, qapp: QApplication, 
     spots = ((x, y) for x in range(image.width()) for y in range(image.height()))
     assert max(ratio(image.pixelColor(x, y), paper) for x, y in spots) > TEXT
     qapp.setPalette(before)
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_report_is_made_in_a_process(
+    helping: HelpWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    """The process is a stand-in: the real one measures for minutes."""
+    script = "import sys; open(sys.argv[-1], 'w').write(' '.join(sys.argv[1:-1]))" if works else "exit(2)"
+    monkeypatch.setattr(help, "child_command", lambda *words: [sys.executable, "-c", script, *words])
+    file = tmp_path / "report.md"
+    with qtbot.waitSignal(helping.process.finished, timeout=60_000):
+        helping.measure(file)
+        assert not helping.report.isEnabled()
+    assert helping.report.isEnabled()
+    assert helping.titles.says == (MEASURED if works else NOT_MEASURED)
+    assert not works or file.read_text() == "doctor --quiet --report"

@@ -118,14 +118,6 @@ def test_a_starter_that_is_damaged_is_noted(home: Path, capsys: pytest.CaptureFi
     assert any(line.startswith("note    Starter model") and "manifest" in line for line in lines(capsys))
 
 
-def test_from_the_command_line(home: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "core.cli", "doctor"], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stdout
-    assert "SmolLM2 135M" in done.stdout
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="MLX uses OpenBLAS on Linux alone")
 def test_how_many_threads_compute_is_said(home: Path) -> None:
     done = subprocess.run(
@@ -136,6 +128,7 @@ def test_how_many_threads_compute_is_said(home: Path) -> None:
         timeout=120,
         check=False,
     )
+    assert done.returncode == 0, done.stdout
     assert "(1 threads)" in done.stdout
 
 

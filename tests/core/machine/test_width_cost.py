@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 import core.machine.profile as machine_profile
 from core.decoding.planner import Planner
 from core.decoding.sampling import top_ids
+from core.decoding.tree import tree_pass
 from core.drafting.draft import Draft
 from core.drafting.gate import default_cost
 from core.engine.engine import Engine
@@ -309,6 +311,23 @@ def test_memory_that_ran_out_is_no_verdict_on_the_model(
         profile.try_out()
     assert load_verdict(engine.loaded.info) is None
     assert profile.due_s() is not None
+
+
+def test_trees_are_measured_as_trees(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their masks are arrays, for which Metal has other kernels."""
+    widths: list[int] = []
+
+    def counted(model: object, cache: object, parents: list[int], *others: object) -> Any:
+        widths.append(1 + len(parents))
+        assert all(parent < node for node, parent in enumerate(parents))
+        return tree_pass(model, cache, parents, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("core.machine.width_cost.tree_pass", counted)
+    loaded = engine.loaded
+    list(measure(loaded.model, loaded.new_cache, loaded.info, (128,)))
+    assert widths == []
+    list(measure(loaded.model, loaded.new_cache, loaded.info, (128,), trees=True))
+    assert sorted(set(widths)) == list(WIDTHS[1:])
 
 
 def test_top_ids_are_the_best_in_order() -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from core.models import runtime
 from core.models.runtime import Structure, index_file, indexed
+from core.system.buffer_limits import BufferLimits
 
 FOUND: Structure = {
     frozenset(): {"llama.configuration_llama": {"LlamaConfig"}},
@@ -138,3 +140,18 @@ def test_the_index_is_what_transformers_would_say() -> None:
     plain = utils.spread_import_structure(utils.create_import_structure_from_path(models))
     for _ in range(2):
         assert utils.define_import_structure(models) == plain
+
+
+def test_variables_that_mlx_reads_are_set_unless_a_person_has_set_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted = {"MLX_ENABLE_TF32": "0", "MLX_MAX_OPS_PER_BUFFER": "100", "MLX_MAX_MB_PER_BUFFER": "200"}
+    monkeypatch.setattr("core.system.buffer_limits.load_limits", lambda: BufferLimits(100, 200))
+    for name in wanted:
+        monkeypatch.setenv(name, "7")
+    runtime.prepare()
+    assert {os.environ[name] for name in wanted} == {"7"}
+    for name in wanted:
+        monkeypatch.delenv(name)
+    runtime.prepare()
+    assert {name: os.environ[name] for name in wanted} == wanted
