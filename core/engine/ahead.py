@@ -5,8 +5,9 @@ typed so far. What no further typing changes is read, chunk by chunk, into the p
 question finds it like an earlier turn. So its answer starts at once, and is that of a cold start that reads
 the same tokens.
 
-Any request stops the reading after the running chunk. What was read stays; the rest of the documents is read
-with the question, sparsely or not. Engine's thread.
+Nothing of a new chat is saved on disk before its question is sent. Any request stops the reading after the
+running chunk. What was read stays; the rest of the documents is read with the question, sparsely or not.
+Engine's thread.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from msgspec.structs import replace
 
 from core.decoding.answer import MemoryGuard
 from core.engine.model_session import ModelSession
-from core.engine.saved_chats import SavedChats
 from core.errors import DraftlightError
 from core.events import Generate, ModelInfo, ReadAheadProgress
 from core.kv.cached_sequence import shared_prefix
@@ -59,11 +59,9 @@ class ReadAhead:
     def __init__(
         self,
         ids_of: Callable[[Generate], Sequence[int]],
-        chats: SavedChats,
         say: Callable[[ReadAheadProgress], None],
     ) -> None:
         self._ids_of = ids_of
-        self._chats = chats
         self._say = say
         self._wanted: Generate | None = None
         self._work: Iterator[None] | None = None
@@ -119,7 +117,6 @@ class ReadAhead:
             return
         sequence = session.prefix_cache.take(prompt, whole=whole, kv=kv)
         sequence.reuse(prompt, whole=whole)
-        self._chats.taken(sequence, request.chat, settings)
         reused = sequence.columns.count
         fits = guard(request, quantised=kv is not None).chunk_tokens
         chunk, least = min(settings.chunk_tokens, _CHUNK_TOKENS[0]), _CHUNK_TOKENS[1]
@@ -133,7 +130,6 @@ class ReadAhead:
             if sequence is not session.prefix_cache.current or sequence.nbytes > budget_bytes:
                 return
         session.prefix_cache.fit(budget_bytes)
-        self._chats.answered(request.chat, settings)
 
 
 def _typed(request: Generate, text: str) -> Generate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ from core.events import (
     Message,
     ModelLoaded,
     OpenChat,
+    ReadAhead,
+    ReadAheadProgress,
     SavedChatsListed,
     Token,
     UnloadModel,
 )
+from core.settings import Settings, assign_all
 from tests.core.worker.test_worker import Conversation, ask, run, worker
 from tests.processes import set_home
 
@@ -80,6 +84,28 @@ def test_a_chat_of_yesterday_is_loaded_before_its_question(toy_folder: Path, hom
     (saved,) = _files(home)
     assert saved.stat().st_mode & 0o777 == 0o600
     run(today)
+
+
+def test_what_is_read_ahead_serves_the_question_and_is_saved_with_it_only(
+    toy_folder: Path, home: Path
+) -> None:
+    async def life(*, asks: bool) -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            whole = [("prefill.mode", "off"), ("sampling.max_tokens", 4)]
+            asked = replace(_asked("a", QUESTION), settings=assign_all(Settings(), whole))
+            await talk.client.send(ReadAhead(asked))
+            read = await talk.until(ReadAheadProgress)
+            while read.done_tokens < read.total_tokens:
+                read = await talk.until(ReadAheadProgress)
+            if asks:
+                _, finished = await _answer(talk, asked)
+                assert finished.stats.reused_tokens == read.total_tokens > len(QUESTION.content) - 9
+        assert len(_files(home)) == asks
+
+    run(partial(life, asks=False))
+    run(partial(life, asks=True))
 
 
 def test_saved_when_the_chat_is_left_and_cleared(toy_folder: Path, home: Path) -> None:
