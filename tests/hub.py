@@ -109,15 +109,16 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.hub.trouble.gated:
             self._refuse(403, "GatedRepo")
         else:
-            siblings = [self._sibling(path) for path in sorted(folder.iterdir())]
+            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            siblings = [self._sibling(path, path.relative_to(folder).as_posix()) for path in files]
             self._json({"id": name, "modelId": name, "sha": COMMIT, "private": False, "siblings": siblings})
 
-    def _sibling(self, path: Path) -> dict[str, Any]:
+    def _sibling(self, path: Path, name: str) -> dict[str, Any]:
         content = path.read_bytes()
         if self.hub.trouble.wrong_hash:
             content += b"!"
         size = path.stat().st_size
-        told: dict[str, Any] = {"rfilename": path.name, "size": size}
+        told: dict[str, Any] = {"rfilename": name, "size": size}
         if path.suffix == ".safetensors":
             told["lfs"] = {"sha256": hashlib.sha256(content).hexdigest(), "size": size, "pointerSize": 134}
         told["blobId"] = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()

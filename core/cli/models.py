@@ -93,6 +93,10 @@ def _list(options: argparse.Namespace) -> int:
                 f"  {_FITS[fit_of(need, limit)]}: about {_gb(need)} of {_gb(limit)} with a context of"
                 f" {context:,} tokens, {spare}"
             )
+        if entry.head_problem:
+            print(f"  {entry.head_problem}")
+        if offer := entry.head_offer:
+            print(f"  faster with its MTP head: draftlight models download {offer.repository}")
         if drafts := _drafts(entry, entries):
             print(f"  draft models: {', '.join(drafts)}")
     for state in states:

@@ -29,6 +29,7 @@ from core.models.mtp import NO_HEAD, load_head
 from core.models.parts import split
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings.prefill import KvCache
+from core.system.paths import models_dir
 from core.tables.memory import TableMemory
 from core.tables.prebuilt import PrebuiltTables
 
@@ -213,6 +214,7 @@ class ModelSession:
         self.grammars = Grammars(model)
         self.beforehand = PrebuiltTables(model.info)
         self._head: HeadProposer | str | None = None
+        self._downloads_ns = 0
         # For `auto`: the proposer, its times, and its learned acceptance.
         self._proposals: tuple[Proposer, TimedProposer, Proposals] | None = None
 
@@ -222,9 +224,10 @@ class ModelSession:
         return (self.model.info.path, *self.drafts.folders)
 
     def head(self) -> HeadProposer | str:
-        """The model's MTP head, loaded at the first call; or why it cannot draft."""
-        if self._head is None:
-            self._head = self._load_head()
+        """The model's MTP head, loaded at the first call or after its download; or why it cannot draft."""
+        changed_ns = folder.stat().st_mtime_ns if (folder := models_dir()).is_dir() else 0
+        if self._head is None or (self._head == NO_HEAD and changed_ns != self._downloads_ns):
+            self._head, self._downloads_ns = self._load_head(), changed_ns
         return self._head
 
     def proposals(self, proposer: Proposer, live: LiveCost, *, isolated: bool) -> Proposals:

@@ -208,11 +208,19 @@ def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
     return "tight" if need_bytes > _TIGHT * limit_bytes else "fits"
 
 
+class HeadOffer(Struct, frozen=True):
+    """A repository on the hub with a model's MTP head, and the size of all its files."""
+
+    repository: str
+    size_bytes: int
+
+
 class ModelEntry(Struct, frozen=True):
     """One model on this machine, described from its config and headers.
 
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
-    not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 if its files have none.
+    not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 without one. `head_problem`: why a
+    head that was found is not used. `head_offer`: a head to download, if it has none.
     `has_template`: it has a chat template. `problem`, `hint`: why it cannot be loaded and what to do.
     `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
     suggested model is good at; empty for installed ones.
@@ -233,6 +241,8 @@ class ModelEntry(Struct, frozen=True):
     context_tokens: int = 0
     layers: int = 0
     head_bytes: int = 0
+    head_problem: str = ""
+    head_offer: HeadOffer | None = None
     has_template: bool = True
     need: MemoryNeed = MemoryNeed()
     problem: str = ""

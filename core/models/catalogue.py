@@ -18,12 +18,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import ModelError, reason_of
-from core.events import MemoryNeed, ModelEntry
+from core.events import HeadOffer, MemoryNeed, ModelEntry
 from core.models import places
 from core.models.config import Machine, is_supported
 from core.models.folder import check, describe, disk_bytes
 from core.models.json_files import read_object
-from core.models.mtp_files import head_bytes
+from core.models.mtp_files import model_head
 from core.models.places import family_label
 from core.models.starter import NAME, STARTER, packed_file, starter_folder
 from core.system.paths import given_path, models_dir, resources_dir
@@ -37,10 +37,7 @@ class Catalogue:
 
     def entries(self) -> tuple[ModelEntry, ...]:
         """The starter first, then by name. Families are named after their members."""
-        found = [
-            replace(entry, head_bytes=head_bytes(Path(entry.path))) if entry.path else entry
-            for entry in self._found()
-        ]
+        found = _with_heads([*self._found()])
         found.sort(key=lambda entry: (entry.source != "starter", entry.name.lower()))
         members: dict[str, list[str]] = defaultdict(list)
         for entry in found:
@@ -77,7 +74,8 @@ class Catalogue:
             if not {str(each) for each in inside} <= {each.path for each in self.entries()}:
                 places.remember(folder)
             return next(each for each in self.entries() if Path(each.path) in inside)
-        check(folder)
+        if not places.is_head_folder(folder):
+            check(folder)
         if known := next((each for each in self.entries() if Path(each.path) == folder), None):
             return known
         places.remember(folder)
@@ -156,6 +154,34 @@ class Catalogue:
                 yield replace(entry, listed_in=str(place))
 
 
+def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
+    """`entries` with their MTP heads, or an offer of one; those of heads name the models that use them."""
+    separate = places.head_folders([Path(entry.path) for entry in entries if entry.path])
+    offers = {places.model_words(Path(each.model)): each for each in suggested_heads()}
+    found: list[ModelEntry] = []
+    users: dict[Path, list[str]] = defaultdict(list)
+    for entry in entries:
+        if entry.path and not entry.problem:
+            words = places.model_words(Path(entry.path))
+            head, offer = model_head(Path(entry.path), separate), offers.get(words)
+            if head is not None and not head.problem:
+                users[head.source].append(entry.name)
+                entry = replace(entry, head_bytes=head.size_bytes)
+                if head.source not in separate or places.model_words(head.source) == words:
+                    offer = None
+            elif head is not None:
+                entry = replace(entry, head_problem=f"{head.problem[0].upper()}{head.problem[1:]}.")
+            if offer is not None:
+                entry = replace(entry, head_offer=HeadOffer(offer.repository, offer.size_bytes))
+        found.append(entry)
+    for at, entry in enumerate(found):
+        if entry.path and (folder := Path(entry.path)) in separate:
+            names = ", ".join(users[folder])
+            hint = f"{names} drafts with it." if names else "It fits none of the models on this computer."
+            found[at] = replace(entry, problem="An MTP head, not a model of its own.", hint=hint)
+    return found
+
+
 def _by_hand() -> list[Path]:
     """Model folders that were copied into the models' folder manually."""
     place = models_dir()
@@ -218,14 +244,35 @@ class Suggestion(Struct, frozen=True, forbid_unknown_fields=True):
     estimated: dict[str, str] = {}
 
 
+class SuggestedHead(Struct, frozen=True, forbid_unknown_fields=True):
+    """The MTP head of `model` in a repository, as a row of the same file. `estimated`: how its size was."""
+
+    repository: str
+    model: str
+    size_bytes: int
+    sources: tuple[str, ...]
+    taken_on: str
+    estimated: str = ""
+
+
 class _Suggestions(Struct, frozen=True, forbid_unknown_fields=True):
     note: str
     models: tuple[Suggestion, ...]
+    heads: tuple[SuggestedHead, ...]
+
+
+def _suggestions() -> _Suggestions:
+    return msgspec.json.decode((resources_dir() / SUGGESTED_FILE).read_bytes(), type=_Suggestions)
 
 
 def suggestions() -> tuple[Suggestion, ...]:
     """The models to suggest, the best first."""
-    return msgspec.json.decode((resources_dir() / SUGGESTED_FILE).read_bytes(), type=_Suggestions).models
+    return _suggestions().models
+
+
+def suggested_heads() -> tuple[SuggestedHead, ...]:
+    """The MTP heads to offer."""
+    return _suggestions().heads
 
 
 def suggested(machine: Machine) -> tuple[ModelEntry, ...]:

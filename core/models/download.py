@@ -12,6 +12,7 @@ import errno
 import hashlib
 import io
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -29,9 +30,9 @@ from msgspec import Struct
 from core.errors import DownloadError, ModelError
 from core.events import DownloadProgress, HubModel
 from core.models.config import is_supported
-from core.models.folder import check, gigabytes
+from core.models.folder import check_whole, gigabytes
 from core.models.json_files import read_object
-from core.models.places import download_folder, folder_name, hub_name, is_hub_name
+from core.models.places import HEAD_TYPE, download_folder, folder_name, hub_name, is_head_file, is_hub_name
 from core.models.runtime import hush_hub
 from core.system.files import sync, write_atomic
 from core.system.paths import models_dir, shown
@@ -105,7 +106,7 @@ class Download:
         self._check_type()
         for file in weights:
             self._fetch(remote, file)
-        check(self._folder)
+        check_whole(self._folder)
         return self._finish()
 
     def _finished(self) -> Path | None:
@@ -115,7 +116,7 @@ class Download:
         if remote is None or _arrived(folder, remote) < remote.total_bytes:
             return None
         try:
-            check(folder)
+            check_whole(folder)
         except ModelError:
             return None
         self._on_progress(remote.total_bytes, remote.total_bytes)
@@ -145,7 +146,7 @@ class Download:
             raise ModelError(
                 f"The config.json of “{self._model}” has no model_type.", "Choose another model."
             ) from error
-        if not is_supported(kind):
+        if not is_supported(kind) and not kind.endswith(HEAD_TYPE):
             raise ModelError(
                 f"“{self._model}” is of the type “{kind}”, which MLX cannot load.", "Choose another model."
             )
@@ -153,6 +154,7 @@ class Download:
     def _fetch(self, remote: RemoteModel, file: RemoteFile) -> None:
         """Downloads one file and verifies it."""
         target, part = self._folder / file.name, self._folder / f"{file.name}.part"
+        make_folder(target.parent)
         if target.is_file():
             self._tell(remote)
             return
@@ -341,9 +343,10 @@ class Meter:
 # (`_download_to_tmp_and_move`), so downloads do not resume. Delete `file_stream` when they do.
 
 
-# Files that MLX and the tokenizers read; all are in the repository's root.
+# Files that MLX and the tokenizers read; all but those of MTP heads are in the repository's root.
 _WANTED_ENDINGS = (".json", ".txt", ".jinja", ".tiktoken")
 _WANTED_NAMES = ("tokenizer.model",)
+_HEAD_FILE = re.compile(r"(mtp/)?\w[\w.-]*", re.IGNORECASE)
 _TIMEOUT_S = 20.0
 _MOST_FOUND = 20
 
@@ -497,6 +500,8 @@ def _first_byte(response: Any) -> int:
 
 
 def _is_wanted(name: str) -> bool:
+    if _HEAD_FILE.fullmatch(name) and is_head_file(name):
+        return True
     if "/" in name or "\\" in name or name.startswith("."):
         return False
     return _is_weights(name) or name.endswith(_WANTED_ENDINGS) or name in _WANTED_NAMES

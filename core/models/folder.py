@@ -39,7 +39,7 @@ from core.models.config import (
     text_config,
 )
 from core.models.json_files import MOST_BYTES, MOST_LARGE_BYTES, read_bytes, read_object
-from core.models.places import display_name
+from core.models.places import display_name, is_head_file, is_head_folder
 from core.models.tokenizer_limits import MOST_BYTES as MOST_BYTES_OF_TOKENIZER
 from core.models.tokenizer_limits import read_tokenizer
 from core.system.files import write_atomic
@@ -154,6 +154,8 @@ def check(folder: Path) -> Checked:
 
 def _check(folder: Path) -> Checked:
     config = _config(folder)
+    if is_head_folder(folder):
+        raise ModelError(f"{folder} holds an MTP head, not a model.", "Load the model that it belongs to.")
     _check_files(folder)
     files = _weight_files(folder)
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
@@ -178,6 +180,17 @@ def _check(folder: Path) -> Checked:
     dropped = (*_OTHER_PARTS, "lm_head.") if tied else _OTHER_PARTS
     tensors = (tensor for file in files for tensor in read_header(file))
     return Checked(folder, config, tuple(each for each in tensors if not each.name.startswith(dropped)))
+
+
+def check_whole(folder: Path) -> None:
+    """Raises `ModelError` if the model or the MTP head in `folder` is incomplete or cannot be loaded."""
+    if not is_head_folder(folder):
+        check(folder)
+    elif not (files := sorted(folder.glob("*.safetensors"))):
+        raise ModelError(f"{folder} holds no weights (*.safetensors).", "Download the MTP head again.")
+    else:
+        for file in files:
+            read_header(file)
 
 
 def has_template(folder: Path, model_type: str = "") -> bool:
@@ -269,7 +282,7 @@ def _check_files(folder: Path) -> None:
             f"{folder} has more than {_MOST_ENTRIES:,} files.", "Choose a folder with one model."
         )
     for entry in found:
-        if entry.name.endswith(_READ_ENDINGS):
+        if entry.name.endswith(_READ_ENDINGS) and not is_head_file(entry.name):
             _check_file(entry)
 
 
@@ -461,11 +474,15 @@ def _weight_files(folder: Path) -> list[Path]:
             raise ModelError(
                 f"{index} cannot be read: {shown(reason_of(error))}.", "Download the model again."
             ) from error
-        missing = sorted(shown(name) for name in set(names) if not os.path.isfile(os.path.join(folder, name)))
+        missing = sorted(
+            shown(name)
+            for name in set(names)
+            if not is_head_file(name) and not os.path.isfile(os.path.join(folder, name))
+        )
         if missing:
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
             raise ModelError(f"{folder} lacks {', '.join(missing[:3])}{more}.", "Download the model again.")
-    files = sorted(folder.glob("model*.safetensors"))
+    files = sorted(file for file in folder.glob("model*.safetensors") if not is_head_file(file.name))
     if not files:
         _refuse_foreign(folder)
         raise ModelError(

@@ -34,6 +34,7 @@ from msgspec import Struct
 from core.errors import reason_of
 from core.events import ModelDefault
 from core.models.json_files import read_object
+from core.models.places import is_head_file
 from core.settings import FROM_MODEL
 from core.settings.declaration import Setting, find
 
@@ -162,10 +163,11 @@ def stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, 
 
 @contextmanager
 def readable(folder: Path) -> Iterator[Path]:
-    """`folder`, or a temporary one of links to its files without those end ids that libraries refuse.
+    """`folder`, or a temporary one of links to its files without what libraries refuse.
 
-    transformers refuses a config.json whose `eos_token_id` is not made of numbers, mlx-lm a
-    generation_config.json that holds no object; neither file is needed for anything else.
+    mlx-lm reads all `model*.safetensors`, and refuses the tensors of an MTP head among them. transformers
+    refuses a config.json whose `eos_token_id` is not made of numbers, mlx-lm a generation_config.json that
+    holds no object; neither file is needed for anything else.
     """
     config = _object(folder / "config.json")
     kept = {key: value for key, value in config.items() if key != _KEY or _is_accepted(value)}
@@ -174,12 +176,15 @@ def readable(folder: Path) -> Iterator[Path]:
         if isinstance(inner, dict) and not _is_accepted(inner.get(_KEY)):
             kept[part] = {key: value for key, value in inner.items() if key != _KEY}
     damaged = (folder / FILE).exists() and not _object(folder / FILE)
-    if kept == config and not damaged:
+    left_out = {path.name for path in folder.glob("model*.safetensors") if is_head_file(path.name)}
+    if damaged:
+        left_out.add(FILE)
+    if kept == config and not left_out:
         yield folder
         return
     with TemporaryDirectory() as name:
         for path in folder.iterdir():
-            if path.name != "config.json" and not (damaged and path.name == FILE):
+            if path.name != "config.json" and path.name not in left_out:
                 (Path(name) / path.name).symlink_to(path.absolute())
         (Path(name) / "config.json").write_text(json.dumps(kept), encoding="utf-8")
         yield Path(name)

@@ -24,7 +24,7 @@ import numpy as np
 from mlx.utils import tree_flatten, tree_unflatten
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import dequantize_model, get_total_parameters, load_model, load_tokenizer
+from mlx_lm.utils import _get_classes, dequantize_model, get_total_parameters, load_model, load_tokenizer
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from core.models.folder import (
 )
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.memory import machine
-from core.models.mtp_files import head_bytes
+from core.models.mtp_files import head_names, model_head
 from core.models.places import base_name, display_name, find, is_hub_name
 from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
@@ -209,7 +209,7 @@ def describe_part(
 def _unread(folder: Path) -> nn.Module:
     try:
         with readable(folder) as path, _no_input():
-            model, _ = load_model(path, lazy=True, trust_remote_code=False)
+            model, _ = load_model(path, lazy=True, get_model_classes=_classes, trust_remote_code=False)
     except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
         raise ModelError(
             f"The model in {folder} cannot be loaded: {reason_of(error)}.",
@@ -217,6 +217,23 @@ def _unread(folder: Path) -> nn.Module:
         ) from error
     found: nn.Module = model
     return found
+
+
+def _classes(config: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
+    """mlx-lm's classes for a model that drops the tensors of MTP heads, which some types refuse."""
+    model_class, args_class = _get_classes(config)
+    of_head = head_names(config).search
+
+    def build(args: Any) -> Any:
+        model = model_class(args)
+        sanitize = getattr(model, "sanitize", lambda weights: weights)
+        own = {name for name, _ in tree_flatten(model.parameters()) if of_head(name)}
+        model.sanitize = lambda weights: sanitize(
+            {name: each for name, each in weights.items() if name in own or not of_head(name)}
+        )
+        return model
+
+    return build, args_class
 
 
 def _vocabulary(folder: Path, tokenizer: TokenizerWrapper, model: nn.Module) -> dict[str, int]:
@@ -426,7 +443,7 @@ def _describe(
         defaults_problem=" ".join(filter(None, (problem, stops_problem, template_settings(folder)[1]))),
         thinks=switches_thinking(tokenizer),
         thinks_by_default=not switches_thinking(tokenizer) or thinks_by_default(tokenizer),
-        has_head=head_bytes(folder) > 0,
+        has_head=(head := model_head(folder)) is not None and not head.problem,
         format=format_of(tokenizer),
     )
 

@@ -29,9 +29,11 @@ from mlx_lm.models.base import create_attention_mask
 from core.errors import ModelError, reason_of
 from core.models.json_files import read_object
 from core.models.loader import expand_for_cpu
-from core.models.mtp_files import HeadTensor, head_tensors
+from core.models.mtp_files import Head, HeadTensor, heads
 
 Weights = dict[str, mx.array]
+# Modes of quantised weights without biases, by bits and group size.
+_MODES = {(4, 32): "mxfp4", (4, 16): "nvfp4", (8, 32): "mxfp8"}
 
 # Qwen stores norms as w − 1, mlx-lm as w; the weights of trained norms are about 1.
 _STORES_LESS_ONE = ("qwen",)
@@ -70,20 +72,31 @@ NO_HEAD = "its files contain no MTP head"
 
 
 def load_head(model: Any, folder: Path) -> MtpHead | str:
-    """The MTP head of `model` from the files in `folder`, evaluated; or why there is none."""
+    """The first MTP head for `model` in `folder` that loads, evaluated; or why there is none."""
     try:
         config = read_object(folder / "config.json")
-        tensors = head_tensors(folder, config)
-        if not tensors:
-            return NO_HEAD
-        head = _head(model, _read(tensors), str(config["model_type"]), config)
-    except (ModelError, OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
+        found = heads(folder)
+    except (OSError, ValueError) as error:
         return f"its MTP head cannot be loaded: {reason_of(error)}"
-    mx.eval(head.parameters())
+    problems = []
+    for each in found:
+        head = each.problem or _loaded(model, each, str(config.get("model_type")))
+        if isinstance(head, MtpHead):
+            return head
+        problems.append(head)
+    return problems[0] if problems else NO_HEAD
+
+
+def _loaded(model: Any, found: Head, model_type: str) -> MtpHead | str:
+    try:
+        head = _head(model, _read(found.tensors), model_type)
+        mx.eval(head.parameters())
+    except (ModelError, OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
+        return found.why_not(f"cannot be loaded: {reason_of(error)}")
     weights = tree_flatten(head.parameters())
     floats = [value for _, value in weights if mx.issubdtype(value.dtype, mx.floating)]
     if not all(mx.isfinite(value).all().item() for value in floats):
-        return "its MTP head contains NaN or infinity"
+        return found.why_not("contains NaN or infinity")
     return head
 
 
@@ -95,7 +108,7 @@ def _read(tensors: tuple[HeadTensor, ...]) -> Weights:
     return weights
 
 
-def _head(model: Any, weights: Weights, model_type: str, config: dict[str, Any]) -> MtpHead:
+def _head(model: Any, weights: Weights, model_type: str) -> MtpHead:
     """Raises ValueError if the tensors fit none of the model's blocks."""
     owner = getattr(model, "language_model", model)
     weights = _stacked(_without_fp8(weights))
@@ -110,7 +123,7 @@ def _head(model: Any, weights: Weights, model_type: str, config: dict[str, Any])
         float(args.rms_norm_eps),
         hidden_first=model_type.startswith(_HIDDEN_FIRST),
     )
-    _quantise(head, weights, config)
+    _quantise(head, weights)
     head.load_weights(list(weights.items()), strict=True)
     head.eval()
     return expand_for_cpu(head) if mx.default_device() == mx.cpu else head
@@ -185,19 +198,17 @@ def _with_whole_norms(weights: Weights) -> Weights:
     return weights | {name: value + 1.0 for name, value in norms.items()}
 
 
-def _quantise(head: MtpHead, weights: Weights, config: dict[str, Any]) -> None:
-    """Replaces the modules of `head` that have scales; bits and group sizes follow from shapes."""
-    mode = (config.get("quantization") or {}).get("mode", "affine")
+def _quantise(head: MtpHead, weights: Weights) -> None:
+    """Replaces the modules of `head` that have scales; their form follows from shapes and biases."""
 
     def form(path: str, module: Any) -> bool | dict[str, Any]:
         scales = weights.get(f"{path}.scales")
         if scales is None or not hasattr(module, "to_quantized"):
             return False
         columns = int(module.weight.shape[-1])
-        return {
-            "group_size": columns // int(scales.shape[-1]),
-            "bits": int(weights[f"{path}.weight"].shape[-1]) * 32 // columns,
-            "mode": "affine" if f"{path}.biases" in weights else mode,
-        }
+        group = columns // int(scales.shape[-1])
+        bits = int(weights[f"{path}.weight"].shape[-1]) * 32 // columns
+        mode = "affine" if f"{path}.biases" in weights else _MODES[bits, group]
+        return {"group_size": group, "bits": bits, "mode": mode}
 
     nn.quantize(head, class_predicate=form)

@@ -1,28 +1,36 @@
-"""The tensors of a model's MTP head, found by name in its files. No MLX.
+"""The tensors of MTP heads, found by name in every layout in which heads are published. No MLX.
 
-A head predicts the token after the next one (multi-token prediction). Its tensors are in the model's own
-files under the names of the published repositories, or in a file such as `mtp.safetensors` beside them,
-there also without the prefix. mlx-lm drops or ignores them. A config can declare a head whose tensors were
-left out, so only tensors count.
+A head predicts the token after the next one (multi-token prediction). mlx-lm drops or refuses its tensors. A
+config can declare a head whose tensors were left out, so only tensors count. Layouts, in order of preference:
+
+    *mtp*.safetensors, mtp/*.safetensors   beside the model's files, with or without the prefix
+    *.safetensors                          the model's own files, with the prefix
+    a folder with a type “…_mtp”           with or without the prefix; for models of its type, sizes and
+                                           tokenizer, preferably of the same name
 
 Names here are `embedding_norm`, `hidden_norm`, `projection`, `norm`, and `block.` followed by the name of a
 tensor in one of the model's own blocks. Copies of the embedding and the output layer are left out: a head
 shares those of its model. Of several heads the first one counts. Sources: the repositories of Qwen3-Next,
-Qwen3.5, DeepSeek-V3, GLM-4.5 and MiMo-7B.
+Qwen3.5, DeepSeek-V3, GLM-4.5 and MiMo-7B; for Macs those that mlx-vlm, MTPLX and Rapid-MLX read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.errors import ModelError
-from core.models.config import text_config
+from core.models.config import is_number, text_config
+from core.models.folder import Tensor, family_of, read_header
 from core.models.json_files import read_object
+from core.models.places import HEAD_TYPE, head_folders, is_head_file, model_words
+from core.system.paths import shown
 
 
 class _Names(Struct, frozen=True):
@@ -63,6 +71,21 @@ _TYPES = {
 PARTS = ("embedding_norm", "hidden_norm", "projection", "norm")
 
 
+# Must be equal if a head's config gives them. It may give another number of layers.
+_SIZES = (
+    "hidden_size",
+    "vocab_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "num_experts",
+    "moe_intermediate_size",
+)
+_SHARD = re.compile(r"-\d+-of-\d+$")
+_BLOCK = re.compile(r"(?:^|\.)layers\.\d+\.(.+)$")
+
+
 class HeadTensor(Struct, frozen=True):
     """A tensor of the head: `name` here, and `stored` in `file`."""
 
@@ -70,47 +93,169 @@ class HeadTensor(Struct, frozen=True):
     file: Path
     stored: str
     size_bytes: int
+    rows: int = 0
 
 
-def head_tensors(folder: Path, config: dict[str, Any]) -> tuple[HeadTensor, ...]:
-    """The tensors of the head of the model in `folder`; empty if there is none, or not a whole one.
+class Head(Struct, frozen=True):
+    """A head found for a model, in `source`: a file in the model's folder, or a folder of its own.
 
-    Raises `ModelError` if a file's header is damaged.
+    `problem`: why the model cannot draft with it, as a phrase; empty if the files show no reason.
     """
+
+    source: Path
+    tensors: tuple[HeadTensor, ...] = ()
+    problem: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the tensors."""
+        return sum(tensor.size_bytes for tensor in self.tensors)
+
+    def why_not(self, reason: str) -> str:
+        """A phrase: the head's place and the `reason` why it is not used."""
+        inside = self.source.suffix == ".safetensors"
+        kept = self.source.parent.name if inside and self.source.parent.name.lower() == "mtp" else ""
+        return f"the MTP head in {shown('/'.join(filter(None, (kept, self.source.name))))} {reason}"
+
+
+def heads(folder: Path, separate: Sequence[Path] | None = None) -> tuple[Head, ...]:
+    """The heads for the model in `folder`, usable ones first. Raises OSError, ValueError if it has no config.
+
+    `separate`: folders of heads; None searches for them. A separate head that does not fit is left out unless
+    its name is the model's.
+    """
+    config = read_object(folder / "config.json")
     names = _TYPES.get(str(config.get("model_type")))
-    return () if names is None else _tensors(sorted(folder.glob("*.safetensors")), names, config)
+    found = [*_beside(folder, config, names)]
+    if names is not None:
+        places = head_folders([folder]) if separate is None else separate
+        alike = {place for place in places if model_words(place) == model_words(folder)}
+        for place in sorted(places, key=lambda place: place not in alike):
+            head = _of_files(place, sorted(place.glob("*.safetensors")), names, config, separate=True)
+            if reason := _foreign(place, folder, config):
+                head = replace(head, problem=head.why_not(reason))
+            if place in alike or not head.problem:
+                found.append(head)
+    fitting = [each if each.problem else _fitted(each, folder, config) for each in found]
+    return tuple(sorted(fitting, key=lambda head: bool(head.problem)))
 
 
-def _tensors(files: Sequence[Path], names: _Names, config: dict[str, Any]) -> tuple[HeadTensor, ...]:
-    from core.models.folder import read_header
-
-    given = text_config(config).get("num_hidden_layers")
-    layers = int(given) if isinstance(given, int) else 0
-    found: dict[str, HeadTensor] = {}
-    for file in files:
-        for tensor in read_header(file):
-            name = _own_name(tensor.name, names, layers, separate="mtp" in file.stem.lower())
-            if name:
-                found.setdefault(name, HeadTensor(name, file, tensor.name, tensor.size_bytes))
-    stems = {name.rpartition(".")[0] for name in found}
-    whole = all(part in stems for part in PARTS) and any(stem.startswith("block.") for stem in stems)
-    return tuple(found.values()) if whole else ()
-
-
-def head_bytes(folder: Path) -> int:
-    """Bytes of the tensors of the head in `folder`; 0 without a head or with damaged files."""
+def model_head(folder: Path, separate: Sequence[Path] | None = None) -> Head | None:
+    """The first of `heads`; None without a head or a readable config."""
     try:
-        config = read_object(folder / "config.json")
-        return sum(tensor.size_bytes for tensor in head_tensors(folder, config))
-    except (ModelError, OSError, ValueError):
-        return 0
+        return next(iter(heads(folder, separate)), None)
+    except (OSError, ValueError):
+        return None
 
 
-def _own_name(stored: str, names: _Names, layers: int, *, separate: bool) -> str:
+def head_names(config: dict[str, Any]) -> re.Pattern[str]:
+    """Matches the names of a head's tensors in the model's own files."""
+    names = _TYPES.get(str(config.get("model_type")))
+    patterns = (r"mtp\w*", *((_prefix(names, config),) if names else ()))
+    return re.compile(rf"(?:^|\.)(?:{'|'.join(patterns)})\.")
+
+
+def _prefix(names: _Names, config: dict[str, Any]) -> str:
+    layers = text_config(config).get("num_hidden_layers")
+    return names.prefix.replace("{}", str(layers) if is_number(layers) else "none")
+
+
+def _beside(folder: Path, config: dict[str, Any], names: _Names | None) -> Iterator[Head]:
+    """The heads in the model's folder: those in files of their own, then those in the model's files."""
+    groups: dict[str, list[Path]] = defaultdict(list)
+    for file in sorted([*folder.glob("*.safetensors"), *folder.glob("[mM][tT][pP]/*.safetensors")]):
+        groups[_SHARD.sub("", file.relative_to(folder).with_suffix("").as_posix())].append(file)
+    for stem, files in sorted(groups.items(), key=lambda group: "mtp" not in group[0].lower()):
+        head = _of_files(files[0], files, names, config, separate=is_head_file(f"{stem}.safetensors"))
+        if head.tensors or head.problem:
+            yield head
+
+
+def _of_files(
+    source: Path, files: Sequence[Path], names: _Names | None, config: dict[str, Any], *, separate: bool
+) -> Head:
+    """The head in `files`. `separate`: they have nothing else, so names may lack the prefix."""
+    head = Head(source)
+    if names is None:
+        reason = f"is not used: heads of the type {config.get('model_type')} are not supported"
+        return replace(head, problem=head.why_not(reason)) if separate else head
+    prefix = _prefix(names, config)
+    found: dict[str, HeadTensor] = {}
+    try:
+        for file in files:
+            for tensor in read_header(file):
+                if name := _own_name(tensor.name, names, prefix, separate=separate):
+                    made = HeadTensor(name, file, tensor.name, tensor.size_bytes, _rows(tensor))
+                    found.setdefault(name, made)
+    except ModelError as error:
+        reason = f"cannot be read: {error.message.removesuffix('.')}"
+        return replace(head, problem=head.why_not(reason)) if separate else head
+    stems = {name.rpartition(".")[0] for name in found}
+    missing = [part.replace("_", " ") for part in PARTS if part not in stems]
+    if not any(stem.startswith("block.") for stem in stems):
+        missing.append("block")
+    if missing and (found or separate):
+        head = replace(head, problem=head.why_not(f"is incomplete: it has no {missing[0]}"))
+    return replace(head, tensors=tuple(found.values()))
+
+
+def _foreign(place: Path, folder: Path, config: dict[str, Any]) -> str:
+    """Why the head in the folder `place` is not one of the model in `folder`; empty if it may be."""
+    try:
+        head = read_object(place / "config.json")
+    except (OSError, ValueError):
+        return "has no readable config.json"
+    kind, wanted = _kind(head), _kind(config)
+    if kind.removesuffix(HEAD_TYPE) != wanted and not (
+        kind.endswith(HEAD_TYPE) and _TYPES.get(kind.removesuffix(HEAD_TYPE)) is _TYPES.get(wanted)
+    ):
+        return f"is for models of the type {shown(kind.removesuffix(HEAD_TYPE))}, not {wanted}"
+    theirs, own = _flat(head), _flat(config)
+    for key in _SIZES:
+        if is_number(theirs.get(key)) and is_number(own.get(key)) and theirs[key] != own[key]:
+            return f"does not fit: its {key} is {theirs[key]:,}, the model's {own[key]:,}"
+    families = {family for each in (place, folder) if (family := family_of(each))}
+    return "does not fit: its tokenizer is another one" if len(families) > 1 else ""
+
+
+def _fitted(head: Head, folder: Path, config: dict[str, Any]) -> Head:
+    """`head`, with a problem if the rows of its tensors are those of no layer of the model."""
+    size = text_config(config).get("hidden_size")
+    known: dict[str, set[int]] = {f"{part}.weight": {int(size)} for part in PARTS if isinstance(size, int)}
+    try:
+        for file in folder.glob("model*.safetensors"):
+            for tensor in () if is_head_file(file.name) else read_header(file):
+                if found := _BLOCK.search(tensor.name):
+                    known.setdefault(f"block.{found[1]}", set()).add(_rows(tensor))
+    except ModelError:  # the model cannot be loaded either
+        return head
+    for own in head.tensors:
+        rows = known.get(own.name)
+        if rows and own.rows not in rows:
+            reason = f"does not fit: its {own.name} has {own.rows:,} rows, the model's {min(rows):,}"
+            return replace(head, problem=head.why_not(reason))
+    return head
+
+
+def _rows(tensor: Tensor) -> int:
+    return tensor.shape[0] if tensor.shape else 0
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    inner = config.get("text_config")
+    return {**config, **inner} if isinstance(inner, dict) else config
+
+
+def _kind(config: dict[str, Any]) -> str:
+    """The type of the language model, or of the head."""
+    return str(_flat(config).get("model_type")).removesuffix("_text")
+
+
+def _own_name(stored: str, names: _Names, prefix: str, *, separate: bool) -> str:
     """The name here of the tensor `stored`; empty if it is not one of the head. `separate`: in a file of its
     own, where the prefix may be missing.
     """
-    inside = re.search(rf"(?:^|\.){names.prefix.replace('{}', str(layers))}\.(.+)$", stored)
+    inside = re.search(rf"(?:^|\.){prefix}\.(.+)$", stored)
     if inside is None and not separate:
         return ""
     name = inside[1] if inside else stored

@@ -26,6 +26,8 @@ _IMPORTED = "imported.json"
 _SNAPSHOT_PREFIX = "models--"
 # A folder with more folders than this is not one of models.
 _MOST_FOLDERS = 1_000
+# Suffix of the model types of MTP heads in folders of their own.
+HEAD_TYPE = "_mtp"
 
 
 def download_folder(model: str) -> Path:
@@ -79,6 +81,28 @@ def models_in(place: Path) -> tuple[Path, ...]:
         inside = [folder] if _is_model(folder) else _folders(folder)[:_MOST_FOLDERS]
         found += [each for each in inside if _is_model(each)]
     return tuple(found)
+
+
+def is_head_file(name: str) -> bool:
+    """Whether a file of a model's folder, with its path in it, has tensors of an MTP head only."""
+    return name.endswith(".safetensors") and "mtp" in name.lower()
+
+
+def is_head_folder(folder: Path) -> bool:
+    """Whether `folder` has an MTP head and no model, by the type in its config."""
+    try:
+        return str(read_object(folder / "config.json").get("model_type")).endswith(HEAD_TYPE)
+    except (OSError, ValueError):
+        return False
+
+
+def head_folders(models: Iterable[Path]) -> tuple[Path, ...]:
+    """The folders of MTP heads wherever models are found, and beside the folders `models`."""
+    found = [folder for place in imported() for folder in models_in(place) or (place,)]
+    found += [folder for _, folder in (*cached(), *lm_studio())]
+    for place in dict.fromkeys([models_dir(), *(folder.parent for folder in models)]):
+        found += _folders(place)[:_MOST_FOLDERS]
+    return tuple(folder for folder in dict.fromkeys(found) if is_head_folder(folder))
 
 
 def imported() -> tuple[Path, ...]:
@@ -177,6 +201,7 @@ def _write(folders: tuple[Path, ...]) -> None:
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
 # Suffixes for the format of weights, which the window shows separately.
 _STORED = re.compile(r"(mlx|\d+bit|[qf]\d+\w*|bf16|fp\d+|int\d+|mxfp\d+|nvfp\d+|dwq\d*)", re.IGNORECASE)
+_HEAD_WORDS = ("mtp", "draft", "drafter", "head")
 # Differences between members of a family: size, version by month, kind of training.
 _MEMBER = re.compile(r"(a?\d+(\.\d+)?[bm]|\d{4}|e\d+b|instruct|chat|base|it|thinking)", re.IGNORECASE)
 
@@ -219,6 +244,12 @@ def readable(name: str) -> str:
     while len(words) > 1 and _STORED.fullmatch(words[-1]):
         words.pop()
     return " ".join(words) or name
+
+
+def model_words(folder: Path) -> tuple[str, ...]:
+    """The words of a model's name, equal for all formats of its weights and for its MTP heads."""
+    words = re.split(r"[\s_-]+", base_name(folder).lower())
+    return tuple(word for word in words if word not in _HEAD_WORDS and not _STORED.fullmatch(word))
 
 
 def family_label(names: Iterable[str]) -> str:

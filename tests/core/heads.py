@@ -5,20 +5,40 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 
+from core.models.mtp import _stacked
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, _config, build
 from tests.core.toy import write_tokenizer
 
 CONTEXT_TOKENS = 2048
 Raw = dict[str, Any]
-# In the model's own file with the names of the published repository; in `mtp.safetensors`; there also without
-# the prefix and with norms as mlx-lm has them; and quantised.
-Layout = Literal["raw", "beside", "bare", "quantised"]
+OWN, SEPARATE = "the model's own file", "a separate folder"
+PLACES = (
+    OWN,
+    "mtp.safetensors",
+    "model-mtp.safetensors",
+    "model_mtp-00001-of-00001.safetensors",
+    "mtp/model.safetensors",
+    "mtp/weights.safetensors",
+    SEPARATE,
+)
+Mode = Literal["", "affine", "mxfp4", "mxfp8"]
+
+
+class Layout(NamedTuple):
+    """`bare`: without the prefix, norms and experts as mlx-lm has them. `mode`: of quantised weights."""
+
+    place: str = "mtp.safetensors"
+    bare: bool = False
+    mode: Mode = ""
+
+
+BESIDE = Layout()
 
 _LINEAR = {
     "full_attention_interval": 2,
@@ -144,37 +164,54 @@ def raw_head(name: str, model: Any, seed: int = 0) -> Raw:
     return raw
 
 
-def write_headed_model(folder: Path, name: str, layout: Layout = "beside", seed: int = 0) -> Raw:
+def separate_folder(folder: Path) -> Path:
+    """Where a model's head is in the layout `SEPARATE`."""
+    return folder.with_name(f"{folder.name}-MTP-4bit")
+
+
+def write_headed_model(folder: Path, name: str, layout: Layout = BESIDE, seed: int = 0) -> Raw:
     """Writes the model with its head; returns `raw_head`, rounded if quantised."""
-    folder.mkdir(parents=True, exist_ok=True)
     model = model_of(name)
     raw = raw_head(name, model, seed)
     head = {key: mx.array(value) for key, value in raw.items()}
-    if layout == "bare" and name.startswith("qwen"):
+    if layout.bare and name.startswith("qwen"):
         head = {key: value + 1.0 if "norm" in key else value for key, value in head.items()}
-    if layout == "quantised":
-        head = _quantised(head, raw)
-    if layout != "bare":
+    if layout.mode:
+        head = _quantised(head, raw, layout.mode)
+    if layout.bare:
+        head = _stacked(head)
+    else:
         head = {PREFIX[name[:4]] + key: value for key, value in head.items()}
     weights = dict(tree_flatten(model.parameters()))
-    if layout == "raw":
+    config = {**CONFIGS[name][0], "max_position_embeddings": CONTEXT_TOKENS}
+    file = folder / layout.place
+    if layout.place == SEPARATE:
+        file = separate_folder(folder) / "model.safetensors"
+        file.parent.mkdir(parents=True)
+        kind = "qwen3_5" if name.startswith("qwen") else name
+        own = {"model_type": f"{kind}_mtp", "text_config": {**config, "num_hidden_layers": 1}}
+        (file.parent / "config.json").write_text(json.dumps(own))
+        write_tokenizer(file.parent)
+    if layout.place == OWN:
         weights |= head
     else:
-        mx.save_safetensors(str(folder / "mtp.safetensors"), head)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mx.save_safetensors(str(file), head)
+    folder.mkdir(parents=True, exist_ok=True)
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
-    config = {**CONFIGS[name][0], "max_position_embeddings": CONTEXT_TOKENS}
     (folder / "config.json").write_text(json.dumps(config))
     write_tokenizer(folder)
     return raw
 
 
-def _quantised(head: dict[str, mx.array], raw: Raw) -> dict[str, mx.array]:
-    """8 bits in groups of 32; `raw` receives what is left of the weights."""
+def _quantised(head: dict[str, mx.array], raw: Raw, mode: Mode) -> dict[str, mx.array]:
+    """In groups of 32; `raw` receives what is left of the weights."""
+    form: dict[str, Any] = {"group_size": 32, "bits": 4 if mode == "mxfp4" else 8, "mode": mode}
     found = dict(head)
     for key, value in head.items():
         if value.ndim == 2 and key.endswith("_proj.weight") and "kv_b" not in key:
-            stem = key.removesuffix(".weight")
-            found[key], found[f"{stem}.scales"], found[f"{stem}.biases"] = mx.quantize(value, 32, 8)
-            rounded = mx.dequantize(found[key], found[f"{stem}.scales"], found[f"{stem}.biases"], 32, 8)
-            raw[key] = np.array(rounded)
+            parts = mx.quantize(value, **form)
+            names = (key, *(f"{key.removesuffix('.weight')}.{part}" for part in ("scales", "biases")))
+            found |= dict(zip(names, parts))
+            raw[key] = np.array(mx.dequantize(*parts, **form, dtype=mx.float32))
     return found

@@ -13,7 +13,6 @@ from core.errors import SettingError
 from core.events import Occupancy
 from core.settings.drafting import Cacheback
 from tests.core.drafting.support import (
-    PASSAGE,
     any_ids,
     assert_well_formed,
     branches,
@@ -131,14 +130,6 @@ def test_no_token_sequence_raises(
     survives(CachebackDrafter(settings, frozen_of(answer, settings), tree=tree), prompt, answer)
 
 
-@pytest.mark.parametrize("tree", [True, False])
-def test_a_repeated_passage_is_drafted(tree: bool) -> None:
-    drafter = CachebackDrafter(Cacheback(), tree=tree)
-    drafter.begin([*PASSAGE, 1, 2, *PASSAGE[:10]])
-    assert drafter.draft(8).tokens == PASSAGE[10:18]
-    assert drafter.draft(8).is_chain
-
-
 PAPER = Cacheback(tree="paper")
 AT, DAWN, THE, FOX, RAN, FAST, HID, DEEP, SAT, STILL, AND, SLEPT = range(12)
 
@@ -180,17 +171,6 @@ def test_a_first_level_that_leaves_room_gives_it_to_the_deeper_ones() -> None:
     draft = drafter.draft(96)
     assert len(draft) == 95
     assert first_level_nodes(draft, 3) == 3
-
-
-def test_a_small_budget_keeps_the_shape() -> None:
-    draft = wide(60).draft(24)
-    assert len(draft) == 24
-    assert first_level_nodes(draft, 3) == 24 - 16 * 24 // 95
-
-
-def test_a_cut_follower_is_a_stump() -> None:
-    draft = wide(60, tree_tokens=9, reserved_tokens=0).draft(96)
-    assert draft.tokens == (600, 601, 602, 590, 591, 592, 580, 581)
 
 
 def test_common_beginnings_share_nodes() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.calibration import KINDS, LEARNED_KIND, WEIGHTS, Calibration, kind_of, sigmoid
+from core.drafting.calibration import KINDS, LEARNED_KIND, WEIGHTS, Calibration, kind_of
 
 
 def log_odds(probability: float) -> float:
@@ -29,12 +29,6 @@ def test_a_kind_that_promises_wrongly_is_corrected(promised: float, true: float)
     # The prior never quite goes, for counts decay: it is some 15 guesses beside about 67.
     assert abs(np.mean(estimates) - true) < 0.5 * abs(promised - true) + 0.02
     assert calibration.probability(log_odds(promised), 4) == pytest.approx(promised)
-
-
-def test_before_anything_came_the_weights_stand() -> None:
-    calibration = Calibration()
-    for kind in range(KINDS):
-        assert calibration.probability(0.3, kind) == sigmoid(0.3)
 
 
 def test_evidence_counts_in_the_direction_it_should() -> None:

@@ -58,32 +58,6 @@ def test_equals_the_model_after_every_operation(
         assert len(table) == len(model.held) <= leaders
 
 
-def test_a_query_saves_a_leader_but_not_a_follower() -> None:
-    table = LruTable(2, 2)
-    table.insert((1,), (10,))
-    table.insert((1,), (11,))
-    table.insert((2,), (20,))
-    list(table.followers((1,)))
-    table.insert((3,), (30,))
-    assert [leader for leader, _ in table.snapshot()] == [(3,), (1,)]
-    list(table.followers((1,)))
-    table.insert((1,), (12,))
-    assert table.snapshot()[0] == ((1,), ((12,), (11,)))
-
-
-def test_an_insert_saves_a_follower() -> None:
-    table = LruTable(2, 2)
-    for follower in (10, 11, 10, 12):
-        table.insert((1,), (follower,))
-    assert table.snapshot() == (((1,), ((12,), (10,))),)
-
-
-def test_an_unknown_leader_is_not_created_by_asking() -> None:
-    table = LruTable(2, 2)
-    assert list(table.followers((1,))) == []
-    assert len(table) == 0
-
-
 lengths = st.integers(1, 3)
 
 
@@ -118,7 +92,3 @@ def test_the_most_frequent_leaders_and_followers_stay(
         frequencies = [counted[first, second] for second in seconds]
         best = sorted((n for (known, _), n in counted.items() if known == first), reverse=True)
         assert frequencies == best[:followers]
-
-
-def test_an_unknown_leader_has_no_followers() -> None:
-    assert list(FrozenTable({}).followers((1,))) == []

@@ -12,7 +12,6 @@ from core.drafting import frequency
 from core.drafting.frequency import FrequencyDrafter
 from core.settings.drafting import Frequency
 from tests.core.drafting.support import (
-    PASSAGE,
     any_ids,
     assert_well_formed,
     budgets,
@@ -93,44 +92,3 @@ def test_pieces_and_requests_leave_no_trace(
 @given(settings, any_ids, any_ids)
 def test_no_token_sequence_raises(settings: Frequency, prompt: list[int], answer: list[int]) -> None:
     survives(FrequencyDrafter(settings), prompt, answer)
-
-
-def test_a_repeated_passage_is_drafted() -> None:
-    drafter = FrequencyDrafter(Frequency())
-    drafter.begin([*PASSAGE[:14], 1, 2, *PASSAGE[:8]])
-    assert drafter.draft(64).tokens == PASSAGE[8:12]
-    assert drafter.draft(2).tokens == PASSAGE[8:10]
-
-
-def test_the_longest_context_decides() -> None:
-    drafter = FrequencyDrafter(Frequency(k=1))
-    # After 3 alone, 9 is three times as frequent; after 1 2 3 only 4 was ever seen.
-    drafter.begin([1, 2, 3, 4, 7, 3, 9, 8, 3, 9, 7, 3, 9, 1, 2, 3])
-    assert drafter.draft(8).tokens == (4,)
-
-
-def test_the_recent_one_wins_a_tie_and_the_frequent_one_wins_otherwise() -> None:
-    drafter = FrequencyDrafter(Frequency(order_max=2, k=1))
-    drafter.begin([5, 1, 5, 2, 5])
-    assert drafter.draft(8).tokens == (2,)
-    drafter.observe([1, 5])
-    assert drafter.draft(8).tokens == (1,)
-
-
-def test_what_leaves_the_window_no_longer_counts() -> None:
-    drafter = FrequencyDrafter(Frequency(order_max=2, k=1))
-    drafter.begin([5, 1] * 4)
-    drafter.observe([5, 2, 5])
-    assert drafter.draft(8).tokens == (1,)
-    drafter.observe([7, *range(8, 24), 5])
-    # Twenty-four tokens are left, and of the followers of 5 in them 1 is gone.
-    assert drafter.draft(8).tokens == (7,)
-
-
-def test_memory_is_bounded_by_the_window() -> None:
-    drafter = FrequencyDrafter(Frequency())
-    drafter.begin(range(20_000))
-    drafter.observe(range(20_000, 40_000))
-    held = drafter.occupancy()
-    assert held.capacity == sum(WINDOW_TOKENS - n for n in (1, 2, 3))
-    assert held.used == held.capacity

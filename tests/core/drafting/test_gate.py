@@ -40,13 +40,6 @@ def _steps_until(gate: Gate, drafting: bool, width: int, accepted: int, limit: i
     raise AssertionError(f"still {gate.state}")
 
 
-def test_it_looks_again_after_the_rest_counted_in_tokens() -> None:
-    gate = Gate(GateSettings())
-    gate.begin(PASSAGE)
-    assert _steps_until(gate, True, 1, 0) == 8
-    assert "testing again" in gate.reason
-
-
 def test_drafts_that_pay_keep_it_open() -> None:
     gate = Gate(GateSettings())
     gate.begin(REPETITIVE)
@@ -82,12 +75,6 @@ def test_a_look_that_pays_makes_the_next_rest_short_again() -> None:
     assert _steps_until(gate, True, 1, 0) == 8
 
 
-def test_asking_in_vain_is_given_up_too() -> None:
-    gate = Gate(GateSettings())
-    gate.begin(REPETITIVE)
-    assert _steps_until(gate, False, 1, 0) == 8
-
-
 def test_the_machines_cost_decides() -> None:
     cheap, dear = Gate(GateSettings(), cost=lambda width: 1.1), Gate(GateSettings(), cost=lambda width: 6.0)
     for gate in (cheap, dear):
@@ -96,28 +83,6 @@ def test_the_machines_cost_decides() -> None:
             gate.record(8, 1)
     assert cheap.should_draft()
     assert not dear.should_draft()
-
-
-def test_a_hopeless_text_costs_little() -> None:
-    gate = Gate(GateSettings())
-    gate.begin(REPETITIVE)
-    spent = 0.0
-    for _ in range(1000):
-        width = 8 if gate.should_draft() else 1
-        spent += default_cost(width)
-        gate.record(width, 0)
-    assert spent < 1150
-
-
-def test_a_text_that_starts_to_repeat_is_found() -> None:
-    gate = Gate(GateSettings())
-    gate.begin(PASSAGE)
-    for _ in range(500):
-        gate.record(8 if gate.should_draft() else 1, 0)
-    _steps_until(gate, True, 1, 0, limit=65)
-    for _ in range(100):
-        gate.record(8, 7)
-    assert gate.should_draft()
 
 
 @pytest.mark.parametrize("prompt", [(), PASSAGE, REPETITIVE])

@@ -99,34 +99,6 @@ def test_no_token_sequence_raises(n: int, prompt: list[int], answer: list[int]) 
     survives(NgramModDrafter(NgramMod(), NgramTable(n, SLOTS)), prompt, answer)
 
 
-def test_a_repeated_passage_is_drafted() -> None:
-    drafter = NgramModDrafter(NgramMod(k=8), NgramTable(16, ROOMY))
-    drafter.begin([*PASSAGE, 1, 2, *PASSAGE[:16]])
-    assert drafter.draft(64).tokens == PASSAGE[16:24]
-    drafter.observe(PASSAGE[16:20])
-    assert drafter.draft(3).tokens == PASSAGE[20:23]
-
-
-def test_what_one_request_said_helps_the_next_one() -> None:
-    table = NgramTable(16, ROOMY)
-    NgramModDrafter(NgramMod(), table).begin(PASSAGE)
-    other = NgramModDrafter(NgramMod(), table)
-    other.begin(PASSAGE[:20])
-    assert other.draft(6).tokens == PASSAGE[20:26]
-
-
-def test_an_answer_is_learned_while_it_is_written_in_chunks() -> None:
-    table = NgramTable(16, ROOMY)
-    drafter = NgramModDrafter(NgramMod(), table)
-    drafter.begin(())
-    learned = []
-    for token in PASSAGE:
-        drafter.observe([token])
-        learned.append(table.used)
-    # i_last + 32 < cur_len: the first 33 tokens hold 17 transitions, then 17 more each 17 tokens.
-    assert [learned[i] for i in (31, 32, 48, 49, 59)] == [0, 17, 17, 34, 34]
-
-
 def _poor(drafter: NgramModDrafter, times: int) -> None:
     for _ in range(times):
         drafter.feedback(Draft.chain([1, 2, 3, 4]), 1)

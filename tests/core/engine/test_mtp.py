@@ -16,11 +16,12 @@ from core.kv.mlx_lm_caches import full_cache
 from core.models.mtp import MtpHead, load_head
 from core.models.parts import SplitModel, split
 from core.settings import Settings, assign
+from core.system.paths import models_dir
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_conformance import SAMPLED, ends_and_goes_on, run, settings
 from tests.core.engine.test_sparse_session import prompt_of
 from tests.core.engine.test_sparse_session import settings as sparse
-from tests.core.heads import CONFIGS, write_headed_model
+from tests.core.heads import CONFIGS, OWN, PLACES, SEPARATE, Layout, Mode, write_headed_model
 
 pytestmark = pytest.mark.usefixtures("unlikely_guesses")
 
@@ -84,23 +85,11 @@ def assert_head_follows(engine: Engine, text: list[int]) -> None:
         assert mx.abs(one[..., : held - 1, :] - other[..., : held - 1, :]).max().item() < 1e-3
 
 
-MODES: dict[str, dict[str, object]] = {
-    "greedy": {},
-    "sampled": dict(SAMPLED),
-}
+MODES: dict[str, dict[str, object]] = {"greedy": {}, "sampled": dict(SAMPLED)}
 
 
-each_mode = pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        pytest.param(*pair, marks=() if pair[0] in quick else pytest.mark.sweep)
-        for mode, quick in (("greedy", FEW), ("sampled", FEW))
-        for pair in ((name, mode) for name in CONFIGS)
-    ],
-)
-
-
-@each_mode
+@each_head
+@pytest.mark.parametrize("mode", MODES)
 def test_answers_equal_plain_decoding(engine: Engine, name: str, mode: str) -> None:
     values = MODES[mode]
     prompt = prompt_with_repetition(random.Random(name))
@@ -119,9 +108,9 @@ def test_answers_equal_plain_decoding(engine: Engine, name: str, mode: str) -> N
 
 
 @each_head
-@pytest.mark.parametrize("mode", ["greedy", "sampled"])
+@pytest.mark.parametrize("mode", MODES)
 def test_auto_asks_the_head(engine: Engine, name: str, mode: str) -> None:
-    values = {"drafting.drafter": "auto", **(SAMPLED if mode == "sampled" else {})}
+    values = {"drafting.drafter": "auto", **MODES[mode]}
     prompt = prompt_with_repetition(random.Random(name))
     expected = plainly(engine, prompt, **values)
     got, finished = run(engine, prompt, drafting(**values))
@@ -194,12 +183,50 @@ def test_a_prefix_without_hidden_states(engine: Engine, name: str) -> None:
     assert finished.stats.drafted > 0
 
 
-@pytest.mark.parametrize("name", ["qwen3_5"])
-def test_a_model_without_a_head_says_so(engine: Engine, name: str, toy_engine: Engine) -> None:
+@pytest.mark.parametrize("place", PLACES)
+def test_drafted_answers_equal_plain_ones_in_every_layout(place: str, tmp_path: Path) -> None:
+    rng = random.Random(place)
+    modes: tuple[Mode, ...] = ("", "affine", "mxfp4", "mxfp8")
+    layout = Layout(place, place != OWN and rng.random() < 0.7, rng.choice(modes))
+    write_headed_model(tmp_path / "Tiny-4bit", rng.choice(FEW), layout)
+    engine = Engine()
+    engine.load(str(tmp_path / "Tiny-4bit"))
+    engine.loaded.eos = frozenset()
+    prompt = prompt_with_repetition(rng)
+    for values in MODES.values():
+        expected = plainly(engine, prompt, 24, **values)
+        got, finished = run(engine, prompt, drafting(**values, **{"sampling.max_tokens": 24}))
+        assert got == expected
+        assert finished.effective.drafter == "mtp"
+        assert finished.stats.drafted > 0
+
+
+@pytest.mark.parametrize("drafter", ["mtp", "auto"])
+def test_without_a_usable_head_the_answer_says_why(
+    drafter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    folder, chosen = tmp_path / "Tiny-4bit", drafting(**{"drafting.drafter": drafter})
+    write_headed_model(folder, "qwen3_5", Layout("model-mtp.safetensors"))
+    whole = (folder / "model-mtp.safetensors").read_bytes()
+    (folder / "model-mtp.safetensors").write_bytes(whole[:-100])
+    engine = Engine()
+    engine.load(str(folder))
     prompt = prompt_with_repetition(random.Random(0))
-    expected, _ = run(toy_engine, prompt, drafting(**{"drafting.drafter": "off"}))
-    got, finished = run(toy_engine, prompt, drafting())
+    expected = plainly(engine, prompt)
+    got, finished = run(engine, prompt, chosen)
     assert got == expected
     (change,) = finished.effective.changes
-    assert (change.setting, change.asked, change.used) == ("drafting.drafter", "mtp", "auto")
-    assert "contain no MTP head" in change.reason
+    assert change.setting == ("drafting.drafter" if drafter == "mtp" else "auto.model_drafts")
+    assert "the MTP head in model-mtp.safetensors cannot be read" in change.reason
+    # Without any head `auto` has nothing to say; one that is downloaded later is used at once.
+    (folder / "model-mtp.safetensors").unlink()
+    engine.load(str(folder))
+    _, finished = run(engine, prompt, chosen)
+    assert ["contain no MTP head" in each.reason for each in finished.effective.changes] == (
+        [True] if drafter == "mtp" else []
+    )
+    write_headed_model(models_dir() / "owner--Tiny", "qwen3_5", Layout(SEPARATE))
+    _, finished = run(engine, prompt, chosen)
+    assert finished.effective.changes == ()
+    assert engine.sequence.head is not None

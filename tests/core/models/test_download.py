@@ -20,7 +20,9 @@ from core.errors import DownloadError, ModelError
 from core.models import download as download_module
 from core.models.download import Download, discard, in_words, partial_progress, staging_folder, unfinished
 from core.models.loader import load
+from core.models.mtp_files import model_head
 from core.models.places import download_folder
+from tests.core.heads import PLACES, SEPARATE, Layout, separate_folder, write_headed_model
 from tests.hub import Hub, serving
 
 NAME = "tests/Toy-1M-4bit"
@@ -44,6 +46,24 @@ def hub(served: Hub, tmp_path: Path, toy_folder: Path, monkeypatch: pytest.Monke
     served.folders, served.asked = {NAME: folder}, []
     served.trouble = type(served.trouble)()
     return served
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_mtp_head_comes_with_its_model_or_alone(place: str, hub: Hub, tmp_path: Path) -> None:
+    source = tmp_path / "Tiny-4bit"
+    write_headed_model(source, "qwen3_5", Layout(place))
+    (source / "other").mkdir()
+    shutil.copy(source / "model.safetensors", source / "other" / "model.safetensors")
+    hub.folders = {"tests/Tiny-4bit": source, "tests/Tiny-MTP": separate_folder(source)}
+    folder = Download("tests/Tiny-4bit").run()
+    assert not (folder / "other").exists()
+    if place == SEPARATE:
+        assert model_head(folder) is None
+        hub.folders.pop("tests/Tiny-4bit")
+        assert Download("tests/Tiny-MTP").run() == Download("tests/Tiny-MTP").run()
+    head = model_head(folder)
+    assert head is not None
+    assert head.problem == ""
 
 
 class Interrupted(Exception):

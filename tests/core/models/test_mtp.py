@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +20,30 @@ from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.models.loader import load
 from core.models.mtp import MtpHead, load_head
-from core.models.mtp_files import head_bytes, head_tensors
+from core.models.mtp_files import heads
 from core.models.parts import SplitModel, split
-from tests.core.heads import CONFIGS, OWN_NAMES, Raw, model_of, raw_head, write_headed_model
+from tests.core.heads import (
+    CONFIGS,
+    OWN,
+    OWN_NAMES,
+    PLACES,
+    SEPARATE,
+    Layout,
+    Mode,
+    Raw,
+    model_of,
+    separate_folder,
+    write_headed_model,
+)
+from tests.core.toy import write_toy_model
 
 HEADS = list(CONFIGS)
 ROWS = 7
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
 
 
 def norm(x: Any, weight: Any, eps: float = 1e-5) -> Any:
@@ -160,12 +183,28 @@ def formula(name: str, raw: Raw, args: Any, embeddings: Any, states: Any) -> Any
     return norm(x, w[f"{own['norm']}.weight"])
 
 
-@pytest.mark.parametrize("layout", ["raw", "beside", "bare", "quantised"])
-@pytest.mark.parametrize("name", HEADS)
-def test_the_head_equals_the_formula(name: str, layout: Any, tmp_path: Path) -> None:
-    raw = write_headed_model(tmp_path, name, layout)
-    model = model_of(name)
-    head = load_head(model, tmp_path)
+def _drawn() -> list[tuple[str, Layout]]:
+    """Every kind of head, place, naming and form of weights, in random combinations."""
+    rng = random.Random(57)
+    modes: tuple[Mode, ...] = ("", "affine", "mxfp4", "mxfp8")
+    names = [name for name in HEADS for _ in range(4)]
+    places = [*PLACES * 4][: len(names)]
+    rng.shuffle(places)
+    return [
+        (name, Layout(place, place != OWN and rng.random() < 0.6, modes[at % 4]))
+        for at, (name, place) in enumerate(zip(names, places))
+    ]
+
+
+@pytest.mark.parametrize(("name", "layout"), _drawn(), ids=str)
+def test_the_head_of_every_layout_equals_the_formula(name: str, layout: Layout, tmp_path: Path) -> None:
+    folder = tmp_path / "Tiny-8bit"
+    raw = write_headed_model(folder, name, layout)
+    entry = Catalogue(Machine(1 << 40, expands=True)).take(str(folder))
+    assert (entry.problem, entry.head_problem) == ("", "")
+    assert entry.head_bytes > 0
+    model = load(str(folder)).model
+    head = load_head(model, folder)
     assert isinstance(head, MtpHead), head
     parts = split(model)
     assert isinstance(parts, SplitModel)
@@ -184,36 +223,105 @@ def test_the_head_equals_the_formula(name: str, layout: Any, tmp_path: Path) -> 
     assert np.abs(np.array(logits) - expected @ output).max() < 1e-4
 
 
-@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_5_moe", "mimo"])
-def test_a_model_with_a_head_in_its_own_files_loads(name: str, tmp_path: Path) -> None:
-    write_headed_model(tmp_path, name, "raw")
-    assert head_bytes(tmp_path) > 0
-    loaded = load(str(tmp_path))
-    assert isinstance(load_head(loaded.model, tmp_path), MtpHead)
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-8])
 
 
-def test_a_declared_head_whose_tensors_are_missing_is_none(tmp_path: Path) -> None:
-    write_headed_model(tmp_path, "qwen3_5")
-    (tmp_path / "mtp.safetensors").unlink()
-    assert not head_tensors(tmp_path, {**CONFIGS["qwen3_5"][0], "mtp_num_hidden_layers": 1})
-    assert load_head(model_of("qwen3_5"), tmp_path) == "its files contain no MTP head"
+def _changed(**tensors: Any) -> Callable[[Path], None]:
+    def change(file: Path) -> None:
+        weights = dict(mx.load(str(file)))  # type: ignore[arg-type]
+        prefix = "mtp." if "mtp.norm.weight" in weights else ""
+        given = {key.replace("__", "."): value for key, value in tensors.items()}
+        weights |= {prefix + key: value for key, value in given.items() if value is not None}
+        gone = [prefix + key for key, value in given.items() if value is None]
+        mx.save_safetensors(str(file), {key: value for key, value in weights.items() if key not in gone})
+
+    return change
 
 
-def test_a_head_that_does_not_fit_says_why(tmp_path: Path) -> None:
-    model = model_of("qwen3_5")
-    raw = raw_head("qwen3_5", model)
-    write_headed_model(tmp_path, "qwen3_5")
-    for spoiled, reason in (
-        (
-            {"layers.0.mlp.extra.weight": np.ones((2, 2), np.float32)},
-            "not those of any of the model's blocks",
-        ),
-        ({"fc.weight": np.ones((3, 3), np.float32)}, "shape"),
-        ({"fc.weight": raw["fc.weight"] * np.nan}, "NaN or infinity"),
-    ):
-        weights = {key: mx.array(value) for key, value in (raw | spoiled).items()}
-        mx.save_safetensors(str(tmp_path / "mtp.safetensors"), weights)
-        assert reason in str(load_head(model, tmp_path))
+# What is wrong, the reason, and whether the files show it without a look at the numbers.
+FAULTS: dict[str, tuple[Callable[[Path], None], str, bool]] = {
+    "cut": (_cut, "is cut off", True),
+    "fifo": (lambda file: (file.unlink(), os.mkfifo(file)), "not a regular file", True),  # type: ignore[dict-item]
+    "part": (_changed(fc__weight=None), "has no projection", True),
+    "size": (_changed(norm__weight=mx.ones(48)), "norm.weight has 48 rows, the model's 32", True),
+    "rows": (_changed(layers__0__mlp__up_proj__weight=mx.ones((96, 32))), "96 rows, the model's 64", True),
+    "columns": (_changed(fc__weight=mx.ones((32, 3))), "shape", False),
+    "block": (_changed(layers__0__mlp__extra__weight=mx.ones((2, 2))), "any of the model's blocks", False),
+    "nan": (_changed(fc__weight=mx.full((32, 64), mx.nan)), "NaN or infinity", False),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_damaged_or_foreign_head_leaves_the_model_working(fault: str, tmp_path: Path) -> None:
+    place = random.Random(fault).choice([each for each in PLACES if each != OWN])
+    folder = tmp_path / "Tiny-8bit"
+    write_headed_model(folder, "qwen3_5", Layout(place, bare=True))
+    spoil, reason, shown = FAULTS[fault]
+    spoil(separate_folder(folder) / "model.safetensors" if place == SEPARATE else folder / place)
+    entry = Catalogue(Machine(1 << 40, expands=True)).take(str(folder))
+    assert entry.problem == ""
+    assert (reason in entry.head_problem) == shown == (entry.head_bytes == 0)
+    loaded = load(str(folder))
+    assert loaded.info.has_head != shown
+    why = load_head(loaded.model, folder)
+    assert reason in str(why)
+    name = separate_folder(folder).name if place == SEPARATE else place
+    assert name in str(why)
+    # A good head in another place is used instead.
+    write_headed_model(
+        folder, "qwen3_5", Layout("mtp.safetensors" if "/" in place else "mtp/model.safetensors")
+    )
+    assert isinstance(load_head(loaded.model, folder), MtpHead)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"hidden_size": 48}, "its hidden_size is 48, the model's 32"),
+        ({"vocab_size": 9}, "its vocab_size is 9"),
+        ({"model_type": "qwen3_5_moe"}, "is for models of the type qwen3_5_moe, not qwen3_5"),
+        ({"model_type": "mimo_mtp"}, "is for models of the type mimo, not qwen3_5"),
+        (None, "its tokenizer is another one"),
+    ],
+)
+def test_a_separate_head_is_paired_by_type_sizes_and_tokenizer(
+    change: dict[str, Any] | None, reason: str, tmp_path: Path
+) -> None:
+    """One that fits is used under any name; one of the model's name that does not fit says why."""
+    folder = tmp_path / "Tiny-8bit"
+    write_headed_model(folder, "qwen3_5", Layout(SEPARATE, bare=True))
+    separate = separate_folder(folder)
+    named_otherwise = separate.rename(tmp_path / "other")
+    assert [head.problem for head in heads(folder)] == [""]
+    named_otherwise.rename(separate)
+    path = separate / ("config.json" if change else "tokenizer.json")
+    found = json.loads(path.read_text())
+    if change:
+        found["text_config"] |= change
+    else:
+        found["model"]["vocab"]["another"] = 1 + max(found["model"]["vocab"].values())
+    path.write_text(json.dumps(found))
+    (head,) = heads(folder)
+    assert reason in head.problem
+    catalogue = Catalogue(Machine(1 << 40, expands=True))
+    assert catalogue.take(str(folder)).head_problem.endswith(f"{reason}.") or change
+    row = catalogue.take(str(separate))
+    assert row.problem == "An MTP head, not a model of its own."
+    assert row.hint == "It fits none of the models on this computer."
+    separate.rename(tmp_path / "other")
+    assert heads(folder) == ()
+
+
+def test_a_model_of_a_type_without_heads_is_not_refused(tmp_path: Path) -> None:
+    write_toy_model(tmp_path)
+    for name in ("model-mtp.safetensors", "mtp.safetensors"):
+        mx.save_safetensors(str(tmp_path / name), {"fc.weight": mx.ones((2, 2))})
+    (head, _) = heads(tmp_path)
+    assert "heads of the type llama are not supported" in head.problem
+    own = dict(mx.load(str(tmp_path / "model.safetensors")))  # type: ignore[arg-type]
+    mx.save_safetensors(str(tmp_path / "model.safetensors"), own | {"mtp.fc.weight": mx.ones((2, 2))})
+    assert not load(str(tmp_path)).info.has_head
 
 
 def test_fp8_weights_are_expanded(tmp_path: Path) -> None:
@@ -228,13 +336,18 @@ def test_fp8_weights_are_expanded(tmp_path: Path) -> None:
     assert mx.abs(head.projection.weight - weights["fc.weight"]).max().item() < 0.1
 
 
-def test_the_catalogue_lists_the_head(tmp_path: Path) -> None:
+def test_the_catalogue_lists_and_offers_heads(tmp_path: Path) -> None:
     catalogue = Catalogue(Machine(1 << 40, expands=True))
-    write_headed_model(tmp_path / "with", "mimo")
-    write_headed_model(tmp_path / "without", "mimo")
-    (tmp_path / "without" / "mtp.safetensors").unlink()
-    found = {name: catalogue.take(str(tmp_path / name)) for name in ("with", "without")}
-    assert found["with"].head_bytes > 0
-    assert "MTP head included" in _facts(found["with"])
-    assert found["without"].head_bytes == 0
-    assert "MTP head included" not in _facts(found["without"])
+    folder = tmp_path / "Qwen3.5-4B-MLX-4bit"
+    write_headed_model(folder, "qwen3_5", Layout(SEPARATE))
+    entry = catalogue.take(str(folder))
+    assert "MTP head included" in _facts(entry)
+    assert entry.head_offer is None
+    assert catalogue.take(str(separate_folder(folder))).hint == "Qwen3.5 4B drafts with it."
+    shutil.rmtree(separate_folder(folder))
+    entry = catalogue.entry(str(folder))
+    assert "MTP head included" not in _facts(entry)
+    assert entry.head_offer is not None
+    assert entry.head_offer.repository == "mlx-community/Qwen3.5-4B-MTP-4bit"
+    renamed = folder.rename(tmp_path / "Tuned-4B")
+    assert catalogue.take(str(renamed)).head_offer is None

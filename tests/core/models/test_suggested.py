@@ -9,7 +9,7 @@ import pytest
 from mlx_lm.utils import _get_classes
 
 from core.events import fit_of
-from core.models.catalogue import Suggestion, suggested, suggestions
+from core.models.catalogue import Suggestion, suggested, suggested_heads, suggestions
 from core.models.config import Machine
 from core.models.places import is_hub_name
 
@@ -54,7 +54,8 @@ def test_weights_are_expanded_on_a_cpu() -> None:
 
 
 def test_no_other_list_of_suggestions_is_left() -> None:
-    names = {row.repository for row in suggestions()}
+    names = {row.repository for row in (*suggestions(), *suggested_heads())}
+    assert all(map(is_hub_name, names))
     for folder in ("app", "core"):
         for path in (ROOT / folder).rglob("*.py"):
             text = path.read_text("utf-8")
