@@ -50,6 +50,8 @@ class ModelDetail(PanelBeside):
         self.family = _Chip()
         self.summary = TextLabel("", 12, 16, tabular=True, wrap=True, width_px=_INSIDE_PX)
         self.problem = TextLabel("", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
+        self.head = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
+        self.get_head = Button(strings.GET)
         self.sum = TextLabel("", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.memory = MemoryBar()
         self.context = Slider(0, 1, 1)
@@ -101,6 +103,7 @@ class ModelDetail(PanelBeside):
         self.family.show_family(entry.family_name, color)
         self.problem.setText(" ".join(part for part in (entry.problem, entry.hint) if part))
         self.problem.setVisible(bool(entry.problem))
+        self._show_head(entry, state)
         self._show_memory(entry, state, context_tokens, draft if loaded else "")
         self._show_drafts(entry, state, context_tokens, draft if loaded else "", loaded)
         self._show_buttons(entry, state, at_start, can_load, loaded)
@@ -123,6 +126,15 @@ class ModelDetail(PanelBeside):
             super().keyPressEvent(event)
 
     # ---- inside
+
+    def _show_head(self, entry: ModelEntry, state: ModelsState) -> None:
+        """Why the model's MTP head is not used, or one to download."""
+        offer = entry.head_offer
+        self.head.setText(entry.head_problem or (strings.head_offer(offer.size_bytes) if offer else ""))
+        self.head.setVisible(bool(self.head.text()))
+        coming = {each.model for each in state.downloads}
+        self.get_head.setVisible(offer is not None and offer.repository not in coming)
+        self.get_head.setAccessibleName(strings.get_of(offer.repository) if offer else "")
 
     def _show_memory(self, entry: ModelEntry, state: ModelsState, context_tokens: int, draft: str) -> None:
         known = bool(entry.need.weights)
@@ -198,6 +210,10 @@ class ModelDetail(PanelBeside):
         self._command("remove")
         self._ask(False)
 
+    def _get_head(self) -> None:
+        if self._entry is not None and self._entry.head_offer is not None:
+            self.commanded.emit("get", self._entry.head_offer.repository)
+
     def _command(self, command: str) -> None:
         if self._entry:
             self.commanded.emit(command, self._entry.reference)
@@ -205,6 +221,7 @@ class ModelDetail(PanelBeside):
     def _wire(self) -> None:
         on_click(
             (self.load, lambda: self._command("load")),
+            (self.get_head, self._get_head),
             (self.unload, lambda: self._command("unload")),
             (self.at_start, lambda: self._command("default")),
             (self.folder, lambda: self._command("folder")),
@@ -242,7 +259,8 @@ class ModelDetail(PanelBeside):
         self._body = QWidget()
         head = row_of(self.title, self.family, STRETCH, gap=9)
         column_of(
-            *(head, 2, self.summary, 4, self.problem, memory, drafts, 14),
+            *(head, 2, self.summary, 4, self.problem, self.head, 6),
+            *(row_of(self.get_head, STRETCH), memory, drafts, 14),
             *(self._buttons, self._asking, STRETCH),
             margins=(_PADDING_PX + 1, 18, _PADDING_PX, 18),
             parent=self._body,

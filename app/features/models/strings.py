@@ -238,6 +238,10 @@ def on_disk(
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
 
 
+def head_offer(size_bytes: int) -> str:
+    return f"Faster with its MTP head, {size(size_bytes)}."
+
+
 def ask_erase(name: str, size_bytes: int) -> str:
     return f"Delete {name}? {size(size_bytes)} will be freed."
 

@@ -22,9 +22,13 @@ from app.features.models.facts import (
     suggestions,
 )
 from app.features.models.state import ModelsState, fail, forget_worker, handle, look_up
+from app.features.models.window import ModelsWindow
+from app.shell.window import MainWindow
 from core.events import (
+    DownloadModel,
     DownloadProgress,
     Failed,
+    HeadOffer,
     HubModel,
     MemoryNeed,
     ModelEntry,
@@ -34,6 +38,7 @@ from core.events import (
     ModelsFound,
 )
 from core.settings.prefill import KvCache
+from tests.app.stage import click, ready, sent
 
 GIB = 2**30
 
@@ -306,3 +311,25 @@ def test_a_dead_worker_pauses_what_ran() -> None:
     assert (state.info, state.loading, state.busy) == (None, "", False)
     (stood,) = state.downloads
     assert (stood.state, stood.done_bytes, stood.bytes_per_s, stood.seconds_left) == ("paused", 10, 0.0, None)
+
+
+async def test_a_head_is_offered_or_its_problem_said(window: MainWindow) -> None:
+    await ready(window)
+    models = window.windows.show("models")
+    assert isinstance(models, ModelsWindow)
+    offer = HeadOffer("owner/large-MTP", 400 << 20)
+    listed = (replace(LARGE, head_offer=offer), replace(MIDDLE, head_problem="It is cut off."), SMALL)
+    window.controller.models.on_list(ModelList("", "/m", listed))
+    models.choose(LARGE.reference)
+    assert models.detail.head.text() == "Faster with its MTP head, 0.4 GB."
+    commands = sent(window, DownloadModel)
+    await click(models.detail.get_head)
+    assert [each.model for each in commands] == ["owner/large-MTP"]
+    coming = (DownloadProgress("owner/large-MTP", "running", 0, 1),)
+    window.controller.models.on_list(ModelList("", "/m", listed, coming))
+    assert not models.detail.get_head.isVisible()
+    models.choose(MIDDLE.reference)
+    assert models.detail.head.text() == "It is cut off."
+    models.choose(SMALL.reference)
+    assert not models.detail.head.isVisible()
+    assert not models.detail.get_head.isVisible()

@@ -216,17 +216,15 @@ def test_without_a_usable_head_the_answer_says_why(
     expected = plainly(engine, prompt)
     got, finished = run(engine, prompt, chosen)
     assert got == expected
-    (change,) = finished.effective.changes
+    change, *_ = [each for each in finished.effective.changes if "MTP head" in each.reason]
     assert change.setting == ("drafting.drafter" if drafter == "mtp" else "auto.model_drafts")
     assert "the MTP head in model-mtp.safetensors cannot be read" in change.reason
     # Without any head `auto` has nothing to say; one that is downloaded later is used at once.
     (folder / "model-mtp.safetensors").unlink()
     engine.load(str(folder))
     _, finished = run(engine, prompt, chosen)
-    assert ["contain no MTP head" in each.reason for each in finished.effective.changes] == (
-        [True] if drafter == "mtp" else []
-    )
+    assert ("contain no MTP head" in str(finished.effective.changes)) == (drafter == "mtp")
     write_headed_model(models_dir() / "owner--Tiny", "qwen3_5", Layout(SEPARATE))
     _, finished = run(engine, prompt, chosen)
-    assert finished.effective.changes == ()
+    assert "MTP head" not in str(finished.effective.changes)
     assert engine.sequence.head is not None

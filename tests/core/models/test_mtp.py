@@ -272,6 +272,7 @@ def test_a_damaged_or_foreign_head_leaves_the_model_working(fault: str, tmp_path
     write_headed_model(
         folder, "qwen3_5", Layout("mtp.safetensors" if "/" in place else "mtp/model.safetensors")
     )
+    assert not heads(folder)[0].problem
     assert isinstance(load_head(loaded.model, folder), MtpHead)
 
 
