@@ -49,7 +49,7 @@ _MOST_TAG_BYTES = 8 * 1024 * 1024
 # With its namespace. A long one would be copied for every element.
 _MOST_NAME_CHARACTERS = 1024
 _PIECE_BYTES = 256 * 1024
-# Elements inside of this many others belong to the innermost of those.
+# Elements inside of more than this many others follow each other in the last of those.
 _MOST_DEPTH = 200
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -144,19 +144,21 @@ class Builder:
     def innermost(self) -> Element:
         return self._open[-1]
 
+    @property
+    def _parent(self) -> Element:
+        """The owner of the next element, so that no element is too deep to be walked."""
+        return self._open[min(len(self._open), _MOST_DEPTH) - 1]
+
     def start(self, name: str, attributes: dict[str, str] | None = None) -> None:
-        if len(self._open) >= _MOST_DEPTH:
-            self._open.append(self._open[-1])
-            return
         element = Element(name, attributes)
-        self._open[-1].inside.append(element)
+        self._parent.inside.append(element)
         self._open.append(element)
 
     def end(self) -> bool:
         """The innermost element ends; True if it is the root."""
         element = self._open.pop()
-        if element.name == _FALLBACK and self._open:
-            self._open[-1].inside.pop()
+        if element.name == _FALLBACK and self._open and self._parent.inside[-1] is element:
+            self._parent.inside.pop()
         return not self._open
 
     def characters(self, text: str) -> None:

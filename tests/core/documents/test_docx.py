@@ -40,6 +40,7 @@ def text_of(tmp_path: Path, *runs: str, styles: str = "", properties: str = "") 
             "漢(かん)",
         ),
         ("<w:instrText>PAGE</w:instrText><w:t>7</w:t>", "7"),
+        ("<w:smartTag>" * 3_000 + "<w:t>deep</w:t>" + "</w:smartTag>" * 3_000, "deep"),
     ],
 )
 def test_characters_that_are_elements(tmp_path: Path, inside: str, expected: str) -> None:
