@@ -7,7 +7,7 @@ import ctypes
 from app.session.turn.link_state import Phase
 from core.system.macos import Awake, Objc
 
-_BUSY = frozenset({Phase.LOADING, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
+_BUSY = frozenset({Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING})
 
 
 def follow(awake: Awake, phase: Phase, *, serving: bool = False) -> None:

@@ -46,7 +46,6 @@ _ROWS: dict[Phase, _Row] = {
     Phase.LOADING: _Row("later", strings.BLOCKED_LOADING, strings.LOADING, "busy"),
     Phase.NO_MODEL: _Row("blocked", strings.BLOCKED_NO_MODEL, strings.NO_MODEL, "idle"),
     Phase.READY: _Row("idle", "", strings.READY, "ready"),
-    Phase.WAITING: _Row("busy", "", strings.WAITING, "busy"),
     Phase.READING: _Row("busy", "", strings.READING, "busy"),
     Phase.WRITING: _Row("busy", "", strings.WRITING, "busy"),
     Phase.STOPPING: _Row("busy", "", strings.STOPPING, "busy"),
@@ -75,14 +74,15 @@ def status_of(
     elif composer == "busy" and racing:
         composer, reason = "later", strings.BLOCKED_BY_RACE
     state, level, hint = row.state, row.level, ""
-    if (link.released and link.works) or link.before:
+    loads = link.before or link.loads or (link.released and link.works)
+    if loads:
         state, level = strings.LOADING, "busy"
     elif link.released and link.phase is Phase.READY:
         state, level, hint = strings.RELEASED, "idle", strings.LOADS_AGAIN
     if link.serving and not link.released:
-        state, level = strings.answering_client(served_client), "busy"
+        state, level = state if loads else strings.answering_client(served_client), "busy"
         hint = strings.next_after(served_client)
-    if link.pending:
+    if link.ahead:
         hint = strings.waiting_for(link.ahead)
     name = link.info.name if link.info else strings.model_name(link.model)
     dead = link.phase is Phase.DEAD

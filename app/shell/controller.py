@@ -108,7 +108,6 @@ class WindowController(QObject):
             self.tables,
             self.models,
             self.chat.settings,
-            self.sharing,
             self.embedding,
             self.saved_chats,
         )

@@ -9,7 +9,6 @@ from app.controllers.chat_settings import ChatSettings
 from app.controllers.page import AnswerController, RunningAnswer
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
-from app.features.server.server import WorkerSharing
 from app.features.tables.controller import TablesController
 from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn import effects as fx
@@ -45,7 +44,6 @@ class Handlers:
         tables: TablesController,
         models: ModelsController,
         settings: ChatSettings,
-        sharing: WorkerSharing,
         embedding: EmbeddingController,
         saved_chats: SavedChatsController,
     ) -> None:
@@ -74,7 +72,7 @@ class Handlers:
                 trouble.on_model_ready,
             ),
             fx.ModelGone: (worker.on_model_gone, settings.on_model_gone, tables.on_model),
-            fx.LoadFailed: (models.on_load_failed, trouble.on_load_failed, sharing.on_load_failed),
+            fx.LoadFailed: (models.on_load_failed, trouble.on_load_failed),
             fx.AnswerBegun: (answer.on_begun,),
             PrefillProgress: (answer.on_reading,),
             ReadingMap: (answer.on_map,),

@@ -103,10 +103,7 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
     # Ctrl-C goes to the client, which shares the terminal.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
     async with running(options, Serving(port=options.port), report) as (server, worker):
-        loaded = asyncio.Event()
-        stop_listening = worker.gate.listen(lambda: loaded.set() if worker.gate.model else None)
-        await first_of(loaded.wait(), worker.ended.wait())
-        stop_listening()
+        await first_of(worker.gate.settled(), worker.ended.wait())
         console.line.clear()
         if worker.gate.model is None:
             raise console.problem or worker_ended()

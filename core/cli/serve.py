@@ -167,13 +167,13 @@ async def running(
     `report` receives messages for the terminal. Raises `AddressError`.
     """
     from core.serve.own_worker import OwnWorker
-    from core.serve.queue import AnswerQueue, Answers
+    from core.serve.queue import Answers
     from core.serve.requests import ServedRequests
     from core.serve.server import LocalServer
 
     unload_after_s = 60.0 * options.unload_after
     worker = OwnWorker(absolute_reference(options.model), report, unload_after_s)
-    answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
+    answers = Answers(worker.gate, ServedRequests(0), options.waiting)
     base = lru_cache(1)(lambda model: base_settings(options, model))
     server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
     await server.start()

@@ -7,9 +7,10 @@ are plain nouns. All structs are frozen.
 Order of messages:
 
     load_model  → load_progress* → model_loaded | failed
-    generate    → prefill_progress* → (reading_map → prefill_progress*)? → (token | gauges)*
+    generate    → queued* → prefill_progress* → (reading_map → prefill_progress*)? → (token | gauges)*
                   → finished | failed
-    cancel      → the running generate ends with finished(reason="cancelled")
+    take_turn   → queued* → turn_taken | failed; then generate or cancel
+    cancel      → a generate ends with finished(reason="cancelled"), a take_turn with failed
     unload_model→ model_unloaded
     count_tokens→ token_count | failed
     list_tables → table_list | failed

@@ -109,6 +109,7 @@ class Generate(Wire, frozen=True):
     - `stop_repeating`: the answer ends when it repeats itself (`core.decoding.repetition`).
     - `chat`: the chat's id, under which its cache may be saved on disk (`prefill.save`). Empty: it is not.
     - `top_logprobs`: number of most probable tokens reported with each token's logprob; None reports none.
+    - `model`: the reference of the model that answers; another loaded one is replaced. Empty: the loaded one.
     """
 
     request: str
@@ -126,12 +127,27 @@ class Generate(Wire, frozen=True):
     chat: str = ""
     continuation_texts: tuple[str, ...] = field(default=(), name="begun_texts")
     stop_repeating: bool = False
+    model: str = ""
 
 
 class Cancel(Wire, frozen=True):
-    """Stops `request`, an answer within one step or one prefill chunk. Unknown ids are ignored."""
+    """Stops `request`: one that waits at once, an answer within one step or one prefill chunk.
+
+    Unknown ids are ignored.
+    """
 
     request: str
+
+
+class TakeTurn(Wire, frozen=True):
+    """Waits for the turn of `request` like a `Generate`, then loads `model`, unless it is loaded.
+
+    A `turn_taken` follows. No other answer is begun then until the `Generate` of the same request has ended,
+    or its `Cancel` comes; other commands are carried out.
+    """
+
+    request: str
+    model: str
 
 
 class CountTokens(Wire, frozen=True):
@@ -167,11 +183,18 @@ class TokenCount(Wire, frozen=True):
     pace: ReadingPace | None = None
 
 
-RequestCommand = Generate | Cancel | CountTokens
+RequestCommand = Generate | TakeTurn | Cancel | CountTokens
 RequestEvent = TokenCount
 
 
 # ---- events of an answer
+
+
+class Queued(Wire, frozen=True):
+    """The turn of `request` comes after `ahead` answers. 0: it has come, and its model is being loaded."""
+
+    request: str
+    ahead: int
 
 
 Origin = Literal["accepted", "bonus", "normal"]
@@ -362,7 +385,7 @@ class Finished(Wire, frozen=True):
     repeats_from: int | None = None
 
 
-AnswerEvent = Token | Gauges | Finished
+AnswerEvent = Queued | Token | Gauges | Finished
 
 
 # ---- prefill

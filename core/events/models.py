@@ -107,6 +107,13 @@ class ModelLoaded(Wire, frozen=True):
     info: ModelInfo
 
 
+class TurnTaken(Wire, frozen=True):
+    """The turn of `request` has come, and its model `info` is loaded."""
+
+    request: str
+    info: ModelInfo
+
+
 class ModelUnloaded(Wire, frozen=True):
     """No model is loaded."""
 
@@ -119,7 +126,7 @@ class ModelReleased(Wire, frozen=True):
 
 
 LoadCommand = LoadModel | UnloadModel
-LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded | ModelReleased
+LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded | ModelReleased | TurnTaken
 
 
 # ---- models on this machine

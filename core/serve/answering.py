@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -22,11 +24,13 @@ from core.errors import DraftlightError, NoModelError
 from core.events import (
     Change,
     CountTokens,
+    Event,
     Failed,
     Finished,
     Generate,
     ModelInfo,
     PrefillProgress,
+    Queued,
     Stats,
     Token,
     TokenCount,
@@ -52,11 +56,8 @@ from core.serve.queue import (
     NO_MODEL_HINT,
     Answer,
     Answers,
-    AnswerUpdate,
     ClientGoneError,
     InstalledModels,
-    Ticket,
-    Waiting,
     WorkerGate,
     is_called,
 )
@@ -94,7 +95,12 @@ class Serving(Struct, frozen=True):
         generate = asked.generate(request, self.base(), model, most_tokens)
         if self.strict:
             asked.check_strictly()
-        return generate
+        # Another request may load another model before this one's turn.
+        return replace(generate, model=model.reference) if self.installed is not None else generate
+
+    async def other_model(self, wanted: str, loaded: ModelInfo | None) -> str:
+        """The reference of the installed model that `wanted` names; empty for the `loaded` one."""
+        return "" if self.installed is None else await self.installed.other(wanted, loaded)
 
 
 class Writer(Protocol):
@@ -109,8 +115,8 @@ class Writer(Protocol):
         """The API's names of the request's fields, for errors."""
         return self._asked.names
 
-    def alive(self, happening: AnswerUpdate | None) -> bytes:
-        """Bytes that keep a stream alive. Gets every `PrefillProgress`; the bytes for a `Waiting` may
+    def alive(self, happening: Event | None) -> bytes:
+        """Bytes that keep a stream alive. Gets every `PrefillProgress`; the bytes for a `Queued` may
         be dropped.
         """
         return commented(happening)
@@ -154,38 +160,18 @@ async def loaded_model(answers: Answers, receive: Receive, wait_s: float = MODEL
     Raises `NoModelError`, `ClientGoneError`.
     """
     gate = answers.gate
-    if gate.state == "starting":
-        news = asyncio.Event()
-        gone = False
-
-        def leave() -> None:
-            nonlocal gone
-            gone = True
-            news.set()
-
-        stop_listening = gate.listen(news.set)
-        gate.want()
-        try:
-            async with watched(receive, leave), asyncio.timeout(wait_s):
-                while gate.state == "starting" and not gone:
-                    news.clear()
-                    await news.wait()
-        except TimeoutError:
-            pass
-        finally:
-            stop_listening()
-        if gone:
-            raise ClientGoneError
+    with suppress(TimeoutError):
+        await unless_gone(receive, asyncio.wait_for(gate.settled(), wait_s))
     if gate.model is None:
         raise NoModelError(NO_MODEL, NO_MODEL_HINT)
     return gate.model
 
 
-def commented(happening: AnswerUpdate | None) -> bytes:
-    """A comment with the progress; None before the first update."""
+def commented(happening: Event | None) -> bytes:
+    """A comment with the progress; None before the first event."""
     match happening:
-        case Waiting(position):
-            return comment(f"waiting {position}" if position else "loading model")
+        case Queued(ahead=ahead):
+            return comment(f"waiting {ahead}" if ahead else "loading model")
         case PrefillProgress(fraction=fraction):
             return comment(f"keepalive {fraction:.0%}")
         case None:
@@ -234,98 +220,34 @@ async def answer_request(
 
     Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
     """
-    request, client = new_id(id_prefix), client_name(scope)
-    line = EventLine(send, _headers(request))
-    ticket: Ticket | None = None
-    begun = False
+    request = new_id(id_prefix)
+    record = ServedRequest(request, scope["path"], client_name(scope), asked.model, time.time(), asked.stream)
+    headers = _headers(request)
+    line = EventLine(send, headers)
+    made: list[Writer] = []
+    changes = tuple(asked.changes)
+
+    def command(model: ModelInfo) -> Generate:
+        asked.changes[:] = changes  # a worker that ended had an earlier command
+        name = answering_model(model, asked, serving.strict)
+        generate = with_own_system_message(serving.command(asked, request, model))
+        made[:] = [writer_of(generate, name, asked.tool_use.rules(model))]
+        scope["draftlight.begun"] = True  # from here on its record says what becomes of it
+        return generate
+
     try:
-        if serving.installed is not None:
-            scope["draftlight.begun"] = True  # from here on its record says what becomes of it
-            answers.requests.add(
-                ServedRequest(request, scope["path"], client, asked.model, time.time(), asked.stream)
-            )
-
-            async def wait(waiting: Waiting) -> None:
-                if asked.stream:
-                    await line.write(commented(waiting))
-
-            ticket = await model_turn(answers, serving.installed, request, asked.model, client, receive, wait)
-        model = await loaded_model(answers, receive)
-        name = answering_model(answers, asked, serving.strict)
-        generate = serving.command(asked, request, model)
-        writer = writer_of(generate, name, asked.tool_use.rules(model))
-        begun = True
-        await answer_with(answers, generate, writer, asked.stream, scope, receive, send, ticket, line)
-    except ClientGoneError:
-        if not begun:
-            answers.requests.change(request, state="cancelled")
-        raise
+        with answers.answering(record, partial(serving.other_model, asked.model), command) as answer:
+            async with watched(receive, answer.leave):
+                await (_stream(answer, made, line) if asked.stream else _whole(answer, made, headers, send))
     except (ApiError, DraftlightError) as error:
         refusal = error if isinstance(error, ApiError) else of_error(error)
-        state = "cancelled" if refusal.code == "cancelled" else "failed"
-        answers.requests.change(request, state=state, problem=refusal.message)
+        if answers.requests.of(request) is not None:
+            scope["draftlight.begun"] = True
+        answers.requests.change(request, state="failed", problem=refusal.message)
         if not line.is_open:
             raise
         await line.write(event(refusal.encoded(scope["path"]), "error"))
         await line.close()
-    finally:
-        if ticket is not None and not begun:
-            ticket.leave()
-
-
-async def model_turn(
-    answers: Answers,
-    installed: InstalledModels,
-    request: str,
-    wanted: str,
-    client: str,
-    receive: Receive,
-    wait: Callable[[Waiting], Awaitable[None]] | None = None,
-) -> Ticket:
-    """Wait for the turn of `request`, and for the model `wanted` to be loaded; `wait` is called meanwhile.
-
-    Raises `ApiError`, `QueueFullError`, `ClientGoneError`.
-    """
-    with answers.turn(request, installed, wanted, client) as turn:
-        async with watched(receive, turn.leave):
-            while not await turn.ends(_QUIET_S):
-                if wait is not None:
-                    await wait(turn.waiting)
-        found = turn.result()
-    if isinstance(found, Failed):
-        raise of_failure(found, FieldNames("model", ""))
-    return found
-
-
-async def answer_with(
-    answers: Answers,
-    generate: Generate,
-    writer: Writer,
-    streams: bool,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    ticket: Ticket | None = None,
-    line: EventLine | None = None,
-) -> None:
-    """Queue `generate`, or take over its `ticket`, and write the answer.
-
-    A `line` that is open is continued. Raises `ApiError` before the first byte, `ClientGoneError`.
-    """
-    generate = with_own_system_message(generate)
-    scope["draftlight.begun"] = True  # from here on its record says what becomes of it
-    client = client_name(scope)
-    answer = answers.begin(generate, path=scope["path"], client=client, streams=streams, ticket=ticket)
-    headers = _headers(generate.request)
-    try:
-        async with watched(receive, answer.leave):
-            if streams:
-                opened = line if line is not None and line.is_open else EventLine(send, headers)
-                await _stream(answer, writer, opened)
-            else:
-                await _whole(answer, writer, headers, send)
-    finally:
-        answers.done(answer)
 
 
 def _headers(request: str) -> dict[str, str]:
@@ -333,7 +255,8 @@ def _headers(request: str) -> dict[str, str]:
     return {"x-request-id": request, "request-id": request}
 
 
-async def _whole(answer: Answer, writer: Writer, headers: Mapping[str, str], send: Send) -> None:
+# The writer is there once the command was made, and with it before any event of the answer itself.
+async def _whole(answer: Answer, made: list[Writer], headers: Mapping[str, str], send: Send) -> None:
     tokens: list[Token] = []
     while True:
         for happening in await answer.next(_QUIET_S):
@@ -341,41 +264,45 @@ async def _whole(answer: Answer, writer: Writer, headers: Mapping[str, str], sen
                 case Token():
                     tokens.append(happening)
                 case Finished():
-                    await send_json(send, writer.whole(tokens, happening), headers=headers)
+                    await send_json(send, made[0].whole(tokens, happening), headers=headers)
                     return
                 case Failed():
-                    raise of_failure(happening, writer.names)
+                    raise of_failure(happening, _names(made))
                 case _:
                     pass
 
 
-async def _stream(answer: Answer, writer: Writer, line: EventLine) -> None:
-    last: AnswerUpdate | None = None
+async def _stream(answer: Answer, made: list[Writer], line: EventLine) -> None:
+    last: Event | None = None
     opened = False
     sent_s = time.monotonic()
     while True:
         happened = await answer.next(max(0.0, sent_s + _QUIET_S - time.monotonic()))
+        alive = made[0].alive if made else commented
         failed = next((one for one in happened if isinstance(one, Failed)), None)
-        error = of_failure(failed, writer.names) if failed is not None else None
-        if error is not None and not line.is_open and error.code not in writer.streamed_errors:
+        error = of_failure(failed, _names(made)) if failed is not None else None
+        streamed = made[0].streamed_errors if made else ()
+        if error is not None and not line.is_open and error.code not in streamed:
             raise error
         tokens = [one for one in happened if isinstance(one, Token)]
         finished = next((one for one in happened if isinstance(one, Finished)), None)
-        moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
+        moved = next((one for one in reversed(happened) if isinstance(one, Queued | PrefillProgress)), None)
         last = tokens[-1] if tokens else moved or last
         # Progress that came together with the first token still has the prompt's length.
-        out = writer.alive(moved or last) if moved is not None or not happened else b""
+        out = alive(moved or last) if moved is not None or not happened else b""
         if tokens or finished is not None:
             if not opened:
                 opened = True
-                out += writer.opening()
-            out += writer.written(tokens) if tokens else b""
+                out += made[0].opening()
+            out += made[0].written(tokens) if tokens else b""
         if finished is not None:
-            out += writer.finished(finished)
+            out += made[0].finished(finished)
         elif not out and time.monotonic() - sent_s >= _QUIET_S:
-            out = writer.alive(last)  # tokens came that say nothing yet
+            out = alive(last)  # tokens came that say nothing yet
         if error is not None:
-            out += writer.failed(error)
+            if not made:
+                raise error
+            out += made[0].failed(error)
         # A request may still be refused when its turn comes, and then needs a status.
         if out and (line.is_open or not _only_waits(happened)):
             await line.write(out)
@@ -385,8 +312,12 @@ async def _stream(answer: Answer, writer: Writer, line: EventLine) -> None:
             return
 
 
-def _only_waits(happened: Sequence[AnswerUpdate]) -> bool:
-    return bool(happened) and all(isinstance(one, Waiting) for one in happened)
+def _names(made: list[Writer]) -> FieldNames:
+    return made[0].names if made else FieldNames("model", "")
+
+
+def _only_waits(happened: Sequence[Event]) -> bool:
+    return bool(happened) and all(isinstance(one, Queued) for one in happened)
 
 
 _Found = TypeVar("_Found")
@@ -408,13 +339,12 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, _Found]) -> _F
     return task.result()
 
 
-async def counted(gate: WorkerGate, generate: Generate, names: FieldNames, receive: Receive) -> int:
+async def counted(gate: WorkerGate, generate: Generate, names: FieldNames) -> int:
     """Tokens of the prompt that `generate` would have; it waits for an answer that is being written.
 
-    `names` are those of the request's fields. The body was read. Raises `ApiError`, `ClientGoneError`.
+    `names` are those of the request's fields. Raises `ApiError`.
     """
-    command = CountTokens("", prompt=with_own_system_message(generate))
-    count = await unless_gone(receive, gate.ask(command, TokenCount))
+    count = await gate.ask(CountTokens("", prompt=with_own_system_message(generate)), TokenCount)
     if isinstance(count, Failed):
         raise of_failure(count, names)
     return count.tokens
@@ -441,25 +371,19 @@ class CountEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         asked = self._read(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        ticket = await self._turn(asked, scope, receive)
-        try:
-            model = await loaded_model(self._answers, receive)
-            answering_model(self._answers, asked, self._serving.strict)
-            generate = self._serving.command(asked, new_id("count-"), model)
-            tokens = await counted(self._answers.gate, generate, asked.names, receive)
-        finally:
-            if ticket is not None:
-                ticket.leave()
+        tokens = await unless_gone(receive, self._count(asked))
         changes = {"changes": msgspec.to_builtins(asked.changes)}
         await send_json(send, {**self._shape, "input_tokens": tokens, "draftlight": changes})
 
-    async def _turn(self, asked: AnswerRequest, scope: Scope, receive: Receive) -> Ticket | None:
-        """The turn in which the installed model that is named was loaded; None for the loaded one."""
-        installed, answers = self._serving.installed, self._answers
-        if installed is None or not await installed.is_other(answers.gate.model, asked.model):
-            return None
-        request, client = new_id("count-"), client_name(scope)
-        return await model_turn(answers, installed, request, asked.model, client, receive)
+    async def _count(self, asked: AnswerRequest) -> int:
+        """The tokens, by the model that the request names. Raises `ApiError`, `NoModelError`."""
+        request, serving = new_id("count-"), self._serving
+        async with self._answers.turn(request, partial(serving.other_model, asked.model)) as model:
+            if isinstance(model, Failed):
+                raise of_failure(model, FieldNames("model", ""))
+            answering_model(model, asked, serving.strict)
+            generate = serving.command(asked, request, model)
+            return await counted(self._answers.gate, generate, asked.names)
 
 
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
@@ -596,16 +520,15 @@ def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
     )
 
 
-def answering_model(answers: Answers, asked: AnswerRequest, strict: bool) -> str:
+def answering_model(model: ModelInfo, asked: AnswerRequest, strict: bool) -> str:
     """The name to answer under. If the request `asked` names another model, that is one of its changes.
 
     Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
-    404 for another model if the server is `strict`, or none is loaded.
+    404 for another model if the server is `strict`.
     """
-    model = answers.gate.model
-    if model is None or (strict and not is_called(model, asked.model)):
-        raise not_here(asked.model, model)
     if not is_called(model, asked.model):
+        if strict:
+            raise not_here(asked.model, model)
         reason = "one model is loaded, and it answers whatever name is sent"
         asked.changes.insert(0, change("model", asked.model, api_id(model), reason))
     return api_id(model)

@@ -19,6 +19,7 @@ from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import (
     Attachment,
     Change,
+    Event,
     Finished,
     Generate,
     Grammar,
@@ -38,7 +39,6 @@ from core.serve.answering import (
 )
 from core.serve.fields import Adapter, Kind, change, convert_fields, effort_changes, question_at, refused
 from core.serve.http import ApiError, error_body, event, field_error
-from core.serve.queue import AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, Written
 from core.settings.request import ThinkingMode
@@ -435,7 +435,7 @@ class MessageWriter(Writer):
         self._open = ""  # kind of the block that is being written
         self._arguments = ""  # of the open call
 
-    def alive(self, happening: AnswerUpdate | None) -> bytes:
+    def alive(self, happening: Event | None) -> bytes:
         """A comment with the progress; pings too once the prompt is being read."""
         said = commented(happening)
         if isinstance(happening, PrefillProgress) and not self._begun:

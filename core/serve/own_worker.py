@@ -93,16 +93,8 @@ class OwnWorker:
 
     def cancel(self, request: str) -> None:
         """Cancel a request."""
-        self._post(Cancel(request))
-
-    def load(self, reference: str) -> None:
-        """Load a model."""
-        self._post(LoadModel(reference))
-
-    def _post(self, command: Command) -> None:
-        """Send a command; it is lost if there is no worker."""
         if self._client is not None:
-            self._client.post(command)
+            self._client.post(Cancel(request))
 
     async def _live(self) -> None:
         tries = 0
@@ -142,7 +134,7 @@ class OwnWorker:
                 client.post(LoadModel(self._model))
                 if self._unload_after_s:
                     client.post(UnloadIdle(self._unload_after_s))
-            case Failed(command="load_model") if not self.gate.is_switching:
+            case Failed(command="load_model"):
                 # The same model would fail again.
                 self._tell(heard)
                 self._stopping = True
@@ -152,7 +144,7 @@ class OwnWorker:
                 client.kill()
             case WorkerExited() if not self._stopping:
                 self._tell(heard)
-            case ModelReleased() if self.gate.is_switching:
+            case ModelReleased() if self.gate.open:
                 pass  # it makes room for the other one
             case ClusterEnded():
                 # The other ranks ended, too; only mlx.launch can start them again.

@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import (
     Change,
+    Event,
     Finished,
     Generate,
     PrefillProgress,
@@ -37,7 +38,7 @@ from core.serve.answering import (
 )
 from core.serve.fields import change, completed
 from core.serve.http import TOO_LONG, ApiError, event, field_error, read_fields, send_json
-from core.serve.queue import Answers, AnswerUpdate
+from core.serve.queue import Answers
 from core.serve.response_request import ResponseRequest, response_request
 from core.serve.tools import CallRules, Choice, GivenTool, Written
 
@@ -256,7 +257,7 @@ class ResponseWriter(Writer):
             "user": asked.user,
         }
 
-    def alive(self, happening: AnswerUpdate | None) -> bytes:
+    def alive(self, happening: Event | None) -> bytes:
         """A progress comment, after the first events once the prompt is being read.
 
         Codex counts events alone as signs of life, so one of them is sent again every half a minute.

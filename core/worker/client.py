@@ -31,6 +31,7 @@ from core.events import (
     Gauges,
     Heartbeat,
     PrefillProgress,
+    Queued,
     ReadingMap,
     Shutdown,
     Token,
@@ -47,7 +48,7 @@ _WAITS_OF_A_SILENCE = 10
 # this long after the request to stop.
 _SAVING_HEARD_S = 5.0
 _SAVING_LIMIT_S = 30.0
-_PROGRESS = (PrefillProgress, ReadingMap, Token, Gauges)
+_PROGRESS = (Queued, PrefillProgress, ReadingMap, Token, Gauges)
 _Reply = TypeVar("_Reply")
 
 

@@ -2,8 +2,8 @@
 
 Four threads:
 
-    main     runs commands in order; the only thread that uses MLX
-    reader   decodes commands; marks a cancellation at once, for the running answer's next step
+    main     runs commands in the order of `CommandQueue`; the only thread that uses MLX
+    reader   decodes commands; cancels an answer that waits at once, the running one for its next step
     models   commands about models on the disk, which do not wait for the end of an answer
     heart    a heartbeat once per second with the time of the main thread's current operation; ticks the clock
 
@@ -13,7 +13,6 @@ The process ends on request, or when one of its pipes is closed because the wind
 from __future__ import annotations
 
 import os
-import queue
 import sys
 import threading
 import time
@@ -26,13 +25,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from core.cluster.group import launched
-from core.errors import DraftlightError, OutOfMemoryError, ProtocolError
+from core.errors import DraftlightError, OutOfMemoryError, ProtocolError, RequestError
 from core.events import (
     PROTOCOL,
     Activity,
     Cancel,
     Command,
     CountTokens,
+    Effective,
     EmbedDocument,
     EmbedTexts,
     EraseChats,
@@ -40,6 +40,7 @@ from core.events import (
     Event,
     ExportTable,
     FindSimilar,
+    Finished,
     Generate,
     Heartbeat,
     Hello,
@@ -49,20 +50,25 @@ from core.events import (
     LoadModel,
     LoadProgress,
     LoadTables,
+    ModelInfo,
     ModelLoaded,
     ModelUnloaded,
     OpenChat,
     PrefillProgress,
+    Queued,
     ReadAhead,
     ResetTable,
     SaveTables,
     Shutdown,
     StandStill,
+    Stats,
     SuggestTitle,
     TableDone,
+    TakeTurn,
     TitleSuggested,
     Token,
     TokenCount,
+    TurnTaken,
     UnloadIdle,
     UnloadModel,
     decode_command,
@@ -73,12 +79,14 @@ from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, head_of
 from core.system.clock import TICK_S, Clock
 from core.system.paths import tables_dir
 from core.worker.model_service import FoldersInUse, ModelService
+from core.worker.queue import CommandQueue, Entry
 
 _TICKS_A_BEAT = round(1.0 / TICK_S)
 # After the window ended, a long forward pass is aborted, but the tables are saved.
 _ORPHAN_GRACE_S = 10.0
 _SAVING_GRACE_S = 120.0
 _LOOK_S = 0.05
+_CANCELLED = "The request was cancelled while it waited."
 
 
 _PIECE_BYTES = 1024 * 1024
@@ -174,12 +182,18 @@ def main() -> int:
 def _wanted_models(command: Command) -> tuple[str, ...]:
     """References of the models that `command` may load."""
     match command:
-        case LoadModel(model):
+        case LoadModel(model) | TakeTurn(_, model):
             return (model,)
-        case Generate() if command.settings.draft_model.model:
-            return (command.settings.draft_model.model,)
+        case Generate():
+            return tuple(each for each in (command.model, command.settings.draft_model.model) if each)
         case _:
             return ()
+
+
+class RequestCancelledError(RequestError):
+    """The request was cancelled before its answer began."""
+
+    code = "cancelled"
 
 
 class _Worker:
@@ -197,14 +211,11 @@ class _Worker:
         self._engine = Engine(memory, channel.send, self._clock)
         self._in_use = FoldersInUse()
         self._models = ModelService(channel.send, machine(), self._in_use)
-        # Each with its arrival time.
-        self._queue: queue.SimpleQueue[tuple[Command, float]] = queue.SimpleQueue()
+        self._queue = CommandQueue(channel.send)
         # Also in the queue, to wake the main thread; a running answer takes them from here.
         self._texts: deque[EmbedTexts] = deque()
         self._texts_after_s = 0.0
-        # Requests that are queued or running, and whether each is cancelled.
-        self._cancels: dict[str, bool] = {}
-        self._cancels_lock = threading.Lock()
+        self._info: ModelInfo | None = None  # of the model that was loaded last
         self._closing = threading.Event()
         self._leaving = threading.Event()
         self._alone = threading.Event()
@@ -220,10 +231,10 @@ class _Worker:
         heart = threading.Thread(target=self._beat, name="heart", daemon=True)
         heart.start()
         while not self._closing.is_set():
-            command, arrived_s = self._next_command()
-            if isinstance(command, Shutdown):
+            entry = self._next_command()
+            if isinstance(entry.command, Shutdown):
                 break
-            self._run(command, arrived_s)
+            self._run(entry)
         self._closing.set()
         self._leaving.set()
         try:
@@ -237,17 +248,23 @@ class _Worker:
 
     # ---- main thread
 
-    def _run(self, command: Command, arrived_s: float) -> None:
-        request = getattr(command, "request", "")
+    def _run(self, entry: Entry) -> None:
+        command, request = entry.command, entry.request
+        name = str(type(command).__struct_config__.tag)
         try:
             match command:
                 case LoadModel(model):
                     self._load(model)
+                case TakeTurn(_, model):
+                    self._switch(request, model)
+                    if not self._queue.hold(request):
+                        raise RequestCancelledError(_CANCELLED)
+                    self._channel.send(TurnTaken(request, self._engine.loaded.info))
                 case UnloadModel():
                     self._engine.unload()
                     self._channel.send(ModelUnloaded())
                 case Generate():
-                    self._generate(command, arrived_s)
+                    self._generate(command, entry.arrived_s)
                 case CountTokens(_, text, prompt):
                     engine = self._engine
                     tokens = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
@@ -300,36 +317,31 @@ class _Worker:
         except Exception as error:  # boundary: every error is reported to the window
             if not isinstance(error, DraftlightError) or error.kind == "internal":
                 traceback.print_exc()
-            name = str(type(command).__struct_config__.tag)
             self._channel.send(failure(error, command=name, request=request))
         finally:
-            # A queued `Cancel` is for a document; a request of the same id may have come after it.
-            over = "" if isinstance(command, Cancel) else request
-            with self._cancels_lock:
-                cancelled = self._cancels.pop(over, False)
-            if cancelled and isinstance(command, EmbedDocument):
+            if self._queue.done(entry) and isinstance(command, EmbedDocument):
                 self._engine.embedding.stop(request)
             self._in_use.settled(self._engine.model_folders, *_wanted_models(command))
             self._set(self._resting())
 
-    def _next_command(self) -> tuple[Command, float]:
+    def _next_command(self) -> Entry:
         """Returns the next command; until it arrives, runs the engine's idle work step by step.
 
-        Due tables are saved between steps. After `stand_still` there is no idle work.
+        Due tables are saved between steps. After `stand_still`, and while a turn is reserved, there is no
+        idle work.
         """
         while True:
             try:
-                while self._queue.empty() and not self._still and self._engine.idle_work():
+                while self._queue.is_empty and not self._still and self._engine.idle_work():
                     self._save_if_due()
             except Exception:  # without the measurement, the engine estimates
                 traceback.print_exc()
-            waits = (self._engine.memory.due_s(), None if self._still else self._engine.idle_due_s())
-            try:
-                return self._queue.get(
-                    timeout=min((wait for wait in waits if wait is not None), default=None)
-                )
-            except queue.Empty:
-                self._save_if_due()
+            idles = not (self._still or self._queue.is_held)
+            waits = (self._engine.memory.due_s(), self._engine.idle_due_s() if idles else None)
+            entry = self._queue.next(min((wait for wait in waits if wait is not None), default=None))
+            if entry is not None:
+                return entry
+            self._save_if_due()
 
     def _save_if_due(self) -> None:
         due_s = self._engine.memory.due_s()
@@ -347,25 +359,29 @@ class _Worker:
 
             self._engine.use(load(model, progress, self._engine.make_room, self._channel.send))
             info = self._engine.loaded.info
+        self._info = info
         self._channel.send(ModelLoaded(info))
 
     def _load_progress(self, model: str, stage: str, fraction: float | None) -> None:
         self._moved_at = self._clock()
         self._channel.send(LoadProgress(model, stage, fraction))
 
-    def _reload(self) -> None:
-        """Loads the model again if it was released while idle. Raises `ModelError`."""
+    def _switch(self, request: str, model: str) -> None:
+        """Loads `model` for a request, if it is not loaded; the loaded one if that was released while idle.
+
+        Raises `ModelError`.
+        """
         released = self._engine.released
-        if released is not None:
-            self._set("loading")
-            self._in_use.loading()
-            info = self._engine.load(released.reference, partial(self._load_progress, released.reference))
-            self._channel.send(ModelLoaded(info))
+        loaded = self._engine.loaded.info.reference if self._engine.is_loaded and not released else ""
+        model = model or (released.reference if released else loaded)
+        if model != loaded:
+            self._channel.send(Queued(request, 0))
+            self._load(model)
 
     def _generate(self, command: Generate, arrived_s: float) -> None:
         # Time spent waiting for idle work to end counts; for the previous command, it does not.
         requested_s = max(arrived_s, self._moved_at)
-        self._reload()
+        self._switch(command.request, command.model)
         self._set("prefilling")
         self._in_use.loading()
         cancelled = partial(self._is_cancelled, command.request)
@@ -406,7 +422,7 @@ class _Worker:
         self._channel.send(TitleSuggested(command.request, title or "", title is None))
 
     def _has_more_to_do(self) -> bool:
-        return not self._queue.empty() or self._closing.is_set()
+        return not self._queue.is_empty or self._closing.is_set()
 
     def _list_tables(self, request: str) -> None:
         from core.tables.memory import table_list
@@ -417,7 +433,7 @@ class _Worker:
         self._channel.send(replace(done, request=request))
 
     def _is_cancelled(self, request: str) -> bool:
-        return self._cancels.get(request, False) or self._closing.is_set()
+        return self._queue.is_cancelled(request) or self._closing.is_set()
 
     def _resting(self) -> Activity:
         return "ready" if self._engine.is_loaded else "empty"
@@ -456,19 +472,25 @@ class _Worker:
             if isinstance(command, Shutdown):
                 self._closing.set()
             self._in_use.coming(*_wanted_models(command))
-            if request and not isinstance(command, Cancel):
-                self._cancels.setdefault(request, False)
             if isinstance(command, EmbedTexts):
                 self._texts.append(command)
-            self._queue.put((command, self._clock()))
+            self._queue.put(command, self._clock())
 
     def _cancel(self, request: str) -> bool:
-        """Marks a queued or running request; others are finished, or are embedded in idle time."""
-        with self._cancels_lock:
-            found = request in self._cancels
-            if found:
-                self._cancels[request] = True
-        return found
+        """Cancels a request that waits or runs; others are finished, or are embedded in idle time."""
+        found = self._queue.cancel(request)
+        if not isinstance(found, Entry):
+            return found
+        command = found.command
+        self._in_use.dropped(*_wanted_models(command))
+        if isinstance(command, Generate):
+            name, dtype = (self._info.name, self._info.dtype) if self._info else ("", "")
+            effective = Effective(name, dtype, command.settings.drafting.drafter, command.settings)
+            self._channel.send(Finished(request, "cancelled", Stats(), effective))
+        else:
+            error = RequestCancelledError(_CANCELLED)
+            self._channel.send(failure(error, command="take_turn", request=request))
+        return True
 
     # ---- any thread
 
@@ -478,7 +500,7 @@ class _Worker:
             return
         self._alone.set()
         self._closing.set()
-        self._queue.put((Shutdown(), self._clock()))
+        self._queue.put(Shutdown(), self._clock())
         threading.Thread(target=self._end_by_force, name="grace", daemon=True).start()
 
     # ---- grace thread

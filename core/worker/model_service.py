@@ -170,15 +170,20 @@ class FoldersInUse:
         self._coming: Counter[str] = Counter()
 
     def coming(self, *references: str) -> None:
-        """Registers models that will be loaded; call `settled` once with the same references."""
+        """Registers models that will be loaded; call `settled` or `dropped` once with the same references."""
         with self._lock:
             self._coming.update(references)
 
-    def settled(self, loaded: Sequence[str], *references: str) -> None:
-        """Loading ended; `loaded` are the folders now in memory."""
+    def dropped(self, *references: str) -> None:
+        """They will not be loaded."""
         with self._lock:
             self._coming.subtract(references)
             self._coming += Counter()  # removes zero counts
+
+    def settled(self, loaded: Sequence[str], *references: str) -> None:
+        """Loading ended; `loaded` are the folders now in memory."""
+        self.dropped(*references)
+        with self._lock:
             self._loaded = tuple(loaded)
 
     def loading(self) -> None:

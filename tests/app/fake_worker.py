@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import queue
 import re
 import signal
 import sys
@@ -73,13 +72,16 @@ from core.events import (
     SimilarPassage,
     Stats,
     SuggestTitle,
+    TakeTurn,
     TitleSuggested,
     Token,
     TokenCount,
+    TurnTaken,
     decode_command,
     encode,
 )
 from core.prefill.forecast import PrefillClock
+from core.worker.queue import CommandQueue, Entry
 
 INFO = ModelInfo(
     "Fake 1M", "fake", "f" * 64, "Fake", "fake", "float32", "", 10**6, 4 * 10**6, 8192, 256, 2, True
@@ -89,18 +91,20 @@ ORIGINS: tuple[Origin, ...] = ("accepted", "accepted", "bonus")
 
 _lock = threading.Lock()
 _muted = threading.Event()
-_cancelled: set[str] = set()
 _scored: set[str] = set()  # questions
 _documents: dict[str, int] = {}
 _texts: dict[str, str] = {}
 _downloads: list[DownloadProgress] = []
-_commands: queue.SimpleQueue[object] = queue.SimpleQueue()
+_loaded = [""]
 
 
 def send(event: Event) -> None:
     with _lock:
         sys.stdout.buffer.write(encode(event))
         sys.stdout.buffer.flush()
+
+
+_commands = CommandQueue(send)
 
 
 def beat() -> None:
@@ -113,9 +117,13 @@ def read() -> None:
         command = decode_command(line)
         if isinstance(command, Shutdown):
             os._exit(0)
-        if isinstance(command, Cancel):
-            _cancelled.add(command.request)
-        _commands.put(command)
+        if isinstance(command, Cancel) and (found := _commands.cancel(command.request)):
+            if isinstance(found, Entry) and isinstance(found.command, Generate):
+                send(Finished(command.request, "cancelled", Stats(), effective_of(found.command)))
+            elif isinstance(found, Entry):
+                send(Failed(command.request, "take_turn", "request", "cancelled", "Cancelled."))
+            continue
+        _commands.put(command, time.monotonic())
     os._exit(0)
 
 
@@ -140,6 +148,7 @@ def load(model: str) -> None:
         )
         return
     send(LoadProgress(model, "Reading weights", 0.5))
+    _loaded[0] = model
     send(ModelLoaded(replace(INFO, reference=model)))
 
 
@@ -156,7 +165,7 @@ def answer(command: Generate) -> None:
     chunks = number(question, "read")
     for chunk in range(max(chunks, 0)):
         send(PrefillProgress(request, 512 * chunk, 512 * chunks, 0, 1.0, fraction=chunk / chunks))
-        if request in _cancelled:
+        if _commands.is_cancelled(request):
             send(Finished(request, "cancelled", Stats(), effective_of(command)))
             return
         time.sleep(0.02 if "slowly" in question else 0)
@@ -175,7 +184,7 @@ def answer(command: Generate) -> None:
         if reason == "repetition":
             break
         step += 1
-        if request in _cancelled:
+        if _commands.is_cancelled(request):
             reason, step = "cancelled", step - 1
             break
         for index, origin in enumerate(ORIGINS if step > 1 else ("normal",)):
@@ -259,7 +268,7 @@ def suggest_title(command: SuggestTitle) -> None:
     question = command.messages[0].content
     for _ in range(400 if "slowly" in question else 1):
         time.sleep(0.01)
-        if not _commands.empty():
+        if not _commands.is_empty:
             send(TitleSuggested(command.request, "", True))
             return
     title = "" if "untitled" in question else f"Title of {question.split()[-1]}"
@@ -317,7 +326,7 @@ def skim(reading: ReadingMap, pause_s: float) -> bool:
         scoring = PrefillProgress(request, 0, total, 0, phase="scoring", scored_tokens=scored)
         send(replace(scoring, fraction=progress.fraction))
         time.sleep(pause_s)
-        if request in _cancelled:
+        if _commands.is_cancelled(request):
             return False
     send(reading)
     for part in range(10):
@@ -326,7 +335,7 @@ def skim(reading: ReadingMap, pause_s: float) -> bool:
         sent = PrefillProgress(request, done, kept, 0, left_s, "reading", total, kept)
         send(replace(sent, fraction=progress.fraction))
         time.sleep(pause_s)
-        if request in _cancelled:
+        if _commands.is_cancelled(request):
             return False
     return True
 
@@ -349,12 +358,17 @@ def main() -> None:
     threading.Thread(target=beat, daemon=True).start()
     threading.Thread(target=read, daemon=True).start()
     while True:
-        try:
-            command = _commands.get(timeout=0.05 if _documents else None)
-        except queue.Empty:
+        entry = _commands.next(0.05 if _documents else None)
+        if entry is None:
             embed_a_tenth()
             continue
-        if isinstance(command, LoadModel):
+        command = entry.command
+        if isinstance(command, Generate | TakeTurn) and command.model not in ("", _loaded[0]):
+            load(command.model)
+        if isinstance(command, TakeTurn):
+            if _commands.hold(command.request):
+                send(TurnTaken(command.request, replace(INFO, reference=_loaded[0])))
+        elif isinstance(command, LoadModel):
             load(command.model)
         elif isinstance(command, ListModels) and "FAKE_SUGGESTED" in os.environ:
             list_models(command)
@@ -378,6 +392,7 @@ def main() -> None:
                 send(DocumentEmbedded(command.request, "done", 1.0))
         elif isinstance(command, Cancel) and _documents.pop(command.request, None) is not None:
             send(DocumentEmbedded(command.request, "stopped"))
+        _commands.done(entry)
 
 
 if __name__ == "__main__":

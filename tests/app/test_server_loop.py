@@ -15,7 +15,7 @@ from qasync import QEventLoop
 
 from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
-from core.serve.queue import AnswerQueue, Answers
+from core.serve.queue import Answers
 from core.serve.requests import ServedRequests
 from core.serve.server import LocalServer
 
@@ -41,7 +41,7 @@ def test_it_serves_on_qasyncs_loop(qapp: QApplication, toy_folder: Path) -> None
 
     async def life() -> list[str]:
         worker = OwnWorker(str(toy_folder), lambda told: None)
-        answers = Answers(worker.gate, AnswerQueue(4), ServedRequests())
+        answers = Answers(worker.gate, ServedRequests(), 4)
         server = LocalServer(answers, Serving(port=0))
         await server.start()
         assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

@@ -1,11 +1,9 @@
-"""The window's local server, its queue over the window's worker, and its requests.
+"""The window's local server over the window's worker, and its requests.
 
-`WorkerSharing`: one queue for the window's turn and the server's requests. The turn holds a ticket from its
-question to its end; each server request has its own. The first in the queue is answered. The gate's state is
-that of the link. A dead worker is restarted for a server request, since nobody may be at the window, unless
-it dies repeatedly. With the setting `server.load_models`, a request may load the model that it names, and a
-question that waited behind it the model that it was asked of: the window shows both like a person's load, but
-no waiting request is ended.
+`WorkerSharing`: the window's questions and the server's requests wait in the queue of one worker. The gate's
+state is that of the link. A dead worker is restarted for a server request, since nobody may be at the window,
+unless it dies repeatedly. A person who loads another model ends what was asked of the loaded one; a request
+that loads one (`server.load_models`) does not.
 
 `ServerController`: one task starts and stops the server at the configured address, so that quick changes
 never run two. A server that cannot be started is reported with a remedy, and retried when its settings
@@ -30,7 +28,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.controllers.app import App
 from app.features.server import strings
 from app.session.turn import effects as fx
-from app.session.turn.intents import Ahead, Load, Restart
+from app.session.turn.intents import Restart, Served
 from app.session.turn.link_state import Link, Phase
 from core.errors import RequestError
 from core.events import (
@@ -39,23 +37,15 @@ from core.events import (
     Failed,
     Generate,
     ModelEntry,
-    ModelLoaded,
+    TakeTurn,
 )
-from core.serve.queue import (
-    NO_MODEL,
-    NO_MODEL_HINT,
-    AnswerQueue,
-    Answers,
-    GateState,
-    InstalledModels,
-    Ticket,
-    WorkerGate,
-)
+from core.serve.queue import Answers, GateState, InstalledModels, WorkerGate
 from core.serve.requests import ServedRequests
 from core.serve.security import AccessPolicy
 from core.settings import Settings, assign
 from core.settings.window import Server
 from core.system.files import key_of, new_key, read_key, write_key
+from core.worker.client import CommandError
 
 if TYPE_CHECKING:
     from core.serve.server import LocalServer
@@ -63,9 +53,7 @@ if TYPE_CHECKING:
 KEPT_REQUESTS = 300
 # After this many deaths without a loaded model it would die again.
 _MOST_DEATHS = 3
-_WINDOW = ""
-_LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
-_CAN_LOAD = frozenset({Phase.READY, Phase.NO_MODEL, Phase.WAITING})
+_LOADED = frozenset({Phase.READY, Phase.READING, Phase.WRITING, Phase.STOPPING})
 
 _Reply = TypeVar("_Reply")
 
@@ -76,40 +64,32 @@ class WorkerSharing(QObject):
     Call `follow()` after each step of the state machine.
     """
 
-    line_moved = Signal()  # the queue or the answered request changed
+    line_moved = Signal()  # a request was sent, began or ended
 
     def __init__(self, app: App, may_learn: Callable[[], bool], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._app = app
         self._may_learn = may_learn
-        self._ticket: Ticket | None = None
         self._deaths = 0
         self._phase = Phase.STARTING
         self._loading = False
         self.gate = WorkerGate(self, self._revive_if_dead)
-        self.queue = AnswerQueue(0, self._line_moved)
         self.requests = ServedRequests(KEPT_REQUESTS, whole=True)
-        self.answers = Answers(self.gate, self.queue, self.requests)
+        self.answers = Answers(self.gate, self.requests, 0, self._line_moved)
         self._revive_soon = QTimer(self, singleShot=True, interval=0)
         self._revive_soon.timeout.connect(self._revive)
 
     @property
     def client(self) -> str:
         """The client being answered through the server; empty for none."""
-        first = next(iter(self.queue.tickets), None)
-        return strings.short_name(first.who) if first is not None else ""
+        sent = [record for request in self.answers.sent if (record := self.requests.of(request))]
+        first = next((record for record in sent if record.state != "waiting"), sent[0] if sent else None)
+        return strings.short_name(first.client) if first is not None else ""
 
     @property
     def waiting(self) -> int:
         """The number of waiting requests, the window's question included."""
-        return max(0, len(self.queue.tickets) - 1)
-
-    # ---- events
-
-    def on_load_failed(self, effect: fx.LoadFailed) -> None:
-        """Tell the request that named this model, if one did."""
-        if self.gate.is_switching:
-            self.gate.handle(effect.failed)
+        return max(0, len(self.answers.sent) + self._app.link.busy - 1)
 
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""
@@ -119,16 +99,14 @@ class WorkerSharing(QObject):
             self._deaths += 1
         elif link.phase in _LOADED:
             self._deaths = 0
-        if self.gate.is_switching:
-            self._follow_load(link)
-        elif link.phase is Phase.LOADING and before in _LOADED and not was_loading:
+        if link.loading and before in _LOADED and not was_loading:
             self._end_all("model-changed", strings.CHANGED, strings.CHANGED_HINT)
         if link.phase is Phase.CLOSED:
             self.answers.end_all()
         state = self._state(link)
         self.gate.follow(state, link.info if state == "ready" else None, released=link.released)
-        self._hold_ticket(link)
-        if self.queue.tickets:
+        self._count()
+        if self.gate.is_awaited:
             self._revive_if_dead()
 
     # ---- as the gate's `Worker`
@@ -138,18 +116,18 @@ class WorkerSharing(QObject):
         if isinstance(command, Generate):
             learns = command.settings.tables.learn and self._may_learn()
             command = replace(command, settings=assign(command.settings, "tables.learn", learns))
-        return await self._app.worker.ask(command, kind, progress)
+        try:
+            return await self._app.worker.ask(command, kind, progress)
+        except CommandError as error:
+            if isinstance(command, TakeTurn) and error.failed.code != "cancelled":
+                info = self._app.link.info
+                failed = fx.LoadFailed(error.failed, info.name if info else "", command.model)
+                self._app.trouble.on_load_failed(failed)
+            raise
 
     def cancel(self, request: str) -> None:
         """Cancel a request."""
         self._app.worker.send(Cancel(request))
-
-    def load(self, reference: str) -> None:
-        """Load a model, as a person does."""
-        if self._app.link.phase in _CAN_LOAD:
-            self._app.handle(Load(reference))
-        else:  # the worker died repeatedly, or the window closes
-            self.gate.handle(Failed("", "load_model", "request", "no-model", NO_MODEL, NO_MODEL_HINT))
 
     # ---- inside
 
@@ -160,35 +138,14 @@ class WorkerSharing(QObject):
             return "ready"
         return "starting" if self._revivable(link) else "empty"
 
-    def _hold_ticket(self, link: Link) -> None:
-        if not link.busy:
-            if self._ticket is not None:
-                ticket, self._ticket = self._ticket, None
-                ticket.leave()
-        elif self._ticket is None:
-            self._ticket = self.queue.enter(_WINDOW, self._moved, always=True)
-        self._moved()
-
-    def _moved(self) -> None:
-        """Report how many requests are before the window's question, or before its next one."""
-        clients = [ticket.who for ticket in self.queue.tickets]
-        ahead = clients.index(_WINDOW) if _WINDOW in clients else len(clients)
-        link = self._app.link
-        if ahead != link.ahead and link.phase is not Phase.CLOSED:
-            self._app.handle(Ahead(ahead))
+    def _count(self) -> None:
+        sent, link = len(self.answers.sent), self._app.link
+        if sent != link.served and link.phase is not Phase.CLOSED:
+            self._app.handle(Served(sent))
 
     def _line_moved(self) -> None:
-        self._moved()
+        self._count()
         self.line_moved.emit()
-
-    def _follow_load(self, link: Link) -> None:
-        """End the load for a request, if it has succeeded or the worker is gone."""
-        if link.loading:
-            return
-        if link.info is not None and link.phase in _LOADED:
-            self.gate.handle(ModelLoaded(link.info))
-        else:
-            self.gate.lose()
 
     def _end_all(self, code: str, message: str, hint: str) -> None:
         self.answers.end_all(lambda request: Failed(request, "generate", "request", code, message, hint))
@@ -264,7 +221,7 @@ class ServerController(QObject):
 
     def apply(self, settings: Server) -> None:
         """Apply changed settings."""
-        self._sharing.queue.length = settings.waiting
+        self._sharing.answers.length = settings.waiting
         wanted = replace(settings, **_LIVE) if settings.on else None
         if wanted == self._wanted:
             return

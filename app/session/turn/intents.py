@@ -16,10 +16,8 @@ class Stop(Struct, frozen=True):
     """End the running answer and keep its text."""
 
 
-class Ahead(Struct, frozen=True):
-    """`requests` of the local server are answered before the question that waits, which is sent with 0, or
-    before the next question.
-    """
+class Served(Struct, frozen=True):
+    """The worker has `requests` of the local server that have not ended."""
 
     requests: int
 
@@ -49,5 +47,5 @@ class Close(Struct, frozen=True):
     """The window is closing."""
 
 
-Intent = Generate | Stop | Ahead | Restart | Load | Unload | SpawnFailed | Close
+Intent = Generate | Stop | Served | Restart | Load | Unload | SpawnFailed | Close
 INTENTS: tuple[type, ...] = get_args(Intent)

@@ -10,19 +10,16 @@ from enum import Enum
 from msgspec import Struct
 
 from app.session.turn.effects import Effect
-from core.events import Generate, ModelInfo
+from core.events import ModelInfo
 
 
 class Phase(Enum):
-    """Phase of the worker and its one turn. `waiting`: other requests are answered first. `closed`
-    is final.
-    """
+    """Phase of the worker and its one turn. `closed` is final."""
 
     STARTING = "starting"
     LOADING = "loading"
     NO_MODEL = "no_model"
     READY = "ready"
-    WAITING = "waiting"
     READING = "reading"
     WRITING = "writing"
     STOPPING = "stopping"
@@ -34,11 +31,10 @@ class Link(Struct, frozen=True):
     """The window's view of the worker.
 
     `model` is the model to load after each start. While another one is loading, `before` is the model to
-    return to if that fails (empty if none was loaded). One that a request of the local server names may be
-    loaded while the turn is waiting. `request` is the request being answered, while reading, writing or
-    stopping; its tokens are kept by `shell.controller.RunningAnswer`. While the turn
-    is waiting, `pending` is the command to send and `asked_of` the model that was loaded when it was asked.
-    `ahead` requests are answered before it, or before the next question.
+    return to if that fails (empty if none was loaded). `request` is the request that the worker has, while
+    reading, writing or stopping; its tokens are kept by `shell.controller.RunningAnswer`. `ahead` answers
+    come before it. `served` requests of the local server have not ended. `loads`: the worker loads a model
+    for a request.
 
     `load_deaths` counts the workers in a row that died while they loaded `model`.
 
@@ -55,9 +51,9 @@ class Link(Struct, frozen=True):
     quiet: bool = False
     complaint: str = ""
     before: str = ""
-    pending: Generate | None = None
-    asked_of: str = ""
     ahead: int = 0
+    served: int = 0
+    loads: bool = False
     released: bool = False
     load_deaths: int = 0
 
@@ -69,7 +65,7 @@ class Link(Struct, frozen=True):
     @property
     def serving(self) -> bool:
         """Whether it is the turn of a request of the local server."""
-        return bool(self.ahead) and self.phase in (Phase.READY, Phase.WAITING) and not self.before
+        return bool(self.ahead or (self.served and self.phase is Phase.READY)) and not self.before
 
     @property
     def works(self) -> bool:
@@ -78,7 +74,7 @@ class Link(Struct, frozen=True):
 
     @property
     def loading(self) -> bool:
-        """Whether a model is being loaded on request of a person or a client, or in a new worker."""
+        """Whether a model is being loaded on request of a person, or in a new worker."""
         return self.phase is Phase.LOADING or bool(self.before)
 
     @property

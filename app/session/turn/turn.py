@@ -12,9 +12,9 @@ both lives fit into one `Phase`:
 After two deaths in a row while a model is loading, `starting` leads to `no_model`. A model can be chosen in
 every phase: a running answer is stopped first, and a worker that is loading is replaced.
 
-While requests of the local server are ahead, submit leads to `waiting`, and from there, once none is, to
-reading. A model that such a request names is loaded in `ready`, `no_model` or `waiting`; the question waits
-for that too, and then for the model that it was asked of.
+The worker has the queue: while it answers requests of the local server, a question is `reading` with others
+`ahead`. It may load another model for such a request in any phase; the question names the model that was
+loaded when it was asked, which is loaded again for it.
 
 `advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
 `BadLine`) or an intent of the user and returns the next state with the effects to carry out, in order.
@@ -56,11 +56,11 @@ from app.session.turn.effects import (
 )
 from app.session.turn.intents import (
     INTENTS,
-    Ahead,
     Close,
     Intent,
     Load,
     Restart,
+    Served,
     SpawnFailed,
     Stop,
     Unload,
@@ -70,7 +70,6 @@ from core.events import (
     PROTOCOL,
     Cancel,
     DownloadProgress,
-    Effective,
     Event,
     Failed,
     Finished,
@@ -85,10 +84,10 @@ from core.events import (
     ModelReleased,
     ModelUnloaded,
     PrefillProgress,
+    Queued,
     ReadAheadProgress,
     ReadingMap,
     SavedChatsListed,
-    Stats,
     TableStatus,
     Token,
     UnloadModel,
@@ -113,11 +112,6 @@ def advance(link: Link, given: Input) -> Transition:
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
         return Transition(link)  # a late event from a worker that is being stopped
     phases, rule = RULES.get(type(given), (_NEVER, _out_of_band))
-    if isinstance(given, LoadProgress | ModelLoaded) and link.phase is not Phase.LOADING:
-        if link.before:
-            phases = _SPOKEN
-        elif link.released:
-            phases, rule = _SPOKEN, _reloads
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
@@ -143,13 +137,22 @@ def _hello(link: Link, given: Hello) -> Transition:
 
 
 def _load_progress(link: Link, given: LoadProgress) -> Transition:
+    if not link.loading or given.model != link.model:
+        return Transition(link)  # for a request
     return Transition(link, (LoadStarted(given.model, given.stage, given.fraction),))
 
 
 def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
-    phase = Phase.WAITING if link.pending else Phase.READY
-    after = replace(link, phase=phase, info=given.info, released=False, load_deaths=0)
-    return Transition(_settled(after), (ModelReady(given.info),))
+    info = given.info
+    if link.loading and info.reference in ("", link.model):
+        after = replace(link, phase=_unless_busy(link, Phase.READY), info=info, released=False, load_deaths=0)
+        return Transition(_settled(after), (ModelReady(info),))
+    if link.loading:  # for a request, before the one that is to be loaded
+        return Transition(replace(link, info=info))
+    # For a request; its files may have changed if it had been released.
+    phase = Phase.READY if link.phase is Phase.NO_MODEL else link.phase
+    after = replace(link, phase=phase, info=info, model=info.reference or link.model, released=False)
+    return Transition(after, (ModelReady(info),) if info != link.info else ())
 
 
 def _model_unloaded(link: Link, given: ModelUnloaded) -> Transition:
@@ -160,18 +163,14 @@ def _model_released(link: Link, given: ModelReleased) -> Transition:
     return Transition(replace(link, released=True))
 
 
-def _reloads(link: Link, given: LoadProgress | ModelLoaded) -> Transition:
-    """A request loads the released model again; the turn goes on as if it had been loaded all the time."""
-    if isinstance(given, LoadProgress):
-        return Transition(link)
-    ready = (ModelReady(given.info),) if given.info != link.info else ()  # its files were changed meanwhile
-    return Transition(replace(link, info=given.info, released=False), ready)
-
-
 def _reading(link: Link, given: PrefillProgress | ReadingMap) -> Transition:
     return _of_running(link, given, given.request) or Transition(
-        link, () if link.phase is Phase.STOPPING else (given,)
+        _begun(link), () if link.phase is Phase.STOPPING else (given,)
     )
+
+
+def _queued(link: Link, given: Queued) -> Transition:
+    return _of_running(link, given, given.request) or Transition(replace(link, ahead=given.ahead))
 
 
 def _token(link: Link, given: Token) -> Transition:
@@ -179,7 +178,7 @@ def _token(link: Link, given: Token) -> Transition:
         return refused
     # Only the first token changes the link.
     after = replace(link, phase=Phase.WRITING) if link.phase is Phase.READING else link
-    return Transition(after, (given,))
+    return Transition(_begun(after), (given,))
 
 
 def _gauges(link: Link, given: Gauges) -> Transition:
@@ -195,7 +194,7 @@ def _failed(link: Link, given: Failed) -> Transition:
         if not link.loading:
             return _refuse(link, given, "answers no load")
         phase = Phase.READY if link.info else Phase.NO_MODEL
-        after = replace(link, phase=Phase.WAITING if link.pending else phase)
+        after = replace(link, phase=_unless_busy(link, phase))
         if link.before:
             after = replace(after, model=link.before)
         kept = link.info.name if link.info else ""
@@ -214,6 +213,9 @@ def _out_of_band(link: Link, given: Event) -> Transition:
 
 
 def _heartbeat(link: Link, given: Heartbeat) -> Transition:
+    loads = given.activity == "loading" and not link.loading
+    if loads != link.loads:
+        link = replace(link, loads=loads)
     if _is_stuck(given) and not link.quiet:
         return Transition(replace(link, quiet=True), (given, WorkerStuck(given.stalled_s)))
     return Transition(link, (given,))
@@ -236,36 +238,18 @@ def _bad_line(link: Link, given: BadLine) -> Transition:
 
 
 def _submit(link: Link, given: Generate) -> Transition:
-    begun = AnswerBegun(given.request)
-    if link.ahead:
-        waiting = replace(
-            link, phase=Phase.WAITING, request=given.request, pending=given, asked_of=link.model
-        )
-        return Transition(waiting, (begun,))
-    return Transition(replace(link, phase=Phase.READING, request=given.request), (begun, Send(given)))
+    asked = replace(given, model=link.info.reference if link.info else "")
+    reading = replace(link, phase=Phase.READING, request=given.request)
+    return Transition(reading, (AnswerBegun(given.request), Send(asked)))
 
 
-def _ahead(link: Link, given: Ahead) -> Transition:
-    if link.pending is None or given.requests:
-        return Transition(replace(link, ahead=given.requests))
-    if link.before:
-        return Transition(link)  # a model is still being loaded; `ahead` stays, so that this is called again
-    asked_of = link.asked_of
-    if asked_of and asked_of != link.model:
-        return _load(replace(link, asked_of=""), Load(asked_of))
-    after = replace(link, phase=Phase.READING, pending=None, asked_of="", ahead=0)
-    return Transition(after, (Send(link.pending),))
+def _served(link: Link, given: Served) -> Transition:
+    return Transition(replace(link, served=given.requests))
 
 
 def _stop(link: Link, given: Stop) -> Transition:
     if link.phase is Phase.STOPPING:
         return Transition(link)
-    if link.pending is not None:
-        # Sent by the window itself, since the worker never received the command.
-        asked, info = link.pending, link.info
-        name, dtype = (info.name, info.dtype) if info else ("", "")
-        effective = Effective(name, dtype, asked.settings.drafting.drafter, asked.settings)
-        return Transition(_idle(link), (Finished(link.request, "cancelled", Stats(), effective),))
     return Transition(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.request)),))
 
 
@@ -283,7 +267,7 @@ def _load(link: Link, given: Load) -> Transition:
     if link.loading or link.phase is Phase.DEAD:  # a load cannot be interrupted
         effects = (*_cut_off(link), RestartWorker())
         return Transition(Link(given.model, load_deaths=deaths), effects)
-    phase = Phase.WAITING if link.pending else Phase.LOADING
+    phase = Phase.LOADING
     stop: tuple[Effect, ...] = ()
     if link.phase in _ANSWERING:
         stop = () if link.phase is Phase.STOPPING else (Send(Cancel(link.request)),)
@@ -314,7 +298,17 @@ def _close(link: Link, given: Close) -> Transition:
 
 def _idle(link: Link) -> Link:
     phase = Phase.LOADING if link.before else Phase.READY
-    return replace(link, phase=phase, request="", pending=None, asked_of="", ahead=0)
+    return replace(link, phase=phase, request="", ahead=0)
+
+
+def _begun(link: Link) -> Link:
+    """The turn of the request has come."""
+    return replace(link, ahead=0) if link.ahead else link
+
+
+def _unless_busy(link: Link, phase: Phase) -> Phase:
+    """`phase`, unless an answer is still being stopped."""
+    return link.phase if link.busy else phase
 
 
 def _settled(link: Link) -> Link:
@@ -369,16 +363,16 @@ def _refuse(link: Link, given: Input, why: str) -> Transition:
 
 _ALIVE = frozenset(Phase) - {Phase.DEAD, Phase.CLOSED}
 _SPOKEN = _ALIVE - {Phase.STARTING}
-_LOADING = frozenset({Phase.LOADING})
 _NEVER: frozenset[Phase] = frozenset()
 _ANSWERING = frozenset({Phase.READING, Phase.WRITING, Phase.STOPPING})
 
 _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Hello: (frozenset({Phase.STARTING}), _hello),
-    LoadProgress: (_LOADING, _load_progress),
-    ModelLoaded: (_LOADING, _model_loaded),
+    LoadProgress: (_SPOKEN, _load_progress),
+    ModelLoaded: (_SPOKEN, _model_loaded),
     ModelUnloaded: (frozenset({Phase.READY, Phase.NO_MODEL}), _model_unloaded),
     ModelReleased: (_SPOKEN, _model_released),
+    Queued: (_ANSWERING, _queued),
     PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _reading),
     ReadingMap: (frozenset({Phase.READING, Phase.STOPPING}), _reading),
     Token: (_ANSWERING, _token),
@@ -390,8 +384,8 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     WorkerSilent: (_ALIVE, _silent),
     BadLine: (_ALIVE, _bad_line),
     Generate: (frozenset({Phase.READY}), _submit),
-    Stop: (_ANSWERING | {Phase.WAITING}, _stop),
-    Ahead: (frozenset(Phase), _ahead),
+    Stop: (_ANSWERING, _stop),
+    Served: (frozenset(Phase), _served),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
     Load: (frozenset(Phase) - {Phase.CLOSED}, _load),
     Unload: (frozenset({Phase.READY}), _unload),

@@ -9,7 +9,6 @@ from app.controllers.chat_settings import ChatSettings
 from app.controllers.page import AnswerController, RunningAnswer
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
-from app.features.server.server import WorkerSharing
 from app.features.tables.controller import TablesController
 from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn.intents import INTENTS
@@ -44,7 +43,6 @@ def handlers() -> Handlers:
         bare(TablesController),
         bare(ModelsController),
         bare(ChatSettings),
-        bare(WorkerSharing),
         bare(EmbeddingController),
         bare(SavedChatsController),
     )

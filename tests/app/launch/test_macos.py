@@ -14,7 +14,7 @@ from app.launch.macos import follow, set_bundle_name
 from app.session.turn.link_state import Phase
 from core.system.macos import Awake, NoActivity, Objc, ProcessInfoActivity, Working, sysctl
 
-WORKING = {Phase.LOADING, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING}
+WORKING = {Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING}
 
 
 class Recorder:

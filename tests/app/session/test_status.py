@@ -62,7 +62,7 @@ def test_a_released_model_says_so_and_that_it_comes_back() -> None:
     assert (said.composer, said.worker_state, said.level) == ("idle", "Unloaded while idle", "idle")
     assert "next question loads it" in said.hint
     assert status(Phase.READING, released=True, request="r1").worker_state == "Loading"
-    served = status_of(replace(Link("starter", Phase.READY, INFO), released=True, ahead=1), SETTINGS)
+    served = status_of(replace(Link("starter", Phase.READY, INFO), released=True, served=1), SETTINGS)
     assert (served.worker_state, served.level) == ("Loading", "busy")
 
 

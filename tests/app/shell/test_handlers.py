@@ -32,6 +32,7 @@ REPLIES = {
     "texts_embedded",
     "title_suggested",
     "token_count",
+    "turn_taken",
 }
 # Only ranks of `mlx.launch` end together, and the window is none of them.
 UNUSED = {"cluster_ended"}

@@ -109,8 +109,8 @@ def _until_idle(served: Served, tasks: int, descriptors: int) -> str:
 
 
 def _left(served: Served, tasks: int, descriptors: int) -> str:
-    if served.answers.queue.tickets:
-        return f"{len(served.answers.queue.tickets)} are still in the queue"
+    if served.answers.sent:
+        return f"{len(served.answers.sent)} are still in the queue"
     if served.answers.gate.open:
         return "the worker still answers"
     if (more := _tasks(served) - tasks) > 0:

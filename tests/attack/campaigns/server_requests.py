@@ -176,7 +176,7 @@ def _still_right(served: Served, expected: str) -> str:
 
 def _nothing_left(served: Served, at_first: int) -> str:
     """After all of it no request, ticket or descriptor may be left."""
-    served.until(lambda: not served.answers.gate.open and not served.answers.queue.tickets)
+    served.until(lambda: not served.answers.gate.open and not served.answers.sent)
     until = time.monotonic() + 10
     while (more := _descriptors() - at_first) > _DESCRIPTORS_AT_REST and time.monotonic() < until:
         gc.collect()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
-from core.serve.queue import AnswerQueue, Answers
+from core.serve.queue import Answers
 from core.serve.requests import ServedRequest, ServedRequests
 from core.serve.security import AccessPolicy
 from core.serve.server import LocalServer
@@ -144,7 +144,7 @@ def serving(
 
     async def begin() -> Served:
         worker = OwnWorker(str(model), lambda told: None)
-        answers = Answers(worker.gate, AnswerQueue(waiting), ServedRequests(500, whole=True))
+        answers = Answers(worker.gate, ServedRequests(500, whole=True), waiting)
         base = settings()
         chosen = Serving(doors or AccessPolicy(), 0, base=lambda: base)
         server = LocalServer(answers, replace(chosen, **options))

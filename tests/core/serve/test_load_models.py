@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-from core.events import ModelEntry
+from core.events import ModelEntry, TakeTurn, TurnTaken
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.serve import answering
-from core.serve.own_worker import OwnWorker
-from core.serve.queue import InstalledModels, Ticket
+from core.serve.queue import InstalledModels
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 from tests.core.toy import write_toy_model
 from tests.processes import set_home
@@ -114,23 +113,10 @@ def test_models_of_one_name_have_their_owners_in_their_ids() -> None:
     async def listed() -> list[ModelEntry]:
         return [first, second, third]
 
-    async def load(name: str) -> list[str]:
-        worker = OwnWorker("starter", lambda told: None)
-        sent: list[str] = []
-        worker.load = sent.append  # type: ignore[method-assign]
-        gate = worker.gate
-        gate.follow("empty", None)
-        load = asyncio.ensure_future(InstalledModels(listed).load(gate, name))
-        while not gate.is_switching:
-            await asyncio.sleep(0)
-        gate.give_up()
-        assert await load
-        return sent
-
     models = asyncio.run(InstalledModels(listed).by_id(None))
     assert models == {"one/Toy-4bit": first, "two/Toy-4bit": second, "SmolLM2-135M": third}
     for name, model in models.items():
-        assert asyncio.run(load(name)) == [model.reference]
+        assert asyncio.run(InstalledModels(listed).other(name, None)) == model.reference
 
 
 def test_the_installed_models_are_not_listed_for_the_loaded_one(served: Served) -> None:
@@ -150,7 +136,7 @@ def test_tokens_are_counted_by_the_named_model(served: Served) -> None:
     counted = served.ask("POST", "/v1/messages/count_tokens", {**fields, "model": "Second-Toy"}).json
     assert loaded(served) == "Second Toy"
     assert counted["draftlight"]["changes"] == []
-    assert served.answers.queue.tickets == ()
+    assert not served.answers.sent
 
 
 def test_a_waiting_request_is_recorded_and_can_be_cancelled(
@@ -185,7 +171,7 @@ def test_a_request_that_is_refused_after_its_load_is_recorded_once(served: Serve
     assert ask(served, "Second-Toy", temperature=-1).status == 400
     assert [each.state for each in served.records[before:]] == ["failed"]
     assert "temperature" in served.records[-1].problem
-    assert served.answers.queue.tickets == ()
+    assert not served.answers.sent
 
 
 def test_vectors_are_computed_while_models_are_loaded(served: Served) -> None:
@@ -206,17 +192,14 @@ def test_vectors_are_computed_while_models_are_loaded(served: Served) -> None:
 def occupied(served: Served) -> Iterator[None]:
     """Requests wait in the queue inside."""
 
-    async def enter() -> Ticket:
-        return served.answers.queue.enter("test", lambda: None)
-
-    async def leave() -> None:
-        ticket.leave()
-
-    ticket = served.on_loop(enter)
+    model = served.answers.gate.model
+    assert model is not None
+    turn = TakeTurn("occupied", model.reference)
+    served.on_loop(lambda: served.answers.gate.ask(turn, TurnTaken))
     try:
         yield
     finally:
-        served.on_loop(leave)
+        served.loop.call_soon_threadsafe(served.worker.cancel, "occupied")
 
 
 def test_no_answer_is_interrupted_and_the_queue_keeps_its_order(served: Served) -> None:
@@ -237,7 +220,7 @@ def test_no_answer_is_interrupted_and_the_queue_keeps_its_order(served: Served) 
             send_request(line, "POST", CHAT, body)
             threads.append(threading.Thread(target=read, args=(number, line)))
             threads[-1].start()
-            served.until(lambda: len(served.answers.queue.tickets) == len(threads) + 1)
+            served.until(lambda: len(served.answers.sent) == len(threads))
     for thread in threads:
         thread.join(120)
     assert list(replies) == [0, 1, 2, 3]
@@ -249,11 +232,11 @@ def test_a_client_that_goes_away_while_it_waits_loads_nothing(served: Served) ->
     with occupied(served):
         gone = served.line()
         send_request(gone, "POST", CHAT, question("hello", model="Second-Toy"))
-        served.until(lambda: len(served.answers.queue.tickets) == 2)
+        served.until(lambda: len(served.answers.sent) == 1)
         gone.close()
-        served.until(lambda: len(served.answers.queue.tickets) == 1)
+        served.until(lambda: not served.answers.sent)
     assert loaded(served) == "First Toy"
-    assert served.answers.queue.tickets == ()
+    assert not served.answers.sent
 
 
 def test_a_stream_is_kept_alive_while_it_waits_and_errors_come_as_events(
@@ -265,7 +248,7 @@ def test_a_stream_is_kept_alive_while_it_waits_and_errors_come_as_events(
         line = served.line()
         with occupied(served):
             send_request(line, "POST", CHAT, question("hello", model=model, stream=True, max_tokens=20))
-            served.until(lambda: len(served.answers.queue.tickets) == 2)
+            served.until(lambda: len(served.answers.sent) == 1)
             time.sleep(0.2)
         reply = read_reply(line)
         line.close()
@@ -276,7 +259,7 @@ def test_a_stream_is_kept_alive_while_it_waits_and_errors_come_as_events(
         else:
             error = json.loads(reply.data[-1])["error"]
             assert error["code"] == "bad_model"
-    assert served.answers.queue.tickets == ()
+    assert not served.answers.sent
 
 
 @pytest.mark.parametrize("stream", [True, False])

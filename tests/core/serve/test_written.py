@@ -10,11 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from core.answer_format import answer_format
-from core.events import Effective, Finished, Generate, Likely, Message, PrefillProgress, Stats, Token
+from core.events import Effective, Event, Finished, Generate, Likely, Message, PrefillProgress, Stats, Token
 from core.serve import answering
 from core.serve.http import EventLine
 from core.serve.messages import MessageWriter, message_request
-from core.serve.queue import AnswerUpdate
 from core.serve.response_request import response_request
 from core.serve.responses import ResponseWriter
 from core.serve.tools import CallRules
@@ -208,10 +207,10 @@ def test_a_thought_after_a_text_is_a_block_of_its_own() -> None:
 class Batches:
     """An answer whose events came together."""
 
-    def __init__(self, *batches: list[AnswerUpdate]) -> None:
+    def __init__(self, *batches: list[Event]) -> None:
         self._batches = iter(batches)
 
-    async def next(self, timeout_s: float) -> list[AnswerUpdate]:
+    async def next(self, timeout_s: float) -> list[Event]:
         return next(self._batches)
 
 
@@ -222,7 +221,7 @@ def test_progress_that_comes_with_the_first_token_is_in_the_first_event() -> Non
         sent.append(message.get("body", b""))
 
     answer = Batches([PrefillProgress("r", 30, 30, 28), tokens()[0]], [finished()])
-    asyncio.run(answering._stream(answer, message_writer(stream=True), EventLine(send, {})))  # type: ignore[arg-type]
+    asyncio.run(answering._stream(answer, [message_writer(stream=True)], EventLine(send, {})))  # type: ignore[arg-type]
     started = next(line for line in b"".join(sent).split(b"\n") if line.startswith(b"data: "))
     usage = json.loads(started.removeprefix(b"data: "))["message"]["usage"]
     assert (usage["cache_read_input_tokens"], usage["input_tokens"]) == (28, 3)

@@ -46,7 +46,7 @@ serve = main._Worker.run
 
 def run(self):
     status = serve(self)
-    print("remembered", len(self._cancels), file=sys.stderr, flush=True)
+    print("remembered", len(self._queue._cancelled), file=sys.stderr, flush=True)
     return status
 
 main._Worker.run = run

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
+from core.events import Failed, TakeTurn, TurnTaken
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.journeys.server.client import Asked, switch_on
@@ -65,12 +66,12 @@ def test_a_request_loads_its_model_in_its_turn_and_the_window_shows_it(
         ask(window, "Tell a long story.")
         await until(lambda: len(last(window).tokens) > 3, 60)
         waiting = [asked(base, "Second-Toy", 200), asked(base, "Second-Toy"), asked(base, "First-Toy")]
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 4)
+        await until(lambda: len(window.controller.sharing.answers.sent) == 3)
         assert loaded(window) == "First Toy"
         await until(lambda: window.controller.link.serving and loaded(window) == "Second Toy", 60)
         assert last(window).over
         ask(window, "And another one.")
-        assert window.controller.link.phase is Phase.WAITING
+        await until(lambda: window.controller.link.ahead > 0)
         for each in waiting:
             await each.whole()
             assert each.is_whole
@@ -113,22 +114,23 @@ def test_a_model_that_does_not_load_ends_its_request_alone_and_the_window_says_s
 
 async def test_a_worker_that_dies_of_a_load_comes_back_with_the_previous_model(window: MainWindow) -> None:
     await ready(window)
-    gate, pid = window.controller.sharing.gate, window.worker.pid
+    sharing, pid = window.controller.sharing, window.worker.pid
     assert pid
     os.kill(pid, signal.SIGSTOP)
-    load = asyncio.ensure_future(gate.load("other"))
-    await until(lambda: window.controller.link.model == "other")
-    ticket = window.controller.sharing.queue.enter("client", lambda: None)
+    load = asyncio.ensure_future(sharing.gate.ask(TakeTurn("client", "other"), TurnTaken))
+    await asyncio.sleep(0.1)
     os.kill(pid, signal.SIGKILL)
     failed = await asyncio.wait_for(load, 30)
-    assert failed is not None
+    assert isinstance(failed, Failed)
     assert failed.code == "worker-failed"
-    await until(lambda: gate.state == "ready")  # for the request that waits
-    assert window.controller.link.model == "starter"
-    # A question goes after it, and is sent when it leaves.
+    waiting = asyncio.ensure_future(sharing.gate.settled())  # a request
+    await asyncio.wait_for(waiting, 60)
+    assert (sharing.gate.state, window.controller.link.model) == ("ready", "starter")
+    # A question goes after the turn that a request has, and is answered when that ends.
+    assert isinstance(await sharing.gate.ask(TakeTurn("client", "other"), TurnTaken), TurnTaken)
     ask(window, "write 4")
-    assert window.controller.link.phase is Phase.WAITING
-    ticket.leave()
+    await until(lambda: window.controller.link.ahead == 1)
+    sharing.cancel("client")
     await until(lambda: last(window).status == "finished")
 
 

@@ -32,7 +32,7 @@ def test_a_client_asks_while_the_chat_answers_and_the_worker_is_killed(
         ask(window, "Tell a long story.")
         await until(lambda: len(last(window).tokens) > 3, 60)
         beside = Asked(base, "the harbour", max_tokens=24, temperature=0)
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+        await until(lambda: len(window.controller.sharing.answers.sent) == 1)
         await beside.whole()
         assert last(window).over
         assert beside.text == alone.text

@@ -53,7 +53,7 @@ async def test_a_request_waits_for_the_chat_s_answer(window: MainWindow) -> None
     ask(window, "write 100000 slowly")
     await until(lambda: len(last(window).tokens) > 3)
     asked = Asked(base, "write 5")
-    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    await until(lambda: len(window.controller.sharing.answers.sent) == 1)
     assert asked.raw == b""
     window.controller.asking.stop()
     await asked.whole()
@@ -68,12 +68,13 @@ async def test_the_chat_waits_its_turn_and_says_so(window: MainWindow) -> None:
     first = Asked(base, "write 100000 slowly")
     await served(window, first)
     second = Asked(base, "write 200 slowly")
-    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    await until(lambda: len(window.controller.sharing.answers.sent) == 2)
     assert window.views.composer.state == "idle"
     ask(window, "write 4")
     third = Asked(base, "write 5")
-    await until(lambda: len(window.controller.sharing.queue.tickets) == 4)
-    assert window.controller.link.phase is Phase.WAITING
+    await until(
+        lambda: len(window.controller.sharing.answers.sent) == 3 and window.controller.link.ahead == 2
+    )
     assert window.views.hint.text() == "Waiting for 2 requests of the local server"
     assert window.views.composer.state == "busy"
     assert last(window).tokens == ()
@@ -85,7 +86,7 @@ async def test_the_chat_waits_its_turn_and_says_so(window: MainWindow) -> None:
     assert not third.done or third.is_whole
     await third.whole()
     assert third.is_whole
-    assert window.controller.sharing.queue.tickets == ()
+    assert not window.controller.sharing.answers.sent
     assert [record.state for record in window.controller.sharing.requests.all] == [
         "cancelled", "finished", "finished",
     ]  # fmt: skip
@@ -97,12 +98,12 @@ async def test_a_question_that_waits_can_be_taken_back(window: MainWindow) -> No
     first = Asked(base, "write 100000 slowly")
     await served(window, first)
     ask(window, "write 4")
-    assert window.controller.link.phase is Phase.WAITING
+    await until(lambda: window.controller.link.ahead == 1)
     window.controller.asking.stop()
-    assert window.controller.link.phase is Phase.READY
+    await until(lambda: window.controller.link.phase is Phase.READY)
     assert window.controller.chats.open.turns == ()
     assert window.views.composer.text == "write 4"
-    assert len(window.controller.sharing.queue.tickets) == 1
+    assert len(window.controller.sharing.answers.sent) == 1
     before = len(first.text)
     await until(lambda: len(first.text) > before)
     await first.leave()
@@ -126,7 +127,7 @@ async def test_a_worker_killed_in_mid_request_is_told_and_comes_back(window: Mai
     asked = Asked(base, "write 100000 slowly")
     waiting = Asked(base, "write 7")
     await served(window, asked)
-    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    await until(lambda: len(window.controller.sharing.answers.sent) == 2)
     pid = window.worker.pid
     assert pid
     os.kill(pid, signal.SIGKILL)
@@ -153,7 +154,7 @@ async def test_another_model_ends_what_was_asked_of_the_one_before(window: MainW
     base = await switch_on(window)
     asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
     await served(window, asked)
-    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    await until(lambda: len(window.controller.sharing.answers.sent) == 2)
     window.controller.handle(Load("other"))
     await asked.whole()
     await waiting.whole()
@@ -172,7 +173,7 @@ def test_the_window_closes_in_mid_request(qapp: QApplication) -> None:
         base = await switch_on(window)
         asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
         await served(window, asked)
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+        await until(lambda: len(window.controller.sharing.answers.sent) == 2)
         await window.shut_down()
         await asked.whole()
         await waiting.whole()

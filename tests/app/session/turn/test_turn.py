@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from app.session.turn import effects as fx
 from app.session.turn.intents import (
     INTENTS,
-    Ahead,
     Close,
     Load,
     Restart,
+    Served,
     SpawnFailed,
     Stop,
     Unload,
@@ -36,6 +36,7 @@ from core.events import (
     ModelReleased,
     ModelUnloaded,
     PrefillProgress,
+    Queued,
     ReadAheadProgress,
     ReadingMap,
     SavedChatsListed,
@@ -79,7 +80,6 @@ def at(phase: Phase) -> Link:
         Phase.LOADING: (HELLO,),
         Phase.NO_MODEL: (HELLO, failed("", "load_model", "bad-model")),
         Phase.READY: (HELLO, LOADED),
-        Phase.WAITING: (HELLO, LOADED, Ahead(1), SUBMIT),
         Phase.READING: (HELLO, LOADED, SUBMIT),
         Phase.WRITING: (HELLO, LOADED, SUBMIT, token(0)),
         Phase.STOPPING: (HELLO, LOADED, SUBMIT, token(0), Stop()),
@@ -101,6 +101,7 @@ SAMPLES: dict[type, Any] = {
         LOADED,
         ModelUnloaded(),
         ModelReleased(),
+        Queued("r1", 2),
         reading(),
         reading_map(),
         token(1),
@@ -118,7 +119,7 @@ SAMPLES: dict[type, Any] = {
         BadLine("This line is not an event."),
         SUBMIT,
         Stop(),
-        Ahead(2),
+        Served(2),
         Unload(),
         Restart(),
         Load("other"),
@@ -234,7 +235,7 @@ def test_a_released_model_is_loaded_again_within_the_next_answer() -> None:
     assert run(Load("other"), failed("", "load_model", "bad-model"), start=idle)[0] == idle
     assert not run(ModelUnloaded(), start=idle)[0].released
     # For a request of the local server, too.
-    link, effects = run(Ahead(1), progress, LOADED, start=idle)
+    link, effects = run(Served(1), progress, LOADED, start=idle)
     assert not link.released
     assert not any(isinstance(each, fx.WorkerMistake) for each in effects)
 
@@ -350,7 +351,7 @@ def test_another_model_can_be_chosen_in_every_phase(phase: Phase) -> None:
         link, effects = run(HELLO, start=link)
     assert fx.Send(LoadModel("other")) in effects
     link, _ = run(LOADED, start=link)
-    assert (link.phase in (Phase.READY, Phase.WAITING), link.model, link.before) == (True, "other", "")
+    assert (link.phase, link.model, link.before) == (Phase.READY, "other", "")
 
 
 def test_restart_in_mid_answer_cuts_it_off_first() -> None:
@@ -415,7 +416,7 @@ def test_closing_cuts_off_and_then_nothing_matters() -> None:
 
 def test_only_answering_is_busy_and_only_a_process_is_alive() -> None:
     busy = {phase for phase in Phase if at(phase).busy}
-    assert busy == {Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING}
+    assert busy == {Phase.READING, Phase.WRITING, Phase.STOPPING}
     assert {phase for phase in Phase if not at(phase).alive} == {Phase.DEAD, Phase.CLOSED}
 
 
