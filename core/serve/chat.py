@@ -154,7 +154,9 @@ IGNORED = frozenset(
     {
         "cache_control",
         "metadata",
+        "moderation",
         "prompt_cache_key",
+        "prompt_cache_options",
         "prompt_cache_retention",
         "safety_identifier",
         "service_tier",
@@ -337,7 +339,7 @@ def chat_request(fields: dict[str, Any]) -> AnswerRequest:
         named = {"tools": functions, "tool_choice": fields.get("function_call"), "parallel_tool_calls": False}
         fields = {**fields, **named, "functions": None, "function_call": None}
     elif not functions:
-        fields = {**fields, "functions": None}
+        fields = {**fields, "functions": None, "function_call": None}
     adapter = Adapter()
     fields = with_answer_form(adapter.tools(fields))
     if isinstance(messages := fields.get("messages"), list):

@@ -44,6 +44,7 @@ _SCHEMAS: dict[str, Callable[[Any], Any]] = {
     "json_schema": lambda value: value.get("schema", value) if isinstance(value, dict) else value,
     "response_schema": lambda value: value,
     "format": lambda value: value,
+    "output_format": lambda value: value.get("schema", value) if isinstance(value, dict) else value,
 }
 FORMS = dict.fromkeys(
     ("guided_choice", "guided_regex", "guided_grammar", "grammar", "regex", "ebnf", "structural_tag"),
@@ -206,12 +207,15 @@ _CARRYING = re.compile(
     r"|summar(?:y|ie)|compact(?:ion|ed)?|previous|prior|parent|continu(?:e|ation)|resume|checkpoint|replay)s?"
     r"(?:_|$)"
 )
-_CARRIED = frozenset({"role", "content", "text", "parts", "messages", "input", "output", "arguments"})
-# Known not to: origins, prices, and where the server may search or shorten by itself.
-_HARMLESS = frozenset(
-    {"context_management", "internal_chat_message_metadata_passthrough", "system_fingerprint",
-     "web_search_options"}
-)  # fmt: skip
+_CARRIED = frozenset(
+    {"role", "content", "text", "parts", "messages", "input", "output", "arguments", "history"}
+)
+# A name with one of these words is about such a part, and an id or a name within a message is a label.
+_ABOUT = re.compile(
+    r"(?:^|_)(?:options?|config|settings?|filters?|limits?|modes?|formats?|sizes?|kinds?|types?|management|metadata"
+    r"|retention|fingerprint|params|when)(?:_|$)"
+)
+_LABEL = re.compile(r"_(?:id|name)$")
 _MOST_NAMED = 50
 # Schemas, arguments of calls and settings: null is a value in them.
 _OWN = frozenset({"parameters", "schema", "input", "settings"})
@@ -268,7 +272,7 @@ def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> 
     """
     found: dict[str, tuple[str, Any]] = {}
     for place, value in _unknown_fields(said, request, ignored, ""):
-        if not place.startswith("tools[") and _carries(place.rpartition(".")[2], value):
+        if not place.startswith("tools[") and _carries(place, value):
             raise refused(
                 place, "it may be a part of the conversation. Send all of it in the API's own fields"
             )
@@ -278,12 +282,13 @@ def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> 
         yield change(place, value, "", "Draftlight does not support this field")
 
 
-def _carries(name: str, value: Any) -> bool:
+def _carries(place: str, value: Any) -> bool:
     """Whether an unknown field may carry or replace a part of the conversation."""
-    if not isinstance(value, str | list | dict) or not value or name in _HARMLESS:
+    if not isinstance(value, str | list | dict) or not value:
         return False
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name).lower()
-    return bool(_CARRYING.search(words)) or _has_text(value)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", place.rpartition(".")[2]).lower()
+    about = _ABOUT.search(words) or (isinstance(value, str) and "]" in place and _LABEL.search(words))
+    return (not about and bool(_CARRYING.search(words))) or _has_text(value)
 
 
 def _has_text(value: Any) -> bool:

@@ -184,9 +184,14 @@ def _attachment(where: str, block: DocumentBlock, number: int) -> Attachment:
 # The user, location, billing, caching and how calls are streamed: these do not change the answer.
 IGNORED = frozenset(
     {
+        "betas",
+        "billing_policy",
         "cache_control",
         "caller",
+        "diagnostics",
         "eager_input_streaming",
+        "fallback_credit_token",
+        "fallbacks",
         "inference_geo",
         "metadata",
         "service_tier",

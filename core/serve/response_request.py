@@ -216,9 +216,12 @@ def _text(content: str | Sequence[Part]) -> str:
 # Client, storage, billing, caching, and limits of unsupported features: these do not change the answer.
 IGNORED = frozenset(
     {
+        "access_programs",
+        "background_options",
         "cache_control",
         "caller",
         "client_metadata",
+        "moderation",
         "prompt_cache_options",
         "prompt_cache_retention",
         "service_tier",

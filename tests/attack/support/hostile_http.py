@@ -14,28 +14,18 @@ CHAT = "/v1/chat/completions"
 # Stands for what a case calls itself, so that it is known whose a request is that comes late.
 AGENT = "the-agent-of-this-case"
 KEY = "dl-a-key-that-is-told-to-nobody"
-_PATHS = (
-    *(CHAT, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"),
-    *("/v1/models", "/health"),
-)
+_PATHS = (CHAT, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/models", "/health")
 _TYPES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonx")
 _FIELDS = (
-    *(
-        "model",
-        "messages",
-        "stream",
-        "stream_options",
-        "max_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-    ),
-    *("seed", "stop", "logit_bias", "n", "frequency_penalty", "presence_penalty", "repetition_penalty"),
-    *("logprobs", "top_logprobs", "tools", "tool_choice", "response_format", "prediction", "drafter"),
-    *("specprefill", "specprefill_keep_pct", "settings", "draftlight", "no_such_field"),
-    *("input", "encoding_format", "dimensions"),
-)
+    "model", "messages", "stream", "stream_options", "max_tokens", "temperature", "top_p", "top_k", "min_p",
+    "seed", "stop", "logit_bias", "n", "frequency_penalty", "presence_penalty", "repetition_penalty",
+    "logprobs", "top_logprobs", "tools", "tool_choice", "response_format", "prediction", "drafter", "input",
+    "specprefill", "specprefill_keep_pct", "settings", "draftlight", "no_such_field", "encoding_format",
+    "dimensions",
+)  # fmt: skip
+# Parts of unknown fields that carry a part of the conversation.
+_BEFORE = ("previous_", "additional_", "x-", "chat", "")
+_CARRIERS = ("Thread", "_history", "_turns", "_transcript", "_dialogue", "_memories", "_documents")
 _NAMES = (*_FIELDS, "role", "content", "type", "function", "name", "parameters", "json_schema", "schema", "")
 _HOSTS = ("evil.example", "localhost.evil.example", "127.0.0.1.nip.example", "[::2]", "", "a" * 900)
 
@@ -119,6 +109,15 @@ def _wrong_types(chance: random.Random) -> Hostile:
     body = json.dumps({**question(), **fields}).encode()
     path = chance.choice((CHAT, CHAT, "/v1/completions", "/v1/responses", "/v1/messages"))
     return Hostile("wrong types", (head(len(body), path=path), body), may_answer=True)
+
+
+def _carrying(chance: random.Random) -> Hostile:
+    name = chance.choice(_BEFORE) + chance.choice(_CARRIERS)
+    said = {"role": "user", "content": "as before"}
+    given = chance.choice(("an earlier one", [said], {"id": "t", "items": [{"parts": [said]}]}))
+    body = json.dumps({**question(stream=chance.random() < 0.5), name: given}).encode()
+    path = chance.choice((CHAT, "/v1/messages"))
+    return Hostile("unknown carrier", (head(len(body), path=path), body))
 
 
 def _huge(chance: random.Random) -> Hostile:
@@ -234,6 +233,7 @@ def _wrong_type(chance: random.Random) -> Hostile:
 _KINDS: tuple[Callable[[random.Random], Hostile], ...] = (
     _bad_json,
     _wrong_types,
+    _carrying,
     _wrong_types,
     _huge,
     _slow,

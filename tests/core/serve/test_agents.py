@@ -251,22 +251,20 @@ def test_a_seed_may_be_of_any_size(served: Served, seed: int) -> None:
     assert generate.settings.sampling.seed == seed % 2**31
 
 
-def test_images_of_earlier_questions_become_words(served: Served) -> None:
-    image = {"type": "image_url", "image_url": {"url": PIXEL}}
-    asked = message(user([image]), {"role": "assistant", "content": "no"}, user())
-    assert set(changes(served, CHAT, asked)) == {"messages[0].content[0]"}
-
-
-def test_completions_accept_what_asks_for_nothing(served: Served) -> None:
-    asked = {"prompt": "hi", "max_tokens": 2, "echo": False, "best_of": 1, "user": "u"}
-    assert not changes(served, COMPLETIONS, asked)
-
-
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        (CHAT, {"functions": [], "audio": {}, "stream_options": {"include_usage": True}, "top_logprobs": 0}),
-        (COMPLETIONS, {"suffix": "", "stream_options": {"include_usage": True}}),
+        (
+            CHAT,
+            {
+                "functions": [],
+                "function_call": "auto",
+                "audio": {},
+                "stream_options": {"include_usage": True},
+                "top_logprobs": 0,
+            },
+        ),
+        (COMPLETIONS, {"suffix": "", "echo": False, "best_of": 1, "stream_options": {"include_usage": True}}),
         (MESSAGES, {"mcp_servers": [], "container": ""}),
         (RESPONSES, {"conversation": "", "prompt": {}, "background": False}),
     ],
@@ -293,11 +291,6 @@ def test_thoughts_among_the_parts_of_an_earlier_answer_are_left_out(served: Serv
 
 
 # ---- all of them
-
-
-def test_a_reference_to_an_unknown_item_is_left_out(served: Served) -> None:
-    asked = response(user(), {"type": "item_reference", "id": "msg_x"}, user("more"))
-    assert set(changes(served, RESPONSES, asked)) == {"input[1]"}
 
 
 def test_a_tool_that_must_be_called_and_was_left_out_need_not_be(served: Served) -> None:

@@ -35,15 +35,6 @@ def test_a_long_prompt_keeps_the_line_alive_and_says_how_far_it_is(served: Serve
     assert reply.chunks
 
 
-def test_what_the_worker_refuses_gets_a_status_of_its_own(served: Served) -> None:
-    for streams in (False, True):
-        reply = served.chat("x" * 900, stream=streams)
-        assert reply.status == 400
-        assert reply.error["code"] == "context_length_exceeded"
-        assert reply.error["type"] == "invalid_request_error"
-        assert re.search(r"maximum context length is \d+ tokens", reply.error["message"])
-
-
 def test_the_loaded_model_answers_to_any_name(served: Served) -> None:
     for name in ("toy", "TOY", "openai/toy"):
         reply = served.chat(model=name, max_tokens=1).json

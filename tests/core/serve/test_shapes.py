@@ -209,18 +209,14 @@ def test_anthropics_blocks_in_a_chat_are_calls_and_results(served: Served) -> No
     assert [one["used"] for one in named.values()] == [IMAGE_WORDS]
 
 
-@pytest.mark.parametrize("content", [["hi", "there"], [{"text": "hi"}, {"type": "text", "text": "there"}]])
+@pytest.mark.parametrize(
+    "content",
+    [["hi", "there"], [{"text": "hi"}, {"text": "there"}], {"type": "text", "text": "hi\nthere"}],
+)
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
-def test_parts_may_be_strings_or_lack_a_type(served: Served, path: str, content: list[Any]) -> None:
+def test_parts_may_be_strings_or_lack_a_type_or_come_alone(served: Served, path: str, content: Any) -> None:
     asked = response(user(content)) if path == RESPONSES else message(user(content))
     assert messages_of(served, path, asked)[-1].content == "hi\nthere"
-
-
-@pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
-def test_a_part_may_come_alone(served: Served, path: str) -> None:
-    part = {"type": "text", "text": "hi"}
-    asked = response(user(part)) if path == RESPONSES else message(user(part))
-    assert messages_of(served, path, asked)[-1].content == "hi"
 
 
 @pytest.mark.parametrize(("given", "text"), [({"a": 1}, '{"a":1}'), (5, "5"), (None, ""), ([], "")])

@@ -152,6 +152,18 @@ CARRIED: dict[str, Any] = {
     "x_anything": {"deep": [{"a": WORDS}]},
     "additional_tools": [{"name": "n"}],
     "compaction": {"id": "c"},
+    "memory_config": {"content": "They spoke of tides."},
+}
+# Fields of today's SDKs and servers (LiteLLM, OpenRouter, Mistral, Azure, AI SDK) that carry nothing of it.
+HARMLESS: dict[str, Any] = {
+    "image_config": {"aspect_ratio": "1:1"},
+    "prompt_mode": "reasoning",
+    "stop_server_tools_when": [{"type": "step_count", "count": 3}],
+    "content_filter_results": {"hate": {"filtered": False, "severity": "safe"}},
+    "trace": {"trace_id": "t", "span_name": "n"},
+    "internal_chat_message_metadata_passthrough": {"turn_id": "t"},
+    "web_search_options": {"search_context_size": "low"},
+    "providerOptions": {"openai": {"store": False}},
 }
 
 
@@ -164,6 +176,16 @@ def test_an_unknown_field_that_may_carry_the_conversation_is_refused(
     assert (reply.status, name in reply.error["message"]) == (400, True), reply.body
     # An empty value asks for nothing.
     assert served.ask("POST", path, ASKED[path] | {name: None}).status == 200
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_harmless_fields_of_sdks_are_named_and_not_refused(served: Served, path: str) -> None:
+    asked, turns = ASKED[path], TURNS.get(path)
+    assert changes(served, path, asked | HARMLESS).keys() == HARMLESS.keys()
+    if turns:
+        labels = {"tool_name": "n", "parent_message_id": "m", "conversation_id": "c"}
+        named = changes(served, path, {**asked, turns: [{**asked[turns][0], **labels}]})
+        assert named.keys() == {f"{turns}[0].{name}" for name in labels}
 
 
 @pytest.mark.parametrize(
@@ -226,6 +248,7 @@ FORM: dict[str, Any] = {
         {"json_schema": FORM},
         {"json_schema": {"name": "n", "schema": FORM}},
         {"format": FORM},
+        {"output_format": {"type": "json_schema", "schema": FORM}},
     ],
 )
 def test_a_schema_in_another_servers_shape_is_kept(served: Served, path: str, form: dict[str, Any]) -> None:
