@@ -14,6 +14,7 @@ from app.chat import strings
 from app.chat.intents import UseExample
 from app.chat.tokens import paint_class_name
 from app.controls.buttons import Button, PaintedButton
+from app.controls.scroll_bar import lay_bars_over
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.markdown.piece import Span
 from app.richtext.piece_layout import PieceLayout
@@ -175,6 +176,7 @@ class FirstPage(QScrollArea):
         self.lead_button, self.other_button = self._page.lead_button, self._page.other_button
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        lay_bars_over(self)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidget(self._page)
         for card in self._page.cards:

@@ -1,25 +1,29 @@
-"""Choices that the style sheet paints: Segment and Popup (one of several options) and Switch (on or off).
+"""Choices that the style sheet paints: Segment and Popup (one of several options), CheckBox and Switch.
 
-Keyboard, focus and accessibility are those of Qt's classes.
+Keyboard, focus and accessibility are those of Qt's classes: Space changes a choice, and Return presses the
+default button of a dialog. A text that is too long ends in an ellipsis, and the tooltip has all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QHelpEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
     QPushButton,
     QSizePolicy,
+    QStyle,
     QStyledItemDelegate,
+    QStyleOptionButton,
     QStyleOptionComboBox,
     QWidget,
 )
 
+from app.controls.shapes import show_tip
 from app.theme.measures import set_margins
 from app.theme.zoom import px
 
@@ -70,6 +74,30 @@ class Segment(QWidget):
             option.setAccessibleDescription(name)
 
 
+class CheckBox(QCheckBox):
+    """A check box with its text, `whole`, in which “&” stands for itself."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(text.replace("&", "&&"), parent)
+        self.whole = text
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(px(64), super().minimumSizeHint().height())
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:
+        super().initStyleOption(option)
+        place = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxContents, option, self)
+        option.text = _elided(self, self.whole, place.width()).replace("&", "&&")
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            option = QStyleOptionButton()
+            self.initStyleOption(option)
+            _tip(event, self, self.whole, option.text.replace("&&", "&"))
+            return True
+        return super().event(event)
+
+
 class Switch(QCheckBox):
     """A check box without a text that looks like a switch."""
 
@@ -116,8 +144,13 @@ class Popup(QComboBox):
     def initStyleOption(self, option: QStyleOptionComboBox) -> None:
         """Shortens a text that is too long with an ellipsis; Qt would cut it."""
         super().initStyleOption(option)
-        metrics, width = self.fontMetrics(), self.width() - px(36)
-        option.currentText = metrics.elidedText(option.currentText, Qt.TextElideMode.ElideRight, width)
+        option.currentText = _elided(self, option.currentText, self.width() - px(36))
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            _tip(event, self, self.currentText(), _elided(self, self.currentText(), self.width() - px(36)))
+            return True
+        return super().event(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()  # the wheel scrolls the panel and must not change a setting
@@ -125,3 +158,12 @@ class Popup(QComboBox):
     def _take_choice(self, index: int) -> None:
         if index >= 0:
             self.value_changed.emit(self.value)
+
+
+def _elided(widget: QWidget, text: str, width_px: int) -> str:
+    return widget.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, width_px)
+
+
+def _tip(event: QHelpEvent, widget: QWidget, text: str, shown: str) -> None:
+    """Shows `text` as the tooltip if it is `shown` shortened, else the tooltip of the widget."""
+    show_tip(event, widget, widget.toolTip() if shown == text else text)

@@ -1,4 +1,4 @@
-"""Plot: grid, labels, lines and dots of a chart, painted into a box in design pixels (QtCharts is GPL)."""
+"""Plot: grid and labels of a chart, painted into a box in design pixels (QtCharts is GPL)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QPainter, QPen
 
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font
@@ -46,52 +46,9 @@ class Plot:
         ink = color("text" if strong else "text2")
         draw_text(self.painter, QRectF(x - 45, y, 90, 16), label, font, ink)
 
-    def line(
-        self, points: Sequence[QPointF], ink: QColor, width_px: float = 1.6, dashes: Sequence[float] = ()
-    ) -> None:
-        """Paints a line through `points`; `dashes` are in line widths."""
-        pen = QPen(ink, width_px)
-        pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-        if dashes:
-            pen.setDashPattern(list(dashes))
-        self.painter.setPen(pen)
-        self.painter.setBrush(Qt.BrushStyle.NoBrush)
-        self.painter.drawPolyline(QPolygonF(points))
-
-    def area(self, points: Sequence[QPointF], ink: QColor, alpha: float) -> None:
-        """Fills the area between the line through `points` and the bottom of the box."""
-        fill = QColor(ink)
-        fill.setAlphaF(alpha)
-        bottom = self.box.bottom()
-        floor = [QPointF(points[-1].x(), bottom), QPointF(points[0].x(), bottom)]
-        self.painter.setPen(Qt.PenStyle.NoPen)
-        self.painter.setBrush(fill)
-        self.painter.drawPolygon(QPolygonF([*points, *floor]))
-
-    def dot(self, at: QPointF, radius_px: float, fill: QColor, frame: QColor) -> None:
-        self.painter.setPen(QPen(frame, 1.4))
-        self.painter.setBrush(fill)
-        self.painter.drawEllipse(at, radius_px, radius_px)
-
 
 def above(value: float) -> float:
     """Returns a round number above `value` whose half is round, too."""
     power = 10.0 ** math.floor(math.log10(max(value, 1e-9)))
     steps = (1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
     return next((power * step for step in steps if power * step >= value * 1.02), power * 10)
-
-
-def spread(wanted: Sequence[float], apart_px: float, low: float, high: float) -> list[float]:
-    """Returns positions near `wanted`, at least `apart_px` apart, within `low` and `high` if possible."""
-    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    found = list(wanted)
-    at = low - apart_px
-    for number in order:
-        at = found[number] = max(found[number], at + apart_px)
-    over = at - high
-    at = high + apart_px
-    for number in reversed(order):
-        if over <= 0:
-            break
-        at = found[number] = min(found[number], at - apart_px)
-    return found

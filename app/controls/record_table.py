@@ -40,6 +40,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.controls.focus_ring import RING_PX
+from app.controls.scroll_bar import lay_bars_over
 from app.controls.shapes import PaintedRow, draw_box, draw_text, elided_at, show_tip
 from app.theme.fonts import ui_font
 from app.theme.measures import add_gap, set_fixed_height, set_font
@@ -58,6 +59,7 @@ from app.theme.zoom import (
 
 ROW_PX = 46
 _HEADER_PX = 28
+_LEAST_PX = 120
 _ABOVE_PX = 5
 _SIDEWAYS_PX = 40
 _INSET_PX, _PADDING_PX, _RADIUS_PX = 8, 12, 8
@@ -328,7 +330,11 @@ class _View(QListView):
         self.setTabKeyNavigation(False)
         self.setAccessibleName(name)
         self.viewport().setAutoFillBackground(False)
+        lay_bars_over(self)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.data(_ROW).id))
+
+    def minimumSizeHint(self) -> QSize:
+        return px_size(QSize(_LEAST_PX, 2 * ROW_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

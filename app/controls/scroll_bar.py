@@ -1,4 +1,4 @@
-"""ScrollPage, a page that scrolls, and DragScroll, scrolling while text is selected."""
+"""Scroll bars over the content, ScrollPage, a page with one, and DragScroll, scrolling during a selection."""
 
 from __future__ import annotations
 
@@ -8,9 +8,34 @@ from PySide6.QtCore import QObject, QPoint, Qt, QTimer
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QFrame,
+    QGridLayout,
     QScrollArea,
+    QScrollBar,
     QWidget,
 )
+
+
+def lay_bars_over(area: QAbstractScrollArea) -> None:
+    """Lays the bars of `area` that are not off over its content, which keeps its width when one appears."""
+    grid = QGridLayout(area)
+    grid.setContentsMargins(0, 0, 0, 0)
+    grid.setSpacing(0)
+    grid.setRowStretch(0, 1)
+    grid.setColumnStretch(0, 1)
+    off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+    if area.verticalScrollBarPolicy() != off:
+        area.setVerticalScrollBarPolicy(off)
+        _lay_over(grid, area.verticalScrollBar, 0, 1)
+    if area.horizontalScrollBarPolicy() != off:
+        area.setHorizontalScrollBarPolicy(off)
+        _lay_over(grid, area.horizontalScrollBar, 1, 0)
+
+
+def _lay_over(grid: QGridLayout, bar: Callable[[], QScrollBar], row: int, column: int) -> None:
+    # `bar` is called each time: PySide may invalidate a stored wrapper.
+    grid.addWidget(bar(), row, column)
+    bar().setVisible(bar().maximum() > bar().minimum())
+    bar().rangeChanged.connect(lambda least, most: bar().setVisible(most > least))
 
 
 class ScrollPage(QScrollArea):
@@ -26,6 +51,7 @@ class ScrollPage(QScrollArea):
         # Afterwards: setWidget() turns the fill on.
         self.viewport().setAutoFillBackground(False)
         page.setAutoFillBackground(False)
+        lay_bars_over(self)
 
 
 _EVERY_MS = 30

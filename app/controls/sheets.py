@@ -15,7 +15,6 @@ from pathlib import Path
 from PySide6.QtCore import QProcess, QStandardPaths, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
@@ -27,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.controls.buttons import Button, Kind
+from app.controls.choices import CheckBox
 from app.controls.text_label import TextLabel
 from app.theme.measures import add_gap, set_margins, set_spacing
 
@@ -129,7 +129,7 @@ class OptionsSheet(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)
         column = QVBoxLayout(self)
-        self.boxes = [QCheckBox(label, self) for label, _ in options]
+        self.boxes = [CheckBox(label, self) for label, _ in options]
         for box, (_, checked) in zip(self.boxes, options):
             box.setChecked(checked)
             column.addWidget(box)
@@ -139,6 +139,7 @@ class OptionsSheet(QDialog):
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         column.addWidget(buttons)
+        self.setFocus()  # a frame on a box would look like a suggestion
 
 
 def ask_options(

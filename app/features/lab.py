@@ -18,10 +18,11 @@ from pathlib import Path
 from msgspec import Struct
 from PySide6.QtCore import QObject, QRectF, QSize, Qt
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QCheckBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat.reading_map import duration
 from app.controls.buttons import Button
+from app.controls.choices import CheckBox
 from app.controls.numbers import Spin
 from app.controls.plot import Plot, above
 from app.controls.record_table import Column, RecordTable
@@ -381,7 +382,7 @@ class LabWindow(SideWindow):
     def __init__(self) -> None:
         super().__init__(TITLE, _SIZE, _MINIMUM)
         labels = find("drafting.drafter").labels
-        self.boxes = {name: QCheckBox(label) for name, label in labels.items() if name != "off"}
+        self.boxes = {name: CheckBox(label) for name, label in labels.items() if name != "off"}
         for name in _FIRST_DRAFTERS:
             self.boxes[name].setChecked(True)
         self.repeats = Spin(1, 9, 1)
@@ -431,9 +432,8 @@ class LabWindow(SideWindow):
         shown, hidden = self.run_button, self.stop_button
         if run.running:
             shown, hidden = hidden, shown
-        had_focus = hidden.hasFocus()
         shown.show()
-        if had_focus:
+        if hidden.hasFocus():
             shown.setFocus()  # before the other one is hidden, which would pass it on
         hidden.hide()
         self.stop_button.setEnabled(not run.stopping)

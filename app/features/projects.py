@@ -14,14 +14,14 @@ from pathlib import Path
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import QCheckBox, QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 
 from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, Reading
 from app.controllers.chat import ChatController
 from app.controllers.views import Views
 from app.controls.buttons import Button
-from app.controls.choices import Popup
+from app.controls.choices import CheckBox, Popup
 from app.controls.scroll_bar import ScrollPage
 from app.controls.sheets import Question, open_files
 from app.controls.text_fields import TextArea
@@ -142,8 +142,8 @@ class ProjectSheet(QDialog):
         self.refresh_models()
         if project.preset in presets:
             self.preset.set_value(project.preset)
-        self.documents: dict[str | Attachment, QCheckBox] = {}
-        self._by_digest: dict[str, QCheckBox] = {}  # by their texts
+        self.documents: dict[str | Attachment, CheckBox] = {}
+        self._by_digest: dict[str, CheckBox] = {}  # by their texts
         self._notes: list[str] = []  # about added files
         self._failed = False
         self.add_button = Button(ADD_FILES, small=True, icon_name="plus")
@@ -244,7 +244,7 @@ class ProjectSheet(QDialog):
             self._documents.ensureWidgetVisible(known)
             return
         for box in self.documents.values():
-            if box.isChecked() and box.text() == added.name:
+            if box.isChecked() and box.whole == added.name:
                 box.setChecked(False)
                 self._notes.append(replaced_text(added.name))
         self._add_document(added, digest, added.name, True, first=True)
@@ -261,14 +261,13 @@ class ProjectSheet(QDialog):
     def _add_document(
         self, key: str | Attachment, digest: str, name: str, checked: bool, *, first: bool = False
     ) -> None:
-        box = self.documents[key] = self._by_digest[digest] = QCheckBox(name.replace("&", "&&"))
-        box.setToolTip(name)
+        box = self.documents[key] = self._by_digest[digest] = CheckBox(name)
         box.setChecked(checked)
         self._list.insertWidget(0 if first else self._list.count() - 1, box)
 
     def _lay_out(self, title: str) -> None:
         page = QWidget()
-        self._list = column_of(STRETCH, gap=2, margins=(0, 0, 12, 0), parent=page)  # for the scroll bar
+        self._list = column_of(STRETCH, gap=2, parent=page)
         documents = self._documents = ScrollPage(page)
         set_fixed_height(documents, _DOCUMENTS_PX)
         column = column_of(

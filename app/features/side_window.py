@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QFrame, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QFrame, QPlainTextEdit, QWidget
 
 from app.controls.buttons import Kind
 from app.controls.sheets import Question
@@ -28,6 +28,7 @@ from app.theme.sheet import set_ground
 
 HEADER_PX = 52
 _LEFT_PX, _RIGHT_PX, _SPACING_PX = 26, 14, 8
+_CLICK = Qt.FocusPolicy.ClickFocus
 
 
 class SideWindow(QWidget):
@@ -75,6 +76,10 @@ class SideWindow(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        if self.focusWidget() is None:  # Qt would frame the first button, as if it suggested it
+            controls = (each for each in self.findChildren(QWidget) if each.focusPolicy() & _CLICK)
+            fields = (each for each in controls if not isinstance(each, QAbstractButton | QComboBox))
+            next((each for each in fields if each.isVisibleTo(self)), self).setFocus()
         self.shown.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -106,7 +111,6 @@ class WindowTitles(QWidget):
         return self.subtitle.text()
 
     def say(self, text: str) -> None:
-        """Replaces the subtitle."""
         self.subtitle.setText(text)
         self._fit()
 

@@ -38,6 +38,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
+from app.controls.scroll_bar import lay_bars_over
 from app.panels import strings
 from app.panels.chat_delegate import (
     CHAT_MIME,
@@ -77,6 +78,7 @@ class ChatList(QListView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        lay_bars_over(self)
         self.setMouseTracking(True)
         self.setAccessibleName(strings.CHATS)
         self.viewport().setAutoFillBackground(False)

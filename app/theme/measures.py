@@ -11,6 +11,7 @@ from typing import Any, Final
 from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QAbstractScrollArea,
     QApplication,
     QBoxLayout,
     QFormLayout,
@@ -189,11 +190,14 @@ def _apply(of: Any, noted: dict[str, list[float]]) -> None:
         elif name == "strut":
             _apply_strut(of, values[0])
         elif name in ("font", "mono"):
-            of.setFont(
+            font = (
                 enlarged_mono_font(values[0])
                 if name == "mono"
                 else enlarged_ui_font(values[0], int(values[1]), tabular=bool(values[2]))
             )
+            of.setFont(font)
+            if isinstance(of, QAbstractScrollArea):
+                of.viewport().setFont(font)  # paints the placeholder; the style sheet keeps its old font
         else:
             _SETTERS[name](of, *(px(int(value)) for value in values))
 

@@ -153,6 +153,8 @@ class Theme(QObject):
         """Applies palette, font and style sheet to the application, and all measures again."""
         application = QApplication.instance()
         assert isinstance(application, QApplication)
+        # Qt polishes a widget once if there was no style sheet, else once for each of its ancestors.
+        application.setStyleSheet("")
         application.setPalette(self.qpalette())
         application.setFont(enlarged_ui_font(13))
         application.setStyleSheet(

@@ -13,7 +13,7 @@ from app.chat.stats_line import LINE_PX, StatsLabel, StatsPart, finished_parts
 from app.controls.buttons import Button, IconButton, IconLabel
 from app.controls.choices import Popup
 from app.controls.numbers import Spin
-from app.controls.scroll_bar import ScrollPage
+from app.controls.scroll_bar import ScrollPage, lay_bars_over
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.race import strings
@@ -167,6 +167,7 @@ class RaceText(QWidget):
         self._area.setFrameShape(QFrame.Shape.NoFrame)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        lay_bars_over(self._area)
         self._page = QWidget()
         self._area.setWidget(self._page)
         self.body = self._new_body()

@@ -1,17 +1,18 @@
-"""Segment and Popup: choosing by mouse and by keyboard."""
+"""Segment, Popup, CheckBox and Switch: choosing by mouse and by keyboard."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QPushButton, QStyleOptionComboBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.controls.choices import Popup, Segment
+from app.controls.choices import CheckBox, Popup, Segment, Switch
+from app.controls.sheets import OptionsSheet
 from tests.app.controls.windows import activate
 
 OPTIONS = [("always", "Always"), ("hover", "On hover"), ("never", "Never")]
@@ -127,11 +128,25 @@ def test_a_popup_refuses_the_unknown(popup: Popup) -> None:
     assert popup.value == "never"
 
 
-def test_a_narrow_popup_shortens_its_text(popup: Popup) -> None:
-    popup.show_options([("long", "A preset with quite a long name")], "long")
-    popup.resize(popup.minimumSizeHint())
-    option = QStyleOptionComboBox()
-    popup.initStyleOption(option)
-    assert option.currentText.startswith("A")
-    assert option.currentText.endswith("…")
-    assert popup.currentText() == "A preset with quite a long name"
+@pytest.mark.parametrize("box", [Switch, lambda: CheckBox("Tides & fog")])
+def test_space_turns_a_box_and_return_does_not(box: Callable[[], QCheckBox], qtbot: QtBot) -> None:
+    turned = box()
+    with _shown(turned, qtbot):
+        turned.setFocus()
+        for key, on in ((Qt.Key.Key_Space, True), (Qt.Key.Key_Return, True), (Qt.Key.Key_Space, False)):
+            qtbot.keyClick(turned, key)
+            assert turned.isChecked() is on
+
+
+def test_a_sheet_of_boxes_opens_with_none_framed_and_return_accepts_it(qtbot: QtBot) -> None:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    activate(owner, qtbot)
+    sheet = OptionsSheet(owner, "Export", [("With sources", True), ("With settings", False)], "Export")
+    with qtbot.waitActive(sheet):
+        sheet.open()
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is sheet)
+    qtbot.keyClick(sheet, Qt.Key.Key_Tab)
+    assert QApplication.focusWidget() is sheet.boxes[0]
+    with qtbot.waitSignal(sheet.accepted):
+        qtbot.keyClick(sheet.boxes[0], Qt.Key.Key_Return)

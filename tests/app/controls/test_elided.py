@@ -1,4 +1,4 @@
-"""The tooltip of an elided cell is its full text, in every table and list, at any zoom."""
+"""The tooltip of an elided text is its full text, in every table, list and choice, at any zoom."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, get_type_hints
 import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QHelpEvent
-from PySide6.QtWidgets import QApplication, QToolTip, QWidget
+from PySide6.QtWidgets import QApplication, QStyleOptionButton, QStyleOptionComboBox, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.controls.choices import CheckBox, Popup
 from app.controls.record_table import Column, RecordTable
 from app.features import library
 from app.features.models.facts import RowFacts
@@ -106,4 +107,23 @@ def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot) -> None:
         shown.show()
     place = shown.view.visualRect(shown.model.index_of("1")).center()
     assert tooltip(shown, shown.view.viewport().mapTo(shown, QPoint(60, place.y()))) == "Harbour"
+    QToolTip.hideText()
+
+
+@pytest.mark.parametrize("kind", [CheckBox, lambda text: Popup([("long", text)])])
+def test_a_choice_that_is_too_narrow_has_its_text_as_the_tooltip(
+    kind: Callable[[str], QWidget], qtbot: QtBot
+) -> None:
+    choice = kind("Tides & fog & a long quay")
+    qtbot.addWidget(choice)
+    choice.setToolTip("Help")
+    choice.show()
+    for width_px, shown in ((90, "Tides & fog & a long quay"), (400, "Help")):
+        choice.resize(width_px, choice.height())
+        assert choice.width() == width_px
+        assert tooltip(choice, QPoint(50, choice.height() // 2)) == shown
+        option = QStyleOptionButton() if isinstance(choice, CheckBox) else QStyleOptionComboBox()
+        choice.initStyleOption(option)  # type: ignore[attr-defined]
+        painted = option.text if isinstance(option, QStyleOptionButton) else option.currentText
+        assert painted.endswith("…") is (width_px == 90)
     QToolTip.hideText()

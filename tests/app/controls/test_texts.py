@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QMimeData, QSize, Qt
+from PySide6.QtCore import QMimeData, QRect, QSize, Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.controls.buttons import Button
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.side_window import WindowTitles
@@ -156,3 +157,15 @@ def test_a_line_under_a_window_s_name_is_whole_or_in_the_tooltip(theme: Theme, q
     QApplication.processEvents()
     assert not titles.subtitle.isVisible()
     theme.set_zoom(1.0)
+
+
+@pytest.mark.parametrize("lines", [2, 60])
+def test_what_scrolls_keeps_its_width(lines: int, qtbot: QtBot) -> None:
+    area = ScrollPage(QLabel("\n".join(["a line"] * lines)))
+    qtbot.addWidget(area)
+    area.resize(300, 200)
+    area.show()
+    assert area.viewport().width() == 300
+    bar = area.verticalScrollBar()
+    assert bar.isVisible() is (lines == 60)
+    assert not bar.isVisible() or bar.geometry() == QRect(292, 0, 8, 200)

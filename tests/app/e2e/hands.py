@@ -48,6 +48,7 @@ class Hands:
         """The left button, in the middle of `widget` or at a point of it."""
         assert widget.isVisible(), f"{widget.accessibleName()} cannot be seen"
         self._scroll_to(widget)
+        await self._laid_out(widget)
         spot = widget.mapToGlobal(at or widget.rect().center())
         await self._do("mousemove", str(spot.x()), str(spot.y()), "click", "1")
 
@@ -104,6 +105,11 @@ class Hands:
             above = above.parentWidget()
         if isinstance(above, QScrollArea):
             above.ensureWidgetVisible(widget)
+
+    async def _laid_out(self, widget: QWidget) -> None:
+        place = None
+        while place != (place := widget.mapToGlobal(QPoint())):
+            await asyncio.sleep(0.2)
 
     async def _do(self, *arguments: str) -> None:
         process = await asyncio.create_subprocess_exec("xdotool", *arguments)

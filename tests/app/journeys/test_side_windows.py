@@ -1,4 +1,4 @@
-"""The windows beside the chat: Escape and Ctrl+W close each of them, and the chat window stays."""
+"""The windows beside the chat: each opens in its first field or list; Escape and Ctrl+W close it alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog
 
 from app.features.about import AboutWindow
 from app.features.side_window import SideWindow
@@ -24,7 +24,7 @@ _NAMES = (
 
 
 @pytest.mark.parametrize("name", _NAMES)
-def test_escape_and_the_key_close_it(
+def test_it_opens_in_a_field_and_escape_and_the_key_close_it(
     qapp: QApplication, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
@@ -35,6 +35,8 @@ def test_escape_and_the_key_close_it(
         assert isinstance(beside, SideWindow)
         assert beside.isVisible()
         assert beside.accessibleName()
+        await until(lambda: QApplication.activeWindow() is beside)
+        assert not isinstance(QApplication.focusWidget(), QAbstractButton | QComboBox | None)
         QTest.keyClick(beside.focusWidget() or beside, Qt.Key.Key_Escape)
         assert not beside.isVisible()
         assert window.isVisible()

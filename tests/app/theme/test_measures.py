@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, QSize
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QTextEdit, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.theme import measures
 from app.theme.sheet import set_ground
@@ -114,3 +115,13 @@ def test_a_font_outlives_the_style_sheet(theme: Theme) -> None:
         theme.set_scheme("dark")
         theme.set_scheme("light")
         assert field.font().fixedPitch()
+
+
+def test_what_scrolls_has_its_font_wherever_it_paints(theme: Theme, qtbot: QtBot) -> None:
+    field = QTextEdit()
+    qtbot.addWidget(field)
+    measures.set_font(field, 14)
+    field.show()
+    for zoom, size_px in ((1.0, 14), (1.5, 21), (1.0, 14)):
+        theme.set_zoom(zoom)
+        assert (field.font().pixelSize(), field.viewport().font().pixelSize()) == (size_px, size_px)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import DARK, LIGHT, Theme
@@ -56,3 +57,23 @@ def test_the_application_palette_matches(theme: Theme) -> None:
         assert palette.color(QPalette.ColorRole.Text) == theme.color("text")
         disabled = palette.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Text)
         assert disabled == theme.color("text3")
+
+
+class Told(QWidget):
+    times = 0
+
+    def changeEvent(self, event: QEvent) -> None:
+        self.times += event.type() == QEvent.Type.StyleChange
+
+
+def test_the_depth_of_a_widget_does_not_multiply_the_cost_of_the_zoom(theme: Theme, qtbot: QtBot) -> None:
+    widgets = [Told()]
+    qtbot.addWidget(widgets[0])
+    for _ in range(12):
+        widgets.append(Told(widgets[-1]))
+    widgets[0].show()
+    before = [widget.times for widget in widgets]
+    theme.set_zoom(1.5)
+    theme.set_scheme("dark")
+    assert [widget.times - each for widget, each in zip(widgets, before)] == [4] * 13
+    theme.set_zoom(1.0)
