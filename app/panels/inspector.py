@@ -419,8 +419,8 @@ class OwnSettings(QWidget):
         self.reset_button.setAccessibleName(strings.RESET_NAME.format(section=section))
         self.default_button = Button(strings.MAKE_DEFAULT, "link", True)
         self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
-        # A link's text begins 7 px inside its button.
-        row_of(-7, self.reset_button, self.default_button, STRETCH, gap=4, parent=self)
+        self.reset_button.setProperty("flush", True)
+        row_of(self.reset_button, 4, self.default_button, STRETCH, parent=self)
 
 
 class ModelCard(QWidget):

@@ -8,6 +8,7 @@ Draftlight does not know or allow are left out.
 from __future__ import annotations
 
 import contextlib
+import errno
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from app.session.chats.presets import Override, Preset, apply, differences, find
 from app.store import strings
 from app.store.packing import forgiving
+from core.errors import reason_of
 from core.settings import Settings, WindowSettings
 from core.system.files import set_aside, write_atomic
 from core.system.private import make_folder
@@ -159,7 +161,7 @@ class PreferencesFile:
             refused = apply(Settings(), found.defaults)[1]
             self._now = replace(found, defaults=tuple(each for each in found.defaults if each not in refused))
         except (OSError, ValueError, RecursionError) as error:
-            self.problem = _reason(error)
+            self.problem = reason_of(error)
             self._unreadable = True
             with contextlib.suppress(OSError):
                 self._set_aside(path)
@@ -180,7 +182,8 @@ class PreferencesFile:
                 write_atomic(path, msgspec.json.format(msgspec.json.encode(waiting)))
                 error = ""
             except OSError as failed:
-                error = str(failed)
+                is_full = failed.errno in (errno.ENOSPC, errno.EDQUOT)
+                error = strings.DISK_FULL if is_full else f"{reason_of(failed)}."
             with self._wake:
                 first, self._failing = bool(error) and not self._failing, bool(error)
                 self.problem, self._hurry = error, self._hurry and not error
@@ -196,14 +199,3 @@ class PreferencesFile:
             if error:
                 with self._wake:
                     self._wake.wait_for(lambda: self._closing or self._hurry, self._retry_s)
-
-
-def _reason(error: Exception) -> str:
-    """Returns why the file could not be read."""
-    if isinstance(error, RecursionError):
-        return strings.TOO_DEEP.rstrip(".")
-    if isinstance(error, UnicodeDecodeError):
-        return strings.NOT_TEXT
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error)

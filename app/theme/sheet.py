@@ -75,6 +75,7 @@ QPushButton[kind="link"]:hover { background: @fill1; }
 QPushButton[kind="link"]:pressed { background: @accent_tint; }
 QPushButton[kind="link"]:disabled { color: @text3; }
 QPushButton[kind="link"]:focus { border-color: @focus; padding: 0 7dp-2; }
+QPushButton[flush="true"], QPushButton[flush="true"]:focus { padding-left: 0; }
 QPushButton[kind="icon"] { background: transparent; border: 2px solid transparent; border-radius: 6dp;
     padding: 0; min-height: 0; icon-size: 16dp; }
 QPushButton[kind="icon"]:hover { background: @fill2/70; }

@@ -288,7 +288,7 @@ def read_config(base: Settings | None = None) -> Config:
     except FileNotFoundError:
         return Config(path, settings=base or Settings())
     except (OSError, ValueError, RecursionError, FileTooLargeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.", "Fix or move it.") from None
+        raise UsageError(f"{path} cannot be read: {reason_of(error)}.", "Fix or move it.") from None
     model = found.pop("model", "")
     if not isinstance(model, str):
         raise UsageError(f"{path}: the model “{model}” is not a string.", 'Write it as model = "starter".')

@@ -21,7 +21,7 @@ import mlx.nn as nn
 import numpy as np
 from msgspec import Struct
 
-from core.errors import EncoderUnavailableError
+from core.errors import EncoderUnavailableError, reason_of
 from core.system.paths import resources_dir
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def open_encoder(folder: Path | None = None) -> Encoder:
         loaded: Any = mx.load(str(folder / "encoder.safetensors"))
         mx.eval(loaded)
     except Exception as error:  # tokenizers raises plain Exception
-        raise _unavailable(f"cannot be read: {error}") from error
+        raise _unavailable(f"cannot be read: {reason_of(error)}") from error
     return Encoder(loaded, tokenizer)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from core.errors import ModelError, RequestError
+from core.errors import ModelError, RequestError, reason_of
 from core.models.json_files import read_bytes
 from core.system.child_bounds import LineOutput, read_within
 from core.system.children import child_command
@@ -95,7 +95,7 @@ def check_tokenizer(path: Path) -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.", _CHOOSE) from error
+        raise ModelError(f"{path} cannot be read: {reason_of(error)}.", _CHOOSE) from error
     if why:
         raise ModelError(f"The tokenizer in {path} {why}.", _CHOOSE)
     if any(_pattern(rule, "Regex") for rule in (*rules[0], *rules[1], *rules[2])):

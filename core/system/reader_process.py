@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Literal
 
+from core.errors import reason_of
 from core.system.children import CHILD_FOLDER, child_environment
 
 _PIECE_BYTES = 1024 * 1024
@@ -102,7 +103,7 @@ class ReaderProcess:
                     cwd=CHILD_FOLDER,
                 )
             except (OSError, ValueError) as error:
-                raise ReaderFaultError("not started", str(error)) from error
+                raise ReaderFaultError("not started", reason_of(error)) from error
             return self._process
 
     def _complete_lines(self, source: int) -> Iterator[bytes]:

@@ -422,7 +422,7 @@ class _Worker:
         self._channel.send(TitleSuggested(command.request, title or "", title is None))
 
     def _has_more_to_do(self) -> bool:
-        return not self._queue.is_empty or self._closing.is_set()
+        return self._queue.is_urgent or self._closing.is_set()
 
     def _list_tables(self, request: str) -> None:
         from core.tables.memory import table_list

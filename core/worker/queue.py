@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from core.events import Cancel, Command, Generate, Queued, TakeTurn
+from core.events import Cancel, Command, Generate, Queued, ReadAhead, TakeTurn
 
 
 class Entry(Struct):
@@ -137,6 +137,11 @@ class CommandQueue:
     def is_empty(self) -> bool:
         """Whether nothing waits, and no turn is reserved."""
         return not (self._others or self._turns or self._holder)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a title that is being written gives way to what waits: to all but `read_ahead`."""
+        return any(not isinstance(each.command, ReadAhead) for each in (*self._turns, *self._others))
 
     @property
     def is_held(self) -> bool:

@@ -268,7 +268,7 @@ def suggest_title(command: SuggestTitle) -> None:
     question = command.messages[0].content
     for _ in range(400 if "slowly" in question else 1):
         time.sleep(0.01)
-        if not _commands.is_empty:
+        if _commands.is_urgent:
             send(TitleSuggested(command.request, "", True))
             return
     title = "" if "untitled" in question else f"Title of {question.split()[-1]}"

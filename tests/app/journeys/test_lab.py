@@ -46,6 +46,7 @@ def test_a_measurement_fills_the_table(qapp: QApplication, toy_folder: Path, tmp
     async def scene(window: MainWindow) -> None:
         lab = await opened(window, toy_folder, 8)
         assert lab.status.text() == words.EMPTY_HINT
+        lab.run_button.setFocus()
         await click(lab.run_button)
         assert lab.status.text() == words.STARTING
         assert lab.stop_button.hasFocus()

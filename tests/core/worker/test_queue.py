@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from core.events import Cancel, CountTokens, Generate, Queued, TakeTurn
 from core.worker.queue import CommandQueue, Entry
 
-REQUESTS = st.sampled_from("abcdef")
+REQUESTS = st.sampled_from("abcd")
 
 
 class Queueing(RuleBasedStateMachine):
@@ -39,7 +39,7 @@ class Queueing(RuleBasedStateMachine):
         running = self.running
         return running.request if running and not isinstance(running.command, Cancel) else ""
 
-    @rule(request=REQUESTS, kind=st.sampled_from((Generate, Generate, TakeTurn)))
+    @rule(request=REQUESTS, kind=st.sampled_from((Generate, TakeTurn)))
     def ask(self, request: str, kind: type) -> None:
         if request in self.known() and (request != self.held or kind is TakeTurn):
             return
@@ -51,6 +51,16 @@ class Queueing(RuleBasedStateMachine):
             self.waiting.insert(0, (request, kind))
         else:
             self.waiting.append((request, kind))
+
+    @precondition(lambda self: self.held and self.held not in {name for name, _ in self.waiting})
+    @rule()
+    def ask_in_the_held_turn(self) -> None:
+        self.ask(self.held, Generate)
+
+    @precondition(lambda self: self.runs())
+    @rule()
+    def cancel_what_runs(self) -> None:
+        self.cancel(self.runs())
 
     @rule()
     def count_tokens(self) -> None:

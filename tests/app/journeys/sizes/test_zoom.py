@@ -21,6 +21,7 @@ from app.panels.section import Section
 from app.shell.window import MainWindow
 from app.theme.theme import theme
 from core.events import Attachment, Message
+from core.settings import assign
 from tests.app.stage import last, play, press, ready
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -170,6 +171,8 @@ def test_nothing_is_cut_off_in_the_smallest_window_with_larger_texts(qapp: QAppl
     async def scene(window: MainWindow) -> None:
         await asked(window)
         window.app_settings.set("look.zoom_pct", 150)
+        inspector = window.views.inspector  # with what appears for a changed setting
+        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 16))
         window.resize(1024, 700)
         for show in (
             lambda: None,
