@@ -105,8 +105,9 @@ def test_the_first_hour(display: str, tmp_path: Path) -> None:
 
 
 def small_disk(at: Path, copied: Path) -> list[str]:
-    """Starts a command with a disk of its own at `at`, which holds a copy of the folder `copied`."""
-    commands = f'mount -t tmpfs -o size=8m tmpfs "{at}" && cp -a "{copied}/." "{at}" && exec "$@"'
+    """Starts a command with a disk of its own at `at`, which holds a copy of `copied` but its models."""
+    copy = f'find "{copied}" -mindepth 1 -maxdepth 1 ! -name models -exec cp -a -t "{at}" {{}} +'
+    commands = f'mount -t tmpfs -o size=8m tmpfs "{at}" && {copy} && exec "$@"'
     return ["unshare", "--map-root-user", "--mount", "sh", "-c", commands, "sh"]
 
 
