@@ -202,6 +202,8 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
         "output_multiplier": 0.5,
         "moe_hidden_size": 32,
         "final_logit_softcapping": 20.0,
+        "mlp_layer_types": None,
+        "num_shared_experts": 0,
     },
     "nemotron-nas": {"block_configs": [_NAS_BLOCK] * 4},
     "nemotron_h": {

@@ -17,7 +17,7 @@ from mlx_lm.generate import generate_step
 from tests.attack.support.tiny_configs import VOCABULARY, variant_config
 
 _MOST_PARAMETERS = 3_000_000
-_SCALES = (2.0, 1.4, 3.0, 1.0, 5.0, 0.6, 8.0)
+_SCALES = (2.0, 1.4, 3.0, 1.0, 5.0, 0.6, 8.0, 0.3, 0.1)
 _TRIAL_TOKENS = 24
 # Of an answer: a scale that gives so many is taken; with fewer than these none is of use.
 _ENOUGH_TOKENS = 6
