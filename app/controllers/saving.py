@@ -36,6 +36,7 @@ class Saving(QObject):
 
     chats_changed = Signal()  # after a repair, a restore or a loss
     _reported = Signal(object)  # an Exception; None: saved
+    _settings_reported = Signal(str)  # why they are not saved; empty: saved
 
     def __init__(
         self, trouble: TroubleController, chats: Chats, home: Home, parent: QObject | None = None
@@ -48,6 +49,9 @@ class Saving(QObject):
         self._reported.connect(self._on_report, Qt.ConnectionType.QueuedConnection)
         self._show_problem()
         home.library.listen(self._reported.emit)
+        self._settings_trouble: Trouble | None = None
+        self._settings_reported.connect(self._on_settings, Qt.ConnectionType.QueuedConnection)
+        home.preferences.listen(self._settings_reported.emit)
         for notice in home.library.notices:
             trouble.show(Trouble(notice.reason, notice.hint, until=Until.OVER))
         if problem := home.preferences.problem:
@@ -135,6 +139,13 @@ class Saving(QObject):
             self._show_problem()
         else:
             self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(saving_trouble(error))))
+
+    def _on_settings(self, reason: str) -> None:
+        self._trouble.withdraw(self._settings_trouble)
+        self._settings_trouble = None
+        if reason:
+            self._settings_trouble = Trouble(strings.SETTINGS_NOT_SAVED, reason, until=Until.OVER)
+            self._trouble.show(self._settings_trouble)
 
     def _refresh(self) -> None:
         """Show what the database has now."""

@@ -427,7 +427,6 @@ class MainWindow(QMainWindow):
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(self._on_settings)
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
-        self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)

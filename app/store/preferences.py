@@ -119,7 +119,7 @@ class PreferencesFile:
         self.change(defaults=differences(settings, base or Settings(), chosen))
 
     def listen(self, failed: Callable[[str], None]) -> None:
-        """Calls `failed` with the reason when writing begins to fail, on the writing thread."""
+        """Calls `failed` on the writing thread: with the reason when writing begins to fail, else empty."""
         self._failed = failed
 
     def change(self, **fields: Any) -> None:
@@ -185,14 +185,14 @@ class PreferencesFile:
                 is_full = failed.errno in (errno.ENOSPC, errno.EDQUOT)
                 error = strings.DISK_FULL if is_full else f"{reason_of(failed)}."
             with self._wake:
-                first, self._failing = bool(error) and not self._failing, bool(error)
+                turned, self._failing = bool(error) != self._failing, bool(error)
                 self.problem, self._hurry = error, self._hurry and not error
                 if not error and self._waiting is waiting:
                     self._waiting = None
                 done = last or self._waiting is None
                 self._writing = not done
                 self._wake.notify_all()
-            if first:
+            if turned:
                 self._failed(error)
             if done:
                 return

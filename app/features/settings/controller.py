@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.controllers import strings
@@ -18,7 +18,7 @@ from app.features.side_window import on_click
 from app.features.worker_caches import SavedChatsController
 from app.store.preferences import PreferencesFile
 from app.theme.theme import theme
-from core.errors import RequestError, SettingError
+from core.errors import SettingError
 from core.settings import WindowSettings, assign
 from core.settings.window import forbidden, next_zoom
 
@@ -33,15 +33,11 @@ class AppSettings(QObject):
     """
 
     changed = Signal(object)  # WindowSettings
-    failed = Signal(object)  # RequestError: the setting applies to this run only
-    _not_written = Signal(str)  # the reason, on the writing thread
 
     def __init__(self, views: Views, preferences: PreferencesFile, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._views = views
         self._preferences = preferences
-        self._not_written.connect(self._report, Qt.ConnectionType.QueuedConnection)
-        preferences.listen(self._not_written.emit)
         self._blink_ms = QApplication.cursorFlashTime()
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
@@ -116,9 +112,6 @@ class AppSettings(QObject):
             theme.set_scheme(settings.look.scheme)
         self._show()
         self.changed.emit(settings)
-
-    def _report(self, reason: str) -> None:
-        self.failed.emit(RequestError(strings.SETTINGS_NOT_SAVED, reason))
 
     def _show(self) -> None:
         """Apply the settings to the window."""

@@ -152,6 +152,24 @@ def test_closing_with_unsaved_chats_asks_and_can_be_cancelled(qapp: QApplication
     play(qapp, again, folder=tmp_path)
 
 
+def test_the_message_about_unsaved_settings_goes_when_there_is_space(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        banner, preferences = window.views.banner, window.controller.home.preferences
+        with full_disk():
+            window.app_settings.set("look.tint", "never")
+            await until(lambda: bool(banner.trouble), 20)
+            assert banner.trouble
+            assert banner.trouble.title.startswith("Your settings could not be saved.")
+            assert "Errno" not in banner.trouble.text
+        preferences.flush()
+        await until(banner.isHidden, 20)
+
+    play(qapp, scene, folder=tmp_path)
+
+
 def test_unsaved_chats_are_saved_elsewhere_and_restored_by_the_next_start(
     qapp: QApplication, tmp_path: Path
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
     file.change(open_chat="c1")
     assert file.flush()
     assert not file.problem
+    assert told[1:] == [""]
     assert PreferencesFile(tmp_path / "folder").now.open_chat == "c1"
     assert file.now.open_chat == "c1"
 

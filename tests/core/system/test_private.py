@@ -15,7 +15,8 @@ from core.system import private
 
 
 @pytest.fixture(params=[0, 0o022, 0o277], ids=["open", "usual", "closed"])
-def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Set once pytest has made the test's own folder, into which its user must be able to write."""
     before = os.umask(request.param)
     yield
     os.umask(before)
