@@ -262,6 +262,6 @@ if __name__ == "__main__":
     status = open_window("starter", scenario, scheme="light", folder=folder)
     if sys.argv[1] == "full":
         kept = Library(folder)
-        assert any(UNSAVED in each.title for each in kept.listed())
+        assert any(UNSAVED in each.title for each in kept.summaries())
         assert kept.close()
     sys.exit(status)
