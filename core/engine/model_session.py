@@ -185,7 +185,9 @@ class _Quantised(LoadedModel):
     """`loaded` with new caches that are quantised from the start, for separate measurements."""
 
     def __init__(self, loaded: LoadedModel, kv: KvQuantisation) -> None:
-        info = replace(loaded.info, quantisation=f"{loaded.info.quantisation} cache of {kv.bits} bits")
+        cache = f"cache of {kv.bits} bits"
+        name, quantisation = f"{loaded.info.name}, {cache}", f"{loaded.info.quantisation} {cache}"
+        info = replace(loaded.info, name=name, quantisation=quantisation)
         super().__init__(loaded.model, loaded.tokenizer, info)
         self._loaded = loaded
         self._kv = kv

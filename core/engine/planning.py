@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
-from core.decoding.answer import Answer, Exactness
+from core.decoding.answer import Answer
 from core.decoding.mtp import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.cacheback import FrozenTable
@@ -32,7 +32,7 @@ from core.errors import (
 from core.events import Generate, Message, ToolCall
 from core.events.wire import well_formed
 from core.kv.cached_sequence import shared_prefix
-from core.machine.exactness import exactness
+from core.machine.exactness import WIDTHS, exactness
 from core.models.mtp import NO_HEAD
 from core.prefill.forecast import most_held_tokens
 from core.settings.declaration import check
@@ -136,15 +136,14 @@ def choose_exactness(answer: Answer, session: ModelSession) -> None:
     if not verifies or answer.settings.decoding.exactness != "exact":
         return
     answer.exactness = exact = exactness(session.profile_of(answer.kv).widths.want())
-    if not _allows_drafts(exact, answer.planned_tokens):
+    past = exact.length_limit is not None and answer.planned_tokens >= exact.length_limit
+    if past or exact.width_limit == 1:
         answer.why_plain = f"exactness “exact”: {exact.summary}"
         if answer.spec.drafts:
             answer.downgrade("drafting.drafter", "off", answer.why_plain)
-
-
-def _allows_drafts(exact: Exactness, prompt_tokens: int) -> bool:
-    past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
-    return not past and exact.width_limit != 1
+    elif exact.width_limit != WIDTHS[-1]:
+        used = f"exact, {exact.width_limit} tokens at a time"
+        answer.downgrade("decoding.exactness", used, exact.summary, asked="exact")
 
 
 def draft_grammar(answer: Answer, session: ModelSession) -> None:

@@ -230,7 +230,8 @@ class ModelEntry(Struct, frozen=True):
     head that was found is not used. `head_offer`: a head to download, if it has none.
     `has_template`: it has a chat template. `problem`, `hint`: why it cannot be loaded and what to do.
     `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
-    suggested model is good at; empty for installed ones.
+    suggested model is good at; empty for installed ones. `exactness`: what the setting `exact` allows on this
+    machine; empty before any comparison.
     """
 
     reference: str
@@ -256,6 +257,7 @@ class ModelEntry(Struct, frozen=True):
     hint: str = ""
     listed_in: str = ""
     good_at: str = ""
+    exactness: str = ""
 
 
 def api_id(model: ModelInfo | ModelEntry) -> str:

@@ -1,5 +1,7 @@
-"""Comparison of blocks with plain steps, up to rounding and bit by bit: logits, last hidden state, and the
-cache.
+"""Comparison of blocks with plain steps, up to rounding and bit by bit: logits and the cache.
+
+The cache is computed from the hidden states of all layers but the last, the logits from the last one's, so a
+difference anywhere that could reach a token is seen in one of them.
 
 A stream is a context and the tokens after it, half of them the model's own choices. It is read once with a
 plain step per token, and once for each width in blocks that end in rejected tokens, kept and rolled back as
@@ -14,11 +16,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import mlx.core as mx
-import mlx.nn as nn
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -82,13 +82,6 @@ _WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 def random_ids(rng: random.Random, count: int) -> list[int]:
     """`count` token ids that exist in every tokenizer."""
     return [rng.randrange(_IDS) for _ in range(count)]
-
-
-class ForwardRows(Struct):
-    """Rows of forward passes, in order: logits [vocabulary], and hidden states [size] where available."""
-
-    logits: list[mx.array]
-    hidden: list[mx.array]
 
 
 class Comparison(Struct, frozen=True):
@@ -189,7 +182,7 @@ class _Stream:
         self._context = random_ids(rng, context)
         self._random = random_ids(rng, tokens)
         self._tokens: list[int] = []
-        self._plain = ForwardRows([], [])
+        self._plain: list[mx.array] = []
         self._cache: Cache = []
 
     def read(self) -> Iterator[None]:
@@ -207,17 +200,16 @@ class _Stream:
             self._tokens.append(token)
             got = forward(self._model, [token], sequence.cache)
             sequence.append([token])
-            self._plain.logits += got.logits
-            self._plain.hidden += got.hidden
-            token = int(mx.argmax(got.logits[0])) if index % 2 else other
+            self._plain += got
+            token = int(mx.argmax(got[0])) if index % 2 else other
             yield
         self._cache = sequence.cache
 
     def compare(self, width: int, rng: random.Random) -> Generator[None, None, Comparison]:
         """Reads the same tokens in blocks of `width`."""
         sequence = self._base.fork(len(self._context))
-        rows, count = ForwardRows([], []), len(self._tokens)
-        start, lead = 0, 1
+        rows: list[mx.array] = []
+        start, lead, count = 0, 1, len(self._tokens)
         while start < count:
             room = min(width, count - start)
             known = room if room < width or rng.random() < 0.5 else rng.randint(lead, room)
@@ -229,9 +221,7 @@ class _Stream:
                 block = VerifyBlock(sequence.cache)
                 got = forward(self._model, self._tokens[start : start + known] + tail, sequence.cache)
                 kept = block.keep(known + len(tail), list(range(known)))
-            done = len(rows.logits) - start
-            rows.logits += got.logits[done:known]
-            rows.hidden += got.hidden[done:known]
+            rows += got[len(rows) - start : known]
             if kept:
                 sequence.append(self._tokens[start : start + known])
                 start, lead = start + known, 1
@@ -242,19 +232,21 @@ class _Stream:
 
 
 def compare_rows(
-    plain: ForwardRows, block: ForwardRows, plain_cache: Sequence[CacheEntry], other: Sequence[CacheEntry]
+    plain: Sequence[mx.array],
+    block: Sequence[mx.array],
+    plain_cache: Sequence[CacheEntry],
+    other: Sequence[CacheEntry],
 ) -> Comparison:
-    """Compares rows in order, then the caches that hold them."""
+    """Compares rows of logits in order, then the caches that hold them."""
     noise = 0.0
     first: int | None = None
-    for index, (one, two) in enumerate(zip(plain.logits, block.logits, strict=True)):
-        hidden = not plain.hidden or same_bits(plain.hidden[index], block.hidden[index])
-        if hidden and same_bits(one, two):
+    for index, (one, two) in enumerate(zip(plain, block, strict=True)):
+        if same_bits(one, two):
             continue
         first = index if first is None else first
         noise = max(noise, float(differences(one, two)[0].max()))
     identical = first is None and same_cache(plain_cache, other)
-    return Comparison(len(plain.logits) if first is None else first + 1, identical, noise)
+    return Comparison(len(plain) if first is None else first + 1, identical, noise)
 
 
 def same_cache(cache: Sequence[CacheEntry], other: Sequence[CacheEntry]) -> bool:
@@ -287,51 +279,11 @@ def same_bits(one: mx.array, other: mx.array) -> bool:
     return bool(mx.array_equal(one.view(word), other.view(word)).item())
 
 
-def forward(model: LanguageModel, ids: Sequence[int], cache: Cache) -> ForwardRows:
-    """One evaluated forward pass; a row for each of `ids`."""
-    with _recorded(model) as hidden:
-        logits = model(mx.array(list(ids))[None], cache=cache)[0]
-    mx.eval(logits, hidden, [entry.state for entry in cache])
-    states = hidden[-1][0] if hidden and hidden[-1].shape[:2] == (1, len(ids)) else None
-    return ForwardRows(
-        [logits[row] for row in range(len(ids))],
-        [] if states is None else [states[row] for row in range(len(ids))],
-    )
-
-
-class _Recorder:
-    """Replaces the module that computes the last hidden state during one forward pass."""
-
-    def __init__(self, inner: Any, outputs: list[mx.array]) -> None:
-        self._inner = inner
-        self._outputs = outputs
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        output = self._inner(*arguments, **keywords)
-        if isinstance(output, mx.array):
-            self._outputs.append(output)
-        return output
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-@contextmanager
-def _recorded(model: LanguageModel) -> Iterator[list[mx.array]]:
-    """Outputs of the body below the model's head; none if mlx-lm's layout (`model.model`) is missing."""
-    outputs: list[mx.array] = []
-    owner = model
-    if isinstance(owner, nn.Module) and "language_model" in owner:
-        owner = owner["language_model"]
-    if not isinstance(owner, nn.Module) or not isinstance(owner.get("model"), nn.Module):
-        yield outputs
-        return
-    inner = owner["model"]
-    dict.__setitem__(owner, "model", _Recorder(inner, outputs))
-    try:
-        yield outputs
-    finally:
-        dict.__setitem__(owner, "model", inner)
+def forward(model: LanguageModel, ids: Sequence[int], cache: Cache) -> list[mx.array]:
+    """One evaluated forward pass; the logits of each of `ids`."""
+    logits = model(mx.array(list(ids))[None], cache=cache)[0]
+    mx.eval(logits, [entry.state for entry in cache])
+    return [logits[row] for row in range(len(ids))]
 
 
 # ---- in the background

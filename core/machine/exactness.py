@@ -3,7 +3,7 @@
 Kernels for one token and for several sum in different orders, so a token's logits at width 1 and at width w
 may differ. In float32 the difference is frequent and tiny. In half precision and in quantised models it is
 rare and large: nearly every sum rounds to the same value, and the one that does not grows from layer to
-layer. A handful of rows is therefore no evidence. `compare.py` compares logits, the last hidden state and the
+layer. A handful of rows is therefore no evidence. `compare.py` compares logits and the
 cache bit by bit over thousands of rows; this module keeps the counts and turns them into a decoding mode:
 
     fast     any width; the choice as computed
@@ -48,6 +48,7 @@ class WidthRows(Struct, frozen=True):
 class Profile(Struct, frozen=True):
     """Comparisons of one (model, dtype, machine, mlx version).
 
+    - `model`, `folder`: the model's name and path.
     - `noise`: the largest difference of a logit, past the window included.
     - `window_tokens`: the smallest sliding window, 0 without one.
     - `longest_tokens`: the longest context of a comparison.
@@ -61,6 +62,7 @@ class Profile(Struct, frozen=True):
     window_tokens: int = 0
     longest_tokens: int = 0
     streams: int = 0
+    folder: str = ""
 
     @property
     def identical_width(self) -> int:
@@ -113,13 +115,13 @@ class Profile(Struct, frozen=True):
         """The guarantee of `exact` for this model, and the number of rows it is based on."""
         reach = f" in {self.rows:,} compared rows of contexts of up to {self.longest_tokens:,} tokens"
         if self.exact_width > 1:
-            found = f"the same bits up to width {self.exact_width}{reach}"
+            found = f"up to {self.exact_width} tokens at once gave the bits of plain steps{reach}"
         elif self.identical_width > 1 and self.fits_window:
             found = f"{self.rows:,} of {self.rows_needed:,} rows compared; nothing is drafted before"
         elif not self.fits_window:
             found = f"no drafts past the sliding window of {self.window_tokens:,} tokens"
         else:
-            found = "no drafting on this machine: two tokens at once give other bits than plain steps"
+            found = "no drafting on this machine, because two tokens at once give other bits than plain steps"
         if self.window_tokens and self.exact_width > 1:
             found += f"; no drafts past the sliding window of {self.window_tokens:,} tokens"
         return found
@@ -137,7 +139,14 @@ PROFILES = JsonStore("exact-v3", Profile)
 def load_profile(info: ModelInfo) -> Profile:
     """The saved profile of this model on this machine; an empty one if none is valid."""
     key = machine_key(info)
-    return PROFILES.load(key) or Profile(key, info.name)
+    return PROFILES.load(key) or Profile(key, info.name, folder=info.path)
+
+
+def summaries() -> dict[tuple[str, str], str]:
+    """The summary of each model with comparisons on this machine as it is now, by its folder and name."""
+    here = f" {' '.join(map(str, machine_parts()))} "
+    held = [each for each in PROFILES.all() if each.streams and here in each.key]
+    return {(each.folder, each.model): each.summary for each in held}
 
 
 def machine_key(info: ModelInfo) -> str:

@@ -140,12 +140,15 @@ class ModelService:
             self._say(DownloadProgress(model, "failed", problem=error.message, hint=error.hint))
 
     def _listing(self, request: str) -> ModelList:
+        from core.machine.exactness import summaries  # with MLX, which the processes of downloads do not load
+
+        found, entries = summaries(), self._catalogue.entries()
         folder = models_dir()
         place = next((each for each in (folder, *folder.parents) if each.exists()), data_dir())
         return ModelList(
             request,
             str(folder),
-            self._catalogue.entries(),
+            tuple(replace(each, exactness=found.get((each.path, each.name), "")) for each in entries),
             self._downloads.states(),
             self._catalogue.machine.limit_bytes,
             shutil.disk_usage(place).free,
@@ -262,11 +265,7 @@ class Downloads:
                     cwd=CHILD_FOLDER,
                 )
             except OSError as error:
-                self._say(
-                    DownloadProgress(
-                        model, "failed", problem=f"Cannot start the download: {in_words(error)}."
-                    )
-                )
+                self._say(_progress(model, "failed", f"Cannot start the download: {in_words(error)}."))
                 return
             child = self._children[model] = _Child(process)
             child.thread = threading.Thread(

@@ -234,9 +234,11 @@ class ModelsController(QObject):
         self._set(state)
 
     def on_finished(self, finished: Finished) -> None:
-        """Store the figures of an answer of the loaded model."""
+        """Store the figures of an answer of the loaded model, and ask what its comparisons found."""
         if self.state.info:
             self.last_stats = (self.state.info.path, finished.stats)
+        if self._watched and finished.effective.exactness:
+            self.refresh()
 
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""

@@ -50,6 +50,7 @@ class ModelDetail(PanelBeside):
         self.family = _Chip()
         self.summary = TextLabel("", 12, 16, tabular=True, wrap=True, width_px=_INSIDE_PX)
         self.problem = TextLabel("", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
+        self.exactness = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
         self.head = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
         self.get_head = Button(strings.GET)
         self.sum = TextLabel("", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
@@ -103,6 +104,8 @@ class ModelDetail(PanelBeside):
         self.family.show_family(entry.family_name, color)
         self.problem.setText(" ".join(part for part in (entry.problem, entry.hint) if part))
         self.problem.setVisible(bool(entry.problem))
+        self.exactness.setText(strings.exactness(entry.exactness))
+        self.exactness.setVisible(bool(entry.exactness))
         self._show_head(entry, state)
         self._show_memory(entry, state, context_tokens, draft if loaded else "")
         self._show_drafts(entry, state, context_tokens, draft if loaded else "", loaded)
@@ -259,7 +262,7 @@ class ModelDetail(PanelBeside):
         self._body = QWidget()
         head = row_of(self.title, self.family, STRETCH, gap=9)
         column_of(
-            *(head, 2, self.summary, 4, self.problem, self.head, 6),
+            *(head, 2, self.summary, 4, self.problem, self.exactness, self.head, 6),
             *(row_of(self.get_head, STRETCH), memory, drafts, 14),
             *(self._buttons, self._asking, STRETCH),
             margins=(_PADDING_PX + 1, 18, _PADDING_PX, 18),

@@ -238,6 +238,10 @@ def on_disk(
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
 
 
+def exactness(found: str) -> str:
+    return f"With “Exact”: {found}." if found else ""
+
+
 def head_offer(size_bytes: int) -> str:
     return f"Faster with its MTP head, {size(size_bytes)}."
 

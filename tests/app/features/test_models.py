@@ -313,12 +313,13 @@ def test_a_dead_worker_pauses_what_ran() -> None:
     assert (stood.state, stood.done_bytes, stood.bytes_per_s, stood.seconds_left) == ("paused", 10, 0.0, None)
 
 
-async def test_a_head_is_offered_or_its_problem_said(window: MainWindow) -> None:
+async def test_a_head_and_what_exact_allows_are_said(window: MainWindow) -> None:
     await ready(window)
     models = window.windows.show("models")
     assert isinstance(models, ModelsWindow)
     offer = HeadOffer("owner/large-MTP", 400 << 20)
-    listed = (replace(LARGE, head_offer=offer), replace(MIDDLE, head_problem="It is cut off."), SMALL)
+    middle = replace(MIDDLE, head_problem="It is cut off.", exactness="no drafting on this machine")
+    listed = (replace(LARGE, head_offer=offer), middle, SMALL)
     window.controller.models.on_list(ModelList("", "/m", listed))
     models.choose(LARGE.reference)
     assert models.detail.head.text() == "Faster with its MTP head, 0.4 GB."
@@ -330,6 +331,8 @@ async def test_a_head_is_offered_or_its_problem_said(window: MainWindow) -> None
     assert not models.detail.get_head.isVisible()
     models.choose(MIDDLE.reference)
     assert models.detail.head.text() == "It is cut off."
+    assert models.detail.exactness.text() == "With “Exact”: no drafting on this machine."
     models.choose(SMALL.reference)
     assert not models.detail.head.isVisible()
+    assert not models.detail.exactness.isVisible()
     assert not models.detail.get_head.isVisible()

@@ -140,5 +140,5 @@ def test_exactness_says_on_how_many_rows_it_rests(home: Path, capsys: pytest.Cap
     rows = tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS)
     PROFILES.save(Profile("k", "toy", rows, longest_tokens=2108))
     report(list)
-    told = "toy: the same bits up to width 16 in 15,000 compared rows of contexts of up to 2,108 tokens"
+    told = "steps in 15,000 compared rows of contexts of up to 2,108 tokens"
     assert any(told in line for line in lines(capsys))

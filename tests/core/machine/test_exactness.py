@@ -28,6 +28,7 @@ from core.machine.exactness import (
     exactness,
     load_profile,
     machine_key,
+    summaries,
 )
 from core.models.loader import LoadedModel
 from tests.core.architectures import ARCHITECTURES, build
@@ -93,7 +94,7 @@ class Body(nn.Module):
     """Small whole numbers only, whose sums have the same bits in any order, and one fault.
 
     In blocks of `width` tokens and more, rows of a token divisible by `every` are off by one unit in the last
-    place: in the `cache`, the `hidden` state or the `logits`.
+    place: in the `cache` or the `logits`.
     """
 
     def __init__(self, place: str, width: int, every: int) -> None:
@@ -112,7 +113,7 @@ class Body(nn.Module):
         held = self.off(rows, ids, "cache")[None, None]
         keys, _ = cache[0].update_and_fetch(held, held)
         # What the cache holds does not show in these logits, as a rounded-away difference does not.
-        return self.off(rows + 0.0 * mx.round(keys[0, 0, 0]), ids, "hidden")[None]
+        return (rows + 0.0 * mx.round(keys[0, 0, 0]))[None]
 
 
 class Faulty(nn.Module):
@@ -142,7 +143,7 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare, "_CONTEXTS", (20, 7, 60))
 
 
-@pytest.mark.parametrize("place", ["cache", "hidden", "logits"])
+@pytest.mark.parametrize("place", ["cache", "logits"])
 def test_a_rare_difference_is_found_wherever_it_is(place: str, few_rows: None) -> None:
     found = compared(Faulty(place, 3, 50))
     assert found.exact_width == 2, found.summary
@@ -209,6 +210,20 @@ def test_a_profile_is_kept_and_older_ones_are_not_trusted(home: Path) -> None:
     assert load_profile(INFO).exact_width == 1
 
 
+def test_what_was_found_is_told_of_the_model_and_of_this_machine_as_it_is_now(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = replace(INFO, path="/models/x")
+    PROFILES.save(replace(complete(info), folder=info.path))
+    uncompared = Profile(machine_key(replace(info, dtype="y")), "y", folder="/models/y")
+    PROFILES.save(uncompared)
+    told = summaries()
+    assert list(told) == [("/models/x", "x")]
+    assert "up to 16 tokens at once gave the bits of plain steps" in told["/models/x", "x"]
+    monkeypatch.setattr(exactness_module, "system_build", lambda: "25B78")
+    assert summaries() == {}
+
+
 M4 = {"device_name": "Apple M4 Max", "architecture": "applegpu_g16s"}
 ANOTHER = {
     "threads_at_start": lambda: 64,  # sums that are cut up differently differ in other bits
@@ -267,6 +282,17 @@ def test_exact_waits_for_rows_and_drafts_then(
     assert "compared rows" in finished.effective.exactness
     again = bfloat16_engine(toy_engine, toy_model(), "waits")
     assert run(again, PROMPT, asked)[1].stats.drafted > 0, "the comparisons are kept"
+
+
+def test_an_answer_says_up_to_which_width_exact_drafts(toy_engine: Engine, home: Path) -> None:
+    from tests.core.engine.test_engine import run, settings
+
+    engine = bfloat16_engine(toy_engine, toy_model(), "narrow")
+    PROFILES.save(complete(engine.loaded.info).with_comparison(6, 9, identical=False))
+    _, finished = run(engine, PROMPT, settings(**{"decoding.exactness": "exact", "gate.mode": "always"}))
+    assert finished.stats.drafted > 0
+    (change,) = [each for each in finished.effective.changes if each.setting == "decoding.exactness"]
+    assert change.used == "exact, 5 tokens at a time"
 
 
 def test_exact_does_not_draft_past_a_sliding_window(toy_engine: Engine, home: Path) -> None:

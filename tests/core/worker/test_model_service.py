@@ -27,6 +27,7 @@ from core.events import (
     RemoveModel,
     Token,
 )
+from core.machine.exactness import PROFILES, Profile, machine_parts
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import Conversation, ask, worker
 from tests.hub import Hub, Trouble, serving
@@ -74,11 +75,14 @@ def test_listing_importing_removing(hub: Hub, toy_folder: Path) -> None:
             await talk.client.send(ImportModel("b", str(toy_folder)))
             imported = await talk.until(ModelImported)
             assert (imported.request, imported.model.reference) == ("b", str(toy_folder))
+            key, name = " ".join(map(str, ("k", *machine_parts(), 1))), imported.model.name
+            PROFILES.save(Profile(key, name, streams=1, folder=str(toy_folder)))
             assert len((await talk.until(ModelList)).models) == 2
             await talk.client.send(LoadModel(str(toy_folder)))
             await talk.until(ModelLoaded)
             await talk.client.send(ListModels("settled"))
-            await talk.until(ModelList)
+            found = [entry.exactness for entry in (await talk.until(ModelList)).models]
+            assert found == ["", "0 of 15,000 rows compared; nothing is drafted before"]
             await talk.client.send(RemoveModel("c", str(toy_folder)))
             failed = await talk.until(Failed)
             assert (failed.request, failed.command, failed.code) == ("c", "remove_model", "bad-model")
