@@ -228,11 +228,13 @@ def _profile(options: argparse.Namespace) -> int:
         line.clear()
         print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
         for context in profile.contexts:
-            base = context.seconds[1]
-            costs = "  ".join(f"{width}: {seconds / base:.2f}" for width, seconds in context.seconds.items())
-            print(
-                f"  context {context.context_tokens:,} (plain step {base * 1000:.0f} ms)  {costs}", flush=True
-            )
+            for kind, timed in (("chains", context.seconds), ("trees", context.trees)):
+                costs = "  ".join(f"{width}: {seconds / timed[1]:.2f}" for width, seconds in timed.items())
+                base = f"plain step {1000 * context.seconds[1]:.0f} ms"
+                print(
+                    f"  context {context.context_tokens:,} ({base}), {kind}  {costs or 'not measured'}",
+                    flush=True,
+                )
         if profile.doubt:
             print(
                 f"  not kept: {profile.doubt}. Other programs use the processor; run this again without them."

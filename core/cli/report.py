@@ -23,7 +23,6 @@ from core.system.files import write_atomic
 
 if TYPE_CHECKING:  # importing them loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
-    from core.machine.width_cost import CostProfile
 
 MINUTES = 10
 _TOKENS, _PAIRS = 128, 3
@@ -215,14 +214,14 @@ class _Measurements:
         loaded = self._engine.loaded
         verdict = self._engine.try_out()
         yield f"{loaded.info.name}, {loaded.info.dtype}. Trees: {verdict.why_no_trees or 'exact'}."
-        for trees in (False,) if verdict.why_no_trees else (False, True):
-            found = yield from _quiet(measure(loaded.model, loaded.new_cache, loaded.info, trees=trees))
-            yield from _cost_table(found, "trees" if trees else "chains")
-            if found.doubt:
-                name = "trees" if trees else "chains"
-                self._report.anomalies.append(f"T(w) of {name} is not reliable: {found.doubt}.")
-            elif not trees:
-                COSTS.save(found)
+        trees = not verdict.why_no_trees
+        found = yield from _quiet(measure(loaded.model, loaded.new_cache, loaded.info, trees=trees))
+        yield from _cost_table("chains", {each.context_tokens: each.seconds for each in found.contexts})
+        yield from _cost_table("trees", {each.context_tokens: each.trees for each in found.contexts if trees})
+        if found.doubt:
+            self._report.anomalies.append(f"T(w) is not reliable: {found.doubt}.")
+        else:
+            COSTS.save(found)
 
     def _decoding(self) -> Lines:
         """The three classes of docs/benchmarks.md, each answer beside mlx-lm's."""
@@ -325,14 +324,14 @@ def _quiet(steps: Any) -> Any:
         yield ""
 
 
-def _cost_table(found: CostProfile, name: str) -> Lines:
-    if not found.contexts:
+def _cost_table(name: str, timed: dict[int, dict[int, float]]) -> Lines:
+    """A row for each context, by its length, with the cost of each width in plain steps."""
+    if not timed:
         return
-    widths = list(found.contexts[0].seconds)
+    widths = list(next(iter(timed.values())))
     yield " "
     yield f"| {name}, context | plain step, ms | " + " | ".join(map(str, widths)) + " |"
     yield "|---|---:|" + "---:|" * len(widths)
-    for each in found.contexts:
-        base = each.seconds[1]
-        costs = " | ".join(f"{each.seconds[width] / base:.2f}" for width in widths)
-        yield f"| {each.context_tokens:,} | {1000 * base:.1f} | {costs} |"
+    for context_tokens, seconds in timed.items():
+        costs = " | ".join(f"{seconds[width] / seconds[1]:.2f}" for width in widths)
+        yield f"| {context_tokens:,} | {1000 * seconds[1]:.1f} | {costs} |"

@@ -68,8 +68,8 @@ class DraftReader(Pace, Protocol):
 class StepTimes(Protocol):
     """Learns what a step costs."""
 
-    def step(self, width: int, seconds: float) -> None:
-        """A step over a block of `width` tokens took `seconds`."""
+    def step(self, width: int, seconds: float, *, tree: bool = False) -> None:
+        """A step over a block of `width` tokens, a chain or a tree, took `seconds`."""
 
 
 class Answer:

@@ -71,7 +71,7 @@ class Step(Struct, frozen=True):
     """Result of one forward pass. `tokens`: the `accepted` drafted ones, then the target's own, if any.
 
     - `drafted`: verified nodes; `tested`: nodes that the walk reached.
-    - `width`: block width, including pending tokens.
+    - `width`: block width, including pending tokens; `tree`: it was a tree.
     - `logprobs`: of each token, if requested.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
@@ -84,6 +84,7 @@ class Step(Struct, frozen=True):
     tested: int
     draft_s: float
     width: int = 1
+    tree: bool = False
     logprobs: tuple[Logprob, ...] = ()
     forced: int = 0
     proposal_cost: float = 0.0
@@ -180,13 +181,14 @@ class DecodeLoop:
             return step
         started = time.perf_counter()
         forced, accepted = len(self._forced), step.accepted - len(self._forced)
+        tree = step.drafted > 0 and not draft.is_chain
         self._drafter.observe(step.tokens[forced:])
         if self._recycles:
             self._drafter.observe_top(self._tops, self._rejected)
         if self._answer.gate is not None:
             self._answer.gate.record(1 + step.drafted - forced, accepted)
         if self._answer.planner is not None:
-            self._answer.planner.record(self._width, len(step.tokens), self._proposal_cost)
+            self._answer.planner.record(self._width, tree, len(step.tokens), self._proposal_cost)
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
         observe_s = time.perf_counter() - started
@@ -194,6 +196,7 @@ class DecodeLoop:
             step,
             draft_s=step.draft_s + observe_s,
             width=self._width,
+            tree=tree,
             forced=forced,
             proposal_cost=self._proposal_cost,
         )

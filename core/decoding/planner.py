@@ -32,15 +32,16 @@ from core.drafting.draft import EMPTY, Draft
 _DECAY = 0.97
 _PRIOR_STEPS = 8.0
 _PRIOR_RATE = 1.5
+BlockCost = Callable[[int, bool], float]
 
 
 class Planner:
     """Selects from the drafts of one answer.
 
-    `cost(width)` is T, in plain steps; `cost(1)` is about 1. While `needs_plain()`, nothing is drafted.
+    `cost(width, tree)` is T of a chain or a tree, in plain steps. While `needs_plain()`, nothing is drafted.
     """
 
-    def __init__(self, cost: Callable[[int], float], needs_plain: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, cost: BlockCost, needs_plain: Callable[[], bool] = lambda: False) -> None:
         self._cost = cost
         self._needs_plain = needs_plain
         self._emitted: float = _PRIOR_RATE * _PRIOR_STEPS
@@ -62,21 +63,22 @@ class Planner:
         # parent.
         order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)
         price, cost = self.rate, self._cost
-        total, size = 0.0, 0
-        best = -price * cost(pending)
+        total, size, last, tree = 0.0, 0, -1, False
+        best = -price * cost(pending, tree)
         for count, node in enumerate(order[:budget], 1):
             total += reached[node]
-            worth = total - price * cost(pending + count)
+            tree, last = tree or draft.parents[node] != last, node
+            worth = total - price * cost(pending + count, tree)
             if worth > best:
                 best, size = worth, count
         return draft.part(sorted(order[:size]))
 
-    def record(self, width: int, emitted: int, proposal_cost: float = 0.0) -> None:
+    def record(self, width: int, tree: bool, emitted: int, proposal_cost: float = 0.0) -> None:
         """Records a step over a block of `width` tokens, including pending ones, that emitted `emitted`
         tokens. `proposal_cost`: the time of a model's guesses.
         """
         self._emitted = self._emitted * _DECAY + emitted
-        self._spent = self._spent * _DECAY + self._cost(width) + proposal_cost
+        self._spent = self._spent * _DECAY + self._cost(width, tree) + proposal_cost
 
 
 def _reached(draft: Draft) -> list[float]:
@@ -103,11 +105,7 @@ class Walk(Struct, frozen=True):
     tested: int
 
 
-def walk(
-    draft: Draft,
-    choices: Sequence[int],
-    stops: frozenset[int] = frozenset(),
-) -> Walk:
+def walk(draft: Draft, choices: Sequence[int], stops: frozenset[int] = frozenset()) -> Walk:
     """Accepts the part of `draft` that equals the target's `choices`.
 
     `choices[0]` is the target's token after the context, `choices[i + 1]` its token after node i. From the

@@ -112,7 +112,8 @@ class Writing:
         step_s, self._before_s = now_s - self._before_s, now_s
         if answer.cost is not None:
             # T is the time of the block alone.
-            answer.cost.step(step.width, step_s - (step.draft_s if step.proposal_cost else 0.0))
+            block_s = step_s - (step.draft_s if step.proposal_cost else 0.0)
+            answer.cost.step(step.width, block_s, tree=step.tree)
         self._tally.add(step, now_s)
         repeats = False
         for index, token in enumerate(step.tokens):

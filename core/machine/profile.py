@@ -283,10 +283,11 @@ class MachineProfile:
         self._measuring = _Measurement(clock, self._needs_costs, self._measure, self._keep_costs)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
-        """Measures T(w) now, also if there is a profile (some seconds).
+        """Measures T(w) now, also if there is a profile (some seconds); whether of trees is tried before.
 
         If the rounds never agree, the profile says so in `doubt` and is not kept.
         """
+        self.try_out()
         for _ in range(MOST_TRIES):
             found = _finished(self._measure(contexts))
             if self._keep_costs(found):
@@ -366,7 +367,9 @@ class MachineProfile:
     def cost(self, context_tokens: int) -> LiveCost:
         """T(w) at that context length; a guess until it was measured."""
         held = self._held_costs()
-        return LiveCost(held.at(context_tokens)) if held and held.contexts else LiveCost()
+        if held is None or not held.contexts:
+            return LiveCost()
+        return LiveCost(held.at(context_tokens), held.tree_factor(context_tokens))
 
     def why_no_trees(self) -> str:
         """Why trees are not verified, in words; empty if they are."""
@@ -384,7 +387,8 @@ class MachineProfile:
         return measure_pace(self._held_pace(), self._loaded.model, self._loaded.new_cache, self._loaded.info)
 
     def _measure(self, contexts: Sequence[int] = CONTEXTS) -> Generator[None, None, CostProfile]:
-        return measure(self._loaded.model, self._loaded.new_cache, self._loaded.info, contexts)
+        loaded, trees = self._loaded, not self.why_no_trees()
+        return measure(loaded.model, loaded.new_cache, loaded.info, contexts, trees=trees)
 
     def _try(self) -> Generator[None, None, Verdict]:
         loaded = self._loaded

@@ -4,7 +4,8 @@
 load slows all widths alike. A low quantile of each width counts, because other programs only ever add time. A
 block never costs less than a narrower one, so the quantiles are made monotone (pool adjacent violators).
 `why_unreliable` then decides whether the rounds agree; a failed measurement is discarded and repeated later.
-A result is cached by (model, dtype, machine, mlx version).
+A result is cached by (model, dtype, machine, mlx version). Trees are timed beside chains: their masks are
+arrays, so Metal takes other kernels for them (mlx#4459, mlx#3658).
 
 `LiveCost` is T while an answer is generated: the profile, or a default, is the prior, and the times of recent
 steps override it, however wrong it is.
@@ -19,6 +20,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import product
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -62,10 +64,11 @@ _NEXT_PLAIN_BLOCKS = 256
 
 
 class ContextCost(Struct, frozen=True):
-    """Seconds of a forward pass at each width, at one context length."""
+    """Seconds of a forward pass at each width, at one context length. `trees`: empty if not measured."""
 
     context_tokens: int
     seconds: dict[int, float]
+    trees: dict[int, float] = {}
 
 
 class CostProfile(Struct, frozen=True):
@@ -80,11 +83,22 @@ class CostProfile(Struct, frozen=True):
 
     def at(self, context_tokens: int) -> Callable[[int], float]:
         """T for that context length: the nearest measured one's."""
-        nearest = min(self.contexts, key=lambda each: abs(each.context_tokens - context_tokens))
-        base = nearest.seconds[1]
-        widths = sorted(nearest.seconds)
-        costs = [nearest.seconds[width] / base for width in widths]
-        return lambda width: _interpolated(widths, costs, width)
+        return _curve(self._nearest(context_tokens).seconds)
+
+    def tree_factor(self, context_tokens: int) -> Callable[[int], float]:
+        """Cost of a tree by that of a chain of its width; 1 if trees were not measured."""
+        nearest = self._nearest(context_tokens)
+        chains, trees = _curve(nearest.seconds), _curve(nearest.trees or nearest.seconds)
+        return lambda width: trees(width) / chains(width)
+
+    def _nearest(self, context_tokens: int) -> ContextCost:
+        return min(self.contexts, key=lambda each: abs(each.context_tokens - context_tokens))
+
+
+def _curve(seconds: Mapping[int, float]) -> Callable[[int], float]:
+    widths = sorted(seconds)
+    costs = [seconds[width] / seconds[1] for width in widths]
+    return lambda width: _interpolated(widths, costs, width)
 
 
 def low_times(rounds: Sequence[Mapping[int, float]]) -> dict[int, float]:
@@ -141,11 +155,17 @@ class LiveCost:
 
     The cost of a width is the median of its recent steps divided by the median of the recent plain steps,
     mixed with the prior while there are few. Steps that disprove the prior by more than half replace it, and
-    shift it for the widths without steps.
+    shift it for the widths without steps. A tree of `width` tokens takes `tree_factor(width)` times as long
+    as a chain.
     """
 
-    def __init__(self, prior: Callable[[int], float] = default_cost) -> None:
+    def __init__(
+        self,
+        prior: Callable[[int], float] = default_cost,
+        tree_factor: Callable[[int], float] = lambda width: 1.0,
+    ) -> None:
         self._prior_cost = prior
+        self._tree_factor = tree_factor
         self._plain: deque[float] = deque(maxlen=_RECENT_PLAIN)
         self._plain_s = 0.0
         self._blocks: dict[int, deque[float]] = {}
@@ -154,7 +174,9 @@ class LiveCost:
         self._plain_in_a_row = 0
         self._blocks_in_a_row = 0
 
-    def __call__(self, width: int) -> float:
+    def __call__(self, width: int, tree: bool = False) -> float:
+        if tree:
+            return self._tree_factor(width) * self(width)
         if width not in self._costs:
             self._costs[width] = self._cost(width)
         # With a prior that is too high, blocks would never be tried and hence never timed.
@@ -171,7 +193,9 @@ class LiveCost:
         """Whether a plain step is due: without one, the times of blocks have no unit."""
         return self._blocks_in_a_row >= (_NEXT_PLAIN_BLOCKS if self._plain else _FIRST_PLAIN_BLOCKS)
 
-    def step(self, width: int, seconds: float) -> None:
+    def step(self, width: int, seconds: float, *, tree: bool = False) -> None:
+        if tree:
+            seconds /= self._tree_factor(width)
         if width == 1:
             self._plain.append(seconds)
             self._plain_s = statistics.median(self._plain)
@@ -223,13 +247,14 @@ class LiveCost:
 
 
 # The version changes with the way of measuring.
-COSTS = JsonStore("cost-v2", CostProfile)
+COSTS = JsonStore("cost-v3", CostProfile)
 
 
 def load_costs(info: ModelInfo) -> CostProfile | None:
     """The saved profile of this model on this machine, if there is a valid one."""
     held = COSTS.load(machine_key(info))
-    return None if held is None or any(_why_implausible(each.seconds) for each in held.contexts) else held
+    timed = [seconds for each in held.contexts for seconds in (each.seconds, each.trees)] if held else []
+    return None if any(map(_why_implausible, filter(None, timed))) else held
 
 
 def measure(
@@ -244,39 +269,40 @@ def measure(
     """Runs one forward pass per `next()`; returns the profile. Contexts that do not fit into the model's are
     skipped.
 
-    `trees`: blocks are binary trees, whose masks are arrays, so Metal takes other kernels than for chains
-    (mlx#4459, mlx#3658).
+    `trees`: of binary trees, too; only for a model that verifies trees.
     """
     rng = random.Random(0)
     found = []
     rotary = rotations(model) if trees else []
+    kinds = (False, True) if trees else (False,)
     for context in contexts:
         cache = new_cache()
         rolls_back = not why_no_rollback(cache)
-        grows = (_WARM_ROUNDS + _ROUNDS) * (1 if rolls_back else sum(WIDTHS)) + WIDTHS[-1]
+        grows = (_WARM_ROUNDS + _ROUNDS) * (len(kinds) if rolls_back else sum(WIDTHS)) + WIDTHS[-1]
         if context + grows > info.context_tokens:
             continue
         for _ in range(context // 128):
             _forward(model, random_ids(rng, 128), cache)
             yield
-        rounds: list[dict[int, float]] = []
+        rounds: dict[bool, list[dict[int, float]]] = {tree: [] for tree in kinds}
         for _ in range(_WARM_ROUNDS + _ROUNDS):
-            rounds.append({})
-            for width in WIDTHS:
+            for timed in rounds.values():
+                timed.append({})
+            for width, tree in product(WIDTHS, kinds):
                 ids = random_ids(rng, width)
                 block = VerifyBlock(cache) if width > 1 and rolls_back else None
                 parents = [node // 2 - 1 for node in range(width - 1)]
                 started = clock()
-                with tree_pass(model, cache, parents, 1, rotary) if trees and width > 1 else nullcontext():
+                with tree_pass(model, cache, parents, 1, rotary) if tree and width > 1 else nullcontext():
                     _forward(model, ids, cache)
-                rounds[-1][width] = clock() - started
+                rounds[tree][-1][width] = clock() - started
                 if block is not None:
                     block.keep(width, ())
                 yield
         # The first rounds load weights and compile kernels.
-        rounds = rounds[_WARM_ROUNDS:]
-        found.append(ContextCost(context, monotone(low_times(rounds))))
-        if doubt := why_unreliable(rounds):
+        counted = [timed[_WARM_ROUNDS:] for timed in rounds.values()]
+        found.append(ContextCost(context, *(monotone(low_times(each)) for each in counted)))
+        if doubt := next(filter(None, map(why_unreliable, counted)), ""):
             return CostProfile(machine_key(info), tuple(found), doubt=doubt)
     return CostProfile(machine_key(info), tuple(found))
 

@@ -53,8 +53,8 @@ class CostTable(Struct, frozen=True):
     source: str
     points: tuple[tuple[int, float], ...]
 
-    def cost(self, width: int) -> float:
-        """T(width)."""
+    def cost(self, width: int, tree: bool = False) -> float:
+        """T(width), the same for trees."""
         widths = [w for w, _ in self.points]
         at = bisect_left(widths, width)
         if at < len(widths) and widths[at] == width:
@@ -324,7 +324,7 @@ def replay_stream(
             drafter.observe_top(stream.tops[position : position + len(emitted)])
         gate.record(1 + len(draft), len(found.path))
         if planner is not None:
-            planner.record(1 + len(draft), len(emitted))
+            planner.record(1 + len(draft), not draft.is_chain, len(emitted))
         position += len(emitted)
     return tally
 

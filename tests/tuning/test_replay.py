@@ -36,7 +36,7 @@ class Fixed(Drafter):
         return self._drafts.pop(0).prefix(budget) if self._drafts else Draft()
 
 
-def cost(width: int) -> float:
+def cost(width: int, tree: bool = False) -> float:
     return 1.0 + 0.1 * (width - 1)
 
 

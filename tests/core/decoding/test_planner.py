@@ -42,7 +42,7 @@ def nodes_of(part: Draft) -> tuple[int, ...]:
 
 @given(drafts(), costs, st.integers(0, 9), st.integers(1, 3))
 def test_no_sub_tree_is_worth_more(draft: Draft, cost: list[float], budget: int, pending: int) -> None:
-    planner = Planner(lambda width: cost[width - 1])
+    planner = Planner(lambda width, tree: cost[width - 1])
     part = planner.shape(draft, budget, pending)
     assert len(part) <= budget
     assert sanitise(part, vocabulary=200, budget=budget) == part
@@ -57,7 +57,7 @@ def test_no_sub_tree_is_worth_more(draft: Draft, cost: list[float], budget: int,
 
 @given(drafts(), st.integers(0, 9))
 def test_a_part_keeps_tokens_paths_and_confidences(draft: Draft, budget: int) -> None:
-    part = Planner(lambda width: 1.0 + 0.1 * width).shape(draft, budget)
+    part = Planner(lambda width, tree: 1.0 + 0.1 * width).shape(draft, budget)
     for at, node in enumerate(nodes_of(part)):
         parent, whole = part.parents[at], draft.parents[node]
         assert (parent if parent < 0 else nodes_of(part)[parent]) == whole
@@ -66,29 +66,41 @@ def test_a_part_keeps_tokens_paths_and_confidences(draft: Draft, budget: int) ->
 
 def test_nothing_is_drafted_where_nothing_pays() -> None:
     draft = Draft((1, 2, 3), (-1, 0, 1), (0.5, 0.5, 0.5))
-    assert Planner(lambda width: float(width)).shape(draft, 9) == EMPTY
-    assert Planner(lambda width: 1.0).shape(draft, 9) == draft
+    assert Planner(lambda width, tree: float(width)).shape(draft, 9) == EMPTY
+    assert Planner(lambda width, tree: 1.0).shape(draft, 9) == draft
 
 
 def test_free_rows_behind_a_dear_one_are_reached() -> None:
     """T need not be convex: one node alone never pays here, three do."""
     cost = {1: 1.0, 2: 1.7, 3: 1.7, 4: 1.7}
     draft = Draft((1, 2, 3), (-1, 0, 1), (0.9, 0.9, 0.9))
-    planner = Planner(cost.__getitem__)
+    planner = Planner(lambda width, tree: cost[width])
     assert planner.shape(draft, 1) == EMPTY
     assert planner.shape(draft, 3) == draft
 
 
+@pytest.mark.parametrize(("factor", "kept"), [(1.0, (1, 2, 3)), (1.5, (1, 3))])
+def test_a_branch_is_verified_only_where_trees_cost_little_more_than_chains(
+    factor: float, kept: tuple[int, ...]
+) -> None:
+    draft = Draft((1, 2, 3), (-1, -1, 0), (0.9, 0.3, 0.8))
+    planner = Planner(lambda width, tree: (1.0 + 0.01 * width) * (factor if tree else 1.0))
+    assert planner.shape(draft, 9).tokens == kept
+    for _ in range(200):
+        planner.record(4, True, 2)
+    assert planner.rate == pytest.approx(2 / (1.04 * factor), rel=0.02)
+
+
 def test_the_price_of_time_follows_the_answer() -> None:
-    planner = Planner(lambda width: 1.0 + 0.2 * (width - 1))
+    planner = Planner(lambda width, tree: 1.0 + 0.2 * (width - 1))
     sure, unsure = Draft((1,), (-1,), (0.5,)), Draft((1,), (-1,), (0.31,))
     assert len(planner.shape(unsure, 9)) == 1
     for _ in range(100):
-        planner.record(9, 9)
+        planner.record(9, False, 9)
     assert planner.rate == pytest.approx(9 / 2.6, rel=0.05)
     assert planner.shape(sure, 9) == EMPTY
     for _ in range(200):
-        planner.record(4, 1)
+        planner.record(4, False, 1)
     # Drafting that loses is no reason to value time at less than plain decoding gives.
     assert planner.rate == 1.0
     assert len(planner.shape(sure, 9)) == 1
@@ -96,7 +108,7 @@ def test_the_price_of_time_follows_the_answer() -> None:
 
 def test_a_draft_without_confidences_comes_back_whole() -> None:
     draft = Draft.chain([1, 2, 3])
-    planner = Planner(lambda width: float(width))
+    planner = Planner(lambda width, tree: float(width))
     assert planner.shape(draft, 9) == draft
     assert planner.shape(draft, 2) == draft.prefix(2)
     assert planner.shape(draft, -1) == EMPTY
@@ -105,4 +117,4 @@ def test_a_draft_without_confidences_comes_back_whole() -> None:
 @pytest.mark.parametrize("confidence", [float("nan"), -3.0, 0.0])
 def test_confidences_that_cannot_be_promise_nothing(confidence: float) -> None:
     draft = Draft((1,), (-1,), (confidence,))
-    assert Planner(lambda width: 1.0 + 0.01 * width).shape(draft, 9) == EMPTY
+    assert Planner(lambda width, tree: 1.0 + 0.01 * width).shape(draft, 9) == EMPTY

@@ -58,7 +58,7 @@ def spent(
 ) -> float:
     """Planned time of the answer `text[prompt:]` from its token `after` on, in plain steps."""
     token_cost, row_cost = costs
-    block_cost = lambda width: 1.0 + row_cost * (width - 1)  # noqa: E731
+    block_cost = lambda width, tree=False: 1.0 + row_cost * (width - 1)  # noqa: E731
     proposals = Proposals(guessing, lambda count: token_cost * count, block_cost) if guessing else None
     drafter = AutoDrafter(1 << 14, proposals=proposals)
     drafter.begin(text[:prompt])
@@ -76,7 +76,7 @@ def spent(
         if len(draft):
             drafter.feedback(draft, len(walked.path))
         drafter.observe(emitted)
-        planner.record(1 + len(draft), len(emitted), asked)
+        planner.record(1 + len(draft), not draft.is_chain, len(emitted), asked)
         if at - prompt >= after:
             total += asked + block_cost(1 + len(draft))
         at += len(emitted)

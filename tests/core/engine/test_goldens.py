@@ -134,7 +134,7 @@ def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps cost what a block of their width usually does."""
     measured = LiveCost.step
     monkeypatch.setattr(
-        LiveCost, "step", lambda self, width, seconds: measured(self, width, default_cost(width) / 100)
+        LiveCost, "step", lambda self, width, _, tree: measured(self, width, default_cost(width) / 100)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 import pytest
-from mlx_lm.models.cache import KVCache, make_prompt_cache
+from mlx_lm.models.cache import KVCache
 from msgspec.structs import replace
 
 import core.machine.compare as compare
@@ -41,28 +41,22 @@ NOISE = 0.2
 class Wobbly(nn.Module):
     """The toy, with logits moved by up to NOISE in blocks of three or more tokens, as wide kernels do."""
 
-    def __init__(self, scale: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        # Small weights make close calls; the noise must be able to flip some of them.
         self.inner = toy_model()
-        self.scale = scale
 
     @property
     def layers(self) -> Any:
         return self.inner.layers
 
     def __call__(self, ids: mx.array, cache: Any = None) -> mx.array:
-        logits = self.inner(ids, cache=cache) * self.scale
+        # Small logits make close calls; the noise must be able to flip some of them.
+        logits = self.inner(ids, cache=cache) / 4
         width = ids.shape[1]
         if not 3 <= width <= 20:
             return logits
         wave = mx.sin(mx.arange(logits.shape[-1]) * 12.9898 + width + ids.sum().astype(mx.float32))
         return logits + NOISE * wave
-
-
-@pytest.fixture(scope="module")
-def wobbly() -> Wobbly:
-    return Wobbly(0.25)
 
 
 def runs(model: Any, mode: Exactness) -> tuple[int, int]:
@@ -80,12 +74,9 @@ def runs(model: Any, mode: Exactness) -> tuple[int, int]:
     return different, accepted
 
 
-def test_fast_can_differ(wobbly: Wobbly) -> None:
-    assert runs(wobbly, FAST)[0] > 0, "the noise is too small to test anything"
-
-
-def test_exact_takes_only_proven_widths(wobbly: Wobbly) -> None:
-    different, accepted = runs(wobbly, Exactness("exact", 2))
+def test_exact_takes_only_proven_widths() -> None:
+    assert runs(Wobbly(), FAST)[0] > 0, "the noise is too small to test anything"
+    different, accepted = runs(Wobbly(), Exactness("exact", 2))
     assert different == 0
     assert accepted > 100
 
@@ -131,8 +122,8 @@ class Faulty(nn.Module):
 INFO = ModelInfo("x", "", "f", "F", "llama", "float32", "", 10, 20, 4096, 200, 1, True)
 
 
-def compared(model: Any, info: ModelInfo = INFO, new_cache: Any = None) -> Profile:
-    *_, found = compare_widths(Profile("k"), model, new_cache or (lambda: [KVCache()]), info)
+def compared(model: Any) -> Profile:
+    *_, found = compare_widths(Profile("k"), model, lambda: [KVCache()], INFO)
     return found
 
 
@@ -177,12 +168,6 @@ def test_equal_numbers_are_not_equal_bits() -> None:
     assert not same_bits(zero, zero.astype(mx.float16))
 
 
-def test_wide_blocks_of_a_noisy_model_are_refused(wobbly: Wobbly, few_rows: None) -> None:
-    found = compared(wobbly, replace(INFO, context_tokens=512), lambda: make_prompt_cache(wobbly.inner))
-    assert found.exact_width <= 2
-    assert NOISE * 0.9 < found.noise < NOISE * 1.1
-
-
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
@@ -204,9 +189,6 @@ def test_a_profile_is_kept_and_older_ones_are_not_trusted(home: Path) -> None:
     assert [each.model for each in PROFILES.all()] == [INFO.name]
     (path,) = (home / "cache" / "profiles").iterdir()
     path.rename(path.with_name(path.name.removeprefix("exact-v3-")))  # as earlier versions named it
-    assert load_profile(INFO).exact_width == 1
-    path.mkdir()
-    PROFILES.save(complete(INFO))  # costs a comparison, no answer
     assert load_profile(INFO).exact_width == 1
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Generator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from core.engine.engine import Engine
-from core.machine.profile import PACES, Pace, load_pace, measure_pace
-from core.system.paths import cache_dir
+from core.machine.profile import Pace, measure_pace
 
 
 def fed(a: float, b: float, chunks: int = 12, width: int = 512) -> Pace:
@@ -85,21 +83,6 @@ def test_a_machine_that_became_slower_is_noticed() -> None:
 @pytest.mark.parametrize(("tokens", "seconds"), [(63, 1.0), (512, 0.0), (512, -1.0)])
 def test_what_says_nothing_is_left_out(tokens: int, seconds: float) -> None:
     assert Pace("k").read(tokens, 0, seconds).seconds(100) is None
-
-
-def test_it_is_kept_for_its_model_and_machine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
-    pace = fed(0.002, 1e-7)
-    PACES.save(pace)
-    assert load_pace("k") == pace
-    assert load_pace("another").seconds(1) is None
-    [file] = (cache_dir() / "profiles").iterdir()
-    file.write_text("{")
-    assert load_pace("k") == Pace("k")
-    file.unlink()
-    file.mkdir()
-    PACES.save(pace)  # says nothing: a measurement is lost, no answer
-    assert load_pace("k") == Pace("k")
 
 
 def finished(steps: Generator[None, None, Pace]) -> Pace:

@@ -64,15 +64,12 @@ def engine(toy_engine: Engine) -> Engine:
     return engine
 
 
-def test_a_verdict_is_found_again_and_a_spoilt_one_is_not(home: Path) -> None:
+def test_a_verdict_is_found_again(home: Path) -> None:
     found = Verdict(verdict_key(INFO), "its trees fall", Splits(64, "it splits"))
     assert load_verdict(INFO) is None
     VERDICTS.save(found)
     assert load_verdict(INFO) == found
     assert load_verdict(replace(INFO, dtype="bfloat16")) is None
-    (path,) = (home / "cache" / "profiles").iterdir()
-    path.write_bytes(path.read_bytes()[:20])
-    assert load_verdict(INFO) is None
 
 
 def test_two_copies_of_a_model_have_one_verdict(tmp_path: Path) -> None:

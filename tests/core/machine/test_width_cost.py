@@ -11,7 +11,6 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
-from msgspec.structs import replace
 
 import core.machine.profile as machine_profile
 from core.decoding.planner import Planner
@@ -22,7 +21,7 @@ from core.drafting.gate import default_cost
 from core.engine.engine import Engine
 from core.machine.exactness import machine_key
 from core.machine.profile import MachineProfile, Retry, measure_pace
-from core.machine.trials import load_verdict
+from core.machine.trials import Verdict, load_verdict
 from core.machine.width_cost import (
     COSTS,
     WIDTHS,
@@ -39,7 +38,10 @@ from core.models.loader import LoadedModel
 
 PROFILE = CostProfile(
     "key",
-    (ContextCost(256, {1: 0.04, 2: 0.044, 4: 0.05, 8: 0.06}), ContextCost(1024, {1: 0.05, 8: 0.1})),
+    (
+        ContextCost(256, {1: 0.04, 2: 0.044, 4: 0.05, 8: 0.06}, {1: 0.04, 8: 0.09}),
+        ContextCost(1024, {1: 0.05, 8: 0.1}),
+    ),
 )
 
 
@@ -189,7 +191,7 @@ def test_blocks_that_a_prior_forbids_are_tried_now_and_then() -> None:
     for _ in range(400):
         width = 1 + len(planner.shape(draft, 8))
         cost.step(width, 0.04 * (1 + 0.1 * (width - 1)))
-        planner.record(width, width)
+        planner.record(width, False, width)
         widths.append(width)
     assert widths[:100] == [1] * 100
     assert widths[-1] == 6, "the costs of this machine allow the whole draft"
@@ -234,17 +236,6 @@ def test_it_is_measured_while_idle_and_kept(engine: Engine) -> None:
     assert again.measure_cost().key == held.key
 
 
-def test_a_spoilt_profile_is_measured_again(engine: Engine, tmp_path: Path) -> None:
-    info = replace(engine.loaded.info, dtype="other")
-    assert load_costs(info) is None
-    held = engine.measure_cost()
-    COSTS.save(held)
-    (path,) = (tmp_path / "cache" / "profiles").iterdir()
-    assert load_costs(engine.loaded.info) == held
-    path.write_bytes(path.read_bytes()[:40])
-    assert load_costs(engine.loaded.info) is None
-
-
 def test_profiles_of_older_versions_and_nonsense_are_not_trusted(engine: Engine, tmp_path: Path) -> None:
     info = engine.loaded.info
     COSTS.save(CostProfile(machine_key(info), (ContextCost(256, {1: 1.0, 2: 0.43, 3: 0.05}),)))
@@ -252,7 +243,7 @@ def test_profiles_of_older_versions_and_nonsense_are_not_trusted(engine: Engine,
     COSTS.save(CostProfile(machine_key(info), (ContextCost(256, {1: 0.04, 2: 0.05}),)))
     assert load_costs(info) is not None
     (path,) = (tmp_path / "cache" / "profiles").iterdir()
-    path.rename(path.with_name(path.name.replace("cost-v2-", "cost-")))
+    path.rename(path.with_name(path.name.replace("cost-v3-", "cost-")))
     assert load_costs(info) is None
 
 
@@ -313,6 +304,16 @@ def test_memory_that_ran_out_is_no_verdict_on_the_model(
     assert profile.due_s() is not None
 
 
+def test_a_tree_costs_what_trees_cost_and_its_time_is_that_of_a_tree() -> None:
+    cost = LiveCost(PROFILE.at(256), PROFILE.tree_factor(256))
+    assert (cost(8), cost(8, True)) == pytest.approx((1.5, 2.25))
+    assert PROFILE.tree_factor(1024)(8) == 1.0, "not measured there"
+    for _ in range(20):
+        cost.step(1, 0.04)
+        cost.step(8, 0.18, tree=True)  # twice the profile's
+    assert (cost(8), cost(8, True)) == pytest.approx((3.0, 4.5), rel=0.05)
+
+
 def test_trees_are_measured_as_trees(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their masks are arrays, for which Metal has other kernels."""
     widths: list[int] = []
@@ -326,8 +327,12 @@ def test_trees_are_measured_as_trees(engine: Engine, monkeypatch: pytest.MonkeyP
     loaded = engine.loaded
     list(measure(loaded.model, loaded.new_cache, loaded.info, (128,)))
     assert widths == []
-    list(measure(loaded.model, loaded.new_cache, loaded.info, (128,), trees=True))
+    monkeypatch.setattr(machine_profile, "measure", partial(measure, clock=ticking(0.01)))
+    kept = engine.measure_cost((128,)).contexts[0]
     assert sorted(set(widths)) == list(WIDTHS[1:])
+    assert set(kept.trees) == set(kept.seconds) == set(WIDTHS)
+    monkeypatch.setattr(Verdict, "why_no_trees", "they differ")
+    assert engine.measure_cost((128,)).contexts[0].trees == {}
 
 
 def test_top_ids_are_the_best_in_order() -> None:

@@ -23,19 +23,16 @@ class Hands:
         self.worked_s += seconds * worked
 
 
-@pytest.fixture
-def hands() -> Hands:
-    return Hands()
-
-
-def test_it_goes_as_the_wall_clock_while_it_ticks(hands: Hands) -> None:
+def test_it_goes_as_the_wall_clock_while_it_ticks() -> None:
+    hands = Hands()
     for _ in range(8):
         hands.go(TICK_S, worked=0.0)  # waiting for a graphics processor is no pause
         hands.clock.tick()
     assert hands.clock() == pytest.approx(8 * TICK_S)
 
 
-def test_a_pause_hardly_counts(hands: Hands) -> None:
+def test_a_pause_hardly_counts() -> None:
+    hands = Hands()
     hands.go(TICK_S)
     hands.clock.tick()
     hands.go(3600.0, worked=0.0)
@@ -45,7 +42,8 @@ def test_a_pause_hardly_counts(hands: Hands) -> None:
     assert hands.clock() == pytest.approx(TICK_S + MOST_S + 0.1)
 
 
-def test_a_busy_process_that_ticks_late_loses_nothing(hands: Hands) -> None:
+def test_a_busy_process_that_ticks_late_loses_nothing() -> None:
+    hands = Hands()
     hands.go(7.0, worked=1.0)
     assert hands.clock() == pytest.approx(7.0)
     hands.clock.tick()
@@ -53,7 +51,8 @@ def test_a_busy_process_that_ticks_late_loses_nothing(hands: Hands) -> None:
     assert hands.clock() == pytest.approx(14.0)
 
 
-def test_it_never_goes_back_and_moves_on_with_any_work(hands: Hands) -> None:
+def test_it_never_goes_back_and_moves_on_with_any_work() -> None:
+    hands = Hands()
     read = []
     for seconds, worked in itertools.product((0.1, 0.3, 2.0), (0.01, 0.5, 1.0)):
         hands.go(seconds, worked)

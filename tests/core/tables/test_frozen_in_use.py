@@ -32,7 +32,7 @@ def test_it_drafts_what_it_has_seen(
     toy_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A planner that times its steps drafts less where another process takes the core in between.
-    monkeypatch.setattr(LiveCost, "step", lambda self, width, seconds: None)
+    monkeypatch.setattr(LiveCost, "step", lambda *step, **kind: None)
     prompt = prompt_with_repetition(random.Random(0))
     expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
     path = write(tmp_path / "toy.frozen", prompt + ids(expected), toy_engine.loaded.info.family)
