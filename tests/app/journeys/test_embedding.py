@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -37,8 +38,10 @@ async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(window: Mai
     commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     window.views.composer.attach(TIDES)  # before there is a worker
     await ready(window)
-    await until(lambda: "Indexing, 40%" in chip(window).toolTip())
-    assert "Indexing, 40%" in chip(window).accessibleDescription()
+    await until(lambda: "Indexing, " in chip(window).toolTip())
+    shown = re.search(r"Indexing, [1-9]?0%", chip(window).toolTip())
+    assert shown
+    assert shown[0] in chip(window).accessibleDescription()
     assert "Indexing" not in chip(window).size_text
     with_bar = chip(window).grab().toImage()
     await until(lambda: "Indexing" not in chip(window).toolTip())

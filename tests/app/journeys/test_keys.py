@@ -118,7 +118,7 @@ def test_attaching_a_file(qapp: QApplication, tmp_path: Path) -> None:
 
     async def scene(window: MainWindow) -> None:
         await ready(window)
-        ask(window, "write 40 slowly")
+        ask(window, "write 100000 slowly")
         await until(lambda: bool(last(window).tokens))
         await press(window, KEY.Key_O, CTRL)
         dialog = await sheet(window)
