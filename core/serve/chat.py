@@ -7,8 +7,7 @@ Every field of OpenAI's is honoured, ignored because it cannot change the answer
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -22,10 +21,8 @@ from core.events import (
     Grammar,
     Message,
     ModelInfo,
-    Role,
     Stats,
     Token,
-    ToolCall,
 )
 from core.serve.answering import (
     Logprobs,
@@ -36,30 +33,20 @@ from core.serve.answering import (
     timings,
     usage,
 )
+from core.serve.conversation import CHAT_ROLES, Conversation
 from core.serve.fields import (
     FORMS,
-    Adapter,
-    Kind,
-    change,
     convert_fields,
     effort_changes,
-    question_at,
     refused,
     thinking_at,
     with_answer_form,
+    with_tools,
 )
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
 from core.serve.responses import ResponseMemory
 from core.serve.tools import CallRules, Written
-
-_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-}
 
 
 class TextPart(Struct):
@@ -72,41 +59,6 @@ class TextPart(Struct):
 Content = str | list[TextPart] | None
 
 
-class CalledFunction(Struct):
-    """The function of a call."""
-
-    name: str
-    arguments: str = "{}"
-
-
-class GivenCall(Struct):
-    """A call of an earlier answer."""
-
-    id: str
-    function: CalledFunction
-    type: Literal["function"] = "function"
-    index: int = 0
-
-
-class ChatMessage(Struct):
-    """A message. Fields that servers add to their answers are accepted and ignored."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Content = None
-    name: str | None = None
-    tool_calls: list[GivenCall] | None = None
-    tool_call_id: str | None = None
-    refusal: Any = None
-    audio: Any = None
-    annotations: Any = None
-    function_call: Any = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    reasoning_details: Any = None
-    thinking_blocks: Any = None
-    provider_specific_fields: Any = None
-
-
 def text_of(content: Content) -> str:
     """The whole text; each part is a line."""
     if isinstance(content, list):
@@ -114,60 +66,8 @@ def text_of(content: Content) -> str:
     return content or ""
 
 
-def messages_of(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
-    """The messages for the worker. Raises `ApiError` 400 if there are none, or one lacks a field."""
-    if not given:
-        raise field_error("messages", "“messages” is empty; it accepts at least one message.")
-    return tuple(_message(f"messages[{place}]", message) for place, message in enumerate(given))
-
-
-def _message(place: str, given: ChatMessage) -> Message:
-    calls = tuple(
-        ToolCall(call.id, call.function.name, call.function.arguments) for call in given.tool_calls or ()
-    )
-    if given.role == "tool" and not given.tool_call_id:
-        raise field_error(f"{place}.tool_call_id", "A message of the role “tool” says which call it answers.")
-    return Message(
-        _ROLES[given.role],
-        text_of(given.content),
-        tool_calls=calls,
-        tool_call_id=given.tool_call_id or "",
-        thought=next(filter(None, _thoughts(given)), ""),
-    )
-
-
-def _thoughts(given: ChatMessage) -> Iterator[str]:
-    """The thought before an earlier answer, in each form that servers give it."""
-    for thought in (given.reasoning_content, given.reasoning):
-        yield thought if isinstance(thought, str) else ""
-    for parts in (given.reasoning_details, given.thinking_blocks):  # OpenRouter's, LiteLLM's
-        texts = [
-            part.get("text") or part.get("thinking") or part.get("summary")
-            for part in (parts if isinstance(parts, list) else ())
-            if isinstance(part, dict)
-        ]
-        yield "\n\n".join(text for text in texts if isinstance(text, str))
-
-
-# The user, storage, billing and caching: these do not change the answer.
-IGNORED = frozenset(
-    {
-        "cache_control",
-        "metadata",
-        "moderation",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "safety_identifier",
-        "service_tier",
-        "store",
-        "user",
-    }
-)
 UNSUPPORTED = {"audio": "answers are text", **FORMS}
 _MOST_TOP = 20
-_CONTENT_TYPES = ("text",)
-_KINDS: dict[str, Kind] = {"system": "system", "developer": "system", "user": "user", "tool": "result"}
 
 
 class Schema(Struct):
@@ -262,7 +162,7 @@ class ChatRequest(Sampled, kw_only=True):
 
     schema_field: ClassVar[str] = "function.parameters"
 
-    messages: list[ChatMessage]
+    messages: tuple[Message, ...]
     max_completion_tokens: int | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
@@ -279,21 +179,13 @@ class ChatRequest(Sampled, kw_only=True):
         return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
-        """Levels of effort, and names of participants."""
-        named = (
-            (number, message.name)
-            for number, message in enumerate(self.messages)
-            if message.name and message.role != "tool"
-        )
-        for number, name in islice(named, 1):
-            reason = "the model reads roles, not the names of participants"
-            yield change(f"messages[{number}].name", name, "left out", reason)
+        """Levels of effort."""
         yield from effort_changes("reasoning_effort", self.reasoning_effort, model)
         yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
 
     def conversation(self) -> tuple[Message, ...]:
         """The messages."""
-        return messages_of(self.messages)
+        return self.messages
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
         """The shared fields, and whether the model thinks first."""
@@ -340,103 +232,12 @@ def chat_request(fields: dict[str, Any]) -> AnswerRequest:
         fields = {**fields, **named, "functions": None, "function_call": None}
     elif not functions:
         fields = {**fields, "functions": None, "function_call": None}
-    adapter = Adapter()
-    fields = with_answer_form(adapter.tools(fields))
-    if isinstance(messages := fields.get("messages"), list):
-        messages = _with_ids([one for message in messages for one in _turns(message)])
-        question = question_at(messages, lambda message: _KINDS.get(str(message.get("role")), "other"))
-        fields |= {
-            "messages": [
-                _adapted(adapter, f"messages[{number}]", message, number == question)
-                for number, message in enumerate(messages)
-            ]
-        }
-    request = convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, adapter.changes)
+    conversation = Conversation("messages", CHAT_ROLES)
+    fields = with_answer_form(with_tools(fields, conversation.changes))
+    fields = fields | {"messages": conversation.read(fields.get("messages"))}
+    request = convert_fields(fields, ChatRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
     request.__dict__["calls_functions"] = older
     return request
-
-
-def _turns(message: Any) -> list[Any]:
-    """The message with the calls of older versions, and of Anthropic's blocks, as `tool_calls` and `tool`."""
-    if not isinstance(message, dict):
-        return [message]
-    role, called = message.get("role"), message.get("function_call")
-    if role == "function":
-        return [{**message, "role": "tool"}]
-    if isinstance(called, dict) and not message.get("tool_calls"):
-        message = {**message, "tool_calls": [{"function": called}], "function_call": None}
-    content = message.get("content")
-    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-    calls = [one for one in blocks if one.get("type") == "tool_use"] if role == "assistant" else []
-    results = [one for one in blocks if one.get("type") == "tool_result"] if role == "user" else []
-    if not calls and not results:
-        return [message]
-    left = [one for one in content if one not in calls and one not in results]
-    made = [
-        {"id": one.get("id"), "function": {"name": one.get("name"), "arguments": one.get("input")}}
-        for one in calls
-    ]
-    told = [
-        {"role": "tool", "tool_call_id": one.get("tool_use_id"), "content": one.get("content")}
-        for one in results
-    ]
-    if calls:
-        return [{**message, "content": left, "tool_calls": [*(message.get("tool_calls") or ()), *made]}]
-    return [*told, {**message, "content": left}] if left else told
-
-
-def _with_ids(messages: list[Any]) -> list[Any]:
-    """`messages` with an id for each call and result that has none: results follow in the order of calls."""
-    waiting: list[Any] = []
-    told = []
-    for number, message in enumerate(messages):
-        if isinstance(message, dict):
-            if isinstance(calls := message.get("tool_calls"), list):
-                calls = [
-                    {**call, "id": call.get("id") or f"call_{number}_{index}"}
-                    for index, call in enumerate(calls)
-                    if isinstance(call, dict)
-                ]
-                message = {**message, "tool_calls": calls}
-                waiting = [call["id"] for call in calls]
-            elif message.get("role") == "tool":
-                answered = message.get("tool_call_id") or next(iter(waiting), None)
-                message = {**message, "tool_call_id": answered}
-                waiting = [call for call in waiting if call != answered]
-        told.append(message)
-    return told
-
-
-def _adapted(adapter: Adapter, path: str, message: Any, is_question: bool) -> Any:
-    """The message without what the model cannot read, and with its calls as `GivenCall` has them."""
-    if not isinstance(message, dict):
-        return message
-    where, content = f"{path}.content", message.get("content")
-    if message.get("role") == "tool":
-        content = adapter.result(where, content, _CONTENT_TYPES, text_type="text")
-    else:
-        content = adapter.content(where, content, _CONTENT_TYPES, text_type="text", is_question=is_question)
-    if message.get("role") in ("system", "developer"):
-        content = adapter.system(where, content)
-    message = {**message, "content": content}
-    if isinstance(calls := message.get("tool_calls"), list):
-        message["tool_calls"] = [
-            _called(adapter, f"{path}.tool_calls[{number}]", call) for number, call in enumerate(calls)
-        ]
-    return message
-
-
-def _called(adapter: Adapter, path: str, call: Any) -> Any:
-    """The call of a function. That of a custom tool has one argument, its input."""
-    if not isinstance(call, dict):
-        return call
-    if isinstance(custom := call.get("custom"), dict):
-        function = {"name": custom.get("name"), "arguments": {"input": custom.get("input")}}
-        call = {**call, "type": "function", "custom": None, "function": function}
-    if not isinstance(function := call.get("function"), dict):
-        return call
-    arguments = adapter.arguments(f"{path}.function.arguments", function.get("arguments"))
-    return {**call, "function": {**function, "arguments": arguments}}
 
 
 DONE = b"data: [DONE]\n\n"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from core.events import Generate, Message, Token
-from core.serve.chat import IGNORED, ChatWriter, Sampled
+from core.serve.chat import ChatWriter, Sampled
 from core.serve.fields import FORMS, change, convert_fields, refused, with_answer_form
 from core.serve.http import field_error
 from core.serve.tools import CallRules
@@ -56,7 +56,7 @@ def completion_request(fields: dict[str, Any]) -> CompletionRequest:
     reason = "no chat template declares tools in a completion's prompt"
     tools = {name: fields.pop(name) for name in ("tools", "tool_choice") if fields.get(name)}
     changes = tuple(change(name, value, "left out", reason) for name, value in tools.items())
-    return convert_fields(with_answer_form(fields), CompletionRequest, IGNORED, _UNSUPPORTED, changes)
+    return convert_fields(with_answer_form(fields), CompletionRequest, _UNSUPPORTED, changes)
 
 
 class CompletionWriter(ChatWriter):

@@ -21,7 +21,7 @@ from core.errors import NoModelError
 from core.events import Change, EmbedTexts, Failed, TextsEmbedded
 from core.events.wire import well_formed
 from core.serve.answering import Serving, client_name, loaded_model, new_id, unless_gone
-from core.serve.fields import OwnFields, change, convert_fields, refused
+from core.serve.fields import OwnFields, UnknownFields, change, convert_fields, refused
 from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json
 from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers
 from core.serve.requests import ServedRequest
@@ -111,7 +111,7 @@ class EmbeddingsEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Waits while the worker starts."""
         fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        asked = convert_fields(fields, EmbeddingRequest, _IGNORED)
+        asked = convert_fields(fields, EmbeddingRequest, unknown=UnknownFields(_IGNORED))
         texts = asked.texts()
         if asked.model and not is_encoder(asked.model):
             reason = "this server embeds with one model, whatever name is sent"

@@ -1,22 +1,19 @@
 """Fields that the APIs share, requests from decoded JSON, and the shapes of other APIs.
 
 A known field with a value that is not supported is refused by name if it would change the answer, and so is
-an unknown field, item or part that may carry or replace a part of the conversation (`_carries`). Everything
+an unknown field that may carry or replace a part of the conversation (`_carries`). Everything
 else that the answer does not honour is a `Change`, which the client reads in `draftlight.changes`.
 
-Content, calls and tools in the shape of another API, or of an older version, are rewritten (`Adapter`): they
-mean the same, and clients mix them. What no loaded model supports is left out: images, files, tools that a
-server runs; so is what the model should not read, such as a client's billing header. In earlier turns and in
-results of tools a short text replaces such a part, so that one image does not end a conversation. In the
-question itself it is refused: without it the answer would be wrong.
+Tools in the shape of another API, or of an older version, are rewritten: they mean the same, and clients mix
+them. `conversation` reads the messages.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -217,23 +214,60 @@ _ABOUT = re.compile(
 )
 _LABEL = re.compile(r"_(?:id|name)$")
 _MOST_NAMED = 50
+_MUST_CALL = ("any", "required")
+# Fields of the user, storage, billing and caching, at any depth: these do not change the answer.
+IGNORED = frozenset(
+    {"access_programs", "background_options", "betas", "billing_policy", "cache_control", "caller",
+     "client_metadata", "diagnostics", "eager_input_streaming", "fallback_credit_token", "fallbacks",
+     "inference_geo", "metadata", "moderation", "prompt_cache_key", "prompt_cache_options",
+     "prompt_cache_retention", "safety_identifier", "service_tier", "speed", "store", "truncation", "user",
+     "user_profile_id", "workspace_id"}
+)  # fmt: skip
 # Schemas, arguments of calls and settings: null is a value in them.
 _OWN = frozenset({"parameters", "schema", "input", "settings"})
+
+
+class UnknownFields:
+    """The unknown fields of one request, of which those that are `ignored` cannot change the answer."""
+
+    def __init__(self, ignored: Collection[str] = IGNORED) -> None:
+        self._ignored = ignored
+        self._found: dict[str, Change] = {}
+
+    @property
+    def changes(self) -> Iterable[Change]:
+        """One change for each unknown field, however many list items have it."""
+        return self._found.values()
+
+    def check(self, place: str, given: Mapping[str, Any], known: Collection[str]) -> None:
+        """Notes the fields of `given`, the object at `place`, that are not `known`; null means absent.
+
+        Raises `ApiError` 400 for one that may be a part of the conversation.
+        """
+        for name, value in given.items():
+            if name in known or name in self._ignored or value is None:
+                continue
+            where = f"{place}.{name}" if place else name
+            if not where.startswith("tools[") and _carries(where, value):
+                why = "it may be a part of the conversation. Send all of it in the API's own fields"
+                raise refused(where, why)
+            if len(self._found) < _MOST_NAMED:
+                reason = "Draftlight does not support this field"
+                self._found.setdefault(_INDEX.sub("[]", where), change(where, value, "", reason))
 
 
 def convert_fields(
     fields: dict[str, Any],
     kind: type[_T],
-    ignored: frozenset[str],
     unsupported: Mapping[str, str] | None = None,
-    changes: tuple[Change, ...] = (),
+    changes: Iterable[Change] = (),
+    unknown: UnknownFields | None = None,
 ) -> _T:
     """`fields` as a `kind`; null, or an empty value of an optional field, means absent.
 
-    The request's `changes` are `changes` and its unknown fields.
-
-    `ignored` names fields that cannot change the answer, at any depth. `unsupported` maps top-level fields
-    that would change it to the reason why they are refused. Raises `ApiError` 400 that names the field.
+    The request's `changes` are `changes` and its unknown fields, with those that are in `unknown` already.
+    `unsupported` maps top-level fields that would change the answer to the reason why they are refused.
+    Raises `ApiError` 400 that names the field.
     """
     try:
         said = _without_nulls(fields)
@@ -250,7 +284,9 @@ def convert_fields(
         request = msgspec.convert(said, kind, strict=False)
     except _BAD as error:
         raise _named(str(error)) from None
-    request.changes.extend([*changes, *_unknown(said, request, ignored)])
+    unknown = unknown or UnknownFields()
+    _note_unknown(said, request, unknown, "")
+    request.changes.extend([*changes, *unknown.changes])
     return request
 
 
@@ -263,23 +299,6 @@ def _without_nulls(value: Any) -> Any:
             if inner is not None
         }
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> Iterator[Change]:
-    """One change for each unknown field, however many list items have it.
-
-    Raises `ApiError` 400 for one that may be a part of the conversation.
-    """
-    found: dict[str, tuple[str, Any]] = {}
-    for place, value in _unknown_fields(said, request, ignored, ""):
-        if not place.startswith("tools[") and _carries(place, value):
-            raise refused(
-                place, "it may be a part of the conversation. Send all of it in the API's own fields"
-            )
-        if len(found) < _MOST_NAMED:
-            found.setdefault(_INDEX.sub("[]", place), (place, value))
-    for place, value in found.values():
-        yield change(place, value, "", "Draftlight does not support this field")
 
 
 def _carries(place: str, value: Any) -> bool:
@@ -297,19 +316,17 @@ def _has_text(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_text, value))
 
 
-def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -> Iterator[tuple[str, Any]]:
-    """(path, value) of each key in `raw` that the struct decoded from it does not have."""
+def _note_unknown(raw: Any, value: Any, unknown: UnknownFields, place: str) -> None:
+    """Notes each key in `raw` that the struct decoded from it does not have."""
     if isinstance(value, list) and isinstance(raw, list):
         for number, (inner, decoded) in enumerate(zip(raw, value)):
-            yield from _unknown_fields(inner, decoded, ignored, f"{place}[{number}]")
+            _note_unknown(inner, decoded, unknown, f"{place}[{number}]")
     elif isinstance(value, Struct) and isinstance(raw, dict):
         known = {each.encode_name: each.name for each in struct_fields(value)}
-        for key, inner in raw.items():
+        unknown.check(place, raw, {*known, value.__struct_config__.tag_field or ""})
+        for key in filter(known.get, raw):
             where = f"{place}.{key}" if place else key
-            if key in known:
-                yield from _unknown_fields(inner, getattr(value, known[key]), ignored, where)
-            elif key not in ignored and key != value.__struct_config__.tag_field and inner is not None:
-                yield where, inner
+            _note_unknown(raw[key], getattr(value, known[key]), unknown, where)
 
 
 def _named(words: str) -> ApiError:
@@ -333,244 +350,38 @@ def _short(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:300]}…"
 
 
-# ---- other APIs' shapes, and what the model cannot read
-
-Kind = Literal["system", "user", "result", "other"]
-_NOUNS = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
-    "input_audio": "audio",
-    "input_file": "file",
-    "file": "file",
-    "video_url": "video",
-}
-_DOES_NOT = {"image": "this model does not see images"}
-_MUST_CALL = ("any", "required")
-_HEADER = re.compile(r"\s*x-[\w-]*(?:billing|attribution)[\w-]*:[^\n]*\n?", re.IGNORECASE)
-_TEXT_ONLY = "this model reads text only"
-# Text in another API's parts: clients convert histories, and not each part of them.
-_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-# What servers' own tools leave in a history; the answer after it has what they found.
-_RECORDS = frozenset(
-    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
-     "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response", "server_tool_use",
-     "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
-     "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
-     "tool_search_tool_result", "mcp_tool_use", "mcp_tool_result", "container_upload", "tool_reference"}
-)  # fmt: skip
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text")
+# ---- tools in other APIs' shapes
 
 
-class Adapter:
-    """Adapts one request; `changes` names what is left out of it."""
+def with_tools(
+    fields: dict[str, Any], changes: list[Change], *, custom: bool = False, typed: bool = True
+) -> dict[str, Any]:
+    """`fields` with the functions of `tools` alone, and with `tool_choice`, as the requests have them.
 
-    def __init__(self) -> None:
-        self._changes: list[Change] = []
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """One change for each part, item and tool."""
-        return tuple(self._changes)
-
-    def content(
-        self, path: str, content: Any, types: Collection[str], *, text_type: str, is_question: bool = False
-    ) -> Any:
-        """`content` with a text part in place of each part whose type is not in `types`.
-
-        Raises `ApiError` 400 for such a part of the question.
-        """
-        if not isinstance(content, dict | list):
-            return content
-        parts = []
-        for number, part in enumerate(_parts(content, text_type)):
-            kind = _type_of(part)
-            if kind is None or kind in types:
-                parts.append(part)
-                continue
-            if isinstance(text := part.get(_TEXTS.get(kind, "")), str):
-                parts.append({"type": text_type, "text": text})
-                continue
-            where = f"{path}[{number}]"
-            if kind in _THOUGHTS:
-                reason = "the thoughts of earlier answers are not part of their text"
-                self._changes.append(change(where, kind, "left out", reason))
-                continue
-            if kind not in _NOUNS and kind not in _RECORDS:
-                raise _unknown_type(where, kind)
-            noun = _NOUNS.get(kind, kind)
-            reason = _DOES_NOT.get(noun, _TEXT_ONLY)
-            if is_question:
-                raise field_error(
-                    f"{where}.type",
-                    f"“{where}.type” is “{kind[:80]}”: {reason}. Remove the {noun} and send text instead.",
-                )
-            words = f"[{noun} left out: {reason}]"
-            parts.append({"type": text_type, "text": words})
-            self._changes.append(change(where, noun, words, reason))
-        return parts
-
-    def result(self, path: str, result: Any, types: Collection[str], *, text_type: str) -> Any:
-        """The result of a call. One that is neither text nor parts is JSON: some clients send it as it is."""
-        is_part = isinstance(result, dict) and (_type_of(result) is not None or "text" in result)
-        if result is not None and not isinstance(result, str | list) and not is_part:
-            return msgspec.json.encode(result).decode()
-        return self.content(path, result, types, text_type=text_type)
-
-    def items(self, path: str, items: list[Any], types: Iterable[str]) -> list[Any]:
-        """`items` without those whose type is not in `types`."""
-        kept = []
-        for number, item in enumerate(items):
-            kind = _type_of(item)
-            if kind is None or kind in types:
-                kept.append(item)
-            else:
-                if kind not in _RECORDS:
-                    raise _unknown_type(f"{path}[{number}]", kind)
-                reason = "Draftlight does not support items of this type"
-                self._changes.append(change(f"{path}[{number}]", kind, "left out", reason))
-        return kept
-
-    def tools(self, fields: dict[str, Any], *, custom: bool = False, typed: bool = True) -> dict[str, Any]:
-        """`fields` with the functions of `tools` alone, and with `tool_choice`, as the requests have them.
-
-        `custom` keeps custom tools. Not `typed`: a custom tool is a function, as at Anthropic's.
-        """
-        tools = fields.get("tools")
-        if not isinstance(tools, list):
-            return self._with_choice(fields, [])
-        kept: list[Any] = []
-        missing = set()
-        for number, tool in enumerate(tools):
-            tool = flat_tool(tool, typed=typed)
-            kind = _type_of(tool)
-            if kind in (None, "function") or (custom and kind == "custom"):
-                kept.append(tool)
-            else:
-                missing.add(str(tool.get("name") or kind))
-                reason = "the model can call functions of the client only"
-                self._changes.append(change(f"tools[{number}]", kind, "left out", reason))
-        fields = fields | {"tools": kept}
-        choice = fields.get("tool_choice")
-        named = choice.get("name") or choice.get("type") if isinstance(choice, dict) else choice
-        if missing and isinstance(named, str) and (named in missing or (not kept and named in _MUST_CALL)):
-            reason = "the tool that must be called was left out"
-            self._changes.append(change("tool_choice", choice, "auto", reason))
-            del fields["tool_choice"]
-        return self._with_choice(fields, kept)
-
-    def _with_choice(self, fields: dict[str, Any], tools: list[Any]) -> dict[str, Any]:
-        if not fields.get("tool_choice"):
-            return fields
-        names = [tool.get("name") for tool in tools if isinstance(tool, dict)]
-        return fields | {"tool_choice": flat_choice(fields["tool_choice"], names)}
-
-    def system(self, path: str, content: Any) -> Any:
-        """The system prompt `content` without a billing header of the client at its beginning.
-
-        Claude Code writes one that differs in each request, so that no prefix could be reused.
-        """
-        if isinstance(content, str):
-            header = _HEADER.match(content)
-            if header is None:
-                return content
-            reason = "it differs in each request, so that nothing of the prompt could be reused"
-            self._changes.append(change(path, header[0].strip(), "left out", reason))
-            return content[header.end() :]
-        if not isinstance(content, list):
-            return content
-        parts = []
-        for number, part in enumerate(_parts(content, "text")):
-            text = part.get("text") if isinstance(part, dict) else None
-            if not isinstance(text, str) or self.system(f"{path}[{number}]", text) == text:
-                parts.append(part)
-            elif left := text[_HEADER.match(text).end() :]:  # type: ignore[union-attr]
-                parts.append({**part, "text": left})
-        return parts
-
-    def arguments(self, path: str, arguments: Any) -> Any:
-        """The arguments of an earlier call as JSON; an object that the answer's length cut off is completed.
-
-        Some clients send the object itself instead of its JSON.
-        """
-        if arguments is None or isinstance(arguments, dict):
-            return msgspec.json.encode(arguments or {}).decode()
-        if not isinstance(arguments, str) or _is_json(arguments):
-            return arguments
-        whole = completed(arguments)
-        if arguments.strip():
-            self._changes.append(change(path, arguments, whole, "the call was cut off"))
-        return whole
-
-
-def _unknown_type(path: str, kind: str) -> ApiError:
-    """400: the conversation would be another one without the item or part."""
-    why = (
-        "the conversation has another meaning without it. Send it as text, or as a function's call or result"
-    )
-    return field_error(f"{path}.type", f"“{path}.type” is “{kind[:80]}”, which is not supported: {why}.",
-                       "unsupported_parameter")  # fmt: skip
-
-
-def _parts(content: dict[str, Any] | list[Any], text_type: str) -> list[Any]:
-    """The parts of `content`. Some clients send one alone, plain strings, or texts without a type."""
-    parts = []
-    for part in content if isinstance(content, list) else [content]:
-        if isinstance(part, str):
-            part = {"type": text_type, "text": part}
-        elif isinstance(part, dict) and "type" not in part and "text" in part:
-            part = {"type": text_type, **part}
-        if not (isinstance(part, dict) and _type_of(part) in _TEXTS and part.get("text", "") is None):
-            parts.append(part)
-    return parts
-
-
-def completed(text: str) -> str:
-    """The JSON object `text`, which ends too early, with its brackets closed; "{}" if that is none."""
-    closers: list[str] = []
-    quoted = escaped = False
-    cut, cut_closers = 0, ""
-    for at, one in enumerate(text):
-        if quoted:
-            quoted = escaped or one != '"'
-            escaped = not escaped and one == "\\"
-        elif one == '"':
-            quoted = True
-        elif one in "{[":
-            closers.append("}" if one == "{" else "]")
-            cut, cut_closers = at + 1, "".join(reversed(closers))
-        elif one in "}]" and closers:
-            closers.pop()
-        elif one == ",":
-            cut, cut_closers = at, "".join(reversed(closers))
-    whole = text[:-1] if escaped else text
-    for tried in (whole + '"' * quoted + "".join(reversed(closers)), text[:cut] + cut_closers):
-        if _is_json(tried) and tried.lstrip().startswith("{"):
-            return tried
-    return "{}"
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        return False
-    return True
-
-
-def question_at(messages: list[Any], kind_of: Callable[[dict[str, Any]], Kind]) -> int | None:
-    """Index of the last message if it is a question; system messages after it do not count.
-
-    Clients send images that a tool returned as a user message after the result: that is not a question.
+    `custom` keeps custom tools. Not `typed`: a custom tool is a function, as at Anthropic's. Other tools are
+    appended to `changes`.
     """
-    last: int | None = None
-    before: Kind = "other"
-    kind: Kind = "other"
-    for number, message in enumerate(messages):
-        now = kind_of(message) if isinstance(message, dict) else "other"
-        if now != "system":
-            last, before, kind = number, kind, now
-    return last if kind == "user" and before != "result" else None
+    tools = fields.get("tools")
+    kept: list[Any] = []
+    missing = set()
+    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
+        tool = flat_tool(tool, typed=typed)
+        kind = _type_of(tool)
+        if kind in (None, "function") or (custom and kind == "custom"):
+            kept.append(tool)
+        else:
+            missing.add(str(tool.get("name") or kind))
+            reason = "the model can call functions of the client only"
+            changes.append(change(f"tools[{number}]", kind, "left out", reason))
+    if isinstance(tools, list):
+        fields = fields | {"tools": kept}
+    choice = fields.get("tool_choice")
+    named = choice.get("name") or choice.get("type") if isinstance(choice, dict) else choice
+    if missing and isinstance(named, str) and (named in missing or (not kept and named in _MUST_CALL)):
+        changes.append(change("tool_choice", choice, "auto", "the tool that must be called was left out"))
+        choice = None
+    names = [tool.get("name") for tool in kept if isinstance(tool, dict)]
+    return fields | {"tool_choice": flat_choice(choice, names) if choice else choice}
 
 
 def _type_of(part: Any) -> str | None:

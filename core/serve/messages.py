@@ -1,15 +1,13 @@
 """`POST /v1/messages` and `/v1/messages/count_tokens`: Anthropic's requests, blocks and events.
 
-One of their messages may be several of ours: the result of a call is a separate turn. A document in plain
-text is an attachment, so that it can be read sparsely. The chat template decides which thoughts of earlier
-answers the model reads. The rules for unsupported fields are those of chat completions; OpenAI's sampling
+The rules for unsupported fields are those of chat completions; OpenAI's sampling
 fields are accepted. A stream begins as soon as the prompt is being read, because its first event has the
 prompt's length; then pings keep the connection alive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -17,7 +15,6 @@ from msgspec import Struct, field
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import (
-    Attachment,
     Change,
     Event,
     Finished,
@@ -28,7 +25,6 @@ from core.events import (
     PrefillProgress,
     Stats,
     Token,
-    ToolCall,
 )
 from core.serve.answering import (
     Writer,
@@ -37,175 +33,18 @@ from core.serve.answering import (
     origins,
     timings,
 )
-from core.serve.fields import Adapter, Kind, change, convert_fields, effort_changes, question_at, refused
-from core.serve.http import ApiError, error_body, event, field_error
+from core.serve.conversation import Conversation
+from core.serve.fields import change, convert_fields, effort_changes, refused, with_tools
+from core.serve.http import ApiError, error_body, event
 from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, Written
 from core.settings.request import ThinkingMode
 
-
-class TextBlock(Struct, tag_field="type", tag="text"):
-    """Text; the citations of earlier answers are ignored."""
-
-    text: str
-    citations: Any = None
-
-
-class PlainText(Struct, tag_field="type", tag="text"):
-    """A document's plain text."""
-
-    data: str
-    media_type: Literal["text/plain"] = "text/plain"
-
-
-class InBlocks(Struct, tag_field="type", tag="content"):
-    """A document's text in blocks."""
-
-    content: str | list[TextBlock]
-
-
-class Citations(Struct):
-    """Whether an answer is to say where in the document it found something."""
-
-    enabled: bool = False
-
-
-class DocumentBlock(Struct, tag_field="type", tag="document"):
-    """A document attached to a message."""
-
-    source: PlainText | InBlocks
-    title: str | None = None
-    context: str | None = None
-    citations: Citations | None = None
-
-
-class CallBlock(Struct, tag_field="type", tag="tool_use"):
-    """A call of an earlier answer."""
-
-    id: str
-    name: str
-    input: dict[str, Any]
-
-
-class ResultBlock(Struct, tag_field="type", tag="tool_result"):
-    """The result of a call."""
-
-    tool_use_id: str
-    content: str | list[TextBlock] | None = None
-    is_error: bool | None = None
-
-
-class ThoughtBlock(Struct, tag_field="type", tag="thinking"):
-    """The thought before an earlier answer."""
-
-    thinking: str
-    signature: str = ""
-
-
-class HiddenThoughtBlock(Struct, tag_field="type", tag="redacted_thinking"):
-    """An encrypted thought before an earlier answer."""
-
-    data: str
-
-
-Block = TextBlock | DocumentBlock | CallBlock | ResultBlock | ThoughtBlock | HiddenThoughtBlock
-BLOCKS = (TextBlock, DocumentBlock, CallBlock, ResultBlock, ThoughtBlock, HiddenThoughtBlock)
-
-
-class GivenMessage(Struct):
-    """A message."""
-
-    role: Literal["user", "assistant", "system"]
-    content: str | list[Block] = ""
-
-
-def text_of(content: str | Sequence[TextBlock] | None) -> str:
-    """The whole text; each block is a line."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "\n".join(block.text for block in content)
-
-
-def messages_of(system: str | list[TextBlock] | None, given: Sequence[GivenMessage]) -> tuple[Message, ...]:
-    """The messages for the worker. Raises `ApiError` 400 that names the path of an unsupported part."""
-    if not given:
-        raise field_error("messages", "“messages” is empty; it accepts at least one message.")
-    told = [Message("system", said)] if (said := text_of(system)) else []
-    return (*told, *(one for place, each in enumerate(given) for one in _turns(f"messages[{place}]", each)))
-
-
-def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
-    blocks: list[Block] = [TextBlock(given.content)] if isinstance(given.content, str) else given.content
-    if not blocks and given.role != "assistant":
-        raise field_error(f"{place}.content", f"“{place}.content” is empty.")
-    allowed = {
-        "system": (TextBlock,),
-        "user": (TextBlock, DocumentBlock, ResultBlock),
-        "assistant": (TextBlock, CallBlock, ThoughtBlock, HiddenThoughtBlock),
-    }[given.role]
-    texts: list[str] = []
-    attachments: list[Attachment] = []
-    calls: list[ToolCall] = []
-    thoughts: list[str] = []
-    for number, block in enumerate(blocks):
-        where = f"{place}.content[{number}]"
-        if not isinstance(block, allowed):
-            raise field_error(
-                where, f"“{where}” is of a type that a message of the role “{given.role}” cannot have."
-            )
-        match block:
-            case TextBlock(text):
-                texts.append(text)
-            case DocumentBlock():
-                attachments.append(_attachment(where, block, len(attachments) + 1))
-            case CallBlock(call, name, arguments):
-                calls.append(ToolCall(call, name, msgspec.json.encode(arguments).decode()))
-            case ThoughtBlock(thought):
-                thoughts.append(thought)
-            case ResultBlock(call, content):
-                if texts or attachments:
-                    yield Message(given.role, "\n".join(texts), tuple(attachments))
-                    texts, attachments = [], []
-                said = text_of(content)
-                yield Message("tool", f"Error: {said}" if block.is_error else said, tool_call_id=call)
-    if texts or attachments or calls:
-        thought = "\n\n".join(thoughts)
-        yield Message(given.role, "\n".join(texts), tuple(attachments), tuple(calls), thought=thought)
-
-
-def _attachment(where: str, block: DocumentBlock, number: int) -> Attachment:
-    if block.citations is not None and block.citations.enabled:
-        raise refused(f"{where}.citations", "answers do not cite; it accepts “enabled”: false")
-    text = block.source.data if isinstance(block.source, PlainText) else text_of(block.source.content)
-    head = f"{block.context}\n\n" if block.context else ""
-    return Attachment(block.title or f"Document {number}", head + text)
-
-
-# The user, location, billing, caching and how calls are streamed: these do not change the answer.
-IGNORED = frozenset(
-    {
-        "betas",
-        "billing_policy",
-        "cache_control",
-        "caller",
-        "diagnostics",
-        "eager_input_streaming",
-        "fallback_credit_token",
-        "fallbacks",
-        "inference_geo",
-        "metadata",
-        "service_tier",
-        "speed",
-        "user_profile_id",
-        "workspace_id",
-    }
-)
 _THREAD = "this server stores no threads; send the whole conversation without it"
 UNSUPPORTED = {
     "container": "no tool of the server runs",
     "mcp_servers": "the server connects to no other server; declare the tools in “tools”",
 }
-_TYPES = tuple(str(kind.__struct_config__.tag) for kind in BLOCKS)
 _CLEARS_THOUGHTS = "clear_thinking_"
 
 
@@ -261,8 +100,7 @@ class PromptRequest(AnswerRequest, kw_only=True):
 
     schema_field: ClassVar[str] = "input_schema"
 
-    messages: list[GivenMessage]
-    system: str | list[TextBlock] | None = None
+    messages: tuple[Message, ...]
     thinking: Disabled | Adaptive | Enabled | None = None
     output_config: OutputConfig = field(default_factory=OutputConfig)
     output_format: Format | None = None
@@ -270,7 +108,7 @@ class PromptRequest(AnswerRequest, kw_only=True):
 
     def conversation(self) -> tuple[Message, ...]:
         """`system` and the messages."""
-        return messages_of(self.system, self.messages)
+        return self.messages
 
     @property
     def shows_thoughts(self) -> bool:
@@ -339,84 +177,11 @@ def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
         # With these details the SDKs send the whole conversation.
         error.details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
         raise error
-    adapter = Adapter()
-    fields = adapter.tools(fields, typed=False)
-    if "system" in fields:
-        fields |= {"system": adapter.system("system", fields["system"])}
-    if isinstance(messages := fields.get("messages"), list):
-        question = question_at(messages, _kind)
-        fields |= {
-            "messages": [
-                _adapted(adapter, f"messages[{number}].content", message, number == question)
-                for number, message in enumerate(messages)
-            ]
-        }
-    return convert_fields(fields, kind, IGNORED, UNSUPPORTED, adapter.changes)
-
-
-def _kind(message: dict[str, Any]) -> Kind:
-    content, role = message.get("content"), message.get("role")
-    if role == "user" and isinstance(content, list):
-        return "result" if any(map(_is_result, content)) else "user"
-    return role if role in ("system", "user") else "other"
-
-
-def _is_result(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") == "tool_result"
-
-
-def _adapted(adapter: Adapter, path: str, message: Any, is_question: bool) -> Any:
-    """The message with texts in place of the blocks that the model cannot read, in results of calls, too."""
-    if not isinstance(message, dict):
-        return message
-    if message.get("role") == "developer":
-        message = {**message, "role": "system"}
-    content = message.get("content")
-    if isinstance(content, list):
-        content = [
-            _adapted_block(adapter, f"{path}[{number}]", block) for number, block in enumerate(content)
-        ]
-    content = adapter.content(path, content, _TYPES, text_type="text", is_question=is_question)
-    if message.get("role") == "system":
-        content = adapter.system(path, content)
-    return {**message, "content": content}
-
-
-def _adapted_block(adapter: Adapter, path: str, block: Any) -> Any:
-    kind = block.get("type") if isinstance(block, dict) else None
-    if kind == "tool_result":
-        content = block.get("content")
-        if isinstance(content, list):
-            content = [_text_of_document(one) for one in content]
-        return {**block, "content": adapter.result(f"{path}.content", content, ("text",), text_type="text")}
-    if kind == "tool_use" and not isinstance(block.get("input"), dict):
-        arguments = adapter.arguments(f"{path}.input", block.get("input"))
-        return {**block, "input": _object(arguments) if isinstance(arguments, str) else arguments}
-    if kind == "document" and _source_type(block) not in ("text", "content", None):
-        return {**block, "type": "file"}
-    return _text_of_document(block) if kind in ("search_result", "compaction") else block
-
-
-def _source_type(block: dict[str, Any]) -> Any:
-    source = block.get("source")
-    return source.get("type") if isinstance(source, dict) else None
-
-
-def _text_of_document(block: Any) -> Any:
-    """A search result, a document in a result, or the summary of earlier turns as text; others unchanged."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    if kind == "search_result":
-        content, head = block.get("content"), (block.get("title"), block.get("source"))
-    elif kind == "document" and _source_type(block) in ("text", "content"):
-        content = block["source"].get("data") or block["source"].get("content")
-        head = (block.get("title"), block.get("context"))
-    elif kind == "compaction":
-        content, head = block.get("content"), (None, None)
-    else:
-        return block
-    parts = content if isinstance(content, list) else [{"text": content}]
-    texts = [*head, *(part.get("text") for part in parts if isinstance(part, dict))]
-    return {"type": "text", "text": "\n".join(text for text in texts if isinstance(text, str) and text)}
+    conversation = Conversation("messages")
+    fields = with_tools(fields, conversation.changes, typed=False)
+    conversation.system("system", fields.pop("system", None))
+    fields = fields | {"messages": conversation.read(fields.get("messages"))}
+    return convert_fields(fields, kind, UNSUPPORTED, conversation.changes, conversation.unknown)
 
 
 class MessageWriter(Writer):

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from core.errors import WorkerError
 from core.events import (
-    Cancel,
     ClusterEnded,
-    Command,
     Failed,
     Hello,
     LoadModel,
@@ -29,7 +27,6 @@ from core.worker.client import WorkerClient
 
 _TRIES = 3
 _PAUSE_S = 0.5
-_Reply = TypeVar("_Reply")
 
 Told = (
     LoadProgress
@@ -58,16 +55,16 @@ class OwnWorker:
         self._unload_after_s = unload_after_s
         self._model = model
         self._tell = tell
-        self._client: WorkerClient | None = None
         self._life: asyncio.Task[None] | None = None
         self._stopping = False
-        self.gate = WorkerGate(self)
+        self._client = WorkerClient()
+        self.gate = WorkerGate(self._client)
         self.ended = asyncio.Event()
 
     @property
     def pid(self) -> int | None:
         """Process id of the worker."""
-        return self._client.pid if self._client else None
+        return self._client.pid
 
     def start(self) -> None:
         """Start the worker. `ended` is set when no worker can be started any more."""
@@ -80,21 +77,9 @@ class OwnWorker:
     async def stop(self) -> None:
         """Stop the worker. Safe to call twice."""
         self.retire()
-        if self._client is not None:
-            await self._client.stop()
+        await self._client.stop()
         if self._life is not None:
             await self._life
-
-    async def ask(self, command: Command, kind: type[_Reply], progress: Callable[[Any], None]) -> _Reply:
-        """See `WorkerClient.ask`."""
-        if self._client is None:
-            raise WorkerError("The worker is not running.", "Restart it.")
-        return await self._client.ask(command, kind, progress)
-
-    def cancel(self, request: str) -> None:
-        """Cancel a request."""
-        if self._client is not None:
-            self._client.post(Cancel(request))
 
     async def _live(self) -> None:
         tries = 0
@@ -116,7 +101,7 @@ class OwnWorker:
         except WorkerError as error:
             self._tell(error)
             return "failed"
-        self._client = client
+        self._client = self.gate.worker = client
         try:
             if self._stopping:
                 await client.stop()
@@ -125,7 +110,6 @@ class OwnWorker:
                 came = came or isinstance(heard, ModelLoaded)
         finally:
             await client.stop()
-            self._client = None
         return "answered" if came else "failed"
 
     def _told(self, heard: WorkerEvent, client: WorkerClient) -> None:

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from core.errors import DraftlightError, NoModelError, RequestError, WorkerError
 from core.events import (
+    Cancel,
     Command,
     Event,
     Failed,
@@ -109,8 +110,8 @@ class Worker(Protocol):
         """See `WorkerClient.ask`."""
         ...
 
-    def cancel(self, request: str) -> None:
-        """Stop the request within a step or a chunk; it ends with `Finished`."""
+    def post(self, command: Command) -> None:
+        """Send a command without a reply. `Cancel` stops a request within a step or a chunk."""
         ...
 
 
@@ -240,7 +241,6 @@ class Answer:
         self.request = record.id
         self._answers = answers
         self._requests = answers.requests
-        self._worker = answers.gate.worker
         self._record = record
         self._other = other
         self._command = command
@@ -283,7 +283,7 @@ class Answer:
         """End the answer; the client gets the text that was written."""
         self._ends = True
         if self._sent:
-            self._worker.cancel(self.request)
+            self._answers.gate.worker.post(Cancel(self.request))
         else:
             self._task.cancel()
             self._hear(self._cancelled())
@@ -424,7 +424,7 @@ class Answers:
         try:
             yield taken.info
         finally:
-            self.gate.worker.cancel(request)
+            self.gate.worker.post(Cancel(request))
 
     def cancel(self, request: str) -> bool:
         """Cancel `request`; its client gets the text that was written. Returns whether it exists."""

@@ -101,7 +101,7 @@ class StreamOptions(Struct):
 
 
 class AnswerRequest(Sampling, kw_only=True):
-    """A request for an answer, of any API, as `Adapter` makes it.
+    """A request for an answer, of any API, as `with_tools` and `Conversation` make it.
 
     `prompt_field` and `schema_field` name its fields in errors.
     """

@@ -36,7 +36,8 @@ from core.serve.answering import (
     origins,
     timings,
 )
-from core.serve.fields import change, completed
+from core.serve.conversation import completed
+from core.serve.fields import change
 from core.serve.http import TOO_LONG, ApiError, event, field_error, read_fields, send_json
 from core.serve.queue import Answers
 from core.serve.response_request import ResponseRequest, response_request

@@ -32,7 +32,6 @@ from app.session.turn.intents import Restart, Served
 from app.session.turn.link_state import Link, Phase
 from core.errors import RequestError
 from core.events import (
-    Cancel,
     Command,
     Failed,
     Generate,
@@ -125,9 +124,9 @@ class WorkerSharing(QObject):
                 self._app.trouble.on_load_failed(failed)
             raise
 
-    def cancel(self, request: str) -> None:
-        """Cancel a request."""
-        self._app.worker.send(Cancel(request))
+    def post(self, command: Command) -> None:
+        """See `WorkerClient.post`."""
+        self._app.worker.send(command)
 
     # ---- inside
 

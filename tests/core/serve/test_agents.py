@@ -11,7 +11,7 @@ import pytest
 from core.answer_format import CallArguments, CallBegun, Delta
 from core.events import Change, Generate
 from core.serve import answering
-from core.serve.fields import completed
+from core.serve.conversation import completed
 from core.serve.response_request import response_request
 from core.serve.responses import Output, ResponseMemory
 from tests.core.serve.served import CHAT, Reply, Served, settings
@@ -283,11 +283,45 @@ def test_text_in_the_parts_of_another_api_is_text(served: Served) -> None:
         assert [one.content for one in messages] == ["one\ntwo", "three\nfour", "one\ntwo"]
 
 
-def test_thoughts_among_the_parts_of_an_earlier_answer_are_left_out(served: Served) -> None:
+def test_thoughts_among_the_parts_of_an_earlier_answer_are_thoughts(served: Served) -> None:
     said = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
-    asked = message(user(), {"role": "assistant", "content": said}, user())
-    assert set(changes(served, CHAT, asked)) == {"messages[1].content[0]"}
-    assert generate_of(served, served.ask("POST", CHAT, asked)).messages[1].content == "yes"
+    turns = user(), {"role": "assistant", "content": said}, user()
+    for path, asked in ((CHAT, message(*turns)), (MESSAGES, message(*turns)), (RESPONSES, response(*turns))):
+        assert not changes(served, path, asked)
+        answer = generate_of(served, served.ask("POST", path, asked)).messages[1]
+        assert (answer.content, answer.thought) == ("yes", "hm")
+
+
+def test_every_api_reads_the_shapes_of_the_others(served: Served) -> None:
+    """A whole turn of calls in the shape of each API, sent to each."""
+    arguments = '{"a":"b"}'
+    chat = [
+        {"role": "assistant", "content": "I look.", "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "n", "arguments": arguments}}]},
+    ]  # fmt: skip
+    blocks = [
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "c", "name": "n", "input": {"a": "b"}},
+    ]
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
+    items = [
+        {"role": "assistant", "content": "I look."},
+        {"type": "function_call", "call_id": "c", "name": "n", "arguments": arguments},
+        {"type": "function_call_output", "call_id": "c", "output": "ok"},
+    ]
+    shapes = [
+        [*chat, user([result])],
+        [{"role": "assistant", "content": blocks}, user([result])],
+        items,
+    ]
+    for shape in shapes:
+        for path in (CHAT, MESSAGES, RESPONSES):
+            asked = response(user(), *shape) if path == RESPONSES else message(user(), *shape)
+            assert not changes(served, path, asked)
+            _, answer, told = generate_of(served, served.ask("POST", path, asked)).messages
+            [call] = answer.tool_calls
+            assert (answer.content, call.id, call.name, call.arguments) == ("I look.", "c", "n", arguments)
+            assert (told.role, told.content, told.tool_call_id) == ("tool", "ok", "c")
 
 
 # ---- all of them

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from core.events import ModelEntry, TakeTurn, TurnTaken
+from core.events import Cancel, ModelEntry, TakeTurn, TurnTaken
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.serve import answering
@@ -206,7 +206,7 @@ def occupied(served: Served) -> Iterator[None]:
     try:
         yield
     finally:
-        served.loop.call_soon_threadsafe(served.worker.cancel, "occupied")
+        served.loop.call_soon_threadsafe(served.answers.gate.worker.post, Cancel("occupied"))
 
 
 def test_no_answer_is_interrupted_and_the_queue_keeps_its_order(served: Served) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from core.errors import WorkerError
 from core.events import (
+    Cancel,
     Effective,
     Failed,
     Finished,
@@ -61,7 +62,9 @@ class Worker:
         self._queue.put(command, 0.0)
         return await reply
 
-    def cancel(self, request: str) -> None:
+    def post(self, command: Any) -> None:
+        assert isinstance(command, Cancel)
+        request = command.request
         found = self._queue.cancel(request)
         if isinstance(found, Entry):
             if isinstance(found.command, Generate):

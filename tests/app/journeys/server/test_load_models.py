@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from core.events import Failed, TakeTurn, TurnTaken
+from core.events import Cancel, Failed, TakeTurn, TurnTaken
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.journeys.server.client import Asked, switch_on
@@ -130,7 +130,7 @@ async def test_a_worker_that_dies_of_a_load_comes_back_with_the_previous_model(w
     assert isinstance(await sharing.gate.ask(TakeTurn("client", "other"), TurnTaken), TurnTaken)
     ask(window, "write 4")
     await until(lambda: window.controller.link.ahead == 1)
-    sharing.cancel("client")
+    sharing.post(Cancel("client"))
     await until(lambda: last(window).status == "finished")
 
 
