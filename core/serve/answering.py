@@ -58,7 +58,6 @@ from core.serve.queue import (
     Answers,
     ClientGoneError,
     InstalledModels,
-    WorkerGate,
     is_called,
 )
 from core.serve.request import AnswerRequest
@@ -180,46 +179,24 @@ def commented(happening: Event | None) -> bytes:
             return comment("writing")
 
 
-class AnswerEndpoint:
-    """An endpoint: `read` makes a request of a decoded body, `writer` writes the answer to it."""
-
-    def __init__(
-        self,
-        answers: Answers,
-        serving: Serving,
-        id_prefix: str,
-        read: Callable[[dict[str, Any]], AnswerRequest],
-        writer: Callable[[Any, Generate, str, CallRules], Writer],
-    ) -> None:
-        self._answers = answers
-        self._serving = serving
-        self._id_prefix = id_prefix
-        self._read = read
-        self._writer = writer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = self._read(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        writer = partial(self._writer, asked)
-        await answer_request(
-            self._answers, self._serving, asked, self._id_prefix, writer, scope, receive, send
-        )
+WriterOf = Callable[[Generate, str, CallRules], Writer]
 
 
-async def answer_request(
+async def answer_endpoint(
     answers: Answers,
     serving: Serving,
-    asked: AnswerRequest,
     id_prefix: str,
-    writer_of: Callable[[Generate, str, CallRules], Writer],
+    read: Callable[[dict[str, Any]], tuple[AnswerRequest, WriterOf]],
     scope: Scope,
     receive: Receive,
     send: Send,
 ) -> None:
-    """Answer `asked`, whose body was read. `writer_of` gets its command, the model's name and the call rules.
+    """Answers one request.
 
-    Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
+    `read` makes it of a decoded body, with the writer of its answer, which gets the command, the model's name
+    and the call rules. Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
     """
+    asked, writer_of = read(await read_fields(scope, receive, serving.doors.most_bytes))
     request = new_id(id_prefix)
     record = ServedRequest(request, scope["path"], client_name(scope), asked.model, time.time(), asked.stream)
     headers = _headers(request)
@@ -339,51 +316,40 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, _Found]) -> _F
     return task.result()
 
 
-async def counted(gate: WorkerGate, generate: Generate, names: FieldNames) -> int:
-    """Tokens of the prompt that `generate` would have; it waits for an answer that is being written.
-
-    `names` are those of the request's fields. Raises `ApiError`.
-    """
-    count = await gate.ask(CountTokens("", prompt=with_own_system_message(generate)), TokenCount)
-    if isinstance(count, Failed):
-        raise of_failure(count, names)
-    return count.tokens
-
-
-class CountEndpoint:
+async def count_endpoint(
+    answers: Answers,
+    serving: Serving,
+    shape: Mapping[str, Any],
+    read: Callable[[dict[str, Any]], AnswerRequest],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
     """Counts the tokens of the whole prompt of a request that `read` makes; no answer is generated.
 
     `shape` has further fields of the body.
     """
+    asked = read(await read_fields(scope, receive, serving.doors.most_bytes))
+    tokens = await unless_gone(receive, _counted(answers, serving, asked))
+    changes = {"changes": msgspec.to_builtins(asked.changes)}
+    await send_json(send, {**shape, "input_tokens": tokens, "draftlight": changes})
 
-    def __init__(
-        self,
-        answers: Answers,
-        serving: Serving,
-        read: Callable[[dict[str, Any]], AnswerRequest],
-        shape: Mapping[str, Any],
-    ) -> None:
-        self._answers = answers
-        self._serving = serving
-        self._read = read
-        self._shape = shape
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = self._read(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        tokens = await unless_gone(receive, self._count(asked))
-        changes = {"changes": msgspec.to_builtins(asked.changes)}
-        await send_json(send, {**self._shape, "input_tokens": tokens, "draftlight": changes})
+async def _counted(answers: Answers, serving: Serving, asked: AnswerRequest) -> int:
+    """Tokens of the prompt of `asked`, by the model that it names; waits for an answer that is being written.
 
-    async def _count(self, asked: AnswerRequest) -> int:
-        """The tokens, by the model that the request names. Raises `ApiError`, `NoModelError`."""
-        request, serving = new_id("count-"), self._serving
-        async with self._answers.turn(request, partial(serving.other_model, asked.model)) as model:
-            if isinstance(model, Failed):
-                raise of_failure(model, FieldNames("model", ""))
-            answering_model(model, asked, serving.strict)
-            generate = serving.command(asked, request, model)
-            return await counted(self._answers.gate, generate, asked.names)
+    Raises `ApiError`, `NoModelError`.
+    """
+    request = new_id("count-")
+    async with answers.turn(request, partial(serving.other_model, asked.model)) as model:
+        if isinstance(model, Failed):
+            raise of_failure(model, FieldNames("model", ""))
+        answering_model(model, asked, serving.strict)
+        generate = with_own_system_message(serving.command(asked, request, model))
+        count = await answers.gate.ask(CountTokens("", prompt=generate), TokenCount)
+    if isinstance(count, Failed):
+        raise of_failure(count, asked.names)
+    return count.tokens
 
 
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:

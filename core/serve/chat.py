@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -28,6 +29,7 @@ from core.serve.answering import (
     Logprobs,
     LogprobsShape,
     Writer,
+    WriterOf,
     effective,
     origins,
     timings,
@@ -216,6 +218,12 @@ class ChatRequest(Sampled, kw_only=True):
         if not 0 <= self.top_logprobs <= _MOST_TOP:
             raise field_error("top_logprobs", f"“top_logprobs” accepts 0 to {_MOST_TOP}.")
         return self.top_logprobs
+
+
+def read_chat(fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
+    """The request from a decoded body, and the writer of its answer. Raises `ApiError` 400."""
+    asked = chat_request(fields)
+    return asked, partial(ChatWriter, asked)
 
 
 def chat_request(fields: dict[str, Any]) -> AnswerRequest:

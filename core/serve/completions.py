@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from core.events import Generate, Message, Token
+from core.serve.answering import WriterOf
 from core.serve.chat import ChatWriter, Sampled
 from core.serve.fields import FORMS, change, convert_fields, refused, with_answer_form
 from core.serve.http import field_error
+from core.serve.request import AnswerRequest
 from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
@@ -49,6 +52,12 @@ class CompletionRequest(Sampled, kw_only=True):
         if self.logprobs is not None and not 0 <= self.logprobs <= _MOST_LOGPROBS:
             raise field_error("logprobs", f"“logprobs” accepts 0 to {_MOST_LOGPROBS}.")
         return self.logprobs
+
+
+def read_completion(fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
+    """The request from a decoded body, and the writer of its answer. Raises `ApiError` 400."""
+    asked = completion_request(fields)
+    return asked, partial(CompletionWriter, asked)
 
 
 def completion_request(fields: dict[str, Any]) -> CompletionRequest:

@@ -24,7 +24,7 @@ from core.serve.answering import Serving, client_name, loaded_model, new_id, unl
 from core.serve.fields import OwnFields, UnknownFields, change, convert_fields, refused
 from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json
 from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers
-from core.serve.requests import ServedRequest
+from core.serve.requests import ServedRequest, ServedRequests
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 384
@@ -101,93 +101,90 @@ def encoder_shape(since: int) -> dict[str, Any]:
     }
 
 
-class EmbeddingsEndpoint:
-    """The endpoint; see the module."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Waits while the worker starts."""
-        fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        asked = convert_fields(fields, EmbeddingRequest, unknown=UnknownFields(_IGNORED))
-        texts = asked.texts()
-        if asked.model and not is_encoder(asked.model):
-            reason = "this server embeds with one model, whatever name is sent"
-            asked.changes.insert(0, change("model", asked.model, MODEL, reason))
-        if self._serving.strict and asked.changes:
-            first = asked.changes[0]
-            if first.setting == "model":
-                message = f"No model is called “{asked.model[:200]}” for embeddings; use “{MODEL}”."
-                raise ApiError(404, message, param="model", code="model_not_found")
-            raise refused(first.setting, first.reason)
-        await loaded_model(self._answers, receive)
-        with self._recorded(scope) as request:
-            told = [one async for one in self._embedded(texts, request, receive)]
-        vectors = b"".join(one.vectors for one in told)
-        tokens = [count for one in told for count in one.tokens]
-        truncated = [first * _TEXTS_AT_ONCE + at for first, one in enumerate(told) for at in one.truncated]
-        size = 4 * DIMENSIONS
-        data = [
-            {
-                "object": "embedding",
-                "index": number,
-                "embedding": _encoded(vectors[number * size : (number + 1) * size], asked.encoding_format),
-            }
-            for number in range(len(texts))
-        ]
-        changes = [*asked.changes, *_truncations(truncated, isinstance(asked.input, str))]
-        body = {
-            "object": "list",
-            "data": data,
-            "model": MODEL,
-            "usage": {"prompt_tokens": sum(tokens), "total_tokens": sum(tokens)},
-            "draftlight": {"changes": msgspec.to_builtins(changes)},
+async def embeddings_endpoint(
+    answers: Answers, serving: Serving, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answers one request. Waits while the worker starts."""
+    fields = await read_fields(scope, receive, serving.doors.most_bytes)
+    asked = convert_fields(fields, EmbeddingRequest, unknown=UnknownFields(_IGNORED))
+    texts = asked.texts()
+    if asked.model and not is_encoder(asked.model):
+        reason = "this server embeds with one model, whatever name is sent"
+        asked.changes.insert(0, change("model", asked.model, MODEL, reason))
+    if serving.strict and asked.changes:
+        first = asked.changes[0]
+        if first.setting == "model":
+            message = f"No model is called “{asked.model[:200]}” for embeddings; use “{MODEL}”."
+            raise ApiError(404, message, param="model", code="model_not_found")
+        raise refused(first.setting, first.reason)
+    await loaded_model(answers, receive)
+    with _recorded(answers.requests, scope) as request:
+        told = [one async for one in _embedded(answers, texts, request, receive)]
+    vectors = b"".join(one.vectors for one in told)
+    tokens = [count for one in told for count in one.tokens]
+    truncated = [first * _TEXTS_AT_ONCE + at for first, one in enumerate(told) for at in one.truncated]
+    size = 4 * DIMENSIONS
+    data = [
+        {
+            "object": "embedding",
+            "index": number,
+            "embedding": _encoded(vectors[number * size : (number + 1) * size], asked.encoding_format),
         }
-        await send_json(send, body, headers={"x-request-id": request})
+        for number in range(len(texts))
+    ]
+    changes = [*asked.changes, *_truncations(truncated, isinstance(asked.input, str))]
+    body = {
+        "object": "list",
+        "data": data,
+        "model": MODEL,
+        "usage": {"prompt_tokens": sum(tokens), "total_tokens": sum(tokens)},
+        "draftlight": {"changes": msgspec.to_builtins(changes)},
+    }
+    await send_json(send, body, headers={"x-request-id": request})
 
-    @contextmanager
-    def _recorded(self, scope: Scope) -> Iterator[str]:
-        """Records the request as it runs and ends; gives its id."""
-        requests, begun_s = self._answers.requests, time.monotonic()
-        request = new_id("embd-")
-        scope["draftlight.begun"] = True
-        requests.add(
-            ServedRequest(request, scope["path"], client_name(scope), MODEL, time.time(), False, "reading")
-        )
-        state, problem = "finished", ""
-        try:
-            yield request
-        except ApiError as error:
-            state, problem = "failed", error.message
-            raise
-        except NoModelError as error:
-            state, problem = "failed", str(error)
-            raise
-        except BaseException:  # the client is gone, or the server stops
-            state = "cancelled"
-            raise
-        finally:
-            requests.change(request, state=state, problem=problem, total_s=time.monotonic() - begun_s)
 
-    async def _embedded(
-        self, texts: list[str], request: str, receive: Receive
-    ) -> AsyncIterator[TextsEmbedded]:
-        """The worker's answers for `texts`, a few at a time. Raises `ApiError`, `ClientGoneError`."""
-        read_tokens = 0
-        gate = self._answers.gate
-        for first in range(0, len(texts), _TEXTS_AT_ONCE):
-            await gate.settled()  # another request may load its model
-            if gate.state != "ready":
-                raise NoModelError(NO_MODEL, NO_MODEL_HINT)
-            command = EmbedTexts("", tuple(texts[first : first + _TEXTS_AT_ONCE]))
-            found = await unless_gone(receive, gate.ask(command, TextsEmbedded))
-            if isinstance(found, Failed):
-                raise of_failure(found, FieldNames("input"))
-            read_tokens += sum(found.tokens)
-            self._answers.requests.change(request, prompt_tokens=read_tokens, read_tokens=read_tokens)
-            yield found
+@contextmanager
+def _recorded(requests: ServedRequests, scope: Scope) -> Iterator[str]:
+    """Records the request as it runs and ends; gives its id."""
+    begun_s = time.monotonic()
+    request = new_id("embd-")
+    scope["draftlight.begun"] = True
+    requests.add(
+        ServedRequest(request, scope["path"], client_name(scope), MODEL, time.time(), False, "reading")
+    )
+    state, problem = "finished", ""
+    try:
+        yield request
+    except ApiError as error:
+        state, problem = "failed", error.message
+        raise
+    except NoModelError as error:
+        state, problem = "failed", str(error)
+        raise
+    except BaseException:  # the client is gone, or the server stops
+        state = "cancelled"
+        raise
+    finally:
+        requests.change(request, state=state, problem=problem, total_s=time.monotonic() - begun_s)
+
+
+async def _embedded(
+    answers: Answers, texts: list[str], request: str, receive: Receive
+) -> AsyncIterator[TextsEmbedded]:
+    """The worker's answers for `texts`, a few at a time. Raises `ApiError`, `ClientGoneError`."""
+    read_tokens = 0
+    gate = answers.gate
+    for first in range(0, len(texts), _TEXTS_AT_ONCE):
+        await gate.settled()  # another request may load its model
+        if gate.state != "ready":
+            raise NoModelError(NO_MODEL, NO_MODEL_HINT)
+        command = EmbedTexts("", tuple(texts[first : first + _TEXTS_AT_ONCE]))
+        found = await unless_gone(receive, gate.ask(command, TextsEmbedded))
+        if isinstance(found, Failed):
+            raise of_failure(found, FieldNames("input"))
+        read_tokens += sum(found.tokens)
+        answers.requests.change(request, prompt_tokens=read_tokens, read_tokens=read_tokens)
+        yield found
 
 
 def _encoded(vector: bytes, encoding: Literal["float", "base64"]) -> str | list[float]:

@@ -8,6 +8,7 @@ prompt's length; then pings keep the connection alive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from core.events import (
 )
 from core.serve.answering import (
     Writer,
+    WriterOf,
     commented,
     effective,
     origins,
@@ -159,6 +161,12 @@ class MessageRequest(PromptRequest, kw_only=True):
     def given_stops(self) -> tuple[str, ...]:
         """Raises `ApiError` 400."""
         return (*stops_of("stop_sequences", tuple(self.stop_sequences)), *super().given_stops())
+
+
+def read_message(fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
+    """The request from a decoded body, and the writer of its answer. Raises `ApiError` 400."""
+    asked = message_request(fields)
+    return asked, partial(MessageWriter, asked)
 
 
 def message_request(fields: dict[str, Any]) -> MessageRequest:

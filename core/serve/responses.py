@@ -28,9 +28,8 @@ from core.events import (
 )
 from core.serve.answering import (
     Logprobs,
-    Serving,
     Writer,
-    answer_request,
+    WriterOf,
     commented,
     effective,
     origins,
@@ -38,8 +37,8 @@ from core.serve.answering import (
 )
 from core.serve.conversation import completed
 from core.serve.fields import change
-from core.serve.http import TOO_LONG, ApiError, event, field_error, read_fields, send_json
-from core.serve.queue import Answers
+from core.serve.http import TOO_LONG, ApiError, event, field_error, send_json
+from core.serve.request import AnswerRequest
 from core.serve.response_request import ResponseRequest, response_request
 from core.serve.tools import CallRules, Choice, GivenTool, Written
 
@@ -414,6 +413,16 @@ class ResponseMemory:
         asked.changes.extend(changes)
         return asked
 
+    def read(self, fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
+        """The request, and the writer of its answer, which is kept. Raises `ApiError` 400."""
+        asked = self.requested(fields)
+
+        def keep(response: dict[str, Any]) -> None:
+            if asked.store:
+                self.keep(self.resolved(fields, [])["input"], response)
+
+        return asked, partial(ResponseWriter, asked, keep=keep)
+
     def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
         """`fields` with the items that they refer to in `input`.
 
@@ -475,43 +484,14 @@ def _refers(given: Any) -> bool:
     return isinstance(given, list) and any(map(_is_reference, given))
 
 
-class ResponsesEndpoint:
-    """The endpoint; see the module."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-        self.memory = ResponseMemory()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        given = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        asked = self.memory.requested(given)
-
-        def keep(response: dict[str, Any]) -> None:
-            if asked.store:
-                self.memory.keep(self.memory.resolved(given, [])["input"], response)
-
-        writer = partial(ResponseWriter, asked, keep=keep)
-        await answer_request(self._answers, self._serving, asked, "resp_", writer, scope, receive, send)
-
-
-class KeptResponse:
-    """The endpoint of one response: `GET` sends it, `DELETE` drops it."""
-
-    def __init__(self, memory: ResponseMemory) -> None:
-        self._memory = memory
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        response = scope["path_params"]["id"]
-        body = self._memory.body(response)
-        if body is None:
-            raise ApiError(
-                404, f"No response “{response[:80]}” is in this server's memory.", code="not_found"
-            )
-        if scope["method"] == "DELETE":
-            self._memory.forget(response)
-            await send_json(send, {"id": response, "object": "response", "deleted": True})
-        else:
-            await send_json(send, body)
+async def kept_response(memory: ResponseMemory, scope: Scope, receive: Receive, send: Send) -> None:
+    """One response of the memory: `GET` sends it, `DELETE` drops it. Raises `ApiError` 404."""
+    response = scope["path_params"]["id"]
+    body = memory.body(response)
+    if body is None:
+        raise ApiError(404, f"No response “{response[:80]}” is in this server's memory.", code="not_found")
+    if scope["method"] == "DELETE":
+        memory.forget(response)
+        await send_json(send, {"id": response, "object": "response", "deleted": True})
+    else:
+        await send_json(send, body)

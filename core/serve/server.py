@@ -26,17 +26,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from core.errors import DraftlightError, RequestError, reason_of
-from core.serve.answering import AnswerEndpoint, CountEndpoint, Serving, client_name, new_id
-from core.serve.chat import ChatWriter, chat_request
-from core.serve.completions import CompletionWriter, completion_request
-from core.serve.embeddings import EmbeddingsEndpoint
+from core.serve.answering import Serving, answer_endpoint, client_name, count_endpoint, new_id
+from core.serve.chat import read_chat
+from core.serve.completions import read_completion
+from core.serve.embeddings import embeddings_endpoint
 from core.serve.http import OURS, ApiError, of_error, reading_refused_bodies, refuse, send_json
-from core.serve.messages import MessageWriter, count_request, message_request
+from core.serve.messages import count_request, read_message
 from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
-from core.serve.responses import KeptResponse, ResponsesEndpoint
+from core.serve.responses import ResponseMemory, kept_response
 from core.serve.security import Guard
-from core.serve.status import About, Health, Model, Models
+from core.serve.status import Models, about, health
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -188,28 +188,24 @@ Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 def application(answers: Answers, serving: Serving) -> ASGIApp:
     """The ASGI application."""
-    endpoint, count = partial(AnswerEndpoint, answers, serving), partial(CountEndpoint, answers, serving)
-    responses = ResponsesEndpoint(answers, serving)
-    kept = KeptResponse(responses.memory)
+    answer, count = partial(answer_endpoint, answers, serving), partial(count_endpoint, answers, serving)
+    models, memory = Models(answers, serving.installed), ResponseMemory()
+    counted: dict[str, str] = {"object": "response.input_tokens"}
     routes = [
-        _route("/", "GET", About()),
-        _route("/health", "GET", Health(answers)),
-        _route("/v1/models", "GET", Models(answers, serving.installed)),
-        _route("/v1/models/{model:path}", "GET", Model(answers, serving.installed)),
-        _route("/v1/chat/completions", "POST", endpoint("chatcmpl-", chat_request, ChatWriter)),
-        _route("/v1/completions", "POST", endpoint("cmpl-", completion_request, CompletionWriter)),
-        _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
-        _route("/v1/responses", "POST", responses),
-        _route(
-            "/v1/responses/input_tokens",
-            "POST",
-            count(responses.memory.requested, {"object": "response.input_tokens"}),
-        ),
-        _route("/v1/responses/{id}", "GET", kept),
-        _route("/v1/responses/{id}", "DELETE", kept),
-        _route("/v1/embeddings", "POST", EmbeddingsEndpoint(answers, serving)),
-        _route("/v1/messages", "POST", endpoint("msg_", message_request, MessageWriter)),
-        _route("/v1/messages/count_tokens", "POST", count(count_request, {})),
+        _route("/", "GET", about),
+        _route("/health", "GET", partial(health, answers)),
+        _route("/v1/models", "GET", models.all),
+        _route("/v1/models/{model:path}", "GET", models.one),
+        _route("/v1/chat/completions", "POST", partial(answer, "chatcmpl-", read_chat)),
+        _route("/v1/completions", "POST", partial(answer, "cmpl-", read_completion)),
+        _route("/v1/requests/{id}/cancel", "POST", partial(cancel_endpoint, answers)),
+        _route("/v1/responses", "POST", partial(answer, "resp_", memory.read)),
+        _route("/v1/responses/input_tokens", "POST", partial(count, counted, memory.requested)),
+        _route("/v1/responses/{id}", "GET", partial(kept_response, memory)),
+        _route("/v1/responses/{id}", "DELETE", partial(kept_response, memory)),
+        _route("/v1/embeddings", "POST", partial(embeddings_endpoint, answers, serving)),
+        _route("/v1/messages", "POST", partial(answer, "msg_", read_message)),
+        _route("/v1/messages/count_tokens", "POST", partial(count, {}, count_request)),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _our_error})
     app.state.requests = answers.requests
@@ -236,25 +232,6 @@ def _tidy_paths(app: ASGIApp) -> ASGIApp:
     return tidied
 
 
-class _Endpoint:
-    """An endpoint whose errors become responses."""
-
-    def __init__(self, inner: Endpoint) -> None:
-        self._inner = inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._inner(scope, receive, send)
-        except ClientGoneError:
-            return
-        except ApiError as error:
-            _note_refusal(scope, error)
-            await refuse(error, send, scope["path"])
-        except DraftlightError as error:
-            _note_refusal(scope, of_error(error))
-            await refuse(of_error(error), send, scope["path"])
-
-
 def _note_refusal(scope: Scope, error: ApiError) -> None:
     """Record a request that was refused before it reached the worker, for the server's window."""
     if scope["method"] == "POST" and "draftlight.begun" not in scope:
@@ -272,6 +249,23 @@ def _refusal(scope: Scope, error: ApiError, name: str) -> ServedRequest:
         state="failed",
         problem=error.message,
     )
+
+
+class _Endpoint:
+    """An endpoint whose errors become responses. Starlette takes a function for one of its own kind."""
+
+    def __init__(self, inner: Endpoint) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._inner(scope, receive, send)
+        except ClientGoneError:
+            return
+        except (ApiError, DraftlightError) as error:
+            refusal = error if isinstance(error, ApiError) else of_error(error)
+            _note_refusal(scope, refusal)
+            await refuse(refusal, send, scope["path"])
 
 
 def _route(path: str, method: str, endpoint: Endpoint) -> Route:
@@ -300,18 +294,12 @@ async def _http_error(request: Request, error: Exception) -> Response:
     )
 
 
-class CancelEndpoint:
-    """The endpoint that cancels a request by its id. Its client gets the text so far."""
-
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request: end another within a step or a chunk of its prompt."""
-        request = scope["path_params"]["id"]
-        if not self._answers.cancel(request):
-            raise ApiError(404, "No request of this id waits or is answered.", param="id", code="not_found")
-        await send_json(send, {"id": request, "object": "request.cancelled", "cancelled": True})
+async def cancel_endpoint(answers: Answers, scope: Scope, receive: Receive, send: Send) -> None:
+    """Ends the request with an id within a step or a chunk of its prompt. Its client gets the text so far."""
+    request = scope["path_params"]["id"]
+    if not answers.cancel(request):
+        raise ApiError(404, "No request of this id waits or is answered.", param="id", code="not_found")
+    await send_json(send, {"id": request, "object": "request.cancelled", "cancelled": True})
 
 
 _GRACE_S = 2

@@ -42,25 +42,16 @@ _PARAMETERS = (
 )
 
 
-class About:
+async def about(scope: Scope, receive: Receive, send: Send) -> None:
     """`GET /`: clients ask whether anything is there."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Name the server."""
-        await send_json(send, {"name": "Draftlight", "api": "/v1", "health": "/health"})
+    await send_json(send, {"name": "Draftlight", "api": "/v1", "health": "/health"})
 
 
-class Health:
+async def health(answers: Answers, scope: Scope, receive: Receive, send: Send) -> None:
     """`GET /health`: 200 while a model answers, 503 while one is loaded or none is."""
-
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        gate = self._answers.gate
-        said = {"ready": "ok", "starting": "loading model", "empty": "no model"}[gate.state]
-        await send_json(send, {"status": said}, 200 if gate.state == "ready" else 503)
+    state = answers.gate.state
+    said = {"ready": "ok", "starting": "loading model", "empty": "no model"}[state]
+    await send_json(send, {"status": said}, 200 if state == "ready" else 503)
 
 
 # Clients give up on a list of models after about 10 s.
@@ -75,7 +66,7 @@ class Models:
         self._installed = installed
         self._since = int(time.time())
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def all(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Waits for a model that is being loaded; a few seconds if others are listed."""
         models = await self._models(receive)
         listed = [self._shape(name, model) for name, model in models.items()]
@@ -85,6 +76,20 @@ class Models:
             await send_json(send, {"data": listed, "has_more": False, **ends})
         else:
             await send_json(send, {"object": "list", "data": [*listed, encoder_shape(self._since)]})
+
+    async def one(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`GET /v1/models/{id}`. Raises `ApiError` 404 for a model that `GET /v1/models` does not list."""
+        wanted = scope["path_params"]["model"]
+        models = await self._models(receive)
+        found = next((name for name in models if name.lower() == wanted.lower()), None)
+        found = found or next((name for name, model in models.items() if is_called(model, wanted)), None)
+        if found is not None:
+            kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
+            await send_json(send, self._shape(found, models[found]) | kind)
+        elif is_encoder(wanted):
+            await send_json(send, encoder_shape(self._since))
+        else:
+            raise not_here(wanted, self._answers.gate.model)
 
     async def _models(self, receive: Receive) -> dict[str, ModelInfo | ModelEntry]:
         """The loaded model and those that requests may load, by their ids."""
@@ -101,24 +106,6 @@ class Models:
         if isinstance(model, ModelInfo):
             return shape(name, model, self._since, loaded=not self._answers.gate.released)
         return _shape(name, model, self._since) | {"state": "not-loaded", "capabilities": list(_CAPABILITIES)}
-
-
-class Model(Models):
-    """`GET /v1/models/{id}`."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Raises `ApiError` 404 for a model that `GET /v1/models` does not list."""
-        wanted = scope["path_params"]["model"]
-        models = await self._models(receive)
-        found = next((name for name in models if name.lower() == wanted.lower()), None)
-        found = found or next((name for name, model in models.items() if is_called(model, wanted)), None)
-        if found is not None:
-            kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
-            await send_json(send, self._shape(found, models[found]) | kind)
-        elif is_encoder(wanted):
-            await send_json(send, encoder_shape(self._since))
-        else:
-            raise not_here(wanted, self._answers.gate.model)
 
 
 _CAPABILITIES = ("completion", "tools", "tool_use", "json_schema")

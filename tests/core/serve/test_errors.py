@@ -6,8 +6,8 @@ import pytest
 
 from core.errors import ModelError, OutOfMemoryError, PromptTooLongError
 from core.events import Failed, failure
+from core.serve import status
 from core.serve.http import FieldNames, of_failure, without_paths
-from core.serve.status import Health
 from tests.core.serve.served import Served
 
 
@@ -56,7 +56,7 @@ def test_a_bug_is_told_as_one_and_nothing_of_it(
     async def fails(*_: object) -> None:
         raise RuntimeError("of what nobody should hear")
 
-    monkeypatch.setattr(Health, "__call__", fails)
+    monkeypatch.setattr(status, "send_json", fails)
     reply = served.ask("GET", "/health")
     assert (reply.status, reply.error["code"], reply.error["type"]) == (500, "internal", "server_error")
     assert b"nobody should hear" not in reply.body
