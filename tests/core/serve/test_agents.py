@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.answer_format import CallArguments, CallBegun, Delta
-from core.events import Change, Generate
+from core.events import Change, Generate, ToolCall
 from core.serve import answering
 from core.serve.conversation import completed
 from core.serve.response_request import response_request
@@ -293,35 +293,25 @@ def test_thoughts_among_the_parts_of_an_earlier_answer_are_thoughts(served: Serv
 
 
 def test_every_api_reads_the_shapes_of_the_others(served: Served) -> None:
-    """A whole turn of calls in the shape of each API, sent to each."""
-    arguments = '{"a":"b"}'
-    chat = [
-        {"role": "assistant", "content": "I look.", "tool_calls": [
-            {"id": "c", "type": "function", "function": {"name": "n", "arguments": arguments}}]},
-    ]  # fmt: skip
-    blocks = [
-        {"type": "text", "text": "I look."},
-        {"type": "tool_use", "id": "c", "name": "n", "input": {"a": "b"}},
-    ]
-    result = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
-    items = [
-        {"role": "assistant", "content": "I look."},
-        {"type": "function_call", "call_id": "c", "name": "n", "arguments": arguments},
-        {"type": "function_call_output", "call_id": "c", "output": "ok"},
-    ]
-    shapes = [
-        [*chat, user([result])],
-        [{"role": "assistant", "content": blocks}, user([result])],
-        items,
-    ]
-    for shape in shapes:
-        for path in (CHAT, MESSAGES, RESPONSES):
+    """A call and its result in the shape of each API, sent to each."""
+    said, called = {"role": "assistant", "content": "I look."}, {"name": "n", "arguments": '{"a":"b"}'}
+    block = {"type": "tool_use", "id": "c", "name": "n", "input": {"a": "b"}}
+    blocks = [{"type": "text", "text": "I look."}, block]
+    result = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "ok"}]}
+    results = user([result, {"type": "text", "text": "and"}])
+    item = {"type": "function_call_output", "call_id": "c", "output": "ok"}
+    for path in (CHAT, MESSAGES, RESPONSES):
+        for shape in (
+            [{**said, "tool_calls": [{"id": "c", "type": "function", "function": called}]}, results],
+            [{**said, "content": blocks}, results],
+            [said, {"type": "function_call", "call_id": "c", **called}, item, user("and")],
+        ):
             asked = response(user(), *shape) if path == RESPONSES else message(user(), *shape)
             assert not changes(served, path, asked)
-            _, answer, told = generate_of(served, served.ask("POST", path, asked)).messages
-            [call] = answer.tool_calls
-            assert (answer.content, call.id, call.name, call.arguments) == ("I look.", "c", "n", arguments)
+            _, answer, told, more = generate_of(served, served.ask("POST", path, asked)).messages
+            assert (answer.content, answer.tool_calls) == ("I look.", (ToolCall("c", "n", '{"a":"b"}'),))
             assert (told.role, told.content, told.tool_call_id) == ("tool", "ok", "c")
+            assert (more.role, more.content) == ("user", "and")
 
 
 # ---- all of them

@@ -168,6 +168,11 @@ def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str
     assert ask(served, **fields).status == 200
 
 
+def part(given: dict[str, Any]) -> dict[str, Any]:
+    """A conversation of one question with the part `given`."""
+    return {"messages": [{"role": "user", "content": [given]}]}
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
@@ -178,33 +183,12 @@ def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str
         ({"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "user", "content": []}]}, "messages"),
+        (part({"type": "image", "source": {}}), "messages[0].content[0].type"),
+        (part({"type": "tool_use", "id": "t", "name": "n", "input": {}}), "messages[0].content[0]"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]},
-            "messages[0].content[0].type",
-        ),
-        (
-            {
-                "messages": [
-                    {"role": "user", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}]}
-                ]
-            },
-            "messages[0].content[0]",
-        ),
-        (
-            {
-                "messages": [
-                    {
-                        "role": "user",
-                        "content": [
-                            {
-                                "type": "document",
-                                "source": {"type": "text", "data": "d"},
-                                "citations": {"enabled": True},
-                            }
-                        ],
-                    }
-                ]
-            },
+            part(
+                {"type": "document", "source": {"type": "text", "data": "d"}, "citations": {"enabled": True}}
+            ),
             "messages[0].content[0].citations",
         ),
         ({"tool_choice": {"type": "any"}}, "tool_choice"),

@@ -14,7 +14,7 @@ import pytest
 
 from core.events import Message
 from tests.core.serve.served import CHAT, Served, serving
-from tests.core.serve.test_agents import BLOCK, IMAGE_WORDS, generate_of, message, response, user
+from tests.core.serve.test_agents import generate_of, message, response, user
 from tests.core.serve.test_unknown_fields import COMPLETIONS, MESSAGES, RESPONSES, changes
 from tests.core.toy import write_toy_model
 
@@ -191,22 +191,6 @@ def test_the_call_of_a_custom_tool_is_one_of_its_input(served: Served) -> None:
         served, CHAT, message(user(), {"role": "assistant", "tool_calls": [call]}, RESULT)
     )
     assert json.loads(answer.tool_calls[0].arguments) == {"input": "x"}
-
-
-def test_anthropics_blocks_in_a_chat_are_calls_and_results(served: Served) -> None:
-    said = [
-        {"type": "text", "text": "yes"},
-        {"type": "tool_use", "id": "c", "name": "n", "input": {"a": "b"}},
-    ]
-    results = [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "ok"}]}]
-    turns = user(), {"role": "assistant", "content": said}, user([*results, {"type": "text", "text": "and"}])
-    _, answer, result, more = messages_of(served, CHAT, message(*turns))
-    assert (answer.content, answer.tool_calls[0].arguments) == ("yes", '{"a":"b"}')
-    assert (result.role, result.content, result.tool_call_id) == ("tool", "ok", "c")
-    assert (more.role, more.content) == ("user", "and")
-    with_image = user([{**results[0], "content": [BLOCK]}])
-    named = changes(served, CHAT, message(*turns[:2], with_image))
-    assert [one["used"] for one in named.values()] == [IMAGE_WORDS]
 
 
 @pytest.mark.parametrize(
