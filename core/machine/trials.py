@@ -76,7 +76,7 @@ from core.kv.mlx_lm_caches import (
     set_window_state,
 )
 from core.kv.positions import Columns, Positioned
-from core.machine.compare import agree, random_ids
+from core.machine.compare import agree, random_ids, rounding_of
 from core.models.config import model_class
 from core.models.json_files import read_object
 from core.models.memory import fault
@@ -184,6 +184,23 @@ _FAR_TOKENS = tuple(1 << power for power in range(7, 18))
 _TRIALS = 3
 
 
+class _Comparison:
+    """Compares logits of one model up to its rounding, which is measured only if they differ by more than is
+    usual for their dtype.
+    """
+
+    def __init__(self, model: LanguageModel, new_cache: Callable[[], Cache]) -> None:
+        self._model, self._new_cache = model, new_cache
+        self._rounding: float | None = None
+
+    def agree(self, rows: mx.array, others: mx.array) -> bool:
+        if agree(rows, others):
+            return True
+        if self._rounding is None:
+            self._rounding = rounding_of(self._model, self._new_cache)
+        return agree(rows, others, self._rounding)
+
+
 def try_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> Generator[None, None, str]:
     """Runs a few forward passes per `next()`; returns why trees are not exact, empty if they are."""
     if reason := why_no_tree_masks(cache):
@@ -212,6 +229,7 @@ class _Probe:
         self._model = model
         self._empty = empty
         self._found = rotations(model)
+        self._compare = _Comparison(model, lambda: deepcopy(empty))
 
     def near_agrees(self, seed: int) -> bool:
         rng = random.Random(seed)
@@ -224,7 +242,7 @@ class _Probe:
             # Padded to the tree's width, for the same kernels; later tokens cannot affect earlier ones.
             branch += block[len(branch) :]
             alone = self._logits(branch, deepcopy(cache))
-            if not agree(_rows(tree, path), _rows(alone, range(len(path)))):
+            if not self._compare.agree(_rows(tree, path), _rows(alone, range(len(path)))):
                 return False
         return True
 
@@ -235,7 +253,7 @@ class _Probe:
         cache = deepcopy(self._empty)
         stand_at(cache, start)
         logits = self._tree(lead + twin + twin, _TWIN_PARENTS, cache)
-        return agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
+        return self._compare.agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
 
     def _tree(self, block: list[int], parents: Sequence[int], cache: Cache) -> mx.array:
         with tree_pass(self._model, cache, parents, _LEAD, self._found) as rows:
@@ -286,6 +304,7 @@ def try_splits(
 ) -> Generator[None, None, Splits]:
     """Runs some forward passes per `next()`. Lengths from `context_tokens` on are not tested."""
     agreed = 0
+    compare = _Comparison(model, new_cache)
     for length in LENGTHS:
         if agreed and agreed >= context_tokens:
             break
@@ -296,7 +315,7 @@ def try_splits(
                 caches = _cache_at(model, new_cache, length - _BEFORE_TOKENS, random.Random(seed))
                 if caches is None:
                     return Splits()
-                found = _agrees(model, caches, random.Random(seed))
+                found = _agrees(model, caches, random.Random(seed), compare)
                 yield
                 if found:
                     break
@@ -341,12 +360,12 @@ def _bytes_at(entry: Any, start: int) -> int:
     return int(entry.nbytes) * columns // _SPLIT_CONTEXT_TOKENS
 
 
-def _agrees(model: LanguageModel, cache: Cache, rng: random.Random) -> bool:
+def _agrees(model: LanguageModel, cache: Cache, rng: random.Random, compare: _Comparison) -> bool:
     block, after = random_ids(rng, _BLOCK_TOKENS), random_ids(rng, 1)
     other = deepcopy(cache)
     together = mx.concatenate([_logits(model, block, cache), _logits(model, after, cache)])
     apart = mx.concatenate([_logits(model, [token], other) for token in block + after])
-    return agree(together, apart)
+    return compare.agree(together, apart)
 
 
 def _logits(model: LanguageModel, ids: Sequence[int], cache: Cache) -> mx.array:
