@@ -58,7 +58,7 @@ class Planner:
             return draft.prefix(max(0, budget))
         if budget < 1 or not len(draft) or (pending == 1 and self._needs_plain()):
             return EMPTY
-        reached = _reached(draft)
+        reached = draft.reach_probabilities()
         # Sorting is stable and parents come first, so equal probabilities never separate a node from its
         # parent.
         order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)
@@ -79,15 +79,6 @@ class Planner:
         """
         self._emitted = self._emitted * _DECAY + emitted
         self._spent = self._spent * _DECAY + self._cost(width, tree) + proposal_cost
-
-
-def _reached(draft: Draft) -> list[float]:
-    """For each node, the probability that its whole path is accepted."""
-    reached: list[float] = []
-    for parent, confidence in zip(draft.parents, draft.confidence):
-        likely = min(1.0, max(0.0, confidence))
-        reached.append(likely * reached[parent] if parent >= 0 else likely)
-    return reached
 
 
 # ---- acceptance

@@ -4,15 +4,14 @@ A guess's log-odds sum the weights of its evidence and two quantities that are l
 
     familiarity   how often the newest continuation of the longest match was right (share h): long matches
                   count more in an answer that copies. Enters as logit(h) · log2(1 + ℓ).
-    correction    per kind of evidence, log((hits + a) / (expected + a)) minus the same of misses, in decayed
-                  counts, with a prior of a guesses that turned out as expected.
+    correction    per kind of evidence (`Odds`).
 
 ℓ is the length of the longest context in which the guess was seen, n of the N times that context occurred.
 The log-odds of a count share are ln((n + 0.3) / (N − n + 0.3)).
 
 The weights are a logistic regression on the even-numbered half of 39 recorded answers of a 135M model (11
 kinds of prompts). Fitted on the odd half they are the same within the noise; the notes give both. They are
-priors: `_STRENGTH` guesses of a kind have the same weight.
+priors: `STRENGTH` guesses of a kind have the same weight.
 
 A *kind* is an int below `KINDS`: source or length class of the match, and whether the copy cursor agrees.
 `state` and `restore` use plain arrays, so a calibration can outlive a request.
@@ -21,11 +20,13 @@ A *kind* is an int below `KINDS`: source or length class of the match, and wheth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, log, log2
+from math import log, log2
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+
+from core.drafting.odds import STRENGTH, Odds
 
 
 class Weights(Struct, frozen=True):
@@ -103,10 +104,6 @@ _CLASSES = 6
 KINDS = 2 * _CLASSES + 3
 LEARNED_KIND = KINDS - 3
 REMEMBERED_KIND = KINDS - 2
-# A kind's counts average about 1 / (1 − decay) guesses of that kind. 30 or 60 expected guesses instead of 12
-# gave the same in recorded answers and 1 to 2% less in edited copies.
-_DECAY = 0.985
-_STRENGTH = 12.0
 # Prior hits and prior misses, so that one miss of a nearly certain guess changes little.
 _PRIOR_EACH = 2.0
 # Share of the counts carried over to the next answer. Carrying over everything cost 1% in unrelated recorded
@@ -126,22 +123,18 @@ def log2_1(count: int) -> float:
     return _LOG2[count if count < 4096 else 4096]
 
 
-class Calibration:
+class Calibration(Odds):
     """Estimates of one request, or of consecutive requests of a family. `weights` are the priors."""
 
     def __init__(self, weights: Weights = WEIGHTS) -> None:
+        super().__init__((STRENGTH,) * KINDS, each=_PRIOR_EACH)
         self.weights = weights
-        # Per kind, decayed: hits, expected hits, guesses.
-        self._counts: list[list[float]] = [[0.0, 0.0, 0.0] for _ in range(KINDS)]
-        self._corrections = [0.0] * KINDS
         self._familiar: float = _FAMILIAR_AT_FIRST
         self._length_weights: list[float] = []
 
     def begin_answer(self) -> None:
         """Starts a new answer: counts of earlier ones are reduced to a quarter."""
-        for kind, counts in enumerate(self._counts):
-            counts[:] = [count * _CARRIED_OVER for count in counts]
-            self._correct(kind)
+        self.fade(_CARRIED_OVER)
         self._familiar = _FAMILIAR_AT_FIRST  # copying in one answer predicts nothing about the next
         self._length_weights.clear()
 
@@ -180,16 +173,7 @@ class Calibration:
             + weights.unseen_outdone * log2_1(longest)
         )
 
-    def probability(self, log_odds: float, kind: int) -> float:
-        """The estimate with the correction for this kind."""
-        return sigmoid(log_odds + self._corrections[kind])
-
     # ---- learning
-
-    def learn(self, log_odds: float, kind: int, correct: bool) -> None:
-        """Records whether a guess of `kind` with these uncorrected log-odds was correct."""
-        count_outcome(self._counts[kind], correct, sigmoid(log_odds))
-        self._correct(kind)
 
     def learn_familiarity(self, right: bool) -> None:
         """Records whether the newest continuation of the longest match was the next token."""
@@ -221,9 +205,6 @@ class Calibration:
         for kind in range(KINDS):
             self._correct(kind)
 
-    def _correct(self, kind: int) -> None:
-        self._corrections[kind] = correction(self._counts[kind], _PRIOR_EACH)
-
     def _length_weight(self, assumed: int) -> float:
         """The weight of a match's length after `assumed` consecutive correct guesses."""
         known = self._length_weights
@@ -234,41 +215,8 @@ class Calibration:
         return known[assumed]
 
 
-def count_outcome(counts: list[float], correct: bool, expected: float) -> None:
-    """Adds the outcome of a guess to decayed `counts`: hits, expected hits, guesses."""
-    counts[0] = counts[0] * _DECAY + correct
-    counts[1] = counts[1] * _DECAY + expected
-    counts[2] = counts[2] * _DECAY + 1.0
-
-
-def correction(counts: Sequence[float], prior_each: float) -> float:
-    """Log-odds that `counts` (hits, expected hits, guesses) add to those of the evidence.
-
-    The prior are `_STRENGTH` guesses that turned out as expected, and `prior_each` hits and misses.
-    """
-    hits, expected, guesses = counts
-    if guesses <= 0.0:
-        return 0.0
-    prior_hits = _STRENGTH * expected / guesses + prior_each
-    prior_misses = _STRENGTH * (1.0 - expected / guesses) + prior_each
-    misses, expected_misses = guesses - hits, max(0.0, guesses - expected)
-    return log((hits + prior_hits) / (expected + prior_hits)) - log(
-        (misses + prior_misses) / (expected_misses + prior_misses)
-    )
-
-
 def kind_of(length: int, threaded: bool) -> int:
     """The kind of a guess seen after a context of `length` tokens; `length` 0: never seen."""
     # Classes: unseen; 1 and 2; 3 … 6; 7 … 14; 15 … 30; longer.
     match_class = 0 if length <= 0 else min(_CLASSES - 1, max(1, (length + 1).bit_length() - 1))
     return 2 * match_class + threaded
-
-
-def logit(probability: float) -> float:
-    """The log-odds of a probability strictly between 0 and 1."""
-    return log(probability / (1.0 - probability))
-
-
-def sigmoid(log_odds: float) -> float:
-    """The probability with these log-odds."""
-    return 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0

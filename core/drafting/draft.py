@@ -53,6 +53,14 @@ class Draft(Struct, frozen=True):
             node, depth = self.parents[node], depth + 1
         return depth
 
+    def reach_probabilities(self) -> list[float]:
+        """For each node, the probability that its whole path is accepted. Requires confidences."""
+        reached: list[float] = []
+        for parent, confidence in zip(self.parents, self.confidence):
+            likely = min(1.0, max(0.0, confidence))
+            reached.append(likely * reached[parent] if parent >= 0 else likely)
+        return reached
+
     def prefix(self, length: int) -> Draft:
         """The first `length` nodes."""
         return Draft(

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core.drafting.calibration import correction, count_outcome, logit, sigmoid
 from core.drafting.draft import EMPTY, Draft, Drafter, Guess
 from core.drafting.gate import Backoff, default_cost
+from core.drafting.odds import STRENGTH, Odds, logit
 from core.events import DraftSource
 from core.settings.drafting import DraftModel, Mtp
 
@@ -78,8 +78,7 @@ class DraftModelDrafter(Drafter):
 # the two probabilities, and the others share what is left of 1. Elsewhere in a draft it changes nothing.
 #
 # - *Calibration*: a model's own probability is corrected by outcomes, for each depth of the chain and for
-#   whether the other evidence agrees, has another likely guess, or none. Outcomes count as in
-#   `core.drafting.calibration`.
+#   whether the other evidence agrees, has another likely guess, or none (`Odds`).
 # - *Asking*: costs time whether a guess is accepted or not. Nothing is asked where other evidence is
 #   confident. The chain is as long as its past acceptance pays. A proposal's gain are the accepted tokens
 #   that the other evidence would not have reached; its loss is the time of asking and of the rows that were
@@ -98,8 +97,8 @@ _CONFIDENT = 0.9
 _CLASSES = 3
 _PRIOR_EACH = 1.0
 _LEAST, _MOST = 1e-4, 1.0 - 1e-4
-# Acceptance of the first guess before any outcome, and its weight in outcomes.
-_ACCEPTED_AT_FIRST = 0.6
+# Acceptance before any outcome, and its weight in outcomes.
+_ACCEPTED_AT_FIRST = logit(0.6)
 _ACCEPTED_STRENGTH = 2.0
 # A row's cost, to decide on the length of a chain.
 _ROW_COST = 0.1
@@ -130,9 +129,9 @@ class Proposals:
         self.source = source
         self.cost = cost
         self.block_cost = block_cost
-        # Per class and depth, decayed: hits, expected hits, guesses; and hits and guesses per depth.
-        self._counts = [[[0.0, 0.0, 0.0] for _ in range(_MOST_TOKENS)] for _ in range(_CLASSES)]
-        self._accepted = [[0.0, 0.0] for _ in range(_MOST_TOKENS)]
+        # Of stated probabilities by class and depth, and of any proposal by depth.
+        self._odds = Odds((STRENGTH,) * _CLASSES * _MOST_TOKENS, each=_PRIOR_EACH)
+        self._accepted = Odds((_ACCEPTED_STRENGTH,) * _MOST_TOKENS, decay=_GAIN_DECAY)
         self._backoff = Backoff(_REST_TOKENS, _MOST_DOUBLINGS)
         self._trials = 0
         self._gained = self._lost = 0.0
@@ -178,8 +177,8 @@ class Proposals:
             return guesses
         token, stated = proposal.tokens[depth], proposal.probabilities[depth]
         other = {guess.token: guess.probability for guess in guesses}
-        kind = _class_of(guesses, token)
-        likely = self._corrected(stated, kind, depth)
+        kind = _class_of(guesses, token) * _MOST_TOKENS + depth
+        likely = self._odds.probability(logit(_bounded(stated)), kind)
         best = max(likely, other.get(token, 0.0))
         if depth == len(self._joined):
             self._joined.append((stated, kind, other.get(token, 0.0) / best))
@@ -227,10 +226,8 @@ class Proposals:
                 break
             right = guess == token
             stated, kind, _ = self._joined[depth]
-            count_outcome(self._counts[kind][depth], right, _bounded(stated))
-            accepted = self._accepted[depth]
-            accepted[0] = accepted[0] * _GAIN_DECAY + right
-            accepted[1] = accepted[1] * _GAIN_DECAY + 1.0
+            self._odds.learn(logit(_bounded(stated)), kind, right)
+            self._accepted.learn(_ACCEPTED_AT_FIRST, depth, right)
             if not right:
                 break
 
@@ -272,17 +269,13 @@ class Proposals:
     def _length(self) -> int:
         """Tokens to ask for: as many as are expected to pay."""
         reached, length = 1.0, 0
-        for hits, guesses in self._accepted:
-            prior = _ACCEPTED_AT_FIRST * _ACCEPTED_STRENGTH
-            reached *= (hits + prior) / (guesses + _ACCEPTED_STRENGTH)
+        for depth in range(_MOST_TOKENS):
+            reached *= self._accepted.probability(_ACCEPTED_AT_FIRST, depth)
             marginal = self.cost(length + 1) - self.cost(length) if length else 0.0
             if length and reached <= self._rate * (marginal + _ROW_COST):
                 break
             length += 1
         return length
-
-    def _corrected(self, stated: float, kind: int, depth: int) -> float:
-        return sigmoid(logit(_bounded(stated)) + correction(self._counts[kind][depth], _PRIOR_EACH))
 
     def _forget(self) -> None:
         self._proposal = NO_PROPOSAL

@@ -25,10 +25,11 @@ from core.drafting.calibration import (
     Weights,
     kind_of,
     log2_1,
-    logit,
 )
+from core.drafting.cursor import Cursor
 from core.drafting.draft import Guess
 from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
+from core.drafting.odds import logit
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
 
 # Contexts looked up per position, and followers considered in each; of a context with more followers only the
@@ -98,7 +99,7 @@ class Evidence:
         self._learned = learned
         self._remembered = remembered
         self._tail = max(TAIL_TOKENS, remembered.table.n) if remembered else TAIL_TOKENS
-        self._thread = CopyCursor()
+        self._cursor = Cursor(self.index.text)
         self._unranked: int = 0
         self._current_guesses: list[Guess] | None = None
 
@@ -107,7 +108,8 @@ class Evidence:
         self.index.extend(tokens)
         if self._remembered is not None:
             self._remembered.read(tokens)
-        self._thread.relocate(self.index)
+        self._cursor = Cursor(self.index.text)
+        self._relocate()
         self._current_guesses = None
 
     def observe(self, token: int, guesses: Sequence[Guess] | None = None) -> None:
@@ -122,16 +124,21 @@ class Evidence:
             self._learned.observe(tuple(index.text[-TAIL_TOKENS:]), token)
         newest = index.newest_follower(index.longest_suffix()) if index.longest_suffix() != ROOT else ABSENT
         calibration.learn_familiarity(newest >= 0 and index.text[newest] == token)
-        self._thread.follow(index, token)
+        self._cursor.follow(token)
         dropped = index.dropped
         index.append(token)
         if self._remembered is not None:
             self._remembered.observe(token)
         if index.dropped != dropped:
-            self._thread.reset()
-        self._thread.relocate(index)
+            self._cursor = Cursor(index.text)
+        self._relocate()
         self._unranked += 1
         self._current_guesses = None
+
+    def _relocate(self) -> None:
+        """Moves the copy cursor to the longest match of the text's end, if that is a better one."""
+        state = self.index.longest_suffix()
+        self._cursor.relocate(self.index.newest_follower(state), self.index.length(state))
 
     @property
     def learned_is_unreliable(self) -> bool:
@@ -161,12 +168,12 @@ class Evidence:
 
     def position(self) -> DraftPosition:
         """The end of the text."""
-        index, thread = self.index, self._thread
+        index, cursor = self.index, self._cursor
         state = index.longest_suffix()
         tail = tuple(index.text[-self._tail :])
         table_cursor = self._remembered.table_cursor() if self._remembered else _NO_CURSOR
         return DraftPosition(
-            state, index.length(state), tail, thread.at, thread.trust, table_cursor, 0, self._unranked
+            state, index.length(state), tail, cursor.at, cursor.trust, table_cursor, 0, self._unranked
         )
 
     def current_guesses(self) -> list[Guess]:
@@ -178,21 +185,14 @@ class Evidence:
     def after(self, position: DraftPosition, token: int) -> DraftPosition:
         """The position after `token`, assuming that it is right."""
         index = self.index
-        state, matched = position.state, position.matched
-        onward = index.transition(state, token)
-        while onward < 0 and state > ROOT:
-            state = index.suffix_link(state)
-            matched = index.length(state)
-            onward = index.transition(state, token)
-        if onward < 0:
-            onward, matched = ROOT, -1
+        state, matched = index.advance(position.state, position.matched, token)
         thread, trust = position.thread, position.trust
         if 0 <= thread < len(index.text):
             trust = trust + 1 if index.text[thread] == token else trust // 2
             thread += 1
             if thread == len(index.text):
                 # In a text that repeats itself, the guesses after its end continue the copy.
-                thread = self._thread.at
+                thread = self._cursor.at
         else:
             thread, trust = ABSENT, 0
         tail = (*position.tail[1 - self._tail :], token)
@@ -200,8 +200,8 @@ class Evidence:
         if self._remembered is not None:
             table_cursor = self._remembered.after(table_cursor, position.tail, token)
         return DraftPosition(
-            onward,
-            matched + 1,
+            state,
+            matched,
             tail,
             thread,
             trust,
@@ -343,75 +343,6 @@ class Evidence:
             Guess(token, likely * scale if rank else likely, odds[token], kinds[token])
             for rank, (likely, token) in enumerate(best)
         ]
-
-
-_MAX_DIFFERENCES = 8
-_LOOK_AHEAD = 3
-_RELOCATE_MATCH = 2
-_SWITCH_MATCH = 4
-
-
-class CopyCursor:
-    """The offset in the text from which the answer is being copied, followed across changed words.
-
-    A suffix match ends at the first token that differs from its source and needs several tokens to become
-    long again, while an edited copy usually continues right after the change. So after a token that differs,
-    the cursor assumes a replacement and advances by one; if the token is one of the source's next three, it
-    assumes omitted words. It is lost after `_MAX_DIFFERENCES` differences without two consecutive matching
-    tokens.
-
-    It moves to another offset if a suffix of two tokens matches while there was no offset or the last token
-    differed, or if a suffix of four matches and is longer than the current run.
-
-    Invariant: `at` is an offset into the index's text, or `ABSENT`. `run` counts consecutive matching tokens.
-    `trust` is the same, but a difference only halves it: the longer the run, the more probable that the copy
-    continues after a change (1 to 3% in copies with one word in fifty changed).
-    """
-
-    __slots__ = ("_differences", "at", "run", "trust")
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Drops the offset."""
-        self.at: int = ABSENT
-        self.run: int = 0
-        self.trust: int = 0
-        self._differences: int = 0
-
-    def follow(self, index: SuffixIndex, token: int) -> None:
-        """Advances by the next `token`, before it is appended to `index`."""
-        text = index.text
-        if not 0 <= self.at < len(text):
-            self.reset()
-            return
-        if text[self.at] == token:
-            self.at += 1
-            self.run += 1
-            self.trust += 1
-            if self.run > 1:
-                self._differences = 0
-            return
-        self.run = 0
-        self.trust //= 2
-        self._differences += 1
-        if self._differences > _MAX_DIFFERENCES:
-            self.reset()
-            return
-        ahead = text[self.at + 1 : self.at + 1 + _LOOK_AHEAD]
-        self.at += ahead.index(token) + 2 if token in ahead else 1
-
-    def relocate(self, index: SuffixIndex) -> None:
-        """Moves to a better match in `index`, which already holds the newest token."""
-        state = index.longest_suffix()
-        if state == ROOT:
-            return
-        matched = index.length(state)
-        alive = self.at >= 0 and self.run > 0
-        if matched >= (_SWITCH_MATCH if alive else _RELOCATE_MATCH) and (not alive or self.run < matched - 2):
-            self.at, self._differences = index.newest_follower(state), 0
-            self.run = self.trust = matched
 
 
 Row = tuple[int, ...]

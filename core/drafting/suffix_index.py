@@ -97,6 +97,18 @@ class SuffixIndex:
         next_state = self._next[state]
         return next_state if next_state >= 0 and self._follower[state] == token else ABSENT
 
+    def advance(self, state: int, length: int, token: int) -> tuple[int, int]:
+        """The longest suffix of a string followed by `token` that occurs in the text: its state and length.
+
+        The longest suffix of the string itself that occurs is the one of `length` tokens in `state`.
+        """
+        onward = self.transition(state, token)
+        while onward < 0 and state > ROOT:
+            state = self._suffix_links[state]
+            length = self._lengths[state]
+            onward = self.transition(state, token)
+        return (onward, length + 1) if onward >= 0 else (ROOT, 0)
+
     def follower_count(self, state: int) -> int:
         """Number of different tokens that followed `state`."""
         fork = self._forks.get(state)

@@ -10,7 +10,7 @@ import pytest
 
 from core.decoding.planner import Planner
 from core.drafting.draft import EMPTY, Draft, Drafter
-from core.drafting.predicted import ABSENT, MAX_TOKENS, PredictedDrafter, PredictionCursor, prediction_counts
+from core.drafting.predicted import MAX_TOKENS, PredictedDrafter, Prediction, prediction_counts
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.settings import Settings
 from tests.core.drafters import build
@@ -187,34 +187,16 @@ def test_a_prediction_that_went_wrong_gives_way(confidence: tuple[float, ...]) -
     assert inner.heard == list(range(50, 60))
 
 
-def test_the_cursor_goes_on_behind_what_was_replaced_left_out_and_put_in() -> None:
-    text = list(range(100, 200))
-    replaced = PredictionCursor(text)
-    for token in (100, 101, 5, 103):
-        replaced.follow(token)
-    assert replaced.upcoming(2)[0] == [104, 105]
-    left_out = PredictionCursor(text)
-    for token in (100, 101, 104):
-        left_out.follow(token)
-    assert left_out.upcoming(2)[0] == [105, 106]
-    put_in = PredictionCursor(text)
-    for token in (*range(100, 110), *range(1, 30), 110, 111, 112):
-        put_in.follow(token)
-    assert put_in.upcoming(2)[0] == [113, 114]
-    assert put_in.matched_tokens == 13
-
-
-def test_a_lost_cursor_waits_for_a_match_and_takes_the_nearest_behind_its_place() -> None:
-    block = [1, 2, 3, 4]
-    text = [*block, 50, *block, 60, *block, 70, *block, 80]
-    cursor = PredictionCursor(text)
+def test_a_lost_prediction_continues_at_the_longest_match() -> None:
+    block = [1, 2, 3, 4, 5]
+    predicted = Prediction([*block, 50, *block, 60, *block, 70])
     for token in (*block, 50, *range(900, 920)):
-        cursor.follow(token)
-    assert cursor.at == ABSENT
-    assert cursor.upcoming(5) == ([], [])
-    for token in block:
-        cursor.follow(token)
-    assert cursor.upcoming(1)[0] == [60]
+        predicted.follow(token)
+    assert predicted.upcoming(5) == ((), [])
+    for token in (50, *block):
+        predicted.follow(token)
+    assert predicted.upcoming(1)[0] == [60]
+    assert predicted.matched_tokens == 11
 
 
 @pytest.mark.parametrize(
@@ -225,7 +207,7 @@ def test_a_lost_cursor_waits_for_a_match_and_takes_the_nearest_behind_its_place(
         ("zzzzzz", (0, 8)),
         ("abcdXfgh", (7, 1)),
         ("abcdefghabcdefgh", (8, 0)),
-        ("____________efgh", (4, 4)),
+        ("____________defgh", (5, 3)),
     ],
 )
 def test_each_predicted_token_counts_once(answer: str, counts: tuple[int, int]) -> None:
