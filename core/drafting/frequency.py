@@ -4,8 +4,7 @@ Counts every run of 2 to order_max tokens in a window of the latest 512. To gues
 − 1 tokens, then one fewer, down to one. The most frequent follower, or the most recent of equally frequent
 ones, is appended to the context for the next guess, up to k.
 
-Invariant: the counts always equal a recount of the window. Work per token is O(orders): the best follower is
-maintained as counts rise, and searched for only after its count fell.
+Invariant: the counts always equal a recount of the window. Work per token is O(orders).
 
 Deviations from the source:
 - The source keeps counts of tokens that left the window. Here they are removed, so memory is bounded and old
@@ -23,50 +22,6 @@ from itertools import islice
 from core.drafting.draft import Draft, Drafter
 from core.events import Occupancy
 from core.settings.drafting import Frequency
-
-
-class _Followers:
-    """Counts and last occurrences of the followers of one context. `_best` is None if it is unknown."""
-
-    __slots__ = ("_best", "_counts", "_latest")
-
-    def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
-        self._latest: dict[int, int] = {}
-        self._best: int | None = None
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def add(self, token: int, time: int) -> bool:
-        """Counts one more `token` at `time`. Returns whether it is a new follower."""
-        counts = self._counts
-        before = counts.get(token, 0)
-        counts[token] = before + 1
-        self._latest[token] = time
-        # The newest follower wins ties, so an equal count is enough.
-        best = self._best
-        if len(counts) == 1 or (best is not None and before + 1 >= counts[best]):
-            self._best = token
-        return not before
-
-    def remove(self, token: int) -> bool:
-        """Counts one fewer `token`. Returns whether its count reached 0."""
-        if token == self._best:
-            self._best = None
-        self._counts[token] -= 1
-        if self._counts[token]:
-            return False
-        del self._counts[token], self._latest[token]
-        return True
-
-    def best(self) -> int:
-        """The most frequent follower; the most recent of equally frequent ones."""
-        if self._best is None:
-            counts, latest = self._counts, self._latest
-            self._best = max(counts, key=lambda token: (counts[token], latest[token]))
-        return self._best
-
 
 _WINDOW_TOKENS = 512
 
@@ -88,7 +43,7 @@ class FrequencyDrafter(Drafter):
         # Tokens that leave the window before the last one arrives need not be counted.
         skipped = max(0, len(tokens) - _WINDOW_TOKENS)
         if skipped:
-            self._reset(time=self._time + skipped)
+            self._reset()
         for token in islice(tokens, skipped, None):
             if len(self._window) == _WINDOW_TOKENS:
                 self._forget_oldest()
@@ -111,10 +66,8 @@ class FrequencyDrafter(Drafter):
 
     def _guess(self, tail: list[int]) -> int | None:
         for length in self._contexts:
-            if length <= len(tail):
-                followers = self._tables[length].get(tuple(tail[-length:]))
-                if followers is not None:
-                    return followers.best()
+            if length <= len(tail) and (followers := self._followers.get(tuple(tail[-length:]))):
+                return max(followers, key=followers.__getitem__)
         return None
 
     def _count(self, token: int) -> None:
@@ -122,11 +75,10 @@ class FrequencyDrafter(Drafter):
         self._time += 1
         for length in self._contexts:
             if length <= len(tail):
-                table, context = self._tables[length], tail[-length:]
-                followers = table.get(context)
-                if followers is None:
-                    followers = table[context] = _Followers()
-                self._runs += followers.add(token, self._time)
+                followers = self._followers.setdefault(tail[-length:], {})
+                count = followers[token][0] if token in followers else 0
+                followers[token] = count + 1, self._time
+                self._runs += not count
         self._window.append(token)
 
     def _forget_oldest(self) -> None:
@@ -134,15 +86,20 @@ class FrequencyDrafter(Drafter):
         head = tuple(islice(self._window, self._contexts[0] + 1))
         for length in self._contexts:
             if length < len(head):
-                context = head[:length]
-                followers = self._tables[length][context]
-                self._runs -= followers.remove(head[length])
-                if not len(followers):
-                    del self._tables[length][context]
+                followers, token = self._followers[head[:length]], head[length]
+                count, latest = followers[token]
+                if count > 1:
+                    followers[token] = count - 1, latest
+                    continue
+                del followers[token]
+                self._runs -= 1
+                if not followers:
+                    del self._followers[head[:length]]
         self._window.popleft()
 
-    def _reset(self, time: int = 0) -> None:
+    def _reset(self) -> None:
         self._window: deque[int] = deque()
-        self._tables: dict[int, dict[tuple[int, ...], _Followers]] = {n: {} for n in self._contexts}
+        # Context → follower → how often and when last it followed.
+        self._followers: dict[tuple[int, ...], dict[int, tuple[int, int]]] = {}
         self._runs = 0
-        self._time = time
+        self._time = 0
