@@ -177,18 +177,19 @@ class RowHistory:
         `unknown`, [1], is a token that is still being computed and replaces the lead.
         """
         start = len(self._sequence.tokens) + (1 if unknown is not None else len(lead))
-        depths = [0]
-        for parent in draft.parents:
-            depths.append(depths[parent + 1] + 1)
+        # The drafted tokens up to each row.
+        paths: list[list[int]] = [[]]
+        for token, parent in zip(draft.tokens, draft.parents):
+            paths.append([*paths[parent + 1], token])
         return RowInputs(
-            [start + depth for depth in depths],
-            self._windows(lead, draft, unknown) if self._sampler.penalises else None,
-            self._answer_counts(lead, draft, unknown, vocabulary) if self._sampler.counts else None,
-            repeats=self._repeats(lead, draft, unknown) if self._sampler.no_repeat else None,
+            [start + len(path) for path in paths],
+            self._windows(lead, paths, unknown) if self._sampler.penalises else None,
+            self._answer_counts(lead, paths, unknown, vocabulary) if self._sampler.counts else None,
+            repeats=self._repeats(lead, paths, unknown) if self._sampler.no_repeat else None,
         )
 
     def _repeats(
-        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None
+        self, lead: Sequence[int], paths: Sequence[Sequence[int]], unknown: mx.array | None
     ) -> tuple[mx.array, mx.array, mx.array] | None:
         """The tokens that may complete a run which the path of their row has already; None without any."""
         length = self._sampler.no_repeat
@@ -204,9 +205,6 @@ class RowHistory:
             ids = path[mx.array(ends) + 1] if length > 1 else path
             amounts = mx.where(before == path[-1], -mx.inf, 0.0)
             return mx.zeros(ids.size, dtype=mx.uint32), ids, mx.broadcast_to(amounts, ids.shape)
-        paths: list[list[int]] = [[]]
-        for token, parent in zip(draft.tokens, draft.parents):
-            paths.append([*paths[parent + 1], token])
         rows: list[int] = []
         banned: list[int] = []
         for row, added in enumerate(paths):
@@ -222,7 +220,9 @@ class RowHistory:
             mx.full(len(rows), -mx.inf),
         )
 
-    def _windows(self, lead: Sequence[int], draft: Draft, unknown: mx.array | None) -> mx.array:
+    def _windows(
+        self, lead: Sequence[int], paths: Sequence[Sequence[int]], unknown: mx.array | None
+    ) -> mx.array:
         """For each row, the last ids of its path.
 
         All rows cover equally many tokens. A path shorter than the longest is padded with its first id: the
@@ -232,30 +232,26 @@ class RowHistory:
         if unknown is not None:
             known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
             return mx.concatenate([known, unknown.astype(mx.uint32)])[None]
-        paths: list[list[int]] = [[*context, *lead]]
-        for token, parent in zip(draft.tokens, draft.parents):
-            paths.append([*paths[parent + 1], token])
-        size = min(PENALTY_WINDOW_TOKENS, max(map(len, paths)))
-        seen = [path[-size:] for path in paths]
+        seen = [[*context, *lead, *path][-PENALTY_WINDOW_TOKENS:] for path in paths]
+        size = max(map(len, seen))
         return mx.array([path[:1] * (size - len(path)) + path for path in seen], dtype=mx.uint32)
 
     def _answer_counts(
-        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None, vocabulary: int
+        self,
+        lead: Sequence[int],
+        paths: Sequence[Sequence[int]],
+        unknown: mx.array | None,
+        vocabulary: int,
     ) -> mx.array:
         self._count(lead, vocabulary)
         counts = mx.array(self._counts)[None]
         if unknown is not None:
             return counts.at[0, unknown].add(1.0)
-        if not len(draft):
+        if len(paths) == 1:
             return counts
-        rows: list[int] = []
-        ids: list[int] = []
-        paths: list[list[int]] = [[]]
-        for row, (token, parent) in enumerate(zip(draft.tokens, draft.parents), 1):
-            paths.append([*paths[parent + 1], token])
-            rows += [row] * len(paths[row])
-            ids += paths[row]
-        return mx.repeat(counts, 1 + len(draft), axis=0).at[mx.array(rows), mx.array(ids)].add(1.0)
+        rows = [row for row, path in enumerate(paths) for _ in path]
+        ids = [token for path in paths for token in path]
+        return mx.repeat(counts, len(paths), axis=0).at[mx.array(rows), mx.array(ids)].add(1.0)
 
     def _count(self, lead: Sequence[int], vocabulary: int) -> None:
         """Counts the answer's tokens up to the end of `lead`, which may be earlier than last time."""
