@@ -132,8 +132,10 @@ class Positioned:
         """The entry's mask; a window counts positions instead of columns."""
         if window_size is None:
             return self.entry.make_mask(width, window_size=None, return_array=return_array)
-        rows = self.offset + np.arange(width)
-        return window_mask(rows, np.append(self.columns.places(0, self.entry.offset), rows), window_size)
+        rows = np.arange(self.offset, self.offset + width, dtype=np.int32)
+        columns = np.append(self.columns.places(0, self.entry.offset), rows)
+        behind = mx.array(rows)[:, None] - mx.array(columns)[None]
+        return (behind >= 0) & (behind < window_size)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Pipelined models assign to an entry's keys.
@@ -146,10 +148,3 @@ class Positioned:
         if name == "entry":  # during copying
             raise AttributeError(name)
         return getattr(self.entry, name)
-
-
-def window_mask(rows: NDArray[np.int64], columns: NDArray[np.int64], window: int | None) -> mx.array:
-    """bool [rows, columns], from their positions: a row attends to `window` positions, its own included."""
-    behind = mx.array(rows.astype(np.int32))[:, None] - mx.array(columns.astype(np.int32))[None]
-    seen = behind >= 0
-    return seen if window is None else mx.array(seen & (behind < window))
