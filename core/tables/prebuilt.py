@@ -69,13 +69,14 @@ class LearnedHeader(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LearnedKind(Generic[T]):
-    """One kind of file. `make` makes a table of arrays and a vocabulary size, or raises
-    `InvalidFileError`.
+    """One kind of file, whose names end in `suffix`. `make` makes a table of arrays and a vocabulary size, or
+    raises `InvalidFileError`.
     """
 
-    def __init__(self, name: str, version: int, make: Callable[[Arrays, int], T]) -> None:
+    def __init__(self, name: str, version: int, suffix: str, make: Callable[[Arrays, int], T]) -> None:
         self._name = name
         self._version = version
+        self.suffix = suffix
         self._make = make
 
     def header(self, family: str, family_name: str, learned_from: str) -> LearnedHeader:
@@ -102,25 +103,45 @@ class LearnedKind(Generic[T]):
                 "Choose a writable folder with enough space.",
             ) from error
 
-    def load(self, path: Path, *, family: str, family_name: str, vocabulary: int) -> T:
-        """The table in `path`, for a model of `family` with ids below `vocabulary`.
+    def load(self, path: Path, *, vocabulary: int, family: str = "", family_name: str = "") -> T:
+        """The table in `path`, for a model of `family` (empty: of any) with ids below `vocabulary`.
 
         Raises `TableError` that names the file and the problem, or both families.
         """
-        header, table = self._read(path, vocabulary, lambda header: header.family == family)
-        if table is None:
-            raise TableError(
-                f"{path.name} was built for the {header.family_name or 'nameless'} tokenizer; the model"
-                f" uses the {family_name} tokenizer.",
-                f"Choose a table of the {family_name} family, or none.",
-            )
-        return table
+        try:
+            header, arrays, _ = self.inspect(path)
+            if family in ("", header.family):
+                return self._make(arrays, vocabulary)
+        except InvalidFileError as refusal:
+            raise _refused(path, str(refusal)) from None
+        except OSError as error:
+            raise _refused(path, f"cannot be read ({error.strerror})") from error
+        raise TableError(
+            f"{path.name} was built for the {header.family_name or 'nameless'} tokenizer; the model"
+            f" uses the {family_name} tokenizer.",
+            f"Choose a table of the {family_name} family, or none.",
+        )
 
-    def load_any(self, path: Path, vocabulary: int) -> T:
-        """The table in `path`, of any family, for benches that only compare ids. Raises `TableError`."""
-        table = self._read(path, vocabulary, lambda header: True)[1]
-        assert table is not None
-        return table
+    def newest(self, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:
+        """The newest usable table of the family of `info`, and the problems with skipped files."""
+        notes: list[str] = []
+        for path in self.paths():
+            if self.family_of(path) not in (info.family, None):
+                continue  # one whose family cannot be read may be this family's, so it is reported
+            try:
+                return self.load(
+                    path, vocabulary=info.vocabulary, family=info.family, family_name=info.family_name
+                ), tuple(notes)
+            except TableError as error:
+                notes.append(error.message)
+        return None, tuple(notes)
+
+    def paths(self) -> Iterator[Path]:
+        """All files of this kind: those built on this machine, then shipped ones; newest first."""
+        for folder in (built_dir(), shipped_dir()):
+            if folder.is_dir():
+                found = folder.glob(f"*{self.suffix}")
+                yield from sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
     def decode(self, content: bytes) -> tuple[LearnedHeader, Arrays]:
         """Header and arrays of a file's content. Raises `InvalidFileError`."""
@@ -139,17 +160,6 @@ class LearnedKind(Generic[T]):
             return self.inspect(path)[0].family
         except (InvalidFileError, OSError):
             return None
-
-    def _read(
-        self, path: Path, vocabulary: int, wanted: Callable[[LearnedHeader], bool]
-    ) -> tuple[LearnedHeader, T | None]:
-        try:
-            header, arrays, _ = self.inspect(path)
-            return header, self._make(arrays, vocabulary) if wanted(header) else None
-        except InvalidFileError as refusal:
-            raise _refused(path, str(refusal)) from None
-        except OSError as error:
-            raise _refused(path, f"cannot be read ({error.strerror})") from error
 
 
 def _refused(path: Path, why: str) -> TableError:
@@ -219,7 +229,7 @@ def _narrow(ids: NDArray[np.int32]) -> NDArray[Any]:
     return ids.astype(np.uint16) if ids.size and int(ids.max()) < 1 << 16 else ids
 
 
-FROZEN = LearnedKind("draftlight-frozen", 2, _frozen_table)
+FROZEN = LearnedKind("draftlight-frozen", 2, ".frozen.safetensors", _frozen_table)
 
 
 HIGHEST_ORDER = 8
@@ -298,7 +308,8 @@ def _packed(values: np.ndarray) -> array[int]:
     return array("I", values.astype(np.uint32).tobytes())
 
 
-GRAMS = LearnedKind("draftlight-grams", 2, _gram_table)
+# Tables of a model's own answers, for `auto`.
+GRAMS = LearnedKind("draftlight-grams", 2, ".grams.safetensors", _gram_table)
 
 
 # ---- tables of a family
@@ -317,7 +328,7 @@ class PrebuiltTables:
     def continuations(self) -> tuple[GramTable | None, tuple[str, ...]]:
         """The family's gram table, if there is one, and a sentence for each unusable file."""
         if self._grams is None:
-            self._grams = load_grams(self._info)
+            self._grams = GRAMS.newest(self._info)
         return self._grams
 
     def frozen(self, cacheback: Cacheback) -> tuple[FrozenTable | None, tuple[str, ...]]:
@@ -329,7 +340,7 @@ class PrebuiltTables:
         if cacheback.frozen_file:
             return chosen_table(cacheback, self._info), ()
         if self._frozen is None:
-            self._frozen = load_frozen(self._info)
+            self._frozen = FROZEN.newest(self._info)
         table, notes = self._frozen
         if table is None:
             return None, (" ".join(notes) or "there is no prebuilt table for this tokenizer",)
@@ -343,11 +354,6 @@ class PrebuiltTables:
         self._grams = self._frozen = None
 
 
-# Gram tables of a model's own answers, for `auto`.
-SUFFIX = ".grams.safetensors"
-_FROZEN_SUFFIX = ".frozen.safetensors"
-
-
 def built_dir() -> Path:
     """The folder of tables that were built on this machine."""
     return tables_dir() / "built"
@@ -355,7 +361,7 @@ def built_dir() -> Path:
 
 def frozen_path(family_name: str) -> Path:
     """Path of the family's frozen table that `draftlight tables build` writes."""
-    return built_dir() / f"{_file_name(family_name)}{_FROZEN_SUFFIX}"
+    return built_dir() / f"{_file_name(family_name)}{FROZEN.suffix}"
 
 
 def shipped_dir() -> Path:
@@ -363,39 +369,14 @@ def shipped_dir() -> Path:
     return resources_dir() / "tables"
 
 
-def load_grams(info: ModelInfo) -> tuple[GramTable | None, tuple[str, ...]]:
-    """The family's newest gram table for `auto`, and the problems with skipped files."""
-    return _newest_usable(GRAMS, SUFFIX, info)
-
-
-def load_frozen(info: ModelInfo) -> tuple[FrozenTable | None, tuple[str, ...]]:
-    """The family's newest frozen table for `cacheback`, and the problems with skipped files."""
-    return _newest_usable(FROZEN, _FROZEN_SUFFIX, info)
-
-
-def _newest_usable(kind: LearnedKind[T], suffix: str, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:
-    notes: list[str] = []
-    for path in _candidates(suffix):
-        if kind.family_of(path) not in (info.family, None):
-            continue  # one whose family cannot be read may be this family's, so it is reported
-        try:
-            table = kind.load(
-                path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary
-            )
-        except TableError as error:
-            notes.append(error.message)
-            continue
-        return table, tuple(notes)
-    return None, tuple(notes)
-
-
 def prebuilt_listing() -> tuple[tuple[LearnedTable, ...], tuple[str, ...]]:
     """Every prebuilt table, of all families, newest first, and a sentence for each invalid file."""
     tables: list[LearnedTable] = []
     refused: list[str] = []
-    for path in (*_candidates(SUFFIX), *_candidates(_FROZEN_SUFFIX)):
+    kinds: tuple[LearnedKind[Any], ...] = (GRAMS, FROZEN)
+    for kind, path in ((each, path) for each in kinds for path in each.paths()):
         try:
-            tables.append(_description(path))
+            tables.append(_description(kind, path))
         except InvalidFileError as refusal:
             refused.append(f"{path.name} {refusal}.")
         except OSError as error:
@@ -412,7 +393,9 @@ def erase_built(folder: Path, family: str) -> int:
     if not folder.is_dir():
         return 0
     paths = [
-        path for path in sorted(folder.iterdir()) if path.is_file() and _family_of(path) in (family, None)
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file() and (GRAMS.family_of(path) or FROZEN.family_of(path)) in (family, None)
     ]
     for path in paths:
         try:
@@ -424,14 +407,9 @@ def erase_built(folder: Path, family: str) -> int:
     return len(paths)
 
 
-def _family_of(path: Path) -> str | None:
-    """The family of a file in the folder of built tables; None if unknown."""
-    return GRAMS.family_of(path) or FROZEN.family_of(path)
-
-
-def _description(path: Path) -> LearnedTable:
-    grams = path.name.endswith(SUFFIX)
-    header, arrays, size_bytes = GRAMS.inspect(path) if grams else FROZEN.inspect(path)
+def _description(kind: LearnedKind[Any], path: Path) -> LearnedTable:
+    header, arrays, size_bytes = kind.inspect(path)
+    grams = kind is GRAMS
     return LearnedTable(
         path.name,
         header.family,
@@ -448,9 +426,3 @@ def _description(path: Path) -> LearnedTable:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "model"
-
-
-def _candidates(suffix: str) -> Iterator[Path]:
-    for folder in (built_dir(), shipped_dir()):
-        if folder.is_dir():
-            yield from sorted(folder.glob(f"*{suffix}"), key=lambda path: path.stat().st_mtime, reverse=True)

@@ -26,7 +26,7 @@ from core.models.loader import LoadedModel, load
 from core.models.prompt import render
 from core.models.runtime import prepare
 from core.system.terminal import ProgressLine
-from core.tables.prebuilt import SUFFIX, save_grams
+from core.tables.prebuilt import GRAMS, save_grams
 from tests.tuning.gram_count import GramCounter, Pruning
 from tests.tuning.streams import (
     AnswerIds,
@@ -386,7 +386,7 @@ def run(options: argparse.Namespace) -> int:
     prepare()
     conversations = read_conversations(options.prompts or default_conversations())
     loaded = load(options.model)
-    records, table = options.out / "answers.jsonl", options.out / f"model{SUFFIX}"
+    records, table = options.out / "answers.jsonl", options.out / f"model{GRAMS.suffix}"
     plan = RehearsalPlan(
         records,
         table,

@@ -227,7 +227,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay and write `replay.jsonl` and `replay.md`."""
     streams = read_streams(options.streams)
     learned = learned_table(options.learned)
-    frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
+    frozen = FROZEN.load(options.frozen, vocabulary=_VOCABULARY) if options.frozen else None
     names = _replayable() if options.drafters == ("all",) else options.drafters
     pieces = [
         BenchPiece((each.name, cost, gate), partial(_row, each, streams, cost, gate, learned, frozen))
@@ -331,7 +331,7 @@ def replay_stream(
 
 def learned_table(path: Path | None) -> GramTable | None:
     """The gram table at `path`; the streams' ids are assumed to be of the same family."""
-    return None if path is None else GRAMS.load_any(path, _VOCABULARY)
+    return None if path is None else GRAMS.load(path, vocabulary=_VOCABULARY)
 
 
 def _choices(draft: Draft, coming: Sequence[int]) -> list[int]:

@@ -21,11 +21,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core.drafting.cacheback import FrozenTable
 from core.errors import TableError
 from core.tables.files import InvalidFileError, TableHeader, decode, encode
 from core.tables.prebuilt import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
 from tests.attack.campaign import Campaign, Outcome, case_random
+from tests.core.drafting.support import frozen_table
 from tests.core.tables.support import FAMILY, FILE, OTHER, VOCABULARY, Home, content
 from tests.tuning.gram_count import GramCounter, Pruning
 
@@ -62,13 +62,7 @@ def _good(folder: Path) -> dict[str, Path]:
             family_name="A",
             learned_from="a test",
         )
-    table = FrozenTable.build(
-        [[rng.randrange(30) for _ in range(400)]],
-        leader_tokens=1,
-        follower_tokens=3,
-        leader_capacity=99,
-        follower_capacity=9,
-    )
+    table = frozen_table([rng.randrange(30) for _ in range(400)], 1, 3, most=9)
     save_frozen(table, frozen, family=FAMILY, family_name="A", learned_from="a test")
     return {"shared": folder / "shared" / FILE, "grams": grams, "texts": texts, "frozen": frozen}
 

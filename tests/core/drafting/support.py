@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from core.drafting.cacheback import FrozenTable, Gram, pairs
 from core.drafting.draft import Draft, Drafter, sanitise
 
 # Few different ids, so that everything repeats and every table collides.
@@ -26,6 +28,15 @@ def assert_well_formed(draft: Draft, budget: int, vocabulary: int = 5) -> None:
     siblings = list(zip(draft.parents, draft.tokens))
     assert len(set(siblings)) == len(siblings)
     assert sanitise(draft, vocabulary=vocabulary, budget=budget) == draft
+
+
+def frozen_table(text: Sequence[int], leader: int, follower: int, most: int = 64) -> FrozenTable:
+    """What follows the runs of `leader` tokens of `text`, most frequent first; at most `most` a leader."""
+    held: dict[Gram, Counter[Gram]] = {}
+    for first, second in pairs(text, leader, follower):
+        held.setdefault(first, Counter())[second] += 1
+    most_common = {first: counts.most_common(most) for first, counts in held.items()}
+    return FrozenTable({first: tuple(gram for gram, _ in grams) for first, grams in most_common.items()})
 
 
 def observe_in_pieces(drafter: Drafter, tokens: Sequence[int], cuts: Sequence[int]) -> None:

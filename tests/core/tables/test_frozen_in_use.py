@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from core.drafting.cacheback import FrozenTable
 from core.engine.engine import Engine
 from core.errors import TableError
 from core.machine.width_cost import LiveCost
 from core.tables.prebuilt import built_dir, save_frozen
 from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.drafting.support import frozen_table
 from tests.core.engine.test_engine import ids, run, settings
 
 
 def write(path: Path, text: list[int], family: str, leader_tokens: int = 1) -> Path:
-    table = FrozenTable.build(
-        [text], leader_tokens=leader_tokens, follower_tokens=3, leader_capacity=500, follower_capacity=8
+    save_frozen(
+        frozen_table(text, leader_tokens, 3), path, family=family, family_name="Toy", learned_from="a test"
     )
-    save_frozen(table, path, family=family, family_name="Toy", learned_from="a test")
     return path
 
 

@@ -14,6 +14,7 @@ from core.drafting.gram_table import GramTable
 from core.errors import TableError
 from core.tables.files import encode
 from core.tables.prebuilt import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
+from tests.core.drafting.support import frozen_table
 from tests.tuning.gram_count import GramCounter, Pruning
 
 FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
@@ -22,10 +23,7 @@ FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
 @pytest.fixture
 def table() -> FrozenTable:
     rng = random.Random(0)
-    text = [rng.randrange(40) for _ in range(2000)]
-    return FrozenTable.build(
-        [text], leader_tokens=1, follower_tokens=3, leader_capacity=30, follower_capacity=8
-    )
+    return frozen_table([rng.randrange(40) for _ in range(2000)], 1, 3, most=8)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from core.models.loader import load_family
 from core.system.paths import resources_dir
-from core.tables.prebuilt import FROZEN, GRAMS, SUFFIX, built_dir, prebuilt_listing
+from core.tables.prebuilt import FROZEN, GRAMS, built_dir, prebuilt_listing
 
 MOST_BYTES = 3_000_000
 
@@ -17,7 +17,7 @@ def test_they_load_for_the_starters_family() -> None:
     family = load_family("starter")
     whose = {"family": family.family, "family_name": family.family_name, "vocabulary": family.vocabulary}
     folder = resources_dir() / "tables"
-    grams = [GRAMS.load(path, **whose) for path in folder.glob(f"*{SUFFIX}")]  # type: ignore[arg-type]
+    grams = [GRAMS.load(path, **whose) for path in folder.glob(f"*{GRAMS.suffix}")]  # type: ignore[arg-type]
     frozen = [FROZEN.load(path, **whose) for path in folder.glob("*.frozen.safetensors")]  # type: ignore[arg-type]
     assert [len(table) > 20_000 for table in grams] == [True]
     assert [len(table) > 5_000 for table in frozen] == [True]
@@ -45,7 +45,7 @@ def test_they_are_listed_with_what_they_were_learned_from(
         assert table.entries > 5_000
         assert table.learned_from
     built_dir().mkdir(parents=True)
-    (built_dir() / f"bad{SUFFIX}").write_bytes(b"nothing")
+    (built_dir() / f"bad{GRAMS.suffix}").write_bytes(b"nothing")
     tables, refused = prebuilt_listing()
     assert len(tables) == 2
-    assert refused == (f"bad{SUFFIX} is damaged: it ends too early.",)
+    assert refused == (f"bad{GRAMS.suffix} is damaged: it ends too early.",)

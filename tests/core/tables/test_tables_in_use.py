@@ -35,7 +35,7 @@ from core.system.paths import tables_dir
 from core.tables import files as folder_module
 from core.tables.files import TableFolder
 from core.tables.memory import TableMemory
-from core.tables.prebuilt import SUFFIX, built_dir, save_grams
+from core.tables.prebuilt import GRAMS, built_dir, save_grams
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.tables.support import files
 from tests.core.toy import write_toy_model
@@ -319,7 +319,7 @@ def test_a_running_engine_uses_nothing_of_what_was_erased(
     info = engine.loaded.info
     counter = GramCounter(3)
     counter.add([], [1, 2, 3] * 9)
-    path = built_dir() / f"toy{SUFFIX}"
+    path = built_dir() / f"toy{GRAMS.suffix}"
     save_grams(
         counter.table(Pruning()), path, family=info.family, family_name=info.family_name, learned_from="x"
     )
