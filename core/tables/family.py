@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.drafting.calibration import Calibration
@@ -71,7 +72,7 @@ class Family:
         for table in self._tables.for_family(self.fingerprint):
             key = TableKey(self.fingerprint, table.n, table.slots)
             if key not in self._lives:
-                self._lives[key] = TableMetadata(table, time.time())
+                self._lives[key] = TableMetadata(key, table)
         return tuple(self._lives.values())
 
     def record(self, key: TableKey) -> TableMetadata | None:
@@ -92,9 +93,8 @@ class Family:
         """Descriptions of the tables that the last `records` returned. Any thread."""
         return tuple(
             record.info(
-                self.fingerprint,
                 self.name,
-                has_previous=folder is not None and folder.has_previous(self._key(record).file),
+                has_previous=folder is not None and folder.has_previous(record.key.file),
                 why_not_saved=self.why_not_saved,
             )
             for record in tuple(self._lives.values())
@@ -120,11 +120,10 @@ class Family:
     def install(self, saved: SavedTable, size_bytes: int) -> None:
         """Replaces the table of the same shape by one from a file of this family."""
         header = saved.header
-        table = self._tables.table(self.fingerprint, header.n, header.slots)
+        key = TableKey(self.fingerprint, header.n, header.slots)
+        table = self._tables.table(key.family, key.n, key.slots)
         table.restore(saved.entries, header.figures)
-        self._lives[TableKey(self.fingerprint, header.n, header.slots)] = TableMetadata(
-            table, time.time(), header, size_bytes
-        )
+        self._lives[key] = TableMetadata(key, table, header, size_bytes)
 
     # ---- files
 
@@ -167,9 +166,9 @@ class Family:
 
     def _pending_table(self, record: TableMetadata) -> PendingFile:
         mark, copy = record.mark(), record.table.copy()
-        header = record.header(self.fingerprint, self.name, time.time())
+        header = record.header(self.name, time.time())
         return PendingFile(
-            self._key(record).file,
+            record.key.file,
             copy.used,
             # Finding the used slots of a large table takes 10 ms, the copy 1 to 8: the writing thread finds
             # them.
@@ -195,9 +194,6 @@ class Family:
             raise InvalidFileError(f"belongs to another tokenizer family, {header.family_name}")
         return (state,)
 
-    def _key(self, record: TableMetadata) -> TableKey:
-        return TableKey(self.fingerprint, record.table.n, record.table.slots)
-
 
 def read_table(
     folder: TableFolder, key: TableKey, vocabulary: int = ID_END
@@ -221,6 +217,10 @@ def read_table(
     return saved, found
 
 
+# Counters that identify the content of a table in memory: changes, inserts and look-ups.
+Mark = tuple[int, int, int]
+
+
 class TableMetadata:
     """Times of one table in memory, and what of it is saved.
 
@@ -228,60 +228,44 @@ class TableMetadata:
     """
 
     def __init__(
-        self, table: NgramTable, now_s: float, header: TableHeader | None = None, size_bytes: int = 0
+        self, key: TableKey, table: NgramTable, header: TableHeader | None = None, size_bytes: int = 0
     ) -> None:
+        self.key = key
         self.table = table
-        self.created_s = header.created_s if header else now_s
-        self.updated_s = header.updated_s if header else 0.0
         self.size_bytes = size_bytes
+        self._created_s = header.created_s if header else time.time()
+        self._updated_s = header.updated_s if header else 0.0
         # Nothing is saved of a table that a drafter made during an answer.
-        self._saved_changes = table.changes if header else 0
-        self._saved_activity = self._activity() if header else (0, 0)
+        self._saved: Mark = self.mark() if header else (0, 0, 0)
 
     @property
     def is_saved(self) -> bool:
         """Whether there was no activity since the last save. An unused table needs none."""
-        return self._activity() == self._saved_activity
+        return self.mark() == self._saved
 
-    def mark(self) -> tuple[int, tuple[int, int]]:
+    def mark(self) -> Mark:
         """Identifies the current content; pass it to `saved` once that is on disk."""
-        return self.table.changes, self._activity()
-
-    def saved(self, mark: tuple[int, tuple[int, int]], size_bytes: int, now_s: float) -> None:
-        """Records that the content at `mark` is on disk."""
-        self._saved_changes, self._saved_activity = mark
-        self.size_bytes, self.updated_s = size_bytes, now_s
-
-    def header(self, family: str, family_name: str, now_s: float) -> TableHeader:
-        """The header of a file with the current content."""
-        return make_header(
-            family,
-            family_name,
-            self.table.n,
-            self.table.figures(),
-            self.created_s,
-            now_s,
-        )
-
-    def info(self, family: str, family_name: str, *, has_previous: bool, why_not_saved: str) -> TableInfo:
-        """A description for the user interface."""
-        return TableInfo(
-            family,
-            family_name,
-            self.table.n,
-            self.table.figures(),
-            self.created_s,
-            self.updated_s,
-            self.size_bytes,
-            has_previous,
-            True,
-            self.table.changes - self._saved_changes,
-            why_not_saved,
-        )
-
-    def _activity(self) -> tuple[int, int]:
         figures = self.table.figures()
-        return figures.inserts, figures.lookups
+        return self.table.changes, figures.inserts, figures.lookups
+
+    def saved(self, mark: Mark, size_bytes: int, now_s: float) -> None:
+        """Records that the content at `mark` is on disk."""
+        self._saved, self.size_bytes, self._updated_s = mark, size_bytes, now_s
+
+    def header(self, family_name: str, updated_s: float) -> TableHeader:
+        """The header of a file with the current content."""
+        table = self.table
+        return make_header(self.key.family, family_name, table.n, table.figures(), self._created_s, updated_s)
+
+    def info(self, family_name: str, *, has_previous: bool, why_not_saved: str) -> TableInfo:
+        """A description for the user interface."""
+        header = self.header(family_name, self._updated_s)
+        return replace(
+            saved_info(header, size_bytes=self.size_bytes, has_previous=has_previous),
+            loaded=True,
+            unsaved=self.table.changes - self._saved[0],
+            why_not_saved=why_not_saved,
+        )
 
 
 def saved_info(header: TableHeader, *, size_bytes: int, has_previous: bool) -> TableInfo:
