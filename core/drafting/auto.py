@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from core.drafting.calibration import LEARNED_KIND, WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, RejectedRow, grow
-from core.drafting.draft_model import PROPOSED_KIND, Proposals
+from core.drafting.draft_model import Proposals
 from core.drafting.evidence import DraftPosition, Evidence
 from core.drafting.gram_table import GramTable, Learned, Remembered
 from core.drafting.ngram_mod import NgramTable
@@ -69,15 +69,12 @@ class AutoDrafter(Drafter):
         self._grown = GrownDraft()
 
     def observe(self, tokens: Sequence[int]) -> None:
-        node: int | None = -1
-        for token in tokens:
-            guesses = self._grown.guesses_after.get(node) if node is not None else None
-            if guesses is not None and self._proposals is not None:
-                guesses = [guess for guess in guesses if guess.kind != PROPOSED_KIND]
-            self._evidence.observe(token, guesses)
-            if self._evidence.learned_is_unreliable:
-                self._evidence.drop_learned(WEIGHTS)
-            node = self._grown.nodes.get((node, token)) if node is not None else None
+        evidence = self._evidence
+        for token, guesses in self._grown.outcomes(tokens):
+            evidence.observe(token, guesses)
+            if evidence.learned is not None and evidence.learned.is_unreliable:
+                evidence.learned = None
+                evidence.calibration.use_weights(WEIGHTS)
         self._grown = GrownDraft()
         if self._proposals is not None:
             self._proposals.observe(tokens)
@@ -96,39 +93,29 @@ class AutoDrafter(Drafter):
             return EMPTY
         evidence, proposals = self._evidence, self._proposals
         if proposals is not None:
-            return self._draft_with(proposals, most)
+            proposals.ask(evidence.current_guesses(), most)
         self._grown = grow(
             evidence.position(),
-            evidence.current_guesses(),
             evidence.after,
-            evidence.guesses,
+            self._guesses,
             max_nodes=most,
             min_probability=_LEAST_PROBABILITY,
             alternatives=self._alternatives,
         )
-        return replace(self._grown.draft, sources=tuple(map(_source, self._grown.drafted)))
+        return replace(self._grown.draft, sources=tuple(map(self._source, self._grown.drafted)))
 
-    def _draft_with(self, proposals: Proposals, most: int) -> Draft:
-        """A draft in which each position also has its depth in the proposal; −1 apart from it."""
+    def _guesses(self, position: DraftPosition) -> list[Guess]:
+        """The guesses of all evidence, and of the model that was asked."""
         evidence = self._evidence
-        proposals.ask(evidence.current_guesses(), most)
+        found = evidence.guesses(position) if position.assumed else evidence.current_guesses()
+        return found if self._proposals is None else self._proposals.join(found, position.assumed_tokens)
 
-        def after(position: tuple[DraftPosition, int], token: int) -> tuple[DraftPosition, int]:
-            at, depth = position
-            on_chain = 0 <= depth < len(proposals.chain) and proposals.chain[depth] == token
-            return evidence.after(at, token), depth + 1 if on_chain else -1
-
-        self._grown = grow(
-            (evidence.position(), 0),
-            proposals.join(evidence.current_guesses(), 0),
-            after,
-            lambda position: proposals.join(evidence.guesses(position[0]), position[1]),
-            max_nodes=most,
-            min_probability=_LEAST_PROBABILITY,
-            alternatives=self._alternatives,
-        )
-        sources = (proposals.source if each.proposed else _source(each) for each in self._grown.drafted)
-        return replace(self._grown.draft, sources=tuple(sources))
+    def _source(self, guess: Guess) -> DraftSource:
+        if guess.proposed and self._proposals is not None:
+            return self._proposals.source
+        if guess.kind >= LEARNED_KIND:
+            return "table"
+        return "n-gram" if guess.kind else "ranking"
 
     def feedback(self, draft: Draft, accepted: int) -> None:
         """For proposals only: `observe` learns from every emitted token, drafted or not."""
@@ -156,10 +143,3 @@ class AutoDrafter(Drafter):
         calibration.use_weights(weights)
         remembered = Remembered(self._memory) if self._memory is not None else None
         return Evidence(self._capacity, calibration, learned, remembered)
-
-
-def _source(guess: Guess) -> DraftSource:
-    """The evidence that gave a guess of `Evidence` its probability."""
-    if guess.kind >= LEARNED_KIND:
-        return "table"
-    return "n-gram" if guess.kind else "ranking"

@@ -3,10 +3,10 @@
 A dynamic `LruTable` is filled from the prompt and from each step's tokens by a sliding window of LL + FL
 tokens. A `FrozenTable` is optional. `cacheback.tree` chooses the tree:
 
-`planned` (default): grown best first with a probability per guess (`FollowerOdds`), so the planner verifies
-the part that pays on this machine. The paper's tree is meant for GPUs with idle arithmetic units: on recorded
-answers it runs at 0.56 and 0.23 times the speed of plain decoding at a CPU's and Apple's costs, the planned
-tree at 1.51 and 1.49.
+`planned` (default): grown best first with a probability per guess (`FollowerGuesses`), so the planner
+verifies the part that pays on this machine. The paper's tree is meant for GPUs with idle arithmetic units: on
+recorded answers it runs at 0.56 and 0.23 times the speed of plain decoding at a CPU's and Apple's costs, the
+planned tree at 1.51 and 1.49.
 
 `paper`: grown breadth first. The last LL tokens of a branch are looked up, and each follower of FL tokens
 becomes a branch below it: first from the dynamic table until it has no more followers, then from the frozen
@@ -39,7 +39,7 @@ Decisions where the paper is silent, and deviations:
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -47,8 +47,9 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from core.drafting.calibration import LEARNED_KIND, Calibration, log2_1
+from core.drafting.calibration import log2_1
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, grow
+from core.drafting.odds import STRENGTH, Odds
 from core.events import Occupancy
 from core.settings.drafting import Cacheback, check_cacheback
 
@@ -104,10 +105,6 @@ class LruTable:
         self._leaders.move_to_end(leader)
         return reversed(followers)
 
-    def snapshot(self) -> tuple[tuple[Gram, tuple[Gram, ...]], ...]:
-        """The whole content, most recent first at both levels. Does not change recency."""
-        return tuple((leader, tuple(reversed(held))) for leader, held in reversed(self._leaders.items()))
-
 
 class FrozenTable:
     """Leaders and followers counted beforehand; never changes (Cacheback, §4).
@@ -130,34 +127,6 @@ class FrozenTable:
     def entries(self) -> Mapping[Gram, tuple[Gram, ...]]:
         """The whole content."""
         return self._entries
-
-    @classmethod
-    def build(
-        cls,
-        sequences: Iterable[Sequence[int]],
-        *,
-        leader_tokens: int,
-        follower_tokens: int,
-        leader_capacity: int,
-        follower_capacity: int,
-    ) -> FrozenTable:
-        """Counts leaders and followers in `sequences`; pairs never span two sequences.
-
-        Keeps the most frequent leaders and, for each, its most frequent followers. Of equally frequent ones
-        the first seen is kept. A leader without a follower is not stored.
-        """
-        leaders: Counter[Gram] = Counter()
-        followers: dict[Gram, Counter[Gram]] = {}
-        for sequence in sequences:
-            for leader, follower in pairs(sequence, leader_tokens, follower_tokens):
-                leaders[leader] += 1
-                followers.setdefault(leader, Counter())[follower] += 1
-        return cls(
-            {
-                leader: tuple(gram for gram, _ in followers[leader].most_common(follower_capacity))
-                for leader, _ in leaders.most_common(leader_capacity)
-            }
-        )
 
 
 def pairs(tokens: Sequence[int], leader_tokens: int, follower_tokens: int) -> Iterator[tuple[Gram, Gram]]:
@@ -222,9 +191,7 @@ class CachebackDrafter(Drafter):
         self._frozen = frozen if settings.mode != "dynamic" else None
         self._branches = tree
         self._tail: list[int] = []
-        # Guesses at the root and below it in the last planned draft; `observe` learns from them.
-        self._root_guesses: list[Guess] = []
-        self._grown = GrownDraft()
+        self._grown = GrownDraft()  # the last planned draft, whose outcome `observe` learns from
         self._reset()
 
     def begin(self, prompt: Sequence[int]) -> None:
@@ -232,7 +199,9 @@ class CachebackDrafter(Drafter):
         self.observe(prompt)
 
     def observe(self, tokens: Sequence[int]) -> None:
-        self._learn(tokens)
+        for token, guesses in self._grown.outcomes(tokens):
+            self._guesses.learn(guesses or (), token)
+        self._grown = GrownDraft()
         leader, follower = self._settings.leader_tokens, self._settings.follower_tokens
         joined = [*self._tail, *tokens]
         if self._settings.mode != "frozen":
@@ -268,29 +237,15 @@ class CachebackDrafter(Drafter):
 
     def _planned_draft(self, most: int) -> Draft:
         """The draft of the most probable guesses, at most `most` nodes, with confidences."""
-        odds, tail = self._odds, tuple(self._tail)
-        self._root_guesses = odds.guesses(tail)
         self._grown = grow(
-            tail,
-            self._root_guesses,
-            odds.after,
-            odds.guesses,
+            tuple(self._tail),
+            self._guesses.after,
+            self._guesses.guesses,
             max_nodes=most,
             min_probability=_MIN_PROBABILITY,
             alternatives=None if self._branches else 1,
         )
         return self._grown.draft
-
-    def _learn(self, tokens: Sequence[int]) -> None:
-        """Updates the odds from the outcome of the last planned draft."""
-        node: int | None = -1
-        for token in tokens:
-            if node is None:
-                break
-            guesses = self._root_guesses if node < 0 else self._grown.guesses_after.get(node, [])
-            self._odds.learn(guesses, token)
-            node = self._grown.nodes.get((node, token))
-        self._root_guesses, self._grown = [], GrownDraft()
 
     def _grow(self, tree: _Tree, source: Source, first_level: int) -> None:
         """Grows the tree breadth first from all branch ends, including those added on the way."""
@@ -328,8 +283,8 @@ class CachebackDrafter(Drafter):
         self._table = LruTable(settings.leader_capacity, settings.follower_capacity)
         self._tail = []
         dynamic = self._table if settings.mode != "frozen" else None
-        self._odds = FollowerOdds(dynamic, self._frozen, settings.leader_tokens, settings.follower_tokens)
-        self._root_guesses, self._grown = [], GrownDraft()
+        self._guesses = FollowerGuesses(settings, dynamic, self._frozen)
+        self._grown = GrownDraft()
 
 
 class Source(Protocol):
@@ -369,7 +324,9 @@ WEIGHTS_FROZEN = FollowerWeights(
     frozen_fan=-0.373,
     both=2.373,
 )
-_MAX_SUPPORT = (LEARNED_KIND - 1) // 2
+# Kinds of guesses: in the frozen table only, or 2 · support + (1 for the most recent).
+_FROZEN_KIND = 0
+_MAX_SUPPORT = 5
 # Only the most probable guesses of a position are learned from; others are never drafted.
 _LEARNED = 8
 
@@ -382,7 +339,7 @@ class _TableRank(NamedTuple):
     fan: int
 
 
-class FollowerOdds:
+class FollowerGuesses:
     """Probabilities of the next token from leader → follower tables, for one request.
 
     The tables hold no counts, but more evidence than the followers of the last LL tokens. A guess has support
@@ -392,8 +349,7 @@ class FollowerOdds:
 
     A guess's log-odds sum its support in the dynamic table, its recency rank among guesses with that support,
     their number, and how much longer another guess's support is, and the same for the frozen table with
-    frequency ranks. `Calibration` then corrects each kind (support, and whether it is the most recent) by its
-    outcomes in this answer.
+    frequency ranks. `Odds` then correct each kind by its outcomes in this answer.
 
     The weights are logistic regressions (`tests/tuning/fit.py`) on the even-numbered of 39 recorded answers
     of a 135M model with LL 1 and FL 3, without a frozen table and with the shipped one. Weights fitted on the
@@ -402,15 +358,13 @@ class FollowerOdds:
     `frozen` and `dynamic` are None if that table is not used.
     """
 
-    def __init__(
-        self, dynamic: Source | None, frozen: Source | None, leader_tokens: int, follower_tokens: int
-    ) -> None:
+    def __init__(self, settings: Cacheback, dynamic: Source | None, frozen: Source | None) -> None:
         self._dynamic = dynamic
         self._frozen = frozen
-        self._leader_tokens = leader_tokens
-        self._follower_tokens = follower_tokens
+        self._leader_tokens = settings.leader_tokens
+        self._follower_tokens = settings.follower_tokens
         self._weights = WEIGHTS if frozen is None else WEIGHTS_FROZEN
-        self._calibration = Calibration()
+        self._odds = Odds((STRENGTH,) * (2 * _MAX_SUPPORT + 2), each=2.0)
 
     @property
     def tail_tokens(self) -> int:
@@ -431,17 +385,17 @@ class FollowerOdds:
         for token in dict.fromkeys((*dynamic, *frozen)):
             here = dynamic.get(token)
             log_odds = self._log_odds(here, frozen.get(token), longest)
-            kind = LEARNED_KIND
+            kind = _FROZEN_KIND
             if here is not None:
                 kind = 2 * min(here.support, _MAX_SUPPORT) + (here.rank == 0)
-            found.append(Guess(token, self._calibration.probability(log_odds, kind), log_odds, kind))
+            found.append(Guess(token, self._odds.probability(log_odds, kind), log_odds, kind))
         found.sort(key=attrgetter("probability"), reverse=True)
         return found
 
     def learn(self, guesses: Sequence[Guess], token: int) -> None:
-        """Updates the calibration: `token` followed a position with these `guesses`."""
+        """Records that `token` followed a position with these `guesses`."""
         for guess in guesses[:_LEARNED]:
-            self._calibration.learn(guess.log_odds, guess.kind, guess.token == token)
+            self._odds.learn(guess.log_odds, guess.kind, guess.token == token)
 
     def _log_odds(self, here: _TableRank | None, frozen: _TableRank | None, longest: int) -> float:
         weights = self._weights

@@ -7,7 +7,7 @@ children, so a prefix of a draft is a draft.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeVar
 
@@ -45,13 +45,6 @@ class Draft(Struct, frozen=True):
     def children(self, node: int) -> tuple[int, ...]:
         """Indices of the children of `node`, in draft order."""
         return tuple(i for i, parent in enumerate(self.parents) if parent == node)
-
-    def depth(self, node: int) -> int:
-        """Depth of `node`; a child of the root has depth 1."""
-        depth = 0
-        while node >= 0:
-            node, depth = self.parents[node], depth + 1
-        return depth
 
     def reach_probabilities(self) -> list[float]:
         """For each node, the probability that its whole path is accepted. Requires confidences."""
@@ -150,6 +143,10 @@ class Drafter:
         return None
 
 
+# The kind of a guess that only a model made; the other evidence learns nothing from it.
+PROPOSED_KIND = -1
+
+
 class Guess(NamedTuple):
     """`token` follows with `probability`, given the guesses before it.
 
@@ -167,22 +164,32 @@ class Guess(NamedTuple):
 S = TypeVar("S")
 
 
+# A node that is in no draft.
+_APART = -2
+
+
 class GrownDraft:
     """A draft, and the guesses considered after each expanded node, for learning from the outcome.
 
-    `nodes` maps (parent, token) to a node; −1 is the root. The caller keeps the guesses at the root.
+    `drafted[i]` is the guess of node i; `nodes` maps (parent, token) to a node; −1 is the root.
     """
 
     def __init__(self) -> None:
         self.draft: Draft = EMPTY
-        self.drafted: list[Guess] = []  # the guess of each node
+        self.drafted: list[Guess] = []
         self.guesses_after: dict[int, list[Guess]] = {}
         self.nodes: dict[tuple[int, int], int] = {}
+
+    def outcomes(self, tokens: Sequence[int]) -> Iterator[tuple[int, list[Guess] | None]]:
+        """Each of the emitted `tokens`, and the guesses considered there; None if there are none."""
+        node = -1
+        for token in tokens:
+            yield token, self.guesses_after.get(node)
+            node = self.nodes.get((node, token), _APART)
 
 
 def grow(
     position: S,
-    guesses: list[Guess],
     after: Callable[[S, int], S],
     guesses_at: Callable[[S], list[Guess]],
     *,
@@ -190,24 +197,21 @@ def grow(
     min_probability: float,
     alternatives: int | None,
 ) -> GrownDraft:
-    """Grows a draft of at most `max_nodes` nodes from `position`, most probable node first.
+    """Grows a draft of 1 to `max_nodes` nodes from `position`, most probable node first.
 
-    `guesses` are the guesses at `position`, most probable first; `after(position, token)` gives the next
-    position and `guesses_at(position)` the guesses there. No node has a path probability below
-    `min_probability`; `alternatives` limits the guesses per position (None: no limit; 1 gives a chain). Every
-    prefix of the result is the best tree of its size. A node's confidence is the probability of its guess
-    given its parent.
+    `after(position, token)` gives the next position and `guesses_at(position)` the guesses there, most
+    probable first. No node has a path probability below `min_probability`; `alternatives` limits the guesses
+    per position (None: no limit; 1 gives a chain). Every prefix of the result is the best tree of its size.
+    A node's confidence is the probability of its guess given its parent.
     """
     grown = GrownDraft()
-    if max_nodes < 1:
-        return grown
-    tokens: list[int] = []
+    drafted = grown.drafted
     parents: list[int] = []
-    confidence: list[float] = []
     # (−path probability, sequence number, parent, guess, position of the parent)
     candidates: list[tuple[float, int, int, Guess, S]] = []
     node, reached, number = -1, 1.0, 0
-    while True:
+    while len(drafted) < max_nodes:
+        guesses = grown.guesses_after[node] = guesses_at(position)
         for guess in guesses[:alternatives]:
             reach_probability = reached * guess.probability
             if reach_probability < min_probability:
@@ -217,15 +221,11 @@ def grow(
         if not candidates:
             break
         negated, _, parent, guess, before = heappop(candidates)
-        node, reached = len(tokens), -negated
-        tokens.append(guess.token)
+        node, reached = len(drafted), -negated
+        drafted.append(guess)
         parents.append(parent)
-        confidence.append(guess.probability)
-        grown.drafted.append(guess)
         position = after(before, guess.token)
         grown.nodes[parent, guess.token] = node
-        if len(tokens) == max_nodes:
-            break
-        guesses = grown.guesses_after[node] = guesses_at(position)
+    tokens, confidence = (guess.token for guess in drafted), (guess.probability for guess in drafted)
     grown.draft = Draft(tuple(tokens), tuple(parents), tuple(confidence))
     return grown

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core.drafting.draft import EMPTY, Draft, Drafter, Guess
+from core.drafting.draft import EMPTY, PROPOSED_KIND, Draft, Drafter, Guess
 from core.drafting.gate import Backoff, default_cost
 from core.drafting.odds import STRENGTH, Odds, logit
 from core.events import DraftSource
@@ -88,8 +88,6 @@ class DraftModelDrafter(Drafter):
 # All of it belongs to one model and outlives an answer. Pure; times are in plain steps.
 
 
-# The kind of a guess that only a proposal makes; the other evidence learns nothing from it.
-PROPOSED_KIND = -1
 _MOST_TOKENS = 4
 # Other evidence is likely, or so confident that nothing is asked.
 _LIKELY = 0.5
@@ -154,11 +152,6 @@ class Proposals:
         """The time that the last draft's proposal took; 0 if nothing was asked."""
         return self._asked_cost
 
-    @property
-    def chain(self) -> Sequence[int]:
-        """The last draft's proposal; empty if there is none."""
-        return self._proposal.tokens
-
     def ask(self, guesses: Sequence[Guess], budget: int) -> None:
         """Asks for a chain, unless other evidence, `guesses`, is confident, or asking does not pay."""
         self._forget()
@@ -170,10 +163,10 @@ class Proposals:
         if self._proposal.tokens:
             self._asked_cost = self.cost(count)
 
-    def join(self, guesses: list[Guess], depth: int) -> list[Guess]:
-        """`guesses` after the first `depth` tokens of the chain, with the chain's next token."""
-        proposal = self._proposal
-        if not 0 <= depth < min(len(proposal.tokens), _MOST_TOKENS):
+    def join(self, guesses: list[Guess], path: Sequence[int]) -> list[Guess]:
+        """`guesses` after `path`, with the chain's next token if the path is the chain's beginning."""
+        proposal, depth = self._proposal, len(path)
+        if depth >= min(len(proposal.tokens), _MOST_TOKENS) or list(path) != proposal.tokens[:depth]:
             return guesses
         token, stated = proposal.tokens[depth], proposal.probabilities[depth]
         other = {guess.token: guess.probability for guess in guesses}

@@ -22,12 +22,11 @@ from core.drafting.calibration import (
     LEARNED_KIND,
     REMEMBERED_KIND,
     Calibration,
-    Weights,
     kind_of,
     log2_1,
 )
 from core.drafting.cursor import Cursor
-from core.drafting.draft import Guess
+from core.drafting.draft import PROPOSED_KIND, Guess
 from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
 from core.drafting.odds import logit
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
@@ -78,6 +77,11 @@ class DraftPosition(NamedTuple):
     assumed: int
     unranked: int
 
+    @property
+    def assumed_tokens(self) -> tuple[int, ...]:
+        """The tokens after the end of the text; the newest ones if they are more than `tail`."""
+        return self.tail[max(0, len(self.tail) - self.assumed) :]
+
 
 class Evidence:
     """Evidence of one request.
@@ -96,7 +100,7 @@ class Evidence:
         self.index = SuffixIndex(capacity_tokens)
         self.calibration = calibration if calibration is not None else Calibration()
         self.recycled = RecycledRankings()
-        self._learned = learned
+        self.learned = learned
         self._remembered = remembered
         self._tail = max(TAIL_TOKENS, remembered.table.n) if remembered else TAIL_TOKENS
         self._cursor = Cursor(self.index.text)
@@ -118,10 +122,11 @@ class Evidence:
         `guesses` are the guesses at its position, if they were computed for a draft.
         """
         index, calibration = self.index, self.calibration
-        for guess in (self.current_guesses() if guesses is None else guesses)[:_LEARNED]:
+        known = self.current_guesses() if guesses is None else guesses
+        for guess in [each for each in known if each.kind != PROPOSED_KIND][:_LEARNED]:
             calibration.learn(guess.log_odds, guess.kind, guess.token == token)
-        if self._learned is not None:
-            self._learned.observe(tuple(index.text[-TAIL_TOKENS:]), token)
+        if self.learned is not None:
+            self.learned.observe(tuple(index.text[-TAIL_TOKENS:]), token)
         newest = index.newest_follower(index.longest_suffix()) if index.longest_suffix() != ROOT else ABSENT
         calibration.learn_familiarity(newest >= 0 and index.text[newest] == token)
         self._cursor.follow(token)
@@ -139,16 +144,6 @@ class Evidence:
         """Moves the copy cursor to the longest match of the text's end, if that is a better one."""
         state = self.index.longest_suffix()
         self._cursor.relocate(self.index.newest_follower(state), self.index.length(state))
-
-    @property
-    def learned_is_unreliable(self) -> bool:
-        """Whether the prebuilt table's guesses in this answer are nearly all wrong."""
-        return self._learned is not None and self._learned.is_unreliable
-
-    def drop_learned(self, weights: Weights) -> None:
-        """Continues without the prebuilt table, using `weights`."""
-        self._learned = None
-        self.calibration.use_weights(weights)
 
     def observe_ranking(self, rows: Sequence[Sequence[int]]) -> None:
         """Records the target's rankings at the positions of the newest `len(rows)` tokens, in order."""
@@ -247,8 +242,8 @@ class Evidence:
                         odds[token], kinds[token] = fresh + weights.after[min(rank, 2)], 0
                 fresh = fresh + weights.not_after
         self._add_passed_over(position.unranked, fresh, odds, kinds)
-        if self._learned is not None:
-            self._add_learned(self._learned.after(position.tail[-TAIL_TOKENS:]), fresh, odds, kinds)
+        if self.learned is not None:
+            self._add_learned(self.learned.after(position.tail[-TAIL_TOKENS:]), fresh, odds, kinds)
         # For a suffix of at least n tokens, the session itself is the better source.
         if self._remembered is not None and longest < self._remembered.table.n:
             expected = self._remembered.guess(position.table_cursor)
@@ -348,8 +343,6 @@ class Evidence:
 Row = tuple[int, ...]
 
 ROW_IDS = 8
-# About the size of a vocabulary: there is at most one row per token.
-CAPACITY_ROWS = 1 << 16
 
 
 class RecycledRankings:
@@ -361,19 +354,13 @@ class RecycledRankings:
     - *passed over*: ids ranked high one or two positions ago and not emitted. In recorded answers the
       runner-up is the very next token in 5% of positions, often without any other evidence.
 
-    Invariant: at most one row per token, the newest, and at most `capacity` rows; the least recently written
-    one is dropped. Source: the adjacency matrix of “Token Recycling” (Luo et al., 2024), here a dict of rows
-    without its breadth-first tree. The use of passed-over ids is ours.
+    Invariant: at most one row per token, the newest. Source: the adjacency matrix of “Token Recycling” (Luo
+    et al., 2024), here a dict of rows without its breadth-first tree. The use of passed-over ids is ours.
     """
 
-    def __init__(self, capacity: int = CAPACITY_ROWS) -> None:
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._after: dict[int, Row] = {}
         self._passed: tuple[Row, Row] = ((), ())
-
-    def __len__(self) -> int:
-        """Rows held."""
-        return len(self._after)
 
     def record(self, last: int, ids: Sequence[int], emitted: int) -> None:
         """Records that the target ranked `ids` after `last` and emitted `emitted`."""
@@ -386,11 +373,7 @@ class RecycledRankings:
 
     def record_rejected(self, last: int, ids: Sequence[int]) -> Row:
         """Records the ranking after `last` at a position that is not part of the answer."""
-        row = tuple(ids[:ROW_IDS])
-        self._after.pop(last, None)
-        self._after[last] = row
-        if len(self._after) > self._capacity:
-            del self._after[next(iter(self._after))]
+        row = self._after[last] = tuple(ids[:ROW_IDS])
         return row
 
     def after(self, last: int) -> Row:

@@ -74,10 +74,7 @@ class Backoff:
 
 
 class Gate:
-    """Serves one request after the other. `rests` counts the transitions to `resting` in the current one.
-
-    `reason`: why it is in its state, a phrase to display.
-    """
+    """Serves one request after the other. `reason`: why it is in its state, a phrase to display."""
 
     def __init__(self, settings: GateSettings, cost: Callable[[int], float] = default_cost) -> None:
         self._always = settings.mode == "always"
@@ -92,7 +89,6 @@ class Gate:
         `predicted`: the request includes a predicted answer, so drafting starts whatever the prompt's score.
         """
         self._backoff = Backoff(_REST_TOKENS, _MAX_DOUBLINGS)
-        self.rests = 0
         self._reopen()
         score = repetition(prompt)
         if self._always:
@@ -111,11 +107,6 @@ class Gate:
     def should_draft(self) -> bool:
         """Whether the next step should call the drafter."""
         return not self._backoff.left_tokens
-
-    @property
-    def running_yield(self) -> float | None:
-        """Tokens per plain step; None until the first step after drafting (re)started."""
-        return self._emitted / self._spent if self._spent else None
 
     def record(self, width: int, accepted: int) -> None:
         """Records a step over a block of `width` tokens of which `accepted` drafted ones were accepted.
@@ -142,7 +133,6 @@ class Gate:
 
     def _rest(self, reason: str) -> None:
         self._backoff.failed()
-        self.rests += 1
         self.reason = f"{reason}; testing again after {self._backoff.left_tokens} tokens"
 
     def _reopen(self) -> None:

@@ -1,6 +1,6 @@
 """GramTable: what a model tends to say after the last few tokens, counted beforehand; never changes.
 
-A *context* is the last n tokens, n from 0 (any position) to `highest_order`. For each context in the table it
+A *context* is the last n tokens, n from 0 (any position) up. For each context in the table it
 holds how often it occurred and the probabilities of a few followers, counted from a model's answers to other
 prompts (sums of the model's probabilities) or from text.
 
@@ -58,30 +58,20 @@ class Level(Struct, frozen=True):
 
 
 class GramTable:
-    """`levels[n]` holds the contexts of n tokens. The levels are not copied."""
+    """`levels[n]` holds the contexts of n tokens."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
-        self._levels = tuple(levels)
+        self.levels = tuple(levels)
 
     def __len__(self) -> int:
         """Contexts of all orders."""
-        return sum(len(level.keys) for level in self._levels)
-
-    @property
-    def highest_order(self) -> int:
-        """Length of the longest contexts; `lookup` uses at most this many tokens."""
-        return max(len(self._levels) - 1, 0)
-
-    @property
-    def levels(self) -> tuple[Level, ...]:
-        """The contexts of each length, shortest first."""
-        return self._levels
+        return sum(len(level.keys) for level in self.levels)
 
     def lookup(self, context: Sequence[int]) -> list[GramRow]:
         """Rows of the contexts that end `context`, longest context first. About 5 µs."""
         found: list[GramRow] = []
         state, known = 0, len(context)
-        for order, level in enumerate(self._levels):
+        for order, level in enumerate(self.levels):
             if order:
                 if order > known:
                     break

@@ -280,24 +280,11 @@ class NgramTables:
         """Drops every table of `family`."""
         self._tables = {key: table for key, table in self._tables.items() if key[0] != family}
 
-    def private_copies(self) -> NgramTables:
-        """Tables for a request that must leave no trace: copies with the same content."""
-        return _PrivateTables(self)
-
-
-class _PrivateTables(NgramTables):
-    """Copies a table on first use; the copies live as long as this object."""
-
-    def __init__(self, shared: NgramTables) -> None:
-        super().__init__()
-        self._shared = shared
-
-    def table(self, family: str, n: int, slots: int) -> NgramTable:
-        key = (family, n, slots)
-        if key not in self._tables:
-            known = self._shared._tables.get(key)
-            self._tables[key] = known.copy() if known is not None else NgramTable(n, slots)
-        return self._tables[key]
+    def private_copies(self, family: str) -> NgramTables:
+        """Tables for a request that must leave no trace: copies of the family's, with the same content."""
+        copies = NgramTables()
+        copies._tables = {key: table.copy() for key, table in self._tables.items() if key[0] == family}
+        return copies
 
 
 # The source's chunked insert gate.
@@ -381,15 +368,12 @@ class NgramModDrafter(Drafter):
     def __init__(self, settings: NgramMod, table: NgramTable) -> None:
         self._settings = settings
         self._table = table
-        self._writer = TableWriter(table)
-        self._poor: int = 0
-        self._backoff = Backoff(_PAUSE_TOKENS, _MAX_DOUBLINGS)
-        self._doubted: bool = False
+        self.begin(())
 
     def begin(self, prompt: Sequence[int]) -> None:
         self._writer = TableWriter(self._table)
         self._writer.read(prompt)
-        self._poor = 0
+        self._poor = 0  # consecutive poor drafts
         self._backoff = Backoff(_PAUSE_TOKENS, _MAX_DOUBLINGS)
         self._doubted = False
 

@@ -43,9 +43,6 @@ class PredictedDrafter(Drafter):
         self._predicted = prediction
         self._begun = begun
         self._min_probability = _MIN_PLANNED if planned else _MIN_UNPLANNED
-        self._prediction = Prediction(())
-        self._copied = False
-        self._yield = _YIELD_AT_FIRST
 
     def begin(self, prompt: Sequence[int]) -> None:
         self._drafter.begin(prompt)

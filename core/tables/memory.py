@@ -97,7 +97,9 @@ class TableMemory:
 
     def tables_for(self, settings: Settings) -> NgramTables:
         """The tables for one request: the shared ones, or copies if it must leave no trace."""
-        return self._tables if settings.tables.learn else self._tables.private_copies()
+        if settings.tables.learn:
+            return self._tables
+        return self._tables.private_copies(self._current.fingerprint if self._current else "")
 
     def calibration_for(self, settings: Settings) -> Calibration:
         """`auto`'s calibration for one request: the family's, or a copy if it must leave no trace."""

@@ -18,6 +18,7 @@ from tests.core.drafting.support import (
     branches,
     budgets,
     few_ids,
+    frozen_table,
     observe_in_pieces,
     survives,
 )
@@ -39,17 +40,14 @@ def settings(draw: st.DrawFn) -> Cacheback:
 
 
 def frozen_of(tokens: list[int], settings: Cacheback) -> FrozenTable:
-    return FrozenTable.build(
-        [tokens],
-        leader_tokens=settings.leader_tokens,
-        follower_tokens=settings.follower_tokens,
-        leader_capacity=64,
-        follower_capacity=64,
-    )
+    return frozen_table(tokens, settings.leader_tokens, settings.follower_tokens)
 
 
 def first_level_nodes(draft: Draft, follower_tokens: int) -> int:
-    return sum(draft.depth(node) <= follower_tokens for node in range(len(draft)))
+    depths = [0]
+    for parent in draft.parents:
+        depths.append(depths[parent + 1] + 1)
+    return sum(depth <= follower_tokens for depth in depths[1:])
 
 
 @given(settings(), few_ids, few_ids, few_ids, budgets, st.booleans())

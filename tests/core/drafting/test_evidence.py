@@ -152,13 +152,3 @@ def test_what_was_passed_over_is_forgotten_once_it_is_said() -> None:
     # A rejected place is not part of the answer, so nothing was passed over there.
     recycled.record_rejected(9, [1, 2, 3])
     assert recycled.passed_over(1) == (9,)
-
-
-@given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 5))
-def test_it_never_holds_more_rows_than_it_may(lasts: list[int], capacity: int) -> None:
-    recycled = RecycledRankings(capacity)
-    for last in lasts:
-        recycled.record(last, [last], last)
-    newest = list(dict.fromkeys(reversed(lasts)))[:capacity]
-    assert len(recycled) == len(newest)
-    assert all(recycled.after(last) == (last,) for last in newest)

@@ -60,7 +60,7 @@ def test_short_contexts(table: GramTable) -> None:
     assert [seen.order for seen in table.lookup([])] == [0]
     assert [seen.order for seen in table.lookup([1])] == [1, 0]
     assert GramTable(()).lookup([1, 2, 3]) == []
-    assert (len(table), table.highest_order, GramTable(()).highest_order) == (5, 2, 0)
+    assert len(table) == 5
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 4, 7, 100, 5000])

@@ -237,7 +237,7 @@ def test_a_copy_has_a_life_of_its_own() -> None:
 def test_private_tables_know_what_is_shared_and_teach_nothing() -> None:
     tables = NgramTables()
     write(tables.table("a", 16, SLOTS), [3])
-    private = tables.private_copies()
+    private = tables.private_copies("a")
     copy = private.table("a", 16, SLOTS)
     assert content(copy) == {3: 1}
     write(copy, [4])
