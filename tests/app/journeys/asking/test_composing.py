@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QMimeData
 from PySide6.QtWidgets import QApplication
 
+from app.chat import composer_edit
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
@@ -19,7 +21,8 @@ def paste(window: MainWindow, text: str) -> None:
     window.views.composer.edit.insertFromMimeData(mime)
 
 
-def test_the_worker_counts_what_is_pasted(qapp: QApplication) -> None:
+def test_the_worker_counts_what_is_pasted(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composer_edit, "_PATIENCE_MS", 60_000)  # a busy machine counts in more than 0.4 s
     # The fake worker's tokens are words: the one text is long for it, the other is not.
     many, few = "a " * 2_500, "antidisestablishmentarianism " * 500
 
