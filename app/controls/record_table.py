@@ -1,23 +1,21 @@
 """RecordTable: records as rows in columns under a header, one of them selected.
 
-A window declares its columns and gives rows; keyboard, selection, scrolling and accessibility come from
-`QListView`. A table narrower than its columns scrolls sideways, and its header with it. Lengths are design
-pixels.
+Keyboard, selection, scrolling, header and accessibility are QTreeView's, the look is the style sheet's. A
+window declares its columns and gives rows. A table narrower than its columns scrolls sideways. Lengths are
+design pixels.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from PySide6.QtCore import (
-    QAbstractListModel,
+    QAbstractTableModel,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
-    QObject,
     QPersistentModelIndex,
     QPointF,
     QRectF,
@@ -25,58 +23,41 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
+    QHeaderView,
     QLineEdit,
-    QListView,
-    QSizePolicy,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
+    QTreeView,
     QWidget,
 )
 
 from app.controls.focus_ring import RING_PX
 from app.controls.scroll_bar import lay_bars_over
-from app.controls.shapes import PaintedRow, draw_box, draw_text, elided_at, show_tip
+from app.controls.shapes import draw_box, draw_text, elided_at, show_tip
+from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
-from app.theme.measures import add_gap, set_fixed_height, set_font
-from app.theme.theme import color, theme
-from app.theme.zoom import (
-    area_of,
-    design_px,
-    design_rect,
-    painter_on,
-    px,
-    px_rect,
-    px_size,
-    width_of,
-    zoom,
-)
+from app.theme.measures import STRETCH, column_of, set_font
+from app.theme.theme import color
+from app.theme.zoom import design_rect, px, px_rect, px_size, zoom
 
 ROW_PX = 46
 _HEADER_PX = 28
 _LEAST_PX = 120
-_ABOVE_PX = 5
-_SIDEWAYS_PX = 40
-_INSET_PX, _PADDING_PX, _RADIUS_PX = 8, 12, 8
-# Heights of a row's two lines, in its middle.
+# From the pill of a row to the table's edge, and from a cell's text to its neighbours and to the pill's end.
+_INSET_PX, _PADDING_PX, _END_PX = 8, 8, 12
 _LINES_PX = 18, 14
-_DOT_PX, _DOT_GAP_PX = 8, 6
+_RADIUS_PX = 8
+_ICON_PX, _ICON_GAP_PX = 14, 8
 _MOST_CHARACTERS = 200
-# Of the message in an empty table: distance of its text from the sides, height of its title.
-_EMPTY_SIDE_PX, _EMPTY_TITLE_PX = 40, 20
-_ROW = Qt.ItemDataRole.UserRole
+_EMPTY_SIDE_PX = 40
 _NOWHERE = QModelIndex()
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
 _Index = QModelIndex | QPersistentModelIndex
-
-# Working now; in order; wrong; finished or unimportant.
-Level = Literal["live", "plain", "bad", "dim"]
-_INKS = {"live": "text", "plain": "text", "bad": "danger", "dim": "text2"}
 
 
 class Row(Protocol):
@@ -95,68 +76,39 @@ class Row(Protocol):
 _Row = TypeVar("_Row", bound=Row)
 
 
-class Cell(Struct, frozen=True):
-    """What a column paints: `row`'s value into `box`. `number` is the row's index."""
-
-    painter: QPainter
-    box: QRectF
-    row: Any
-    number: int
-    selected: bool
-
-    def lines(self) -> tuple[QRectF, QRectF]:
-        """Returns the boxes of the row's two lines."""
-        box = self.box
-        top = box.top() + (ROW_PX - sum(_LINES_PX)) / 2
-        first = QRectF(box.left(), top, box.width(), _LINES_PX[0])
-        return first, QRectF(box.left(), first.bottom(), box.width(), _LINES_PX[1])
-
-    def write(self, box: QRectF, text: str, size_px: int, ink: str = "text", weight: int = 400) -> None:
-        """Writes one line with tabular figures at the left of `box`, elided if it is too long."""
-        font = ui_font(size_px, weight, tabular=True)
-        draw_text(self.painter, box, text, font, color(ink), _LEFT)
-
-
 class Column(Struct, frozen=True):
-    """Shows the row's attribute `name` as a line in the colour `ink`, or what `paint` paints.
+    """Shows the row's attribute `name`, in the colour `ink` of the palette, which may depend on the row.
 
-    `width_px` includes the free space `before_px` and `after_px`. A column that `grows` gets the spare width.
+    `below` is the attribute with a smaller second line, if it has one; `paint_below` paints that line, given
+    its box and the row. `icon` returns a pixmap for a row, its index and the screen dots of a design pixel.
+    `width_px` includes a padding of 8 px at each side. A column that `grows` gets the spare width.
     """
 
     name: str
     title: str
     width_px: int
     right: bool = False
-    before_px: int = 0
-    after_px: int = 0
     grows: bool = False
-    ink: str = "text"
-    paint: Callable[[Cell], None] | None = None
+    ink: str | Callable[[Any], str] = "text"
+    below: str = ""
+    paint_below: Callable[[QPainter, QRectF, Any], None] | None = None
+    icon: Callable[[Any, int, float], QPixmap | None] | None = None
 
 
-def paint_names(cell: Cell) -> None:
-    """Paints the row's `title`, and its `subtitle` below it, if any."""
-    first, second = cell.lines()
-    if not cell.row.subtitle:
-        first.moveCenter(cell.box.center())
-    cell.write(first, cell.row.title, 13, weight=500)
-    cell.write(second, cell.row.subtitle, 11, "text2")
+def swatch(side_px: int, radius_px: float, ratio: float, fill: str, frame: str = "") -> QPixmap:
+    """Returns an icon: a rounded box of `side_px` in colours of the palette, open without `fill`."""
+    pixmap = QPixmap(QSize(_ICON_PX, _ICON_PX) * ratio)
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    edge = (_ICON_PX - side_px) / 2
+    painter = QPainter(pixmap)
+    box = QRectF(edge, edge, side_px, side_px)
+    draw_box(painter, box, radius_px, color(fill) if fill else None, color(frame) if frame else None)
+    painter.end()
+    return pixmap
 
 
-def paint_state(cell: Cell) -> None:
-    """Paints the row's `state` in the colour of its `level`, with a dot for a live one.
-
-    Blue or red text has too little contrast on a selected row.
-    """
-    level, box = cell.row.level, cell.box
-    if level == "live":
-        dot = QRectF(box.left(), box.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
-        draw_box(cell.painter, dot, _DOT_PX / 2, color("series_blue"))
-        box = box.adjusted(_DOT_PX + _DOT_GAP_PX, 0, 0, 0)
-    cell.write(box, cell.row.state, 13, "text" if level == "bad" and cell.selected else _INKS[level])
-
-
-class RecordTable(QWidget, Generic[_Row]):
+class RecordTable(QTreeView, Generic[_Row]):
     """`row_selected` reports the person's choice, and a new selection when rows come and go.
 
     `instead` returns the row to select after the one at an index (-1: none) has disappeared; the neighbour
@@ -177,20 +129,33 @@ class RecordTable(QWidget, Generic[_Row]):
         editable: str = "",
     ) -> None:
         super().__init__()
-        self.model = _Model(bool(editable), self)
-        self.view = _View(name, self.model, _Delegate(columns, editable))
+        self._columns = tuple(columns)
+        self._rows = _Model(self._columns, bool(editable), self)
         self._instead = instead or _neighbour
         self._chosen = ""
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(_Header(self.view, columns))
-        add_gap(layout, _ABOVE_PX)
-        layout.addWidget(self.view, 1)
-        self.view.chosen.connect(self._choose)
-        self.view.opened.connect(self.opened)
-        self.view.remove_requested.connect(self.remove_requested)
-        self.model.renamed.connect(self.renamed)
+        self._silent = False
+        self.empty = "", ""
+        self._empty_title = TextLabel("", 13, 20, "text", weight=600, align=Qt.AlignmentFlag.AlignHCenter)
+        self._empty_hint = TextLabel("", 12, 16, wrap=True, align=Qt.AlignmentFlag.AlignHCenter)
+        self.setModel(self._rows)
+        self.setItemDelegate(_Delegate(self._columns, editable, self))
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QTreeView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollMode(QTreeView.ScrollMode.ScrollPerPixel)
+        self.setMouseTracking(True)
+        self.setAccessibleName(name)
+        self.viewport().setAutoFillBackground(False)
+        self.header().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.header().setStretchLastSection(False)
+        margins = (_EMPTY_SIDE_PX, 0, _EMPTY_SIDE_PX, 0)
+        column_of(
+            STRETCH, self._empty_title, self._empty_hint, STRETCH, margins=margins, parent=self.viewport()
+        )
+        lay_bars_over(self)
+        self.doubleClicked.connect(lambda index: self.opened.emit(self.rows[index.row()].id))
 
     @property
     def selected(self) -> str:
@@ -199,48 +164,116 @@ class RecordTable(QWidget, Generic[_Row]):
 
     @property
     def rows(self) -> tuple[_Row, ...]:
-        return self.model.rows
+        return self._rows.rows
+
+    def index_of(self, row_id: str) -> QModelIndex:
+        """Returns the index of a row's first cell; an invalid one for an unknown id."""
+        places = (place for place, row in enumerate(self.rows) if row.id == row_id)
+        return next((self._rows.index(place, 0) for place in places), QModelIndex())
 
     def show_rows(self, rows: Sequence[_Row]) -> None:
         """Replaces the rows. Selection and scroll position stay if the selected row does."""
-        place, bar = self.model.index_of(self._chosen).row(), self.view.verticalScrollBar()
+        place, bar = self.index_of(self._chosen).row(), self.verticalScrollBar()
         at = bar.value()
-        self.view.silent = True
-        self.model.show(rows)
-        self.view.silent = False
-        if self.model.index_of(self._chosen).isValid():
+        self._silent = True
+        self._rows.show(rows)
+        self._silent = False
+        if self.index_of(self._chosen).isValid():
             self.select(self._chosen, scroll=False)
             bar.setValue(at)
         else:
             self.select(self._instead(self.rows, place).id if rows else "")
-        self._describe()
+        self._show_empty()
 
     def set_empty(self, title: str, hint: str = "") -> None:
         """Sets the message in the middle of the table while it has no rows."""
-        self.view.empty = title, hint
-        self._describe()
-        self.view.viewport().update()
+        self.empty = title, hint
+        self._show_empty()
 
     def select(self, row_id: str, *, scroll: bool = True) -> None:
         """Selects the row of that id; an unknown one selects nothing."""
-        index = self.model.index_of(row_id)
-        if index.isValid() and self.view.currentIndex() != index:
-            self.view.silent = True
-            flag = QItemSelectionModel.SelectionFlag.ClearAndSelect
-            self.view.selectionModel().setCurrentIndex(index, flag)
-            self.view.silent = False
+        index = self.index_of(row_id)
+        if index.isValid() and self.currentIndex() != index:
+            self._silent = True
+            self.setCurrentIndex(index)
+            self._silent = False
         if index.isValid() and scroll:
-            self.view.scrollTo(index)
+            self.scrollTo(index)
         self._choose(row_id if index.isValid() else "")
 
     def rename(self) -> None:
-        index = self.model.index_of(self._chosen)
-        if index.isValid():
-            self.view.setFocus()
-            self.view.edit(index)
+        """Edits the first cell of the selected row."""
+        self.setFocus()
+        self.edit(self.index_of(self._chosen))
 
-    def _describe(self) -> None:
-        self.view.setAccessibleDescription("" if self.rows else ". ".join(filter(None, self.view.empty)))
+    # ---- Qt's
+
+    def minimumSizeHint(self) -> QSize:
+        return px_size(QSize(_LEAST_PX, _HEADER_PX + 2 * ROW_PX))
+
+    def updateGeometries(self) -> None:
+        """Gives the columns their widths, at this zoom."""
+        spare = self.viewport().width() - sum(px(column.width_px) for column in self._columns)
+        spare -= 2 * px(_INSET_PX + _END_PX - _PADDING_PX)
+        for at, column in enumerate(self._columns):
+            ends = (at == 0) + (at == len(self._columns) - 1)
+            width = px(column.width_px) + ends * px(_INSET_PX + _END_PX - _PADDING_PX)
+            self.header().resizeSection(at, width + (max(0, spare) if column.grows else 0))
+        super().updateGeometries()
+
+    def scrollTo(
+        self, index: _Index, hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible
+    ) -> None:
+        """Scrolls to the row, never sideways."""
+        across = self.horizontalScrollBar().value()
+        super().scrollTo(index, hint)
+        self.horizontalScrollBar().setValue(across)
+
+    def currentChanged(self, current: _Index, previous: _Index) -> None:
+        """Keeps the first cell current, which assistive technology reads as the row."""
+        super().currentChanged(current, previous)
+        if current.column() > 0:
+            flag = QItemSelectionModel.SelectionFlag.NoUpdate
+            self.selectionModel().setCurrentIndex(current.sibling(current.row(), 0), flag)
+
+    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+        super().selectionChanged(selected, deselected)
+        indexes = selected.indexes()
+        if indexes and not self._silent:
+            self._choose(self.rows[indexes[0].row()].id)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Adds Return (on a Mac it would edit), Delete and F2 (which Qt leaves out on a Mac)."""
+        key = event.key()
+        if self.state() == QTreeView.State.EditingState:
+            super().keyPressEvent(event)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._chosen:
+            self.opened.emit(self._chosen)
+        elif key in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self.remove_requested.emit()
+        elif key == Qt.Key.Key_F2:
+            self.rename()
+        else:
+            super().keyPressEvent(event)
+
+    def drawRow(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        """Adds a ring around the row that has the keyboard's focus."""
+        super().drawRow(painter, option, index)
+        keys = option.state & QStyle.StateFlag.State_KeyboardFocusChange
+        if self.hasFocus() and keys and index.row() == self.currentIndex().row():
+            edge = px(_INSET_PX) + RING_PX / 2
+            ring = QRectF(option.rect).adjusted(edge, RING_PX / 2, -edge, -RING_PX / 2)
+            painter.setPen(QPen(color("focus"), RING_PX))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.drawRoundedRect(ring, px(_RADIUS_PX), px(_RADIUS_PX))
+
+    # ---- inside
+
+    def _show_empty(self) -> None:
+        for label, text in zip((self._empty_title, self._empty_hint), self.empty, strict=True):
+            label.setText(text)
+            label.setVisible(bool(text) and not self.rows)
+        self.setAccessibleDescription("" if self.rows else ". ".join(filter(None, self.empty)))
 
     def _choose(self, row_id: str) -> None:
         if row_id != self._chosen:
@@ -256,14 +289,14 @@ def _neighbour(rows: tuple[_Row, ...], place: int) -> _Row:
     return rows[min(max(0, place), len(rows) - 1)]
 
 
-class _Model(QAbstractListModel):
+class _Model(QAbstractTableModel):
     """Rows that keep their places change without a reset, which would lose the selection."""
 
-    renamed = Signal(str, str)
-
-    def __init__(self, editable: bool, parent: QObject) -> None:
-        super().__init__(parent)
+    def __init__(self, columns: Sequence[Column], editable: bool, table: RecordTable[Any]) -> None:
+        super().__init__(table)
+        self._columns = columns
         self._editable = editable
+        self._table = table
         self.rows: tuple[Any, ...] = ()
 
     def show(self, rows: Sequence[Any]) -> None:
@@ -271,146 +304,90 @@ class _Model(QAbstractListModel):
         if [row.id for row in rows] == [row.id for row in self.rows]:
             self.rows = rows
             if rows:
-                self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
+                self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(self._columns) - 1))
             return
         self.beginResetModel()
         self.rows = rows
         self.endResetModel()
 
-    def index_of(self, row_id: str) -> QModelIndex:
-        """Returns the row's index; an invalid one for an unknown id."""
-        for place, row in enumerate(self.rows):
-            if row.id == row_id:
-                return self.index(place)
-        return QModelIndex()
-
     def rowCount(self, parent: _Index = _NOWHERE) -> int:
         return 0 if parent.isValid() else len(self.rows)
 
+    def columnCount(self, parent: _Index = _NOWHERE) -> int:
+        return 0 if parent.isValid() else len(self._columns)
+
     def flags(self, index: _Index) -> Qt.ItemFlag:
-        editable = Qt.ItemFlag.ItemIsEditable if self._editable else Qt.ItemFlag.NoItemFlags
-        return super().flags(index) | editable
+        editable = Qt.ItemFlag.ItemIsEditable if self._editable and index.column() == 0 else 0
+        return super().flags(index) | Qt.ItemFlag(editable)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        column = self._columns[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int((_RIGHT if column.right else _LEFT) | Qt.AlignmentFlag.AlignVCenter)
+        return column.title if role == Qt.ItemDataRole.DisplayRole else None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        row = self.rows[index.row()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.EditRole:
-                return row.title
-            case Qt.ItemDataRole.AccessibleTextRole:
-                return row.spoken
-            case Qt.ItemDataRole.ToolTipRole:
-                return row.tip
-            case _ if role == _ROW:
-                return row
-        return None
+        """The row's `spoken` is the accessible text of its first cell."""
+        row, first = self.rows[index.row()], index.column() == 0
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return row.tip
+        if role == Qt.ItemDataRole.AccessibleTextRole and first:
+            return row.spoken
+        if role == Qt.ItemDataRole.EditRole and first:
+            return row.title
+        return (
+            getattr(row, self._columns[index.column()].name) if role == Qt.ItemDataRole.DisplayRole else None
+        )
 
     def setData(self, index: _Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        self.renamed.emit(self.rows[index.row()].id, str(value))
+        self._table.renamed.emit(self.rows[index.row()].id, str(value))
         return True
 
 
-class _View(QListView):
-    chosen = Signal(str)
-    opened = Signal(str)
-    remove_requested = Signal()
-
-    def __init__(self, name: str, model: _Model, delegate: _Delegate) -> None:
-        super().__init__()
-        self.silent = False
-        self.empty = "", ""
-        self.setModel(model)
-        delegate.setParent(self)
-        self.setItemDelegate(delegate)
-        self.setUniformItemSizes(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
-        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.setMouseTracking(True)
-        self.setTabKeyNavigation(False)
-        self.setAccessibleName(name)
-        self.viewport().setAutoFillBackground(False)
-        lay_bars_over(self)
-        self.doubleClicked.connect(lambda index: self.opened.emit(index.data(_ROW).id))
-
-    def minimumSizeHint(self) -> QSize:
-        return px_size(QSize(_LEAST_PX, 2 * ROW_PX))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)
-        title, hint = self.empty
-        if not title or self.model().rowCount():
-            return
-        painter, box = painter_on(self.viewport()), area_of(self.viewport())
-        box.adjust(_EMPTY_SIDE_PX, 0, -_EMPTY_SIDE_PX, 0)
-        flags = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
-        painter.setFont(ui_font(12))
-        height = painter.boundingRect(box, flags, hint).height() if hint else 0.0
-        top = box.center().y() - (_EMPTY_TITLE_PX + height) / 2
-        painter.setPen(color("text2"))
-        painter.drawText(QRectF(box.left(), top + _EMPTY_TITLE_PX, box.width(), height), flags, hint)
-        painter.setFont(ui_font(13, 600))
-        painter.setPen(color("text"))
-        painter.drawText(QRectF(box.left(), top, box.width(), _EMPTY_TITLE_PX), flags, title)
-
-    def updateGeometries(self) -> None:
-        """Lets the list scroll sideways: Qt takes the view's width for that of a single column."""
-        super().updateGeometries()
-        bar, width = self.horizontalScrollBar(), self.viewport().width()
-        bar.setPageStep(width)
-        bar.setRange(0, max(0, self.sizeHintForColumn(0) - width))
-
-    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
-        super().selectionChanged(selected, deselected)
-        indexes = selected.indexes()
-        if indexes and not self.silent:
-            self.chosen.emit(indexes[0].data(_ROW).id)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Adds Return (on a Mac it would edit), Delete, F2 on a Mac, and Left and Right to scroll."""
-        key, current = event.key(), self.currentIndex()
-        if self.state() == QListView.State.EditingState:
-            super().keyPressEvent(event)
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and current.isValid():
-            self.opened.emit(current.data(_ROW).id)
-        elif key in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
-            self.remove_requested.emit()
-        elif key == Qt.Key.Key_F2 and sys.platform == "darwin":
-            self.edit(current)
-        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            bar = self.horizontalScrollBar()
-            bar.setValue(bar.value() + (px(_SIDEWAYS_PX) if key == Qt.Key.Key_Right else -px(_SIDEWAYS_PX)))
-        else:
-            super().keyPressEvent(event)
-
-
 class _Delegate(QStyledItemDelegate):
-    """Paints a row on its ground: a hairline, or a rounded box if it is selected or under the pointer."""
+    """Paints the texts of a cell over the ground that the style sheet gives it."""
 
-    def __init__(self, columns: Sequence[Column], editable: str) -> None:
-        super().__init__()
-        self._columns = tuple(columns)
+    def __init__(self, columns: Sequence[Column], editable: str, table: RecordTable[Any]) -> None:
+        super().__init__(table)
+        self._columns = columns
         self._editable = editable
+        self._table = table
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        return QSize(px_size(QSize(_least_width(self._columns), 0)).width(), px(ROW_PX))
+        return QSize(0, px(ROW_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        option = QStyleOptionViewItem(option)
-        # The list gives a row the visible width.
-        option.rect.setWidth(max(option.rect.width(), self.sizeHint(option, index).width()))
+        ground = QStyleOptionViewItem(option)
+        self.initStyleOption(ground, index)
+        ground.text = ""
+        self._table.style().drawControl(QStyle.ControlElement.CE_ItemViewItem, ground, painter, self._table)
+        row, column, box = (
+            self._table.rows[index.row()],
+            self._columns[index.column()],
+            self._box(option, index),
+        )
+        ink = column.ink if isinstance(column.ink, str) else column.ink(row)
+        if ink == "danger" and option.state & QStyle.StateFlag.State_Selected:
+            ink = "text"  # too little contrast
+        align = _RIGHT if column.right else _LEFT
         painter.save()
         painter.scale(zoom(), zoom())
-        self._paint_ground(painter, option)
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        boxes = _boxes(design_rect(QRectF(option.rect)), self._columns)
-        for column, box in zip(self._columns, boxes, strict=True):
-            row = index.data(_ROW)
-            if column.paint is not None:
-                column.paint(Cell(painter, box, row, index.row(), selected))
-                continue
-            align, color = _RIGHT if column.right else _LEFT, theme.color(column.ink)
-            draw_text(painter, box, getattr(row, column.name), ui_font(13, tabular=True), color, align)
+        if column.icon is not None:
+            icon = column.icon(row, index.row(), painter.device().devicePixelRatioF() * zoom())
+            if icon is not None:
+                painter.drawPixmap(QPointF(box.left(), box.center().y() - _ICON_PX / 2), icon)
+                box.setLeft(box.left() + _ICON_PX + _ICON_GAP_PX)
+        first, second = _lines(box)
+        below: Any = getattr(row, column.below) if column.below else None
+        lone = below is None or below == ""
+        font = ui_font(13, 500 if column.below else 400, tabular=True)
+        draw_text(painter, box if lone else first, getattr(row, column.name), font, color(ink), align)
+        if column.paint_below is not None and not lone:
+            column.paint_below(painter, second, row)
+        elif not lone:
+            draw_text(painter, second, below, ui_font(11, tabular=True), color("text2"), align)
         painter.restore()
 
     def helpEvent(
@@ -431,62 +408,22 @@ class _Delegate(QStyledItemDelegate):
         return editor
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
-        name = _boxes(design_rect(QRectF(option.rect)), self._columns)[0]
-        editor.setGeometry(px_rect(QRectF(name.left() - 2, name.top() + 4, name.width(), 24)).toRect())
+        name = self._box(option, index)
+        left = _ICON_PX + _ICON_GAP_PX - 2 if self._columns[0].icon else -2
+        editor.setGeometry(
+            px_rect(QRectF(name.left() + left, name.top() + 4, name.width() - left, 24)).toRect()
+        )
 
-    def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem) -> None:
-        pill = design_rect(QRectF(option.rect)).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
-        state = option.state
-        selected = bool(state & QStyle.StateFlag.State_Selected)
-        if not selected:
-            line = QRectF(pill.left() + _PADDING_PX, pill.bottom() - 1, pill.width() - 2 * _PADDING_PX, 1)
-            painter.fillRect(line, color("hair"))
-        if selected or state & QStyle.StateFlag.State_MouseOver:
-            fill = color("sel")
-            fill.setAlphaF(1.0 if selected else 0.45)
-            draw_box(painter, pill, _RADIUS_PX, fill)
-        if state & QStyle.StateFlag.State_HasFocus and state & QStyle.StateFlag.State_KeyboardFocusChange:
-            half = RING_PX / 2
-            painter.setPen(QPen(color("focus"), RING_PX))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            radius = _RADIUS_PX - half
-            painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), radius, radius)
+    def _box(self, option: QStyleOptionViewItem, index: _Index) -> QRectF:
+        """The box of a cell's icon and texts, in design pixels."""
+        ends = _INSET_PX + _END_PX
+        left = ends if index.column() == 0 else _PADDING_PX
+        right = ends if index.column() == len(self._columns) - 1 else _PADDING_PX
+        return design_rect(QRectF(option.rect)).adjusted(left, 0, -right, 0)
 
 
-class _Header(PaintedRow):
-    """The columns' titles with a hairline below."""
-
-    def __init__(self, view: QListView, columns: Sequence[Column]) -> None:
-        super().__init__()
-        self._view = view
-        self._columns = tuple(columns)
-        set_fixed_height(self, _HEADER_PX)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        view.horizontalScrollBar().valueChanged.connect(self.update)
-
-    def paint_row(self, painter: QPainter) -> None:
-        width = width_of(self)
-        left = -design_px(self._view.horizontalScrollBar().value())
-        row = QRectF(left, 0, max(width, _least_width(self._columns)), _HEADER_PX)
-        for column, box in zip(self._columns, _boxes(row, self._columns), strict=True):
-            draw_text(
-                painter, box, column.title, ui_font(11), color("text2"), _RIGHT if column.right else _LEFT
-            )
-        painter.fillRect(QRectF(0, _HEADER_PX - 1, width, 1), color("hair"))
-
-
-def _least_width(columns: Sequence[Column]) -> int:
-    return 2 * (_INSET_PX + _PADDING_PX) + sum(column.width_px for column in columns)
-
-
-def _boxes(row: QRectF, columns: Sequence[Column]) -> list[QRectF]:
-    """Returns the box of each column, as high as the row."""
-    left, boxes = row.left() + _INSET_PX + _PADDING_PX, []
-    spare = max(0.0, row.width() - _least_width(columns))
-    for column in columns:
-        width = column.width_px + (spare if column.grows else 0.0)
-        box = QRectF(left, row.top(), width, row.height())
-        boxes.append(box.adjusted(column.before_px, 0, -column.after_px, 0))
-        left += width
-    return boxes
+def _lines(box: QRectF) -> tuple[QRectF, QRectF]:
+    """Returns the boxes of a cell's two lines."""
+    top = box.top() + (ROW_PX - sum(_LINES_PX)) / 2
+    first = QRectF(box.left(), top, box.width(), _LINES_PX[0])
+    return first, QRectF(box.left(), first.bottom(), box.width(), _LINES_PX[1])

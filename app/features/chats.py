@@ -11,7 +11,7 @@ from PySide6.QtCore import QSize
 
 from app.controllers.chat_list import ChatListController
 from app.controls.buttons import Button, Kind
-from app.controls.record_table import Column, RecordTable, paint_names
+from app.controls.record_table import Column, RecordTable
 from app.features.side_window import Hairline, SideWindow
 from app.session.chats.archive import Summary
 from app.session.chats.chats import KEPT_DELETED, Chats
@@ -64,7 +64,7 @@ class ChatsWindow(SideWindow):
         super().__init__(title, _SIZE)
         self._buttons: list[Button] = []
         columns = (
-            Column("title", CHAT, 220, grows=True, paint=paint_names),
+            Column("title", CHAT, 220, grows=True, below="subtitle"),
             Column("when", when, 110, right=True, ink="text2"),
         )
         self.list = RecordTable[ChatRow](title, columns)

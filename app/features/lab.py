@@ -366,13 +366,13 @@ _PADDING_PX = 26
 _PLOT_PX = 220
 _BOXES_A_ROW = 4
 COLUMNS = (
-    Column("title", PROMPTS, 84, before_px=8),
+    Column("title", PROMPTS, 92),
     Column("drafter", DRAFTER, 128, grows=True),
     Column("speed", SPEED, 68, right=True),
     Column("spread", RANGE, 112, right=True, ink="text2"),
     Column("tokens_per_s", TOKENS_PER_S, 64, right=True),
     Column("accepted", ACCEPTED, 78, right=True),
-    Column("equal", EQUAL, 92, right=True, after_px=8),
+    Column("equal", EQUAL, 92, right=True),
 )
 
 

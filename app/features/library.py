@@ -15,8 +15,8 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QTextCharFormat
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QPainter, QPixmap, QTextCharFormat
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
@@ -27,7 +27,7 @@ from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
 from app.chat.strings import about
 from app.controllers.app import App
 from app.controls.buttons import Button, IconButton
-from app.controls.record_table import Cell, Column, RecordTable
+from app.controls.record_table import Column, RecordTable
 from app.controls.sheets import open_files
 from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
@@ -39,8 +39,7 @@ from app.session.documents import DocumentHit, Documents, KeptDocument
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, row_of, set_fixed_height, set_fixed_width
-from app.theme.theme import theme
-from app.theme.zoom import zoom
+from app.theme.theme import color
 from core.errors import RequestError
 from core.events import Attachment, SimilarFound
 
@@ -161,7 +160,7 @@ class LibraryWindow(SideWindow):
         self.preview = DocumentPreview()
         self.undo_bar = UndoBar()
         self._lay_out()
-        self.search.results_wanted.connect(self.list.view.setFocus)
+        self.search.results_wanted.connect(self.list.setFocus)
         self.list.row_selected.connect(self._show_buttons)
         self.setAcceptDrops(True)
         self.add.clicked.connect(lambda: open_files(self, ADD_FILES_TITLE, self.files_chosen.emit))
@@ -203,7 +202,7 @@ class LibraryWindow(SideWindow):
         line = Hairline()
         column_of(header, (self.list, 1), self.undo_bar, line, self.preview, parent=self)
         order: tuple[QWidget, ...] = (self.search, self.add, self.attach, self.rename, self.remove)
-        order = (*order, self.list.view, self.undo_bar.undo_button, self.preview.text_view)
+        order = (*order, self.list, self.undo_bar.undo_button, self.preview.text_view)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
 
@@ -279,27 +278,20 @@ def _row(document: KeptDocument, family: str, now: datetime, hit: DocumentHit | 
     )
 
 
-_ICON_PX = 14
-_NAME_LEFT_PX = 24
+def _icon(row: LibraryRow, place: int, ratio: float) -> QPixmap:
+    return icon_pixmap("doc", color("text2"), 14, ratio)
 
 
-def _paint_name(cell: Cell) -> None:
-    """Paints icon, name and passage, with the matches in the passage marked."""
-    painter, box, row = cell.painter, cell.box, cell.row
-    ratio = painter.device().devicePixelRatioF() * zoom()
-    icon = icon_pixmap("doc", theme.color("text2"), _ICON_PX, ratio)
-    painter.drawPixmap(round(box.left()) - _NAME_LEFT_PX, round(box.center().y()) - _ICON_PX // 2, icon)
-    first, second = cell.lines()
-    cell.write(first, row.name, 13, weight=500)
+def _paint_passage(painter: QPainter, box: QRectF, row: LibraryRow) -> None:
+    """Paints the passage with its matches marked."""
     marked = QTextCharFormat()
-    marked.setBackground(theme.color("accent_tint"))
-    color = theme.color("text2")
-    draw_passage(painter, second, row.passage, ui_font(11, tabular=True), color, row.marks, marked)
+    marked.setBackground(color("accent_tint"))
+    draw_passage(painter, box, row.passage, ui_font(11, tabular=True), color("text2"), row.marks, marked)
 
 
 COLUMNS = (
-    Column("name", NAME, 220, before_px=_NAME_LEFT_PX, after_px=8, grows=True, paint=_paint_name),
-    Column("tokens", TOKENS, 120, right=True, after_px=24),
+    Column("name", NAME, 220, grows=True, icon=_icon, below="passage", paint_below=_paint_passage),
+    Column("tokens", TOKENS, 112, right=True),
     Column("added", ADDED, 96, ink="text2"),
     Column("used", USED, 96, ink="text2"),
 )

@@ -167,6 +167,21 @@ TextArea:focus { border: 2px solid @focus; padding: 8dp-2 10dp-2; }
 QListWidget { color: @text; padding-top: 8dp; outline: 0; }
 QListWidget::item { padding: 6dp 16dp; }
 QListWidget::item:selected { background: @sel; color: @text; }
+RecordTable { background: transparent; outline: 0; show-decoration-selected: 1; }
+RecordTable::item { border: none; border-bottom: 1px solid @hair; }
+RecordTable::item:first { margin-left: 8dp; }
+RecordTable::item:last { margin-right: 8dp; }
+RecordTable::item:hover { background: @sel/45; }
+RecordTable::item:selected { background: @sel; border-bottom-color: @sel; }
+RecordTable::item:hover:first, RecordTable::item:selected:first { border-top-left-radius: 8dp;
+    border-bottom-left-radius: 8dp; }
+RecordTable::item:hover:last, RecordTable::item:selected:last { border-top-right-radius: 8dp;
+    border-bottom-right-radius: 8dp; }
+RecordTable QHeaderView { background: transparent; border: none; }
+RecordTable QHeaderView::section { background: transparent; color: @text2; border: none;
+    border-bottom: 1px solid @hair; height: 28dp-1; padding: 0 8dp; font-size: 11dp; }
+RecordTable QHeaderView::section:first { padding-left: 20dp; }
+RecordTable QHeaderView::section:last { padding-right: 20dp; }
 QScrollBar { background: transparent; border: none; margin: 0; }
 QScrollBar:vertical { width: 8dp; }
 QScrollBar:horizontal { height: 8dp; }

@@ -1,4 +1,4 @@
-"""The rows of the request list and the facts of a request, as texts and figures. Pure; no Qt."""
+"""The rows of the request list and the facts of a request, as texts and figures."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
+from typing import Literal
 
-from app.controls.record_table import Column, Level, paint_names, paint_state
+from PySide6.QtGui import QPixmap
+
+from app.controls.record_table import Column, swatch
 from app.features.server import strings
 from app.gauges.figures import DASH, count, percent, seconds, speed, spoken_text
 from core.serve.requests import ServedRequest
 
 _LIVE = ("reading", "writing")
+# Working now; wrong; waiting or finished.
+Level = Literal["live", "bad", "dim"]
+_INKS = {"live": "text", "bad": "danger", "dim": "text2"}
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,13 @@ def endpoint(path: str) -> str:
     return path.removeprefix("/v1/").lstrip("/")
 
 
+def _dot(row: RequestRow, place: int, ratio: float) -> QPixmap | None:
+    return swatch(8, 4, ratio, "series_blue") if row.level == "live" else None
+
+
 COLUMNS = (
-    Column("client", strings.CLIENT, 212, after_px=12, grows=True, paint=paint_names),
-    Column("state", strings.STATE, 132, paint=paint_state),
+    Column("title", strings.CLIENT, 212, grows=True, below="subtitle"),
+    Column("state", strings.STATE, 132, ink=lambda row: _INKS[row.level], icon=_dot),
     Column("tokens", strings.TOKENS, 72, right=True),
     Column("speed", strings.SPEED, 78, right=True),
     Column("accepted", strings.ACCEPTED, 84, right=True),

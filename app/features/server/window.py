@@ -56,7 +56,7 @@ class ServerWindow(SideWindow):
         header = self.make_header((self.model, self.address), (self.clear,), left_px=20)
         requests = column_of(self.list, Hairline(), (self._below, 1))
         column_of(header, (row_of((requests, 1), self.panel), 1), parent=self)
-        self.list.view.setFocus()
+        self.list.setFocus()
         self.show_rows(())
 
     @property

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtGui import QPainter, QPixmap
 
-from app.controls.record_table import Cell, Column, paint_names
+from app.controls.record_table import Column, swatch
 from app.controls.shapes import draw_box
 from app.features.tables import strings
 from app.features.tables.state import Tables
 from app.gauges.figures import DASH, count, percent, short_count, spoken_text
 from app.panels.chat_row import time_label
 from app.session.status import recognised
-from app.theme.fonts import ui_font
 from app.theme.theme import color
 from core.events import LearnedTable, TableInfo
 
@@ -32,7 +31,6 @@ class TableRow:
     subtitle: str
     loaded: bool
     entries: str
-    of_entries: str
     share: float | None
     hits: str
     accepted: str
@@ -48,9 +46,8 @@ class TableRow:
         hits, accepted = (strings.HITS, self.hits), (strings.ACCEPTED, self.accepted)
         size, saved = (strings.ON_DISK_COLUMN, self.size), (strings.SAVED, self.saved)
         learned_from = (strings.LEARNED_FROM, self.learned_from)
-        entries = f"{self.entries}{self.of_entries}"
         return spoken_text(
-            self.title, self.subtitle, entries, full, hits, accepted, size, saved, learned_from
+            self.title, self.subtitle, self.entries, full, hits, accepted, size, saved, learned_from
         )
 
 
@@ -123,8 +120,7 @@ def _taught(info: TableInfo, several: bool, now: datetime) -> TableRow:
         title=recognised(info.family_name),
         subtitle=subtitle,
         loaded=info.loaded,
-        entries=count(figures.used),
-        of_entries=strings.entries_of(figures.used, short_count(figures.slots), share),
+        entries=count(figures.used) + strings.entries_of(figures.used, short_count(figures.slots), share),
         share=share,
         hits=count(figures.hits),
         accepted=percent(figures.accepted / figures.tested) if figures.tested else DASH,
@@ -144,7 +140,6 @@ def _learned(table: LearnedTable, now: datetime) -> TableRow:
         subtitle=kind_of(table),
         loaded=False,
         entries=strings.contexts(table.entries),
-        of_entries="",
         share=None,
         hits="",
         accepted="",
@@ -156,33 +151,21 @@ def _learned(table: LearnedTable, now: datetime) -> TableRow:
 
 
 _BAR_PX, _BAR_HEIGHT_PX = 200, 4
-_SWATCH_PX = 9
 # Colours of the first tables; green, amber and vermilion have other meanings.
 _SWATCHES = ("series_blue", "series_purple", "series_grey", "series_sky", "text", "normal_mark")
 
 
-def _paint_family(cell: Cell) -> None:
-    box = cell.box
-    swatch = QRectF(box.left() - 18, box.center().y() - _SWATCH_PX / 2, _SWATCH_PX, _SWATCH_PX)
-    ink = color(_SWATCHES[cell.number % len(_SWATCHES)])
-    if cell.row.share is None:  # chats do not fill it
-        draw_box(cell.painter, swatch, 2, None, ink)
-    else:
-        draw_box(cell.painter, swatch, 2, ink)
-    paint_names(cell)
+def _swatch(row: TableRow, place: int, ratio: float) -> QPixmap:
+    """The colour of a table; only a frame for one that chats do not fill."""
+    ink = _SWATCHES[place % len(_SWATCHES)]
+    return swatch(9, 2, ratio, "" if row.share is None else ink, ink if row.share is None else "")
 
 
-def _paint_entries(cell: Cell) -> None:
-    row, painter = cell.row, cell.painter
-    if row.share is None:
-        cell.write(cell.box, row.entries, 12, "text2")
-        return
-    first, second = cell.lines()
-    cell.write(first, row.entries, 12, weight=500)
-    first.setLeft(first.left() + QFontMetricsF(ui_font(12, 500, tabular=True)).horizontalAdvance(row.entries))
-    cell.write(first, row.of_entries, 12, "text2")
-    bar = QRectF(cell.box.left(), second.center().y() - 1, _BAR_PX, _BAR_HEIGHT_PX)
-    draw_box(painter, bar, 2, color("hair2" if cell.selected else "fill2"))
+def _paint_share(painter: QPainter, box: QRectF, row: TableRow) -> None:
+    """A bar of the used entries, with a mark at the half."""
+    assert row.share is not None
+    bar = QRectF(box.left(), box.center().y() - 1, _BAR_PX, _BAR_HEIGHT_PX)
+    draw_box(painter, bar, 2, color("hair2"))
     filled = min(1.0, row.share) * _BAR_PX
     if filled > 0:
         # A first sliver is at least as wide as the bar's rounded ends.
@@ -192,13 +175,13 @@ def _paint_entries(cell: Cell) -> None:
 
 
 COLUMNS = (
-    Column("family", strings.FAMILY, 168, before_px=18, after_px=8, paint=_paint_family),
-    Column("entries", strings.ENTRIES_USED, 262, paint=_paint_entries),
+    Column("title", strings.FAMILY, 176, icon=_swatch, below="subtitle"),
+    Column("entries", strings.ENTRIES_USED, 262, below="share", paint_below=_paint_share),
     Column("hits", strings.HITS, 92, right=True),
     Column("accepted", strings.ACCEPTED, 92, right=True),
     Column("size", strings.ON_DISK_COLUMN, 92, right=True),
-    Column("saved", strings.SAVED, 112, before_px=24, ink="text2"),
-    Column("learned_from", strings.LEARNED_FROM, 290, grows=True, ink="text2"),
+    Column("saved", strings.SAVED, 112, ink="text2"),
+    Column("learned_from", strings.LEARNED_FROM, 306, grows=True, ink="text2"),
 )
 
 

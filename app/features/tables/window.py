@@ -100,7 +100,7 @@ class TablesWindow(SideWindow):
         header = self.make_header(*commands, subtitle=strings.SUBTITLE)
         bars = (self.told, self.read_only, self.set_aside)
         column_of(header, *bars, (self.list, 1), Hairline(), foot, parent=self)
-        self.list.view.setFocus()
+        self.list.setFocus()
 
     def _show_set_aside(self, files: Sequence[str]) -> None:
         """Shows names of files that could not be used, or sentences about them."""

@@ -31,7 +31,7 @@ LONG = "of the quick brown harbour pilot, who reads every tide table before the 
 def with_long_texts(kind: type) -> Any:
     """A record of `kind` whose every text is too long for its column."""
     hints = {name: hint for name, hint in get_type_hints(kind).items() if not name.startswith("_")}
-    known: dict[str, object] = {"id": "1", "level": "plain", "share": 0.4, "marks": (), "loaded": True}
+    known: dict[str, object] = {"id": "1", "level": "dim", "share": 0.4, "marks": (), "loaded": True}
     return kind(**{name: known.get(name, f"{name} {LONG}") for name in hints if name != "over"})
 
 
@@ -105,8 +105,8 @@ def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot) -> None:
     shown.resize(1100, 200)
     with qtbot.waitExposed(shown):
         shown.show()
-    place = shown.view.visualRect(shown.model.index_of("1")).center()
-    assert tooltip(shown, shown.view.viewport().mapTo(shown, QPoint(60, place.y()))) == "Harbour"
+    place = shown.visualRect(shown.index_of("1")).center()
+    assert tooltip(shown, shown.viewport().mapTo(shown, QPoint(60, place.y()))) == "Harbour"
     QToolTip.hideText()
 
 

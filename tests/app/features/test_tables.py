@@ -97,7 +97,7 @@ def test_a_family_has_the_name_that_people_know(name: str, shown: str) -> None:
 def test_a_table_that_chats_teach() -> None:
     row = rows_of([LOADED], [], NOW)[0]
     assert (row.title, row.subtitle, row.loaded) == ("Qwen3", "Loaded · abababab", True)
-    assert (row.entries, row.of_entries) == ("412,306", " of 4.19 M · 9.8%")
+    assert row.entries == "412,306 of 4.19 M · 9.8%"
     assert row.share == pytest.approx(412_306 / 4_194_304)
     assert (row.hits, row.accepted, row.size, row.saved) == ("48,912", "64%", "2.4 MB", "14:28")
     assert row.learned_from == "Your chats"
@@ -117,8 +117,8 @@ def test_one_on_disk_that_was_never_tested() -> None:
 def test_a_few_entries_are_not_none() -> None:
     few = replace(LOADED, figures=replace(LOADED.figures, used=87))
     none = replace(LOADED, figures=replace(LOADED.figures, used=0))
-    shown = [row.of_entries for row in rows_of([few, none], [], NOW)]
-    assert shown == [" of 4.19 M · <0.1%", " of 4.19 M · 0.0%"]
+    shown = [row.entries for row in rows_of([few, none], [], NOW)]
+    assert shown == ["87 of 4.19 M · <0.1%", "0 of 4.19 M · 0.0%"]
 
 
 def test_several_of_one_family_are_told_apart() -> None:

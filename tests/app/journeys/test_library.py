@@ -85,7 +85,7 @@ def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
         await until(lambda: names(window) == ["Tides.md"])
         assert library.list.rows[0].marks
         await press(library, KEY.Key_Down)
-        assert library.list.view.hasFocus()
+        assert library.list.hasFocus()
         assert library.preview.title.text() == "Tides.md"
         await press(library, KEY.Key_Return)
         composer = window.views.composer
@@ -113,12 +113,12 @@ async def test_files_are_added_with_the_button_and_dropped(window: MainWindow, t
     await ready(window)
     window.windows.show("library")
     library = library_of(window)
-    assert library.list.view.accessibleDescription().startswith("No Documents. ")
+    assert library.list.accessibleDescription().startswith("No Documents. ")
     (tmp_path / "Tides.md").write_text(TIDES, "utf-8")
     await click(library.add)
     await choose_in_sheet(library, tmp_path / "Tides.md")
     await until(lambda: names(window) == ["Tides.md"])
-    assert not library.list.view.accessibleDescription()
+    assert not library.list.accessibleDescription()
 
     # A folder, a picture and a missing file together: what can be read is kept, the others are named.
     (tmp_path / "more").mkdir()
@@ -144,14 +144,14 @@ def test_renaming_removing_and_taking_it_back(qapp: QApplication, tmp_path: Path
         library = library_of(window)
         assert names(window) == ["Ice.md", "Fog.md", "Tides.md"]
         await click(library.rename)
-        editor = library.list.view.findChild(QLineEdit)
+        editor = library.list.findChild(QLineEdit)
         assert editor
         editor.setText("Winter")
         await press(library, KEY.Key_Return)
         assert names(window) == ["Winter", "Fog.md", "Tides.md"]
         assert library.preview.title.text() == "Winter"
         assert not window.views.composer.attachments  # Return ended the editing
-        library.list.view.setFocus()
+        library.list.setFocus()
         await press(library, KEY.Key_Delete)
         assert names(window) == ["Fog.md", "Tides.md"]
         assert library.undo_bar.text == "“Winter” removed"
@@ -168,7 +168,7 @@ def test_renaming_removing_and_taking_it_back(qapp: QApplication, tmp_path: Path
         assert names(window) == ["Fog.md", "Tides.md"]
         library.search.setText("nowhere")
         await until(lambda: names(window) == [])
-        assert library.list.view.empty == ("No document has these words", "")
+        assert library.list.empty == ("No document has these words", "")
         assert library.preview.isHidden()
         assert not library.attach.isEnabled()
 

@@ -18,9 +18,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.bench.served import free_port
-from app.controls.record_table import Level
 from app.features.server import strings
-from app.features.server.rows import RequestRow
+from app.features.server.rows import Level, RequestRow
 from app.features.server.window import ServerPanel, ServerWindow
 from app.features.settings.window import SettingsWindow
 from app.gauges.figures import DASH
@@ -97,9 +96,9 @@ async def test_a_request_for_vectors_is_seen(window: MainWindow) -> None:
 async def test_requests_are_seen_as_they_come_and_go(window: MainWindow) -> None:
     await ready(window)
     page = await page_of(window)
-    assert page.list.view.empty[0] == strings.NOTHING_OFF
+    assert page.list.empty[0] == strings.NOTHING_OFF
     base = await switch_on(window)
-    assert page.list.view.empty[0] == strings.NOTHING_ON
+    assert page.list.empty[0] == strings.NOTHING_ON
     assert page.subtitle == strings.SERVING
     assert page.address.value == base
     assert page.model.isVisible()
@@ -137,8 +136,8 @@ async def test_a_click_opens_another_request(window: MainWindow) -> None:
         await until(lambda number=number: len(page.list.rows) == number)  # type: ignore[misc]
     newest = page.list.rows[0]
     assert page.list.selected != newest.id
-    view = page.list.view
-    place = view.visualRect(page.list.model.index_of(newest.id)).center()
+    view = page.list
+    place = view.visualRect(page.list.index_of(newest.id)).center()
     await asyncio.sleep(0)
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(place))
     assert page.list.selected == newest.id

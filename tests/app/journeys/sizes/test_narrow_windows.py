@@ -149,21 +149,24 @@ async def test_tables(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
     assert isinstance(tables, TablesWindow)
     tables.show_tables(KNOWN, alive=True)
     await asyncio.sleep(0.05)
-    view = tables.list.view
+    view = tables.list
     assert view.viewport().height() >= 3 * view.sizeHintForRow(0) * 0.9
-    across = view.horizontalScrollBar()
+    across, header = view.horizontalScrollBar(), view.header()
     # All columns are seen: at once, or one end after the other.
     seen: set[str] = set()
     for at in (0, across.maximum()):
         across.setValue(at)
         await asyncio.sleep(0.02)
         with noted_words() as noted:
-            tables.list.grab()
-        box = tables.list.rect()
-        seen |= {word.text for word in noted if box.contains(word.area.toAlignedRect())}
+            view.grab()
+        seen |= {word.text for word in noted if view.rect().contains(word.area.toAlignedRect())}
+        left = [header.sectionViewportPosition(column) for column in range(header.count())]
+        seen |= {
+            column.title for column, x in zip(COLUMNS, left, strict=True) if 0 <= x < view.viewport().width()
+        }
         assert [each for each in illegible(tables) if "edge" not in each] == []
     assert {column.title for column in COLUMNS} <= seen
-    assert {"412,306", "61%", "72%"} & seen
+    assert any(text.startswith("412,306 of") for text in seen)
     for widget in (tables.folder, tables.sum):
         assert within(widget, tables), widget
     if across.maximum():
