@@ -46,8 +46,8 @@ class PaintedButton(QAbstractButton):
             super().keyPressEvent(event)
 
 
-# The last four: an icon alone, the round Send, a button over a text, a text without a frame.
-Kind = Literal["plain", "primary", "link", "danger", "icon", "send", "floating", "quiet"]
+# The last five: an icon alone, the round Send, a button over a text, a text without a frame, a card.
+Kind = Literal["plain", "primary", "link", "danger", "icon", "send", "floating", "quiet", "card"]
 
 
 class Button(QPushButton):

@@ -32,8 +32,9 @@ from app.theme.measures import (
     set_fixed_width,
     set_margins,
 )
+from app.theme.sheet import set_ground
 from app.theme.theme import color
-from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of, width_of
+from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of
 
 WIDTH_PX = 400
 _HEAD_PX = 86
@@ -324,12 +325,6 @@ class DocumentTab(QWidget):
             self._show_cells()  # the gutter has another number of rows on the other screen
         return bool(super().event(event))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), color("panel"))
-        if self.shown is not None:
-            painter.fillRect(QRectF(0, _HEAD_PX - 1, width_of(self), 1), color("hair"))
-
     def _lay_out(self) -> None:
         tools = row_of(
             self.filter,
@@ -341,7 +336,9 @@ class DocumentTab(QWidget):
             gap=4,
             margins=(0, 6, 0, 0),
         )
+        set_ground(self, "panel")
         head = QWidget()
+        set_ground(head, "panel", "bottom")
         set_fixed_height(head, _HEAD_PX)
         column_of(
             self.name_label,

@@ -108,6 +108,10 @@ QPushButton[kind="segment"] { background: transparent; border: 2px solid transpa
     padding: 0 8dp; min-height: 20dp-4; font-size: 12dp; font-weight: 400; }
 QPushButton[kind="segment"]:checked { background: @segment_on; }
 QPushButton[kind="segment"]:focus { border-color: @focus; padding: 0 8dp; min-height: 20dp-4; }
+QPushButton[kind="card"] { background: @raised; border: 1px solid @hair; border-radius: 12dp; }
+QPushButton[kind="card"]:hover { background: @fill1; }
+QPushButton[kind="card"]:pressed { background: @fill2; }
+QPushButton[kind="card"]:focus { border: 2px solid @focus; }
 Segment { background: @segment_track; border-radius: 6dp; }
 
 QComboBox, QAbstractSpinBox { background: @control; color: @text; border: 1px solid @control_border;
@@ -151,6 +155,9 @@ QSlider::handle { width: 16dp-2; height: 16dp-2; margin: -6dp 0; border: 1px sol
     border-radius: 8dp; background: #FFFFFF; }
 QSlider::handle:focus { border: 2px solid @focus; width: 16dp-4; height: 16dp-4; }
 QSlider::handle:disabled { background: @fill1; }
+
+QProgressBar { background: @fill2; border: none; border-radius: 3dp; }
+QProgressBar::chunk { background: @accent_fill; border-radius: 3dp; }
 
 QLineEdit { background: @text_area; color: @text; border: 1px solid @control_border; border-radius: 6dp;
     padding: 0 8dp-1; min-height: 28dp-2; }

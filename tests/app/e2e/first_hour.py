@@ -76,7 +76,7 @@ async def new_chat(hands: Hands) -> None:
 async def example(hands: Hands, title: str, check: Callable[[str], None]) -> None:
     """One card of the first page, sent as it is at the default settings, and its answer checked."""
     window, views = hands.window, hands.window.views
-    card = next(each for each in views.first_page.findChildren(ExampleCard) if each.text() == title)
+    card = next(each for each in views.first_page.findChildren(ExampleCard) if each.accessibleName() == title)
     await hands.click(card)
     await hands.until(lambda: bool(views.composer.text), f"“{title}” is in the composer")
     await hands.press("Return")

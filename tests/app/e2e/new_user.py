@@ -264,7 +264,9 @@ async def document_card(hands: Hands) -> None:
     window, views = hands.window, hands.window.views
     assert views.pages.currentWidget() is views.first_page
     card = next(
-        each for each in views.first_page.findChildren(ExampleCard) if each.text() == EXAMPLE_DOCUMENT
+        each
+        for each in views.first_page.findChildren(ExampleCard)
+        if each.accessibleName() == EXAMPLE_DOCUMENT
     )
     await hands.click(card)
     await hands.until(lambda: len(views.composer.attachments) == 1, "the document comes along")
