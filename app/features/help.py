@@ -116,6 +116,7 @@ class HelpWindow(SideWindow):
         self.list.addItems([page.title for page in self.pages])
         set_fixed_width(self.list, _LIST_PX)
         set_font(self.list, 13)
+        self.list.ensurePolished()  # before it lays its rows out: the style sheet has their height
         self.text = QTextBrowser()
         set_ground(self.list, "sidebar")
         set_ground(self.text, "window")

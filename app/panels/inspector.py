@@ -96,7 +96,8 @@ class Inspector(QWidget):
         self._model_section.body.addWidget(self._card)
         self.advanced = Section(strings.ADVANCED, False, flush=True)
         self.estimate = TextLabel("", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
-        self.estimate.hide()
+        # Always two lines high: what is below must not move while a draft is counted.
+        set_fixed_height(self.estimate, 30)
         self._groups = groups()
         self._basic_keys = {each.key for each in self._groups[0].settings}
         self._sections = {group.name: self._build_section(group) for group in self._groups}
@@ -200,9 +201,7 @@ class Inspector(QWidget):
 
     def show_estimate(self, will: ReadingForecast) -> None:
         """Show how much of the message will be read; nothing for an empty or refused one."""
-        words = strings.reads(will) if will.reads_some else ""
-        self.estimate.setText(words)
-        self.estimate.setVisible(bool(words))
+        self.estimate.setText(strings.reads(will) if will.reads_some else "")
 
     def own_settings(self, name: str) -> OwnSettings:
         """Returns the footer of the section of the group `name`."""

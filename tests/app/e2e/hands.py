@@ -16,7 +16,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAccessible, QAction, QGuiApplication
-from PySide6.QtWidgets import QMenu, QScrollArea, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QScrollArea, QWidget
 
 from app.shell.window import MainWindow
 from core.system.paths import cache_dir
@@ -41,8 +41,15 @@ class Hands:
         if self._pictures:
             self._taken += 1
             name = re.sub(r"[^a-z0-9]+", "-", words.partition(":")[0].lower()).strip("-")[:60]
-            picture = QGuiApplication.primaryScreen().grabWindow(0)
-            assert picture.save(str(Path(self._pictures) / f"{self._taken:02d}-{name}.png"))
+            self._take_picture(Path(self._pictures) / f"{self._taken:02d}-{name}.png")
+
+    def _take_picture(self, file: Path) -> None:
+        """Keep the screen as it is now: what was done is laid out and painted first, not at Qt's leisure."""
+        QApplication.sendPostedEvents()
+        for widget in QApplication.topLevelWidgets():
+            if widget.isVisible():
+                widget.repaint()
+        assert QGuiApplication.primaryScreen().grabWindow(0).save(str(file))
 
     async def click(self, widget: QWidget, at: QPoint | None = None) -> None:
         """The left button, in the middle of `widget` or at a point of it."""
@@ -85,7 +92,7 @@ class Hands:
                 heard, end_s = self._heard(), time.monotonic() + timeout_s
             if time.monotonic() > end_s:
                 folder = self._pictures or cache_dir().parent
-                QGuiApplication.primaryScreen().grabWindow(0).save(str(Path(folder) / "failed.png"))
+                self._take_picture(Path(folder) / "failed.png")
                 trouble = self.window.views.banner.trouble
                 raise AssertionError(f"{what}: not yet; nothing came for {timeout_s:.0f} s. {trouble or ''}")
             await asyncio.sleep(0.02)

@@ -161,6 +161,19 @@ def test_the_list_of_pages_can_be_read(helping: HelpWindow, qapp: QApplication, 
     qapp.setPalette(before)
 
 
+@pytest.mark.parametrize("zoom", [1.0, 1.5])
+def test_rows_have_their_height_when_the_window_is_first_shown(qtbot: QtBot, zoom: float) -> None:
+    theme.set_zoom(zoom)
+    helping = HelpWindow(PAGES)
+    qtbot.addWidget(helping)
+    with qtbot.waitExposed(helping):
+        helping.show()
+    rows = [helping.list.item(row) for row in range(helping.list.count())]
+    first = [helping.list.visualItemRect(row) for row in rows]
+    helping.list.doItemsLayout()
+    assert first == [helping.list.visualItemRect(row) for row in rows]
+
+
 @pytest.mark.parametrize("works", [True, False])
 def test_a_report_is_made_in_a_process(
     helping: HelpWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.controls.buttons import Button
 from app.controls.numbers import Slider
@@ -15,6 +16,7 @@ from app.launch.scenario import ask
 from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
 from core.events import Attachment
+from core.prefill.forecast import ReadingForecast
 from core.settings import Settings, assign, read
 from tests.app.stage import click, last, play, ready, type_name, until
 
@@ -151,16 +153,28 @@ def test_the_estimate_of_what_is_read_is_under_reading(qapp: QApplication) -> No
         assert isinstance(keep, Slider)
         estimate = inspector.estimate
         assert inspector.section("basics").isAncestorOf(estimate)
-        assert estimate.isHidden()
+        assert not estimate.text()
+        inspector.advanced.set_open(True)
+        await asyncio.sleep(0.2)
+        before = places(inspector)
         window.views.composer.attach(Attachment("long.txt", "word " * 4000))
-        await until(lambda: estimate.isVisible())
-        assert estimate.text().startswith("Reads about ")
-        said = estimate.text()
+        await until(lambda: estimate.text().startswith("Reads about "))
+        said, many = estimate.text(), ReadingForecast(600_000, 100_848, 750.0, all_fits=False)
+        for will in (ReadingForecast(0, 0), many, ReadingForecast(600_000, 100_848, 750.0, 1500.0)):
+            inspector.show_estimate(will)
+            await asyncio.sleep(0.05)
+            assert places(inspector) == before, "what a person points at stays while a draft is counted"
         keep.set_value(50.0)
         assert estimate.text() != said
         keep.set_value(100.0)
         assert estimate.text().startswith("Reads all ")
         window.views.composer.clear()
-        await until(lambda: estimate.isHidden())
+        await until(lambda: not estimate.text())
 
     play(qapp, scene)
+
+
+def places(panel: QWidget) -> dict[str, QPoint]:
+    """Where the named controls of `panel` are."""
+    controls = (each for each in panel.findChildren(QWidget) if each.isVisible() and each.accessibleName())
+    return {each.accessibleName(): each.mapTo(panel, QPoint(0, 0)) for each in controls}
