@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from html import escape
 
 from msgspec import Struct
 from PySide6.QtCore import QEvent, QLineF, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import (
-    QColor,
     QFont,
     QFontMetricsF,
     QImage,
@@ -20,17 +20,20 @@ from PySide6.QtGui import (
     QPainterPath,
     QPaintEvent,
     QPen,
+    QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QLabel, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import TokenTable, shown_origin
 from app.chat.stats_line import seconds
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import PaintedRow, draw_box, in_own_direction
+from app.controls.text_label import TextLabel
 from app.richtext.tint_paint import RULE_PX, dots
-from app.theme.fonts import mono_font, ui_font
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
+from app.theme.fonts import mono_font
+from app.theme.measures import STRETCH, Part, row_of, set_fixed_height, set_fixed_size, set_font
+from app.theme.theme import color
+from app.theme.zoom import design_point, painter_on, px, px_size, ratio_of, width_of
 from core.events import Origin, Token
 from core.settings import declared
 
@@ -105,21 +108,10 @@ def _shown(table: TokenTable, index: int) -> str:
 
 
 TIP_PX = 248
-_RADIUS_PX = 10
-_PAD_X_PX = 13
-_PAD_TOP_PX = 11
-_PAD_BOTTOM_PX = 12
-_HEAD_PX = 21
-_HEAD_GAP_PX = 6
-_ROW_PX = 19
-_ROW_GAP_PX = 1
 _LABEL_PX = 88
 _GAP_PX = 8
-_LINK_GAP_PX = 6
-_LINK_LINE_PX = 16
-_LINK_LINES = 3
-# Margin around the card for its shadow.
-SHADOW_PX = 24
+# Of a longer address the end is cut, so that the host is visible.
+_LINK_CHARACTERS = 110
 
 
 def place_tip(card: QSize, target: QRect, inside: QRect) -> QPoint:
@@ -132,7 +124,7 @@ def place_tip(card: QSize, target: QRect, inside: QRect) -> QPoint:
     return QPoint(x, max(inside.top(), min(y, inside.bottom() + 1 - card.height())))
 
 
-class TokenTip(QWidget):
+class TokenTip(QLabel):
     """A card with the facts of one token. Hidden until `show_facts()`."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -140,102 +132,54 @@ class TokenTip(QWidget):
         self.facts: TokenFacts | None = None
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        set_font(self, 12, tabular=True)
         self.hide()
-
-    @property
-    def card(self) -> QRect:
-        """The card's rectangle in the parent, without the shadow."""
-        around = px(SHADOW_PX)
-        return self.geometry().adjusted(around, around, -around, -around)
 
     def show_facts(self, facts: TokenFacts, target: QRect, inside: QRect) -> None:
         """Show `facts` of the token at `target`, within `inside`; both in the parent's coordinates."""
         self.facts = facts
-        rows = len(facts.rows) + 1
-        height = _PAD_TOP_PX + _HEAD_PX + _HEAD_GAP_PX + rows * _ROW_PX + (rows - 1) * _ROW_GAP_PX
-        if facts.address:
-            height += _LINK_GAP_PX + _LINK_LINE_PX * (1 + len(self._address_lines(facts.address)))
-        card = px_size(QSize(TIP_PX, height + _PAD_BOTTOM_PX))
-        corner, around = place_tip(card, target, inside), px(SHADOW_PX)
-        self.setGeometry(QRect(corner, card).adjusted(-around, -around, around, around))
+        self.setText(_card(facts))
         texts = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
         if facts.address:
             texts.append(f"{strings.TIP_LINK} {facts.address}")
         self.setAccessibleName(", ".join(texts))
+        self.ensurePolished()
+        card = QSize(px(TIP_PX), self.heightForWidth(px(TIP_PX)))
+        self.setGeometry(QRect(place_tip(card, target, inside), card))
         self.raise_()
         self.show()
-        self.update()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        facts = self.facts
-        if facts is None:
-            return
-        painter = painter_on(self)
-        card = area_of(self).adjusted(SHADOW_PX, SHADOW_PX, -SHADOW_PX, -SHADOW_PX)
-        self._paint_shadow(painter, card)
-        edge = QColor(255, 255, 255, 26) if theme.is_dark else QColor(0, 0, 0, 26)
-        draw_box(painter, card.adjusted(-0.5, -0.5, 0.5, 0.5), _RADIUS_PX + 0.5, edge)
-        draw_box(painter, card, _RADIUS_PX, color("tip"))
-        x, y = card.left() + _PAD_X_PX, card.top() + _PAD_TOP_PX
-        self._paint_head(painter, facts, QRectF(x, y, card.width() - 2 * _PAD_X_PX, _HEAD_PX))
-        y += _HEAD_PX + _HEAD_GAP_PX
-        self._paint_label(painter, strings.TIP_CLASS, x, y)
-        self._paint_class(painter, facts, x + _LABEL_PX, y)
-        value_width = card.right() - _PAD_X_PX - x - _LABEL_PX
-        for label, value in facts.rows:
-            y += _ROW_PX + _ROW_GAP_PX
-            self._paint_label(painter, label, x, y)
-            area = QRectF(x + _LABEL_PX, y, value_width, _ROW_PX)
-            draw_text(painter, area, value, ui_font(12, tabular=True), color("text"), _LEFT)
-        if facts.address:
-            y += _ROW_PX + _LINK_GAP_PX
-            ink = "text2"
-            for line in (strings.TIP_LINK, *self._address_lines(facts.address)):
-                area = QRectF(x, y, card.width() - 2 * _PAD_X_PX, _LINK_LINE_PX)
-                draw_text(painter, area, line, ui_font(11.5), color(ink), _LEFT)
-                y += _LINK_LINE_PX
-                ink = "accent"
 
-    def _address_lines(self, address: str) -> list[str]:
-        """The address in at most three lines; a longer one is cut at its end, so that the host is visible."""
-        metrics, width = QFontMetricsF(ui_font(11.5)), TIP_PX - 2 * _PAD_X_PX - 2
-        lines: list[str] = []
-        while address and len(lines) < _LINK_LINES:
-            fits = next(
-                (n for n in range(len(address), 1, -1) if metrics.horizontalAdvance(address[:n]) <= width), 1
-            )
-            lines.append(address[:fits])
-            address = address[fits:]
-        if address:
-            lines[-1] = lines[-1][:-1] + "…"
-        return lines
-
-    def _paint_head(self, painter: QPainter, facts: TokenFacts, area: QRectF) -> None:
-        mono = mono_font(13)
-        text_width = min(QFontMetricsF(mono).horizontalAdvance(facts.text), area.width() - 78)
-        box = QRectF(area.left(), area.top(), text_width + 12, area.height())
-        draw_box(painter, box, 5, color("fill2"))
-        inner = box.adjusted(6, 0, -6, 0)
-        draw_text(painter, inner, facts.text, mono, color("text"), _LEFT)
-        rest = QRectF(box.right() + 8, area.top(), area.right() - box.right() - 8, area.height())
-        draw_text(painter, rest, facts.id, mono_font(11.5), color("text2"), _LEFT)
-
-    def _paint_label(self, painter: QPainter, label: str, x: float, y: float) -> None:
-        area = QRectF(x, y, _LABEL_PX, _ROW_PX)
-        draw_text(painter, area, label, ui_font(12), color("text2"), _LEFT)
-
-    def _paint_class(self, painter: QPainter, facts: TokenFacts, x: float, y: float) -> None:
-        """Paint the class's name with the marks of its tokens."""
-        font = ui_font(12)
-        paint_class_name(painter, facts.origin, facts.class_name, QPointF(x, y + 14), font)
-        draw_text(painter, QRectF(x, y, 140, _ROW_PX), facts.class_name, font, color("text"), _LEFT)
-
-    def _paint_shadow(self, painter: QPainter, card: QRectF) -> None:
-        """Paint a soft shadow of thin layers."""
-        layer = QColor(0, 0, 0, 9 if theme.is_dark else 3)
-        for spread in range(-6, SHADOW_PX - 8, 2):
-            box = card.adjusted(-spread, -spread + 8, spread, spread + 8)
-            draw_box(painter, box, _RADIUS_PX + spread, layer)
+def _card(facts: TokenFacts) -> str:
+    """`facts` as rich text: the token and its id, the class in its tint, a row for each other fact."""
+    pale, code = color("text2").name(), mono_font(13).family()
+    tint = "transparent" if facts.origin == "normal" else color(f"{facts.origin}_tint").name()
+    rows = [
+        f"<tr><td width='{px(_LABEL_PX)}' style='color: {pale}'>{escape(label)}</td>"
+        f"<td><span style='background: {ground}'>{escape(in_own_direction(value))}</span></td></tr>"
+        for label, value, ground in (
+            (strings.TIP_CLASS, facts.class_name, tint),
+            *((label, value, "transparent") for label, value in facts.rows),
+        )
+    ]
+    link = ""
+    if facts.address:
+        cut = facts.address[:_LINK_CHARACTERS] + "…" * (len(facts.address) > _LINK_CHARACTERS)
+        # It may break anywhere.
+        broken = "&#8203;".join(map(escape, cut))
+        link = (
+            f"<p style='margin: {px(6)}px 0 0 0; color: {pale}'>{strings.TIP_LINK}<br>"
+            f"<span style='color: {color('accent').name()}'>{broken}</span></p>"
+        )
+    head = (
+        f"<span style='background: {color('fill2').name()}; font-family: {code}'>&nbsp;"
+        f"{escape(in_own_direction(facts.text))}&nbsp;</span> "
+        f"<span style='color: {pale}; font-family: {code}'>{escape(facts.id)}</span>"
+    )
+    table = f"<table cellspacing='0' cellpadding='{px(2)}'>{''.join(rows)}</table>"
+    return f"<p dir='ltr' style='margin: 0 0 {px(4)}px 0'>{head}</p>{table}{link}"
 
 
 def paint_class_name(painter: QPainter, origin: Origin, name: str, baseline: QPointF, font: QFont) -> None:
@@ -254,9 +198,6 @@ def paint_class_name(painter: QPainter, origin: Origin, name: str, baseline: QPo
         return
     painter.setPen(dots(line))
     painter.drawLine(QLineF(x + 1, rule, x + width - 0.5, rule))
-
-
-_LEFT = Qt.AlignmentFlag.AlignLeft
 
 
 _DELAY_MS = 150
@@ -420,10 +361,32 @@ class TokenStrip(QWidget):
 
 
 _LEGEND_HEIGHT_PX = 34
-_SWATCH_WIDTH_PX = 26
-_SWATCH_HEIGHT_PX = 16
-_LABEL_GAP_PX = 7
-_ITEM_GAP_PX = 20
+
+
+class _Swatch(PaintedRow):
+    """The tint and underline of a class; a dashed frame for tokens without a mark."""
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__()
+        self._origin = origin
+        set_fixed_size(self, QSize(26, 16))
+
+    def paint_row(self, painter: QPainter) -> None:
+        box = QRectF(0, 0, 26, 16)
+        if self._origin == "normal":
+            pen = QPen(color("hair2"), 1, Qt.PenStyle.CustomDashLine)
+            pen.setDashPattern([2.5, 2])
+            painter.setPen(pen)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 3.5, 3.5)
+            return
+        draw_box(painter, box, 4, color(f"{self._origin}_tint"))
+        line = color(f"{self._origin}_line")
+        if self._origin == "accepted":
+            painter.fillRect(QRectF(3, 13, 18.5, 1.5), line)
+            return
+        painter.setPen(dots(line))
+        painter.drawLine(QLineF(4, 13.5, 22.5, 13.5))
 
 
 class Legend(QWidget):
@@ -432,10 +395,16 @@ class Legend(QWidget):
     What follows the classes is left out where it does not fit; the tooltip has it as well.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.is_wanted = True  # False while token tint is off
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._words = TextLabel()
+        keys: list[Part] = []
+        for origin in _CLASSES:
+            keys += [_Swatch(origin), 7, TextLabel(strings.CLASS_NAMES[origin]), 20]
+        set_fixed_height(self, _LEGEND_HEIGHT_PX)
+        self._keys = row_of(*keys[:-1])
+        row_of(STRETCH, self._keys, 20, self._words, STRETCH, parent=self)
         self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _CLASSES))
         self.show_sources(())
 
@@ -450,52 +419,12 @@ class Legend(QWidget):
         explained = " ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES)
         self.setAccessibleDescription(f"{explained} {self.sources}".strip())
         self.setToolTip(self.sources)
-        self.update()
+        self._words.setText(self.sources or strings.LEGEND_HINT)
+        self._fit()
 
-    def sizeHint(self) -> QSize:
-        return px_size(QSize(560, _LEGEND_HEIGHT_PX))
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._fit()
 
-    def minimumSizeHint(self) -> QSize:
-        return px_size(QSize(0, _LEGEND_HEIGHT_PX))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        font = ui_font(11)
-        metrics = QFontMetricsF(font)
-        labels = [metrics.horizontalAdvance(strings.CLASS_NAMES[origin]) for origin in _CLASSES]
-        keys = sum(labels) + 3 * (_SWATCH_WIDTH_PX + _LABEL_GAP_PX) + 2 * _ITEM_GAP_PX
-        words = self.sources or strings.LEGEND_HINT
-        hint = metrics.horizontalAdvance(words)
-        with_hint = keys + _ITEM_GAP_PX + hint <= width_of(self) - 16
-        x = (width_of(self) - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
-        ink = color("text2")
-        for origin, width in zip(_CLASSES, labels):
-            self._paint_swatch(
-                painter, origin, QPointF(round(x), (_LEGEND_HEIGHT_PX - _SWATCH_HEIGHT_PX) / 2)
-            )
-            x += _SWATCH_WIDTH_PX + _LABEL_GAP_PX
-            area = QRectF(x, 0, width + 1, _LEGEND_HEIGHT_PX)
-            draw_text(painter, area, strings.CLASS_NAMES[origin], font, ink, Qt.AlignmentFlag.AlignLeft)
-            x += width + _ITEM_GAP_PX
-        if with_hint:
-            area = QRectF(x, 0, hint + 1, _LEGEND_HEIGHT_PX)
-            draw_text(painter, area, words, font, ink, Qt.AlignmentFlag.AlignLeft)
-
-    def _paint_swatch(self, painter: QPainter, origin: Origin, corner: QPointF) -> None:
-        box = QRectF(corner.x(), corner.y(), _SWATCH_WIDTH_PX, _SWATCH_HEIGHT_PX)
-        if origin == "normal":
-            pen = QPen(color("hair2"), 1, Qt.PenStyle.CustomDashLine)
-            pen.setDashPattern([2.5, 2])
-            painter.setPen(pen)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 3.5, 3.5)
-            return
-        draw_box(painter, box, 4, color(f"{origin}_tint"))
-        line = color(f"{origin}_line")
-        if origin == "accepted":
-            painter.fillRect(QRectF(box.left() + 3, box.bottom() - 3, 18.5, 1.5), line)
-            return
-        painter.setPen(dots(line))
-        y = box.bottom() - 2.5
-        painter.drawLine(QLineF(box.left() + 4, y, box.left() + 22.5, y))
+    def _fit(self) -> None:
+        needed = self._keys.sizeHint().width() + self._words.sizeHint().width() + px(20 + 16)
+        self._words.setVisible(needed <= self.width())

@@ -50,6 +50,8 @@ _TEMPLATE: Final = """
 QMenuBar { background: @window; color: @text; border-bottom: 1px solid @hair; }
 QMenuBar::item { background: transparent; padding: 3dp 8dp; border-radius: 5dp; }
 QMenuBar::item:selected { background: @fill2; }
+TokenTip { background: @tip; color: @text; border: 1px solid @hair2; border-radius: 10dp;
+    padding: 9dp 12dp; }
 QToolTip { background: @tip; color: @text; border: 1px solid @hair2; padding: 2dp 4dp; }
 
 QPushButton { background: @control; color: @text; border: 1px solid @control_border; border-radius: 7dp;

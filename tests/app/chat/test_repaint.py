@@ -57,7 +57,7 @@ def test_every_visible_widget_is_painted_in_the_new_colours(qtbot: QtBot) -> Non
     editing.show_text("You are editing a message.")
     qtbot.wait(50)
     shown = [each for each in window.findChildren(QWidget) if each.isVisible() and _is_ours(each)]
-    assert len({type(each) for each in shown}) >= 7
+    assert len({type(each) for each in shown}) >= 6
     painted = Painted()
     for each in shown:
         each.installEventFilter(painted)

@@ -170,7 +170,7 @@ def test_resting_on_a_token_tells_its_facts(transcript: Transcript, qtbot: QtBot
     assert (facts.text, facts.class_name) == ("list", "Accepted draft")
     assert dict(facts.rows)["Position"] == "2 of 8 drafted"
     assert dict(facts.rows)["Drafter"] == "N-gram simple"
-    assert transcript.rect().contains(transcript.tip.card)
+    assert transcript.rect().contains(transcript.tip.geometry())
 
 
 def test_the_open_tooltip_follows_the_pointer_and_goes_with_it(transcript: Transcript, qtbot: QtBot) -> None:
