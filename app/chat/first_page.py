@@ -164,7 +164,7 @@ class ExampleCard(Button):
         self.title = TextLabel(title, 13.5, 18, "text", weight=600)
         words = TextLabel(text, 12, 17, wrap=True)
         parts = (row_of(_Tile(icon_name), STRETCH), 10, self.title, 3, words, STRETCH)
-        column_of(*parts, margins=_CARD_MARGINS, parent=self)
+        self._parts = column_of(*parts, margins=_CARD_MARGINS, parent=self)
         for part in self.findChildren(QWidget):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
@@ -174,10 +174,10 @@ class ExampleCard(Button):
         return self.title.sizeHint().width() + px(_CARD_MARGINS[0] + _CARD_MARGINS[2])
 
     def sizeHint(self) -> QSize:
-        return self.layout().sizeHint()
+        return self._parts.sizeHint()
 
     def minimumSizeHint(self) -> QSize:
-        return self.layout().minimumSize()
+        return self._parts.minimumSize()
 
 
 _COLUMN_PX = 720

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -32,12 +31,6 @@ def button(qtbot: QtBot, pressed: list[bool]) -> Button:
 def test_keys_press_it(button: Button, qtbot: QtBot, pressed: list[bool], key: Qt.Key) -> None:
     qtbot.keyClick(button, key)
     assert len(pressed) == 1
-
-
-def test_it_is_a_button_with_a_name(button: Button) -> None:
-    face = QAccessible.queryAccessibleInterface(button)
-    assert face.role() == QAccessible.Role.Button
-    assert face.text(QAccessible.Text.Name) == "Restart"
 
 
 def test_an_icon_button_says_what_it_does(qtbot: QtBot) -> None:

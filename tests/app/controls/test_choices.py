@@ -51,21 +51,6 @@ def test_a_segment_takes_clicks_anywhere_on_an_option(segment: Segment, qtbot: Q
     assert segment.value == "hover"
 
 
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ([Qt.Key.Key_Right], "hover"),
-        ([Qt.Key.Key_Right, Qt.Key.Key_Right], "never"),
-        ([Qt.Key.Key_Right, Qt.Key.Key_Left], "always"),
-    ],
-)
-def test_a_segment_moves_by_keys(segment: Segment, qtbot: QtBot, keys: list[Qt.Key], expected: str) -> None:
-    _option(segment, 0).setFocus(Qt.FocusReason.TabFocusReason)
-    for key in keys:
-        qtbot.keyClick(QApplication.focusWidget(), key)
-    assert segment.value == expected
-
-
 def test_a_segment_tells_changes_once(segment: Segment) -> None:
     told: list[str] = []
     segment.value_changed.connect(told.append)
@@ -94,30 +79,6 @@ def popup(qtbot: QtBot) -> Iterator[Popup]:
     popup = Popup(OPTIONS)
     with _shown(popup, qtbot):
         yield popup
-
-
-def test_a_popup_moves_by_keys(popup: Popup, qtbot: QtBot) -> None:
-    told: list[str] = []
-    popup.value_changed.connect(told.append)
-    popup.setFocus()
-    qtbot.keyClick(popup, Qt.Key.Key_Down)
-    qtbot.keyClick(popup, Qt.Key.Key_End)
-    qtbot.keyClick(popup, Qt.Key.Key_Home)
-    qtbot.keyClick(popup, Qt.Key.Key_N)
-    assert told == ["hover", "never", "always", "never"]
-
-
-def test_a_popup_opens_and_takes_a_click(popup: Popup, qtbot: QtBot) -> None:
-    popup.setFocus()
-    qtbot.keyClick(popup, Qt.Key.Key_Space)
-    view = popup.view()
-    qtbot.waitUntil(view.isVisible)
-    row = view.visualRect(popup.model().index(2, 0))
-    with qtbot.waitSignal(popup.value_changed) as told:
-        qtbot.mouseMove(view.viewport(), row.center())
-        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=row.center())
-    assert told.args == ["never"]
-    qtbot.waitUntil(lambda: not view.isVisible())
 
 
 def test_a_popup_refuses_the_unknown(popup: Popup) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QMimeData, QRect, QSize, Qt
-from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.controls.buttons import Button
@@ -15,32 +14,14 @@ from app.controls.text_label import TextLabel
 from app.features.side_window import WindowTitles
 from app.theme.theme import Theme
 from tests.app.controls.painting import colors
-from tests.app.controls.windows import activate
-
-
-@pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    window = QWidget()
-    qtbot.addWidget(window)
-    QVBoxLayout(window)
-    window.resize(300, 200)
-    activate(window, qtbot)
-    return window
-
-
-def _add(window: QWidget, widget: QWidget) -> None:
-    layout = window.layout()
-    assert layout is not None
-    layout.addWidget(widget)
-    widget.show()
-    layout.activate()
+from tests.app.controls.windows import add
 
 
 @pytest.fixture
 def area(window: QWidget) -> TextArea:
     area = TextArea()
     area.setAccessibleName("System prompt")
-    _add(window, area)
+    add(window, area)
     return area
 
 
@@ -58,7 +39,7 @@ def test_typing_is_told_as_a_whole(area: TextArea, qtbot: QtBot) -> None:
 
 def test_tab_leaves_the_area(area: TextArea, window: QWidget, qtbot: QtBot) -> None:
     after = Button("After")
-    _add(window, after)
+    add(window, after)
     area.setFocus()
     qtbot.keyClick(area, Qt.Key.Key_Tab)
     assert after.hasFocus()
@@ -84,14 +65,6 @@ def test_a_set_text_is_told_once_and_spaced(area: TextArea) -> None:
     area.set_value("one\ntwo\nthree")
     assert told == ["one\ntwo\nthree"]
     assert area.document().size().height() == 3 * 17
-
-
-def test_the_area_is_named_for_assistive_technology(area: TextArea) -> None:
-    area.setAccessibleDescription("Told first.")
-    face = QAccessible.queryAccessibleInterface(area)
-    assert face.role() == QAccessible.Role.EditableText
-    assert face.text(QAccessible.Text.Name) == "System prompt"
-    assert face.text(QAccessible.Text.Description) == "Told first."
 
 
 LONG = "Guarded re-checks close calls with a plain step, so the text matches in nearly every run."

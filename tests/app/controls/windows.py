@@ -11,3 +11,12 @@ def activate(window: QWidget, qtbot: QtBot) -> None:
     with qtbot.waitActive(window):
         window.show()
         window.activateWindow()
+
+
+def add(window: QWidget, control: QWidget) -> None:
+    """Shows `control` in `window`, laid out."""
+    layout = window.layout()
+    assert layout is not None
+    layout.addWidget(control)
+    layout.activate()
+    control.show()

@@ -69,19 +69,6 @@ def test_rows_are_chosen_by_key_and_by_mouse(window: TablesWindow) -> None:
     assert not window.reset.isEnabled()
 
 
-def test_what_is_chosen_stays_while_figures_change_and_rows_come(window: TablesWindow) -> None:
-    window.show_tables(KNOWN, alive=True)
-    window.list.select(window.list.rows[1].id)
-    grown = replace(LOADED, unsaved=5_000)
-    window.show_tables(replace(KNOWN, tables=(grown, ON_DISK)), alive=True)
-    assert window.selected == ON_DISK
-    new = replace(LOADED, family="ee" * 32)
-    window.show_tables(replace(KNOWN, tables=(new, grown, ON_DISK)), alive=True)
-    assert window.selected == ON_DISK
-    window.show_tables(replace(KNOWN, tables=(new, grown)), alive=True)
-    assert window.selected == new
-
-
 def test_notices_come_and_go(window: TablesWindow) -> None:
     held = replace(LOADED, why_not_saved="another Draftlight is using these tables and saves them")
     aside = ("a.safetensors.refused-1", "b.safetensors is damaged.")

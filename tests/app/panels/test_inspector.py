@@ -595,20 +595,6 @@ def test_closed_it_says_what_it_holds(section: Section) -> None:
     assert section.header.accessibleDescription() == "Closed, temp 0"
 
 
-def test_the_summary_is_painted_only_while_closed(section: Section) -> None:
-    closed = section.header.grab().toImage()
-    section.set_summary("")
-    assert section.header.grab().toImage() != closed
-    section.set_open(True)
-    opened = section.header.grab().toImage()
-    section.set_summary("temp 0.7")
-    assert section.header.grab().toImage() == opened
-
-
-def test_the_header_is_38_high(section: Section) -> None:
-    assert section.header.height() == 38
-
-
 def every_capability() -> Iterator[ModelInfo]:
     for speculates, has_head, thinks in product((False, True), repeat=3):
         why_not = "" if speculates else "its cache cannot be undone"
