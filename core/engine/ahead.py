@@ -6,7 +6,8 @@ question finds it like an earlier turn. So its answer starts at once, and is tha
 the same tokens.
 
 Nothing of a new chat is saved on disk before its question is sent. Any request stops the reading after the
-running chunk. What was read stays; the rest of the documents is read with the question, sparsely or not.
+running chunk. What was read stays; the rest of the documents is read with the question, sparsely or not. In
+automatic mode nothing is read while the system saves energy.
 Engine's thread.
 """
 
@@ -25,6 +26,7 @@ from core.models import memory
 from core.models.tokenizer import may_merge
 from core.prefill.plan import dense_reason
 from core.prefill.read import read_prompt
+from core.system.power import Energy
 
 # What may be typed next: a letter, a digit, a line, a sign, another script. Tokens that differ between these
 # are not read, and neither is one that could merge with the next character.
@@ -65,6 +67,7 @@ class ReadAhead:
         self._say = say
         self._wanted: Generate | None = None
         self._work: Iterator[None] | None = None
+        self._energy = Energy()
 
     def want(self, request: Generate | None) -> None:
         """Read ahead of `request` from now on, and of no other; None: of nothing."""
@@ -81,6 +84,8 @@ class ReadAhead:
         request = self._wanted
         if request is None:
             return False
+        if request.settings.prefill.read_ahead == "auto" and self._energy.why_save():
+            return False  # until the next command
         if self._work is None:
             self._work = self._read(request, session, guard)
         try:

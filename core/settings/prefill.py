@@ -123,7 +123,10 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         ReadAheadChoice,
         choice(
             {
-                "auto": ("Automatic", "With models that answer well from a whole text."),
+                "auto": (
+                    "Automatic",
+                    "With models that answer well from a whole text. Not in Low Power Mode or below 20% of battery.",
+                ),
                 "on": ("On", "With every model."),
                 "off": ("Off", "Reading begins with the question."),
             }

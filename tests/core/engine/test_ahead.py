@@ -13,6 +13,7 @@ from core.engine.ahead import why_not_ahead
 from core.engine.engine import Engine
 from core.events import Attachment, Generate, Message, ModelInfo, ReadAheadProgress
 from core.settings import Settings, assign_all
+from core.system import power
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.engine.test_second_turn import KEPT, LONG, TEMPLATES, ask, engine_of
 from tests.thinned import thinned
@@ -20,6 +21,15 @@ from tests.thinned import thinned
 CHOSEN: dict[str, object] = {"prefill.mode": "off", "prefill.chunk_tokens": 64, "prefill.save": False}
 DOCUMENTS = (Attachment("log", LONG), Attachment("other", f"{LONG} 100 items."))
 QUESTIONS = ("What is wrong?", "9 lines?", "\nAnd (then)", " 你好", "…", "")
+
+
+@pytest.fixture(autouse=True)
+def energy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Whatever this machine's battery: the last entry is why energy should be saved."""
+    why = [""]
+    monkeypatch.setattr(power, "why_save", lambda: why[-1])
+    monkeypatch.setattr(power, "_LOOK_EVERY_S", 0.0)
+    return why
 
 
 def chosen(**values: object) -> Settings:
@@ -137,3 +147,17 @@ def test_when_it_reads(values: dict[str, object], parameters: int, reads: bool) 
     info = ModelInfo("", "", "", "", "", "", "", parameters, 0, 0, 0, 0, True)
     request = Generate("", (), assign_all(Settings(), values.items()))
     assert (why_not_ahead(request, info) == "") == reads
+
+
+def test_it_waits_while_the_system_saves_energy(energy: list[str], tmp_path: Path) -> None:
+    engine = engine_of(tiny("llama"), "llama", TEMPLATES["dropped"], tmp_path)
+    messages = [Message("user", "What says line 7?", DOCUMENTS)]
+    assert ahead(engine, messages, 8) == 8
+    energy.append("the battery is at 19%")
+    assert not engine._ahead.piece(engine._session, engine._guard)
+    energy.append("")
+    assert engine._ahead.piece(engine._session, engine._guard)  # goes on where it paused
+    energy.append("Low Power Mode is on")
+    assert ahead(engine, messages) == 0
+    assert ahead(engine, messages, **{"prefill.read_ahead": "on"}) > 0
+    engine.unload()
