@@ -73,6 +73,7 @@ from core.prefill import passages
 from core.prefill.reading import Reading
 from core.settings import Settings
 from core.settings.prefill import KvCache
+from core.system.buffer_limits import use_limits_of
 from core.system.macos import Working
 from core.tables.memory import TableMemory
 
@@ -189,6 +190,7 @@ class Engine:
         If memory does not suffice for both, the current model is released before the new weights are read.
         """
         self.use(load(reference, progress, self.make_room))
+        use_limits_of(self.loaded.info.architecture)
         return self.loaded.info
 
     def make_room(self, size_bytes: int) -> None:

@@ -26,11 +26,15 @@ _PROMPT_TOKENS, _STEPS, _ROUNDS = 512, 32, 3
 
 
 class BufferTimes(Struct, frozen=True):
-    """Median seconds of a prompt chunk and of a plain step; `fault` is not empty if the trial failed."""
+    """Median seconds of a prompt chunk and of a plain step; `fault` is not empty if the trial failed.
+
+    `model_type`: of the model that was timed.
+    """
 
     prefill_s: float = 0.0
     step_s: float = 0.0
     fault: str = ""
+    model_type: str = ""
 
 
 def time_limits(reference: str) -> BufferTimes:
@@ -57,7 +61,8 @@ def time_limits(reference: str) -> BufferTimes:
             mx.eval(loaded.model(mx.array(random_ids(rng, 1))[None], cache=cache))
             steps.append(time.perf_counter() - started)
     # The first round compiles kernels.
-    return BufferTimes(statistics.median(reading[1:]), statistics.median(steps[len(steps) // 4 :]))
+    step_s = statistics.median(steps[len(steps) // 4 :])
+    return BufferTimes(statistics.median(reading[1:]), step_s, model_type=loaded.info.architecture)
 
 
 def run_child(reference: str, limits: BufferLimits, timeout_s: float) -> BufferTimes:
@@ -90,7 +95,7 @@ def try_limits(
         yield limits, times[limits]
         if limits == CANDIDATES[0] and times[limits].fault:
             return
-    save_limits(best(times))
+    save_limits(times[CANDIDATES[0]].model_type, best(times))
 
 
 def best(times: dict[BufferLimits, BufferTimes]) -> BufferLimits:

@@ -6,9 +6,8 @@ import importlib.metadata
 
 from msgspec import Struct
 
-from core.system.files import load_json, save_json
+from core.system.files import JsonStore
 from core.system.macos import sysctl, system_build
-from core.system.paths import cache_dir
 
 
 class BufferLimits(Struct, frozen=True):
@@ -29,10 +28,15 @@ class BufferLimits(Struct, frozen=True):
 
 
 class _Saved(Struct, frozen=True):
-    """The limits that a trial (`core.machine.buffers`) found on the machine `key`."""
+    """Limits that trials (`core.machine.buffers`) found on the machine `key`, by model type.
+
+    A process reads its limits once, before it knows its model, so it takes those of `last`, the type that was
+    loaded last.
+    """
 
     key: str
-    limits: BufferLimits
+    limits: dict[str, BufferLimits]
+    last: str
 
 
 def _key() -> str:
@@ -40,15 +44,30 @@ def _key() -> str:
     return f"{chip} {system_build()} mlx {importlib.metadata.version('mlx')}"
 
 
-def save_limits(limits: BufferLimits) -> None:
+_STORE = JsonStore("metal-buffers", _Saved)
+
+
+def _saved() -> _Saved:
+    """The trials on this chip, system and mlx version."""
+    return _STORE.load(_key()) or _Saved(_key(), {}, "")
+
+
+def save_limits(model_type: str, limits: BufferLimits) -> None:
     """Keep limits for the processes that are started later."""
-    save_json(cache_dir() / "metal-buffers.json", _Saved(_key(), limits))
+    _STORE.save(_Saved(_key(), {**_saved().limits, model_type: limits}, model_type))
+
+
+def use_limits_of(model_type: str) -> None:
+    """A model of this type was loaded: the next process takes its limits."""
+    saved = _saved()
+    if model_type in saved.limits and model_type != saved.last:
+        _STORE.save(_Saved(saved.key, saved.limits, model_type))
 
 
 def load_limits() -> BufferLimits:
-    """The limits of the latest trial on this chip, system and mlx version; MLX's own without one."""
-    saved = load_json(cache_dir() / "metal-buffers.json", _Saved)
-    return saved.limits if saved is not None and saved.key == _key() else BufferLimits()
+    """The limits of the model type that was loaded last; MLX's own without a trial of it."""
+    saved = _saved()
+    return saved.limits.get(saved.last, BufferLimits())
 
 
 def mlx_environment() -> dict[str, str]:

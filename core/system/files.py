@@ -210,15 +210,11 @@ class JsonStore(Generic[K]):
 
     def all(self) -> list[K]:
         """All readable values, ordered by file name."""
-        found = (load_json(path, self._of) for path in sorted(_folder().glob(f"{self._name}-*.json")))
-        return [held for held in found if held is not None]
+        files = sorted((cache_dir() / "profiles").glob(f"{self._name}-*.json"))
+        return [held for path in files if (held := load_json(path, self._of)) is not None]
 
     def _path(self, key: str) -> Path:
-        return _folder() / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
-
-
-def _folder() -> Path:
-    return cache_dir() / "profiles"
+        return cache_dir() / "profiles" / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
 
 
 # ---- folders of large files that can be made again

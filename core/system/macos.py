@@ -2,8 +2,7 @@
 
 macOS slows down processes in the background (App Nap, and efficiency cores for a low quality of service: an
 eighth of the speed) and sleeps while idle, even during a long prefill. Window and engine each hold one
-activity while they work. If the system refuses, the failure is logged once and the work continues. On other
-systems `NoActivity` does nothing.
+activity while they work. If the system refuses, the failure is logged once and the work continues.
 """
 
 from __future__ import annotations
@@ -33,25 +32,14 @@ class Activity(Protocol):
         """End the activity of `token`."""
 
 
-class NoActivity:
-    """For systems that do not slow down apps."""
-
-    def begin(self, reason: str) -> None:
-        """Does nothing."""
-
-    def end(self, token: None) -> None:
-        """Does nothing."""
-
-
 class Awake:
-    """Holds at most one activity."""
+    """Holds at most one activity; none without an interface, as on systems that do not slow down apps."""
 
-    def __init__(self, activity: Activity, reason: str) -> None:
+    def __init__(self, activity: Activity | None, reason: str) -> None:
         self._activity = activity
         self._reason = reason
         self._token: Any = None
         self._held = False
-        self._refused = False
 
     @property
     def held(self) -> bool:
@@ -60,19 +48,19 @@ class Awake:
 
     def hold(self) -> None:
         """Start the activity if none is held."""
-        if self._held or self._refused:
+        if self._held or self._activity is None:
             return
         try:
             self._token = self._activity.begin(self._reason)
         except Exception:
-            self._refused = True
+            self._activity = None
             _LOG.warning("The system cannot be kept awake during answers.", exc_info=True)
             return
         self._held = True
 
     def release(self) -> None:
         """End the activity if one is held."""
-        if not self._held:
+        if not self._held or self._activity is None:
             return
         token, self._token, self._held = self._token, None, False
         try:
@@ -157,9 +145,9 @@ def system_build() -> str:
     return sysctl("kern.osversion")
 
 
-def system_activity() -> Activity:
-    """Returns the system's interface."""
-    return ProcessInfoActivity() if sys.platform == "darwin" else NoActivity()
+def system_activity() -> Activity | None:
+    """Returns the system's interface; None if it has none."""
+    return ProcessInfoActivity() if sys.platform == "darwin" else None
 
 
 class Objc:
@@ -177,8 +165,7 @@ class Objc:
 
     def string(self, text: str) -> int:
         """An autoreleased NSString."""
-        argument = ctypes.c_char_p(text.encode("utf-8"))
-        return self.send(self.get_class("NSString"), "stringWithUTF8String:", argument)
+        return self.send(self.get_class("NSString"), "stringWithUTF8String:", ctypes.c_char_p(text.encode()))
 
     def responds(self, receiver: int, selector: str) -> bool:
         """Whether `receiver` has a method `selector`."""

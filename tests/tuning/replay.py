@@ -26,7 +26,6 @@ from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
-from core.errors import RequestError
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
 from core.tables.prebuilt import FROZEN, GRAMS
@@ -85,39 +84,53 @@ _CPU_1024 = CostTable(
         *((12, 2.15), (16, 2.33), (32, 4.25), (64, 6.59)),
     ),
 )
-_M3_MAX = CostTable(
+
+
+def _apple(name: str, source: str, measured: tuple[tuple[int, float], ...], tile: float) -> CostTable:
+    """A chip from generation 15 (M3) on, 4-bit matrices over 4,096, mlx 0.32.2 and later.
+
+    Below 13 rows (`get_qmv_batch_limit`) `qmv_wide` reads the weights once per 5 rows. From 13 on a matrix
+    kernel computes tiles of 32 rows, each of which costs `tile` however many it holds. `measured` are
+    published costs below the limit; from the last one to it, costs rise in a line.
+
+    Not in it: attention but in m5-max, smaller matrices (limits 13 to 33), Ultras (12 to 32), and M1 and M2
+    (6 to 14), which read the weights for every row. No Mac was measured for it.
+    """
+    tiles = ((13, tile), (32, tile), (33, 2 * tile), (64, 2 * tile), (96, 3 * tile))
+    return CostTable(name, source, (*measured, *tiles))
+
+
+_M3_MAX = _apple(
     "m3-max",
-    "M3 Max, 4-bit 5120 to 17408 matmul (mlx issue 3863); 10 to 32 rows cost about 4",
-    ((1, 1.00), (2, 1.00), (4, 1.28), (6, 2.04), (8, 2.50), (9, 3.14), (10, 4.00), (32, 4.00), (64, 8.00)),
+    "M3 Max, 5120 to 17408 matmul (mlx#3863, #3987)",
+    ((1, 1.00), (2, 1.00), (4, 1.28), (6, 2.04), (8, 2.50), (9, 3.14)),
+    3.98,
 )
-_M4_PRO = CostTable(
+_M4_PRO = _apple(
     "m4-pro",
-    "M4 Pro, MLP block (mlx issue 3839)",
+    "M4 Pro, 4096 to 24576 matmul (mlx#3839); its tile, not published, continues the line",
     ((1, 1.00), (2, 1.03), (3, 1.22), (4, 1.47), (6, 2.07), (8, 2.69)),
+    4.24,
+)
+_M5_MAX = _apple(
+    "m5-max",
+    "M5 Max, a whole model of 70B, context 400 (mlx#3791)",
+    ((1, 1.00), (3, 1.12), (5, 1.48), (8, 2.25), (12, 3.18)),
+    3.88,
 )
 
 COST_TABLES: dict[str, CostTable] = {
     table.name: table
     for table in (
         _mean("cpu", "the two CPU tables averaged", (_CPU_256, _CPU_1024)),
-        # Measured before mlx 0.32, which takes matrix kernels from 6 to 33 rows on, by chip and shape.
-        _mean("apple", "m3-max and m4-pro averaged", (_M3_MAX, _M4_PRO)),
+        _mean("apple", "m3-max, m4-pro and m5-max averaged", (_M3_MAX, _M4_PRO, _M5_MAX)),
         _CPU_256,
         _CPU_1024,
         _M3_MAX,
         _M4_PRO,
+        _M5_MAX,
     )
 }
-
-
-def cost_table(name: str) -> CostTable:
-    """The cost table with this name. Raises `RequestError` if there is none."""
-    try:
-        return COST_TABLES[name]
-    except KeyError:
-        raise RequestError(
-            f"There is no cost table called “{name}”.", f"Choose one of {', '.join(COST_TABLES)}."
-        ) from None
 
 
 # ---- reliability of confidences
@@ -250,7 +263,7 @@ def _row(
     frozen: FrozenTable | None,
 ) -> ReplayRow:
     row = replay(
-        configuration.drafter, streams, cost_table(cost), gate, learned, frozen, configuration.settings
+        configuration.drafter, streams, COST_TABLES[cost], gate, learned, frozen, configuration.settings
     )
     return replace(row, drafter=configuration.name, given=configuration.given)
 

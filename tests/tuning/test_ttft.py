@@ -16,17 +16,8 @@ from tests.tuning.ttft import _start
 def test_it_measures_pairs_of_processes(toy_folder: Path, tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text(json.dumps({"prompt": "one two one two one two"}))
-    options = [
-        "--model",
-        str(toy_folder),
-        "--prompts",
-        str(prompts),
-        "--pairs",
-        "1",
-        "--drafter",
-        "ngram-simple",
-    ]
-    assert main(["ttft", *options, "--out", str(tmp_path / "out")]) == 0
+    options = ["--prompts", str(prompts), "--pairs", "1", "--drafter", "ngram-simple"]
+    assert main(["ttft", "--model", str(toy_folder), *options, "--out", str(tmp_path / "out")]) == 0
     starts = [json.loads(line) for line in (tmp_path / "out" / "ttft.jsonl").read_text().splitlines()[1:]]
     assert [start["drafter"] for start in starts] == ["off", "ngram-simple"]
     assert all(0 < start["ttft_s"] < start["first_token_s"] for start in starts)

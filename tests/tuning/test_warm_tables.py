@@ -20,7 +20,7 @@ from core.models.loader import load
 from core.settings import Settings, assign_all
 from tests.tuning import warm_tables
 from tests.tuning.__main__ import parser
-from tests.tuning.replay import cost_table
+from tests.tuning.replay import COST_TABLES
 from tests.tuning.warm_tables import (
     Edits,
     WarmPair,
@@ -169,7 +169,7 @@ def test_a_text_is_shown_with_the_first_request_only(toy_folder: Path) -> None:
     engine.generate = lambda request: (asked.append(request), own(request))[1]  # type: ignore[method-assign, assignment]
     settings = assign_all(Settings(), [("sampling.max_tokens", 2)])
     for edits in (Edits("a.py", "a = 1\n", ("Hello.", "More."), ()), Edits("", "", ("Hello.",), ())):
-        list(converse(engine, edits, edits.turns, settings, cost_table("cpu")))
+        list(converse(engine, edits, edits.turns, settings, COST_TABLES["cpu"]))
     first, second, bare = (request.messages for request in asked)
     assert first[0].content == "This is the file a.py:\n\n```python\na = 1\n```\n\nHello."
     assert [message.content for message in second][0::2] == [first[0].content, "More."]

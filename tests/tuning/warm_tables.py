@@ -31,7 +31,7 @@ from core.settings import Settings, assign_all
 from core.system.terminal import ProgressLine
 from core.tables.files import TableFolder
 from core.tables.memory import TableMemory
-from tests.tuning.replay import CostTable, cost_table
+from tests.tuning.replay import COST_TABLES, CostTable
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
             for piece in tool.pieces(
                 teachers,
                 assign_all(Settings(), [("drafting.drafter", drafter), length]),
-                cost_table("cpu"),
+                COST_TABLES["cpu"],
                 options.pairs,
             )
         ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.launch.macos import follow, set_bundle_name
 from app.session.turn.link_state import Phase
-from core.system.macos import Awake, NoActivity, Objc, ProcessInfoActivity, Working, sysctl
+from core.system.macos import Awake, Objc, ProcessInfoActivity, Working, sysctl
 
 WORKING = {Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING}
 
@@ -68,8 +68,8 @@ def test_whatever_happens_each_token_ends_once_and_held_means_working(phases: li
 def test_a_system_that_refuses_is_asked_once_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     asked = []
 
-    class Refusing(NoActivity):
-        def begin(self, reason: str) -> None:
+    class Refusing(Recorder):
+        def begin(self, reason: str) -> int:
             asked.append(reason)
             raise OSError("no")
 
@@ -166,7 +166,7 @@ def test_a_dictionary_that_accepts_none_is_left_alone() -> None:
     assert "setObject:forKey:" not in [name for _, name in runtime.sent]
 
 
-class Calls(NoActivity):
+class Calls:
     def __init__(self, *, refuses: bool = False) -> None:
         self.calls: list[object] = []
         self.refuses = refuses

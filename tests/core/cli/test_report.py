@@ -12,7 +12,7 @@ from core.cli.doctor import Finding
 from core.cli.report import Budget, Lines, OutOfTime, Report, Section
 from core.machine.buffers import CANDIDATES, BufferTimes, best, try_limits
 from core.system import buffer_limits
-from core.system.buffer_limits import BufferLimits, load_limits
+from core.system.buffer_limits import BufferLimits, load_limits, save_limits, use_limits_of
 
 
 class Clock:
@@ -108,11 +108,16 @@ def test_the_fastest_buffer_limits_are_kept_for_the_next_process(
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
     times = {
-        limits: BufferTimes(read, step, "" if step else "TimeoutExpired")
+        limits: BufferTimes(read, step, "" if step else "TimeoutExpired", "llama")
         for limits, step, read in zip(CANDIDATES, steps, reads, strict=True)
     }
     assert best(times) == CANDIDATES[chosen]
     assert len(list(try_limits("starter", lambda: 60.0, lambda model, limits, left_s: times[limits]))) == 4
+    assert load_limits() == CANDIDATES[chosen]
+    save_limits("gemma3", BufferLimits(7, 7))
+    use_limits_of("qwen3")  # was never tried
+    assert load_limits() == BufferLimits(7, 7)
+    use_limits_of("llama")
     assert load_limits() == CANDIDATES[chosen]
     monkeypatch.setattr(buffer_limits, "system_build", lambda: "25B78")
     assert load_limits() == BufferLimits(), "of another macOS"
@@ -123,4 +128,4 @@ def test_an_unfinished_trial_keeps_nothing(tmp_path: Path, monkeypatch: pytest.M
     left = iter((60.0, 0.0, 0.0))
     trial = try_limits("starter", lambda: next(left), lambda model, limits, left_s: BufferTimes(5.0, 1.0))
     assert [limits for limits, _ in trial] == [CANDIDATES[0]]
-    assert not list(tmp_path.rglob("metal-buffers.json"))
+    assert not list(tmp_path.rglob("metal-buffers-*.json"))

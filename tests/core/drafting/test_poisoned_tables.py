@@ -19,14 +19,14 @@ from core.drafting.gram_table import GramRow
 from core.drafting.ngram_mod import Entries, NgramTables
 from core.drafting.registry import Resources, drafter_spec
 from core.settings import Settings, assign_all
-from tests.tuning.replay import ReplayTally, cost_table, replay_stream
+from tests.tuning.replay import COST_TABLES, ReplayTally, replay_stream
 from tests.tuning.streams import Stream
 
 # No answer has an id this large.
 WRONG = 1 << 20
 FAMILY = "poisoned"
 SLOTS = 2**14
-COST = cost_table("cpu")
+COST = COST_TABLES["cpu"]
 MOST_LOSS = 0.05
 
 

@@ -14,7 +14,7 @@ from core.drafting.predicted import MAX_TOKENS, PredictedDrafter, Prediction, pr
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.settings import Settings
 from tests.core.drafters import build
-from tests.tuning.replay import ReplayTally, cost_table, replay_stream
+from tests.tuning.replay import COST_TABLES, ReplayTally, replay_stream
 from tests.tuning.streams import Stream
 
 LINES = 300
@@ -58,7 +58,7 @@ def replayed(spec: DrafterSpec, answer: Sequence[int], prediction: Sequence[int]
     planned = spec.planned(Settings())
     if prediction:
         drafter = PredictedDrafter(drafter, prediction, planned=planned)
-    table = cost_table(cost)
+    table = COST_TABLES[cost]
     planner = Planner(table.cost) if planned else None
     prompt = ids("Write it again, please.")
     return replay_stream(drafter, Stream(prompt, list(answer)), table.cost, Settings().gate, planner)
