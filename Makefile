@@ -15,7 +15,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-quiet test-tools test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster readme-pictures schemas mutants bench-prefill likelihood attack gemma encoder models-table settings-doc walks messages-doc readers starter-verdict
-.PHONY: wheel-check app app-check app-linux fresh goldens
+.PHONY: wheel-check app app-check app-files app-linux fresh goldens
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -119,7 +119,7 @@ messages-doc: libraries ## Write docs/messages.md from the window's tables
 starter-verdict: setup ## Probe the starter model again and write the verdict that ships
 	@$(BIN)/python -m tests.attack.support.starter_verdict
 
-check: lint types contracts ## Check style, types for Linux and macOS, and import contracts
+check: lint types contracts app-files ## Check style, types for Linux and macOS, import contracts, and the Mac app's files
 
 lint: setup
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -165,6 +165,9 @@ app: setup ## On a Mac: build, sign and smoke-test Draftlight.app and its dmg (P
 
 app-check: setup ## Assemble Draftlight.app from the macOS wheels and verify it, on any system (Python 3.11)
 	@$(BUNDLE) bundle.check
+
+app-files: setup
+	@$(BUNDLE) bundle.check --here
 
 app-linux: setup ## Build the packager's Linux output and smoke-test it on a virtual display (Python 3.11)
 	@$(BUNDLE) bundle.linux

@@ -19,13 +19,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from bundle.check import report
+from bundle.check import APP, report
 from bundle.checks import Bundle, check_all
 from bundle.finish import finish
 from bundle.prepare import WrongPythonError, packager, packager_environment, prepare, say
 from bundle.project import FORMAL_NAME, ROOT, Project, read_project
-from bundle.supplies.runtime import DownloadsError, pin
+from bundle.supplies.runtime import DownloadsError, pin, unpinned
 from bundle.supplies.wheels import MACOS
 from bundle.trial import try_out
 
@@ -45,6 +46,13 @@ def main() -> int:
     if profile and not identity:
         print("Apple notarises only what is signed: set DRAFTLIGHT_IDENTITY too.", file=sys.stderr)
         return 1
+    if identity and (missing := unpinned()):
+        print(
+            f"The template has no {' and no '.join(missing)}. Run “make app” without an identity, compare"
+            " what it writes with the publisher's, and commit it.",
+            file=sys.stderr,
+        )
+        return 1
     try:
         return build(read_project(), identity, profile)
     except subprocess.CalledProcessError as error:
@@ -52,6 +60,19 @@ def main() -> int:
     except (WrongPythonError, DownloadsError) as error:
         print(error, file=sys.stderr)
     return 1
+
+
+def check_image(image: Path, project: Project) -> int:
+    """Checks the app inside the disk image, which is what people get. 0, or 1 if something is wrong."""
+    say("The disk image")
+    run("hdiutil", "verify", "-quiet", str(image))
+    with TemporaryDirectory() as folder:
+        run("hdiutil", "attach", "-quiet", "-nobrowse", "-readonly", "-mountpoint", folder, str(image))
+        try:
+            app = Path(folder) / f"{FORMAL_NAME}.app"
+            return report(check_all(Bundle(app), project)) or verify(app)
+        finally:
+            run("hdiutil", "detach", "-quiet", folder)
 
 
 def build(project: Project, identity: str, profile: str) -> int:
@@ -62,7 +83,7 @@ def build(project: Project, identity: str, profile: str) -> int:
     briefcase(folder, "create", "macOS", "app")
     for line in pin():
         say(f"Not known before, now in the template; compare and commit it: {line}")
-    app = folder / "build" / "draftlight" / "macos" / "app" / f"{FORMAL_NAME}.app"
+    app = folder / APP
     finish(app / "Contents" / "Resources")
     briefcase(folder, "build", "macOS", "app")
     say("Checks")
@@ -76,6 +97,8 @@ def build(project: Project, identity: str, profile: str) -> int:
         status = verify(app) or trial(app)
         if status:
             return status
+    if status := check_image(image, project):
+        return status
     if profile:
         run("xcrun", "notarytool", "submit", str(image), "--keychain-profile", profile, "--wait")
         run("xcrun", "stapler", "staple", str(image))

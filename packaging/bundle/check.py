@@ -1,9 +1,11 @@
 """`make app-check`: assemble the bundle's tree with the real macOS wheels, and verify it.
 
 `python -m bundle.check` assembles and verifies, on Linux too; `python -m bundle.check APP`
-verifies one that is there. What was assembled is also signed, in a copy, by a signer that needs no
-Mac, and that seal verified. `--runtime` also downloads CPython and the launcher, which come from
-outside the package index. Exit status 1 if anything failed; what only a Mac brings is `absent`.
+verifies one that is there; with `--here`, a part of `make check`, what this machine has without a
+build: the template's Info.plist and entitlements, or the tree of an earlier build. What was assembled
+is also signed, in a copy, by a signer that needs no Mac, and that seal verified. `--runtime` also
+downloads CPython and the launcher, which come from outside the package index. Exit status 1 if
+anything failed; what only a Mac brings is `absent`.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bundle.checks import Bundle, Result, check_all
+from bundle.checks import Bundle, Result, check_all, check_template
 from bundle.finish import finish
 from bundle.prepare import WrongPythonError, packager, packager_environment, prepare, say
 from bundle.project import BUILD, FORMAL_NAME, read_project
 from bundle.supplies.wheels import MACOS
 
+# Where Briefcase puts the tree, in the folder that it was prepared in.
+APP = Path("build", "draftlight", "macos", "app", f"{FORMAL_NAME}.app")
 _MARKS = {"ok": "ok    ", "failed": "FAILED", "absent": "absent"}
 
 
@@ -41,7 +45,7 @@ def assemble(*, with_runtime: bool) -> Path:
     if done.returncode:
         sys.stderr.write((folder / "briefcase.log").read_text("utf-8")[-4000:])
         raise subprocess.CalledProcessError(done.returncode, "bundle.assemble")
-    app = folder / "build" / "draftlight" / "macos" / "app" / f"{FORMAL_NAME}.app"
+    app = folder / APP
     finish(app / "Contents" / "Resources")
     return app
 
@@ -76,7 +80,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bundle.check", description="Assemble and verify the macOS bundle.")
     parser.add_argument("app", nargs="?", type=Path, help="a bundle that is there already")
     parser.add_argument("--runtime", action="store_true", help="download CPython and the launcher too")
+    parser.add_argument("--here", action="store_true", help="what this machine has without a build")
     options = parser.parse_args()
+    if options.here:
+        app = BUILD / "macos" / APP
+        results = check_all(Bundle(app), read_project()) if app.is_dir() else check_template(read_project())
+        return report(results)
     if options.app:
         say(f"Checks of {options.app.name}")
         return report(check_all(Bundle(options.app.resolve()), read_project()))

@@ -11,14 +11,27 @@ import importlib.metadata
 import os
 import plistlib
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from bundle.finish import write_document_types
 from bundle.icons.icns import KINDS, IcnsError, read_icns
 from bundle.notice import NOTICE, licences_in
-from bundle.project import ARCHITECTURE, CATEGORY, FORMAL_NAME, IDENTIFIER, MINIMUM_MACOS, ROOT, Project
+from bundle.project import (
+    ARCHITECTURE,
+    BUNDLE,
+    CATEGORY,
+    FORMAL_NAME,
+    IDENTIFIER,
+    MINIMUM_MACOS,
+    PACKAGING,
+    ROOT,
+    Project,
+)
 from bundle.signing.macho import Image, MachOError, images, is_macho, slices
 from bundle.signing.seal import LIST, seal_problems
 from bundle.signing.signature import changed
@@ -90,6 +103,35 @@ def check_all(bundle: Bundle, project: Project, sealed: Bundle | None = None) ->
         *_seal(bundle, sealed or bundle),
         *_sizes(bundle),
     ]
+
+
+def check_template(project: Project) -> list[Result]:
+    """What can be checked before anything is built: the template's Info.plist and entitlements."""
+    with TemporaryDirectory() as folder:
+        bundle = Bundle(Path(folder, f"{FORMAL_NAME}.app"))
+        bundle.contents.mkdir(parents=True)
+        fill_template(bundle, project)
+        return [*_plist(bundle, project), *_downloads()]
+
+
+def fill_template(bundle: Bundle, project: Project) -> None:
+    """Info.plist and entitlements of the template, as Briefcase fills them in, with the document types."""
+    context = {
+        "formal_name": FORMAL_NAME,
+        "app_name": "draftlight",
+        "module_name": "draftlight",
+        "bundle": BUNDLE,
+        "version": project.version,
+        "min_os_version": MINIMUM_MACOS,
+        "category": CATEGORY,
+    }
+    template = PACKAGING / "template" / "{{ cookiecutter.format }}"
+    text = (template / "{{ cookiecutter.formal_name }}.app" / "Contents" / "Info.plist").read_text("utf-8")
+    text = re.sub(r"\{\{ cookiecutter\.(\w+) \}\}", lambda found: context[found[1]], text)
+    info = bundle.contents / "Info.plist"
+    info.write_text(text, "utf-8")
+    write_document_types(info)
+    shutil.copyfile(template / "Entitlements.plist", bundle.app.parent / "Entitlements.plist")
 
 
 def _result(check: str, problems: list[str], text: str) -> Result:

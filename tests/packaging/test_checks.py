@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import plistlib
-import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from bundle import checks
-from bundle.checks import Bundle, Result, check_all
-from bundle.finish import write_document_types
+from bundle.checks import Bundle, check_all, fill_template
 from bundle.icons.icns import write_icns
 from bundle.icons.icon import render
-from bundle.project import BUNDLE, CATEGORY, FORMAL_NAME, MINIMUM_MACOS, PACKAGING, ROOT, Project
+from bundle.project import ROOT, Project
 from tests.packaging.signing import seal, sign
 from tests.packaging.test_macho import ARM, INTEL, fat, image
 
-TEMPLATE = PACKAGING / "template" / "{{ cookiecutter.format }}"
 PROJECT = Project("1.2.3", "A chat app", (), {})
-CONTEXT = {
-    "formal_name": FORMAL_NAME,
-    "app_name": "draftlight",
-    "module_name": "draftlight",
-    "bundle": BUNDLE,
-    "version": PROJECT.version,
-    "min_os_version": MINIMUM_MACOS,
-    "category": CATEGORY,
-}
 
 
 @cache
 def icon() -> bytes:
     """Drawn when a test runs: drawing makes an application, which collecting tests must not do."""
     return write_icns({size: render(size) for size in {16, 32, 64, 128, 256, 512, 1024}})
-
-
-def filled(text: str) -> str:
-    return re.sub(r"\{\{ cookiecutter\.(\w+) \}\}", lambda found: CONTEXT[found[1]], text)
 
 
 def core_module() -> bytes:
@@ -61,10 +44,7 @@ def bundle(tmp_path: Path) -> Bundle:
         found.resources / "app" / "draftlight",
     ):
         folder.mkdir(parents=True)
-    template = TEMPLATE / "{{ cookiecutter.formal_name }}.app" / "Contents" / "Info.plist"
-    (found.contents / "Info.plist").write_text(filled(template.read_text("utf-8")), "utf-8")
-    write_document_types(found.contents / "Info.plist")
-    (tmp_path / "Entitlements.plist").write_bytes((TEMPLATE / "Entitlements.plist").read_bytes())
+    fill_template(found, PROJECT)
     (found.resources / "draftlight.icns").write_bytes(icon())
     (found.resources / "app" / "draftlight" / "__main__.py").write_text("")
     (packages / "mlx" / "core.cpython-311-darwin.so").write_bytes(core_module())
@@ -221,8 +201,3 @@ def test_a_seal_is_looked_at_where_there_is_one(bundle: Bundle) -> None:
     assert "hardened runtime is on" in states["seal"][1]
     (bundle.resources / "draftlight.icns").write_bytes(icon() + b" ")
     assert "draftlight.icns was changed" in failed(bundle)["seal"]
-
-
-def test_a_long_list_of_problems_is_cut() -> None:
-    result: Result = checks._result("x", [str(index) for index in range(20)], "")
-    assert result.text.endswith("; and 14 more")
