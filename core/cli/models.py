@@ -223,25 +223,20 @@ def _profile(options: argparse.Namespace) -> int:
     with ProgressLine(options.quiet) as line:
         line.say(f"Loading {options.model}", now=True)
         info = engine.load(options.model)
-        line.say("Timing verify blocks of 1 token and more", now=True)
+        line.say("Trying trees and long prompts, and timing verify blocks", now=True)
         profile = engine.measure_cost()
         line.clear()
         print(f"{info.name}, {info.dtype}: time of a block of w tokens, in plain steps")
         for context in profile.contexts:
             for kind, timed in (("chains", context.seconds), ("trees", context.trees)):
                 costs = "  ".join(f"{width}: {seconds / timed[1]:.2f}" for width, seconds in timed.items())
-                base = f"plain step {1000 * context.seconds[1]:.0f} ms"
-                print(
-                    f"  context {context.context_tokens:,} ({base}), {kind}  {costs or 'not measured'}",
-                    flush=True,
-                )
+                base = f"context {context.context_tokens:,} (plain step {1000 * context.seconds[1]:.0f} ms)"
+                print(f"  {base}, {kind}  {costs or 'not measured'}", flush=True)
         if profile.doubt:
             print(
                 f"  not kept: {profile.doubt}. Other programs use the processor; run this again without them."
             )
-        line.say("Trying trees and long prompts", now=True)
         verdict = engine.try_out()
-        line.clear()
         print(f"trees: {verdict.why_no_trees or 'exact'}")
         agreed = verdict.splits.agreed_tokens
         limit = "exact" if agreed is None else f"not beyond {agreed:,} tokens: {verdict.splits.reason}"

@@ -29,7 +29,7 @@ _TOKENS, _PAIRS = 128, 3
 _PROMPT_TOKENS = 8000
 _CHUNK_TOKENS = 512
 # Parts of the budget that a section may use, so that those after it have their turn.
-_SHARES = {"Window": 0.15, "Command buffers": 0.15, "Costs of blocks": 0.15, "Decoding": 0.2, "Reading": 0.1}
+_SHARES = {"Window": 0.15, "Command buffers": 0.15, "Costs of blocks": 0.2, "Decoding": 0.2, "Reading": 0.1}
 _LEAST_S = {"Smoke test": 20.0, "Window": 30.0, "Screenshot": 20.0}
 # Lines of a section. At an empty one the budget may end it: `OutOfTime` is raised there, and the section may
 # still yield what it has.
@@ -59,11 +59,15 @@ class Budget:
 
 
 class Report:
-    """Runs `sections` within `budget` and writes `file` after each. `say` receives each section's title."""
+    """Runs `sections` within `budget` and writes `file` after each. `say` receives each section's title.
 
-    def __init__(self, file: Path, budget: Budget, say: Callable[[str], object] = lambda title: None) -> None:
-        self._file = file
-        self._budget = budget
+    `about`: what was measured, for the top.
+    """
+
+    def __init__(
+        self, file: Path, budget: Budget, say: Callable[[str], object] = lambda title: None, about: str = ""
+    ) -> None:
+        self._file, self._budget, self._about = file, budget, about
         self._say = say
         self._text: list[str] = []
         self.anomalies: list[str] = []
@@ -104,8 +108,10 @@ class Report:
     def write(self) -> None:
         found = [f"- {each}" for each in self.anomalies] or ["None was seen."]
         skipped = ["", f"Skipped for lack of time: {', '.join(self.skipped)}."] if self.skipped else []
-        head = ["# Draftlight on this machine", "", "## Anomalies", "", *found, *skipped]
-        write_atomic(self._file, "\n".join([*head, *self._text, ""]).encode())
+        head = ["# Draftlight on this machine", "", self._about, "", "## Anomalies", "", *found, *skipped]
+        text = "\n".join([*head, *self._text, ""])
+        # People send the file, and their home's name is often their own.
+        write_atomic(self._file, text.replace(str(Path.home()), "~").encode())
 
 
 def run_report(
@@ -117,7 +123,8 @@ def run_report(
     """
     path = Path(absolute_path(file))
     budget = Budget(60 * minutes)
-    report = Report(path, budget, say)
+    began = time.strftime("%Y-%m-%d %H:%M %Z")
+    report = Report(path, budget, say, f"Model {model}, begun {began}, at most {minutes:g} minutes.")
     report.write()
     report.run(_Measurements(report, budget, model, checks, path.with_suffix(".png")).sections())
     return report
@@ -209,19 +216,29 @@ class _Measurements:
                 self._report.anomalies.append(f"The trial of {limits} failed: {times.fault}.")
 
     def _costs(self) -> Lines:
-        from core.machine.width_cost import COSTS, measure
+        from core.machine.width_cost import CONTEXTS, COSTS, WIDTHS, ContextCost, CostProfile, measure
 
         loaded = self._engine.loaded
         verdict = self._engine.try_out()
         yield f"{loaded.info.name}, {loaded.info.dtype}. Trees: {verdict.why_no_trees or 'exact'}."
         trees = not verdict.why_no_trees
-        found = yield from _quiet(measure(loaded.model, loaded.new_cache, loaded.info, trees=trees))
-        yield from _cost_table("chains", {each.context_tokens: each.seconds for each in found.contexts})
-        yield from _cost_table("trees", {each.context_tokens: each.trees for each in found.contexts if trees})
-        if found.doubt:
-            self._report.anomalies.append(f"T(w) is not reliable: {found.doubt}.")
-        else:
-            COSTS.save(found)
+        yield " "
+        yield f"| context | blocks | plain step, ms | {' | '.join(map(str, WIDTHS))} |"
+        yield "|---:|---|---:|" + "---:|" * len(WIDTHS)
+        timed: list[ContextCost] = []
+        for context in CONTEXTS:
+            steps = measure(loaded.model, loaded.new_cache, loaded.info, (context,), trees=trees)
+            found: CostProfile = yield from _quiet(steps)
+            timed += found.contexts
+            times = [seconds for each in found.contexts for seconds in (each.seconds, each.trees)]
+            for kind, seconds in zip(("chains", "trees"), times):
+                if seconds:
+                    costs = " | ".join(f"{seconds[width] / seconds[1]:.2f}" for width in WIDTHS)
+                    yield f"| {context:,} | {kind} | {1000 * seconds[1]:.1f} | {costs} |"
+            if found.doubt:
+                self._report.anomalies.append(f"T(w) at {context:,} tokens is not reliable: {found.doubt}.")
+                return
+        COSTS.save(CostProfile(found.key, tuple(timed)))
 
     def _decoding(self) -> Lines:
         """The three classes of docs/benchmarks.md, each answer beside mlx-lm's."""
@@ -308,6 +325,9 @@ class _Measurements:
         with tempfile.TemporaryDirectory() as folder:
             text = self._child("bench", "window", "--parts", "scenes", "--out", folder)
         yield from (line for line in text.splitlines() if not line.startswith("# "))
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+        missed = [row for row in rows if row[-1:] == ["missed"]]
+        self._report.anomalies += [f"{what}: {took}; the budget is {most}." for what, took, most, _ in missed]
 
     def _screenshot(self) -> Lines:
         self._child("--screenshot", str(self._picture), "--model", self._model)
@@ -322,16 +342,3 @@ def _quiet(steps: Any) -> Any:
         except StopIteration as done:
             return done.value
         yield ""
-
-
-def _cost_table(name: str, timed: dict[int, dict[int, float]]) -> Lines:
-    """A row for each context, by its length, with the cost of each width in plain steps."""
-    if not timed:
-        return
-    widths = list(next(iter(timed.values())))
-    yield " "
-    yield f"| {name}, context | plain step, ms | " + " | ".join(map(str, widths)) + " |"
-    yield "|---|---:|" + "---:|" * len(widths)
-    for context_tokens, seconds in timed.items():
-        costs = " | ".join(f"{seconds[width] / seconds[1]:.2f}" for width in widths)
-        yield f"| {context_tokens:,} | {1000 * seconds[1]:.1f} | {costs} |"

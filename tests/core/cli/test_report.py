@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.cli import doctor
 from core.cli.doctor import Finding
-from core.cli.report import Budget, Lines, OutOfTime, Report, Section
+from core.cli.report import Budget, Lines, OutOfTime, Report, Section, _Measurements
+from core.engine.engine import Engine
 from core.machine.buffers import CANDIDATES, BufferTimes, best, try_limits
+from core.machine.width_cost import WIDTHS, ContextCost, CostProfile
 from core.system import buffer_limits
 from core.system.buffer_limits import BufferLimits, load_limits, save_limits, use_limits_of
 
@@ -49,10 +52,10 @@ def test_the_report_stops_at_its_time_and_names_what_it_skipped(tmp_path: Path, 
         raise OutOfTime  # as of a child process that did not end in its time
 
     def broken() -> Lines:
-        yield "begun"
+        yield f"begun in {Path.home()}/x"
         raise ValueError("no such thing")
 
-    report = Report(tmp_path / "mac.md", Budget(600.0, clock))
+    report = Report(tmp_path / "mac.md", Budget(600.0, clock), about="Model x.")
     report.run(
         [
             ("First", section(clock, 5)),
@@ -69,10 +72,47 @@ def test_the_report_stops_at_its_time_and_names_what_it_skipped(tmp_path: Path, 
     assert report.skipped == skipped
     assert report.anomalies == ["Broken failed: no such thing."]
     text = (tmp_path / "mac.md").read_text("utf-8")
-    for part in ("5 of 5 steps\nend", "begun\nFailed: no such thing", "12 of 50 steps", "43 of 1000 steps"):
+    for part in (
+        "5 of 5 steps\nend",
+        "begun in ~/x\nFailed: no such thing",
+        "Model x.",
+        "12 of 50 steps",
+        "43 of 1000 steps",
+    ):
         assert part in text
     assert f"Skipped for lack of time: {', '.join(skipped)}." in text
     assert "- Broken failed: no such thing." in text.split("## First")[0]
+
+
+@pytest.fixture
+def measured(tmp_path: Path, clock: Clock) -> _Measurements:
+    budget = Budget(600.0, clock)
+    report = Report(tmp_path / "mac.md", budget)
+    return _Measurements(report, budget, "starter", (), tmp_path / "mac.png")
+
+
+def test_a_missed_budget_of_the_window_is_an_anomaly(measured: _Measurements) -> None:
+    rows = ("# Window", "| Opening | 9 ms | ≤ 400 ms | kept |", "| A frame | 30 ms | ≤ 20 ms | missed |")
+    measured._child = lambda *words: "\n".join(rows)  # type: ignore[method-assign]
+    measured._report.run([("Window", measured._window)])
+    assert measured._report.anomalies == ["A frame: 30 ms; the budget is ≤ 20 ms."]
+
+
+def test_the_costs_of_a_context_survive_the_end_of_the_time(
+    measured: _Measurements, clock: Clock, toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def timed(model: object, cache: object, info: object, contexts: tuple[int], trees: bool) -> Any:
+        while contexts == (1024,):
+            clock.now_s += 10.0
+            yield
+        seconds = {width: 0.01 * width for width in WIDTHS}
+        return CostProfile("k", (ContextCost(256, seconds, seconds),))
+
+    monkeypatch.setattr("core.machine.width_cost.measure", timed)
+    measured._held, report = toy_engine, measured._report
+    report.run([("Costs of blocks", measured._costs)])
+    assert report.skipped == ["the rest of Costs of blocks"]
+    assert "| 256 | trees | 10.0 | 1.00 | 2.00 |" in "\n".join(report._text)
 
 
 def test_a_section_that_cannot_end_in_time_does_not_begin(tmp_path: Path, clock: Clock) -> None:

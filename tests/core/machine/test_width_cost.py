@@ -275,14 +275,11 @@ def test_a_measurement_that_fails_its_check_is_made_again_later(
 def test_a_measurement_is_given_up_after_some_tries_until_the_next_run() -> None:
     now = 0.0
     retry = Retry(lambda: now)
-    assert retry.may_try
-    retry.failed()
-    assert not retry.may_try
-    now = 60.0
-    assert retry.may_try
-    retry.failed()
-    now = 300.0
-    assert retry.may_try
+    for due_s in (60.0, 300.0):
+        assert retry.may_try
+        retry.failed()
+        assert not retry.may_try
+        now = due_s
     retry.failed()
     assert retry.due_s is None
     assert not retry.may_try

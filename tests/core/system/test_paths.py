@@ -9,27 +9,15 @@ import pytest
 from core.system.paths import cache_dir, config_dir, data_dir
 
 
-def test_the_home_folder_is_expanded_for_every_kind_of_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("home", ["~/drafts", "drafts", "~no-such-user-here/drafts"])
+def test_the_home_folder_is_expanded_and_absolute(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("DRAFTLIGHT_HOME", "~/drafts")
-    assert [config_dir(), data_dir(), cache_dir()] == [
-        tmp_path / "drafts",
-        tmp_path / "drafts" / "data",
-        tmp_path / "drafts" / "cache",
-    ]
-
-
-def test_a_relative_home_folder_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DRAFTLIGHT_HOME", "drafts")
-    assert config_dir() == tmp_path / "drafts"
-
-
-def test_the_name_of_an_unknown_user_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", "~no-such-user-here/drafts")
-    assert config_dir().name == "drafts"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DRAFTLIGHT_HOME", home)
+    expected = tmp_path / home.removeprefix("~/")
+    assert [config_dir(), data_dir(), cache_dir()] == [expected, expected / "data", expected / "cache"]
 
 
 def test_folders_of_the_system_are_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
