@@ -185,9 +185,8 @@ class _Quantised(LoadedModel):
     """`loaded` with new caches that are quantised from the start, for separate measurements."""
 
     def __init__(self, loaded: LoadedModel, kv: KvQuantisation) -> None:
-        cache = f"cache of {kv.bits} bits"
-        name, quantisation = f"{loaded.info.name}, {cache}", f"{loaded.info.quantisation} {cache}"
-        info = replace(loaded.info, name=name, quantisation=quantisation)
+        info, cache = loaded.info, f"cache of {kv.bits} bits"
+        info = replace(info, name=f"{info.name}, {cache}", quantisation=f"{info.quantisation} {cache}")
         super().__init__(loaded.model, loaded.tokenizer, info)
         self._loaded = loaded
         self._kv = kv

@@ -7,7 +7,7 @@ read or decoded here. Worker's main thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import isfinite
+from math import inf, isfinite
 
 from core.decoding.answer import Answer
 from core.decoding.mtp import HeadProposer
@@ -136,8 +136,7 @@ def choose_exactness(answer: Answer, session: ModelSession) -> None:
     if not verifies or answer.settings.decoding.exactness != "exact":
         return
     answer.exactness = exact = exactness(session.profile_of(answer.kv).widths.want())
-    past = exact.length_limit is not None and answer.planned_tokens >= exact.length_limit
-    if past or exact.width_limit == 1:
+    if exact.width_limit == 1 or answer.planned_tokens >= (exact.length_limit or inf):
         answer.why_plain = f"exactness “exact”: {exact.summary}"
         if answer.spec.drafts:
             answer.downgrade("drafting.drafter", "off", answer.why_plain)

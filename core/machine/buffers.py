@@ -26,10 +26,7 @@ _PROMPT_TOKENS, _STEPS, _ROUNDS = 512, 32, 3
 
 
 class BufferTimes(Struct, frozen=True):
-    """Median seconds of a prompt chunk and of a plain step; `fault` is not empty if the trial failed.
-
-    `model_type`: of the model that was timed.
-    """
+    """Median seconds of a prompt chunk and of a plain step of `model_type`, or the `fault` of the trial."""
 
     prefill_s: float = 0.0
     step_s: float = 0.0

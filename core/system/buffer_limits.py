@@ -21,10 +21,8 @@ class BufferLimits(Struct, frozen=True):
         """The variables that MLX reads once, when it is loaded."""
         if not self.operations:
             return {}
-        return {
-            "MLX_MAX_OPS_PER_BUFFER": str(self.operations),
-            "MLX_MAX_MB_PER_BUFFER": str(self.megabytes),
-        }
+        operations, megabytes = str(self.operations), str(self.megabytes)
+        return {"MLX_MAX_OPS_PER_BUFFER": operations, "MLX_MAX_MB_PER_BUFFER": megabytes}
 
 
 class _Saved(Struct, frozen=True):
