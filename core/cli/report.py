@@ -327,7 +327,7 @@ class _Measurements:
         yield from (line for line in text.splitlines() if not line.startswith("# "))
         rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
         missed = [row for row in rows if row[-1:] == ["missed"]]
-        self._report.anomalies += [f"{what}: {took}; the budget is {most}." for what, took, most, _ in missed]
+        self._report.anomalies += [f"Window, {what}: {took}, not {most}." for what, took, most, _ in missed]
 
     def _screenshot(self) -> Lines:
         self._child("--screenshot", str(self._picture), "--model", self._model)

@@ -95,7 +95,7 @@ def test_a_missed_budget_of_the_window_is_an_anomaly(measured: _Measurements) ->
     rows = ("# Window", "| Opening | 9 ms | ≤ 400 ms | kept |", "| A frame | 30 ms | ≤ 20 ms | missed |")
     measured._child = lambda *words: "\n".join(rows)  # type: ignore[method-assign]
     measured._report.run([("Window", measured._window)])
-    assert measured._report.anomalies == ["A frame: 30 ms; the budget is ≤ 20 ms."]
+    assert measured._report.anomalies == ["Window, A frame: 30 ms, not ≤ 20 ms."]
 
 
 def test_the_costs_of_a_context_survive_the_end_of_the_time(
