@@ -57,7 +57,7 @@ test-tools: libraries ## Run the tests of tests/zoo, tests/tuning and tests/read
 e2e: libraries ## Run the end-to-end tests on a virtual display; saves screenshots (needs Xvfb, xdotool and openbox; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
-test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Test the server with real clients (installs them once, in OUT; Python 3.11 or 3.12)
+test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed $(if $(shell command -v npm),$(CLIENTS)/js/.installed) ## Test the server with real clients (installs them once, in OUT; Python 3.11 or 3.12; JavaScript's with npm)
 	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
 
 test-agents: libraries ## Test the server with coding agents (needs npm; installs them once, in OUT)
@@ -71,6 +71,11 @@ $(CLIENTS)/%/.installed: tests/clients/%.lock
 	@echo "Installing tests/clients/$*.lock (about a minute, once)"
 	@$(PYTHON) -m venv --clear $(CLIENTS)/$*
 	@$(CLIENTS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@
+
+$(CLIENTS)/js/.installed: tests/clients/js/package-lock.json
+	@mkdir -p $(CLIENTS)/js && cp tests/clients/js/package.json $< $(CLIENTS)/js
+	@cd $(CLIENTS)/js && npm install --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 attack: libraries ## Run the attack campaigns: kills, damaged files, hostile documents and more (1 hour; OUT=dir)

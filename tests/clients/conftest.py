@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ import pytest
 from msgspec import Struct
 
 HERE = Path(__file__).parent
+JAVASCRIPT = HERE / "js" / "javascript_client.mjs"
 _START_S = 120
 _PROGRAM_S = 1500
 
@@ -85,7 +87,9 @@ class Clients:
         more: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `program` with the Python of `environment`; it may not look further than this machine."""
+        """Run `program` with the Python of `environment`, or with Node; Python may not look further than
+        this machine.
+        """
         strays = self._folder / "strays"
         told = {
             "PATH": os.environ["PATH"],
@@ -101,9 +105,10 @@ class Clients:
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             **(more or {}),
         }
-        python = self._environments / environment / "bin" / "python"
+        folder = self._environments / environment
+        command = ["node"] if environment == "js" else [folder / "bin" / "python"]
         ran = subprocess.run(
-            [python, *program], cwd=cwd or self._folder, env=told, capture_output=True, text=True,
+            [*command, *program], cwd=cwd or self._folder, env=told, capture_output=True, text=True,
             timeout=_PROGRAM_S, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert not strays.exists(), strays.read_text()
@@ -112,7 +117,12 @@ class Clients:
     def outcome(self, program: str, case: str) -> str:
         """What went wrong with `case`, empty if nothing did. All of a program's cases run the first time."""
         if program not in self._outcomes:
-            ran = self.run("clients", [HERE / "programs" / f"{program}.py"])
+            if program == JAVASCRIPT.stem:
+                # Node looks for packages beside the program.
+                copied = shutil.copy(JAVASCRIPT, self._environments / "js")
+                ran = self.run("js", [copied], {"OPENAI_AGENTS_DISABLE_TRACING": "1"})
+            else:
+                ran = self.run("clients", [HERE / "programs" / f"{program}.py"])
             lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith('{"case"')]
             assert lines, ran.stderr
             self._outcomes[program] = {line["case"]: line["problem"] for line in lines}
