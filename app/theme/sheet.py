@@ -142,6 +142,7 @@ QCheckBox::indicator { width: 16dp-2; height: 16dp-2; border: 1px solid @text3; 
 QCheckBox::indicator:checked { background: @accent_fill; border-color: @accent_fill;
     image: url(drawings:tick.svg); }
 QCheckBox::indicator:checked:disabled { background: @text3; border-color: @text3; }
+DraftChoice::indicator { border-radius: 8dp; }
 QCheckBox::indicator:focus { border: 2px solid @focus; width: 16dp-4; height: 16dp-4; }
 Switch::indicator { width: 32dp; height: 18dp; border: none; border-radius: 9dp; background: @fill2;
     image: url(drawings:switch-off.svg); }

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.buttons import Button, IconButton, pressed_by
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import Button, IconButton
+from app.controls.choices import CheckBox
 from app.controls.numbers import Slider
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import draw_box, draw_text
@@ -24,7 +24,8 @@ from app.features.models.model_list import LEFT, chip_width, draw_chip
 from app.features.models.state import ModelsState
 from app.features.side_window import Hairline, PanelBeside, on_click
 from app.theme.fonts import ui_font
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_font
+from app.theme.sheet import set_ground
 from app.theme.theme import color
 from app.theme.zoom import area_of, painter_on, px_size, width_of
 from core.events import ModelEntry
@@ -295,58 +296,26 @@ class _Chip(QWidget):
             draw_chip(painter_on(self), area_of(self), self._text, self._color)
 
 
-_ROW_PX = 42
-_RING_PX = 15
-_SIZE_PX = 64
 _RIGHT = Qt.AlignmentFlag.AlignRight
+# Of a line below a check box's text, from the box's left.
+_BELOW_PX = 25
 
 
-class DraftChoice(QAbstractButton):
-    """A draft model: a radio button, its name, the reason, its size."""
+class DraftChoice(CheckBox):
+    """A draft model by its name and size. `facts.why` is shown below it."""
 
-    def __init__(self, facts: DraftFacts, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._facts = facts
-        self.setCheckable(True)
-        set_fixed_height(self, _ROW_PX)
+    def __init__(self, facts: DraftFacts) -> None:
+        super().__init__(f"{facts.name}, {facts.size}")
+        self.facts = facts
+        set_font(self, 12, 500, tabular=True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, 6, inset_px=3)
         self.setAccessibleName(facts.name)
         self.setAccessibleDescription(f"{facts.why}, {facts.size}")
         self.setToolTip(facts.why)
 
-    @property
-    def facts(self) -> DraftFacts:
-        return self._facts
-
-    def sizeHint(self) -> QSize:
-        return px_size(QSize(200, _ROW_PX))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(QRectF(0, 0, width_of(self), 1), color("hair"))
-        ring = QRectF(0, (_ROW_PX - _RING_PX) / 2 + 0.5, _RING_PX, _RING_PX)
-        if self.isChecked():
-            draw_box(painter, ring, _RING_PX / 2, color("accent_fill" if self.isEnabled() else "text3"))
-            draw_box(painter, ring.adjusted(4.5, 4.5, -4.5, -4.5), 3, color("on_accent"))
-        else:
-            fill = color("fill1") if self.underMouse() and self.isEnabled() else color("control")
-            draw_box(painter, ring, _RING_PX / 2, fill, color("control_border"))
-        usable = self._facts.usable
-        left = _RING_PX + 10
-        upper = QRectF(left, 5, width_of(self) - left - _SIZE_PX, 17)
-        lower = QRectF(left, 22, width_of(self) - left - _SIZE_PX, 15)
-        name_ink, ink = color("text" if usable else "text3"), color("text2" if usable else "text3")
-        draw_text(painter, upper, self._facts.name, ui_font(12, 500), name_ink, LEFT)
-        draw_text(painter, lower, self._facts.why, ui_font(11), ink, LEFT)
-        size = QRectF(width_of(self) - _SIZE_PX, 0, _SIZE_PX, _ROW_PX)
-        draw_text(painter, size, self._facts.size, ui_font(12, tabular=True), ink, _RIGHT)
+    def hitButton(self, pos: QPoint) -> bool:
+        """The whole line takes a click, and not only the words."""
+        return self.rect().contains(pos)
 
 
 class DraftChoices(QWidget):
@@ -356,32 +325,34 @@ class DraftChoices(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._choices: list[DraftChoice] = []
+        self._rows: dict[DraftChoice, QWidget] = {}
         self._layout = column_of(parent=self)
 
     @property
     def choices(self) -> tuple[DraftChoice, ...]:
         """The choices from top to bottom."""
-        return tuple(self._choices)
+        return tuple(self._rows)
 
     def show_choices(self, facts: Sequence[DraftFacts], chosen: str, can_choose: bool) -> None:
         """`chosen` is a reference; without `can_choose` all are disabled."""
-        if [choice.facts for choice in self._choices] != list(facts):
-            for old in self._choices:
+        if [choice.facts for choice in self._rows] != list(facts):
+            for old in self._rows.values():
                 old.hide()
                 old.setParent(None)
                 old.deleteLater()
-            self._choices = [self._make(each) for each in facts]
-            for choice in self._choices:
-                self._layout.addWidget(choice)
-        for choice in self._choices:
+            self._rows = dict(map(self._make, facts))
+        for choice in self._rows:
             choice.setChecked(choice.facts.reference == chosen)
             choice.setEnabled(choice.facts.usable and can_choose)
 
-    def _make(self, facts: DraftFacts) -> DraftChoice:
-        choice = DraftChoice(facts)
+    def _make(self, facts: DraftFacts) -> tuple[DraftChoice, QWidget]:
+        choice, row = DraftChoice(facts), QWidget()
+        set_ground(row, "", "top")
+        why = TextLabel(facts.why, 11, 15, "text2" if facts.usable else "text3")
+        column_of(choice, row_of(_BELOW_PX, (why, 1)), margins=(0, 6, 0, 5), parent=row)
         choice.clicked.connect(lambda on: self.chosen.emit(facts.reference if on else ""))
-        return choice
+        self._layout.addWidget(row)
+        return choice, row
 
 
 _BAR_PX = 14
