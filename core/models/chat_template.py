@@ -1,16 +1,15 @@
 """Chat templates: rendering, the format of the model's answers, and the variables that switch thinking.
 
 Most templates are text in the model's folder, rendered by the template process; some are code in mlx-lm or
-transformers.
+transformers, which runs in this process.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +23,7 @@ from core.answer_format import AnswerFormat, answer_format, answer_opening
 from core.errors import ChatTemplateError, reason_of
 from core.events import Change, Tool
 from core.models.places import base_name, readable
-from core.models.template import RefusedError, Render, Rendering, TemplateSupport, renderer
-from core.models.traced import Run
+from core.models.template import RefusedError, TemplateSupport, Turn, Write, renderer
 from core.settings.request import ThinkingMode
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ class ChatTemplate:
     """The chat template of a tokenizer, with the variables for one prompt."""
 
     def __init__(self, tokenizer: TokenizerWrapper, tools: Sequence[Tool], thinking: ThinkingMode) -> None:
-        inner = inner_of(tokenizer)
+        self.inner = inner = inner_of(tokenizer)
         self._tokenizer = tokenizer
         self._has_tools = bool(tools)
         self.name = readable(base_name(Path(str(getattr(inner, "name_or_path", "") or "this model"))))
@@ -59,11 +57,11 @@ class ChatTemplate:
             variables = tuple(
                 (key, value if isinstance(value, bool | int) else str(value)) for key, value in named.items()
             )
-            self.render = _render_of(self.name, self.source, variables)
+            self.write = _write_of(self.name, self.source, variables)
             self.support = _support(self.name, self.source, variables)
         else:
-            self.render = _render_by_library(tokenizer, self.name, thinking)
-            self.support = TemplateSupport(self.render)
+            self.write = _write_by_library(tokenizer, self.name, thinking)
+            self.support = TemplateSupport(self.write)
 
     def answer_format(self) -> AnswerFormat:
         """How the model writes its answers."""
@@ -85,8 +83,8 @@ class ChatTemplate:
         return (self.support.tail[opened:] if opened >= 0 else f"{tags.begin}\n"), tags.end
 
 
-def _render_of(name: str, source: str, variables: Variables) -> Render:
-    def render(turns: Sequence[Any], tools: Sequence[Any], begins: bool) -> Rendering:
+def _write_of(name: str, source: str, variables: Variables) -> Write:
+    def write(turns: Sequence[Turn], tools: Sequence[Turn], begins: bool) -> str:
         named = {
             **dict(variables),
             "tools": list(tools) or None,
@@ -101,12 +99,12 @@ def _render_of(name: str, source: str, variables: Variables) -> Render:
             # Templates that are only for tools iterate over them without a check.
             return renderer().render(name, source, turns, {**named, "tools": []})
 
-    return render
+    return write
 
 
 @lru_cache(8)
 def _support(name: str, source: str, variables: Variables) -> TemplateSupport:
-    return TemplateSupport(_render_of(name, source, variables))
+    return TemplateSupport(_write_of(name, source, variables))
 
 
 def inner_of(tokenizer: TokenizerWrapper) -> Any:
@@ -143,14 +141,8 @@ def _is_of_the_folder(tokenizer: TokenizerWrapper) -> bool:
     return own is None and type(inner).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template
 
 
-def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: ThinkingMode) -> Render:
-    """Rendering by the code of mlx-lm or transformers, which runs in this process and cannot be traced.
-
-    The conversation is rendered twice, the second time with marks around each content; if nothing but the
-    marks differs, the marks tell where the contents are.
-    """
-
-    def written(turns: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], begins: bool) -> str:
+def _write_by_library(tokenizer: TokenizerWrapper, name: str, thinking: ThinkingMode) -> Write:
+    def write(turns: Sequence[Turn], tools: Sequence[Turn], begins: bool) -> str:
         named: dict[str, Any] = {"tools": list(tools)} if tools else {}
         if thinking != "auto":
             named[VARIABLE] = tokenizer.has_thinking and thinking == "on"
@@ -163,56 +155,7 @@ def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: Thinkin
         except Exception as error:  # libraries raise various errors
             raise RefusedError(name, reason_of(error)) from error
 
-    def render(
-        turns: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], begins: bool
-    ) -> Rendering:
-        text = written(turns, tools, begins)
-        nonce = secrets.token_hex(8)
-        marked = [_marked(turn, number, nonce) for number, turn in enumerate(turns)]
-        try:
-            parts = re.split(rf"\[{nonce}(\d+)\[|\]{nonce}\]", written(marked, tools, begins))
-        except RefusedError:
-            parts = []
-        pieces, runs, at = parts[::2], [], 0
-        for piece, source in zip(pieces, [None, *parts[1::2]]):
-            if source is not None:
-                runs.append(Run(at, at + len(piece), int(source), 0))
-            at += len(piece)
-        # Contents that cannot be located have no run, which only code that rewrites them can cause.
-        return Rendering(text, tuple(runs) if "".join(pieces) == text else _searched(turns, text))
-
-    return render
-
-
-def _marked(turn: Mapping[str, Any], number: int, nonce: str) -> dict[str, Any]:
-    def marked(value: Any, source: int) -> Any:
-        if isinstance(value, str):
-            return f"[{nonce}{source}[{value}]{nonce}]" if value else value
-        if isinstance(value, list):
-            return [marked(each, source) for each in value]
-        if isinstance(value, dict):
-            return {key: each if key == "type" else marked(each, source) for key, each in value.items()}
-        return value
-
-    kept = ("role", "type", "tool_call_id")
-    return {
-        key: value if key in kept else marked(value, 2 * number + (key != "content"))
-        for key, value in turn.items()
-    }
-
-
-def _searched(turns: Sequence[Mapping[str, Any]], text: str) -> tuple[Run, ...]:
-    """The positions of the contents in `text`, searched one after the other."""
-    runs: list[Run] = []
-    at = 0
-    for number, turn in enumerate(turns):
-        content = turn["content"]
-        words = content.strip() if isinstance(content, str) else ""
-        start = text.find(words, at) if words else -1
-        if start >= 0:
-            at = start + len(words)
-            runs.append(Run(start, at, 2 * number, len(content) - len(content.lstrip())))
-    return tuple(runs)
+    return write
 
 
 # ---- the format of answers
@@ -332,10 +275,10 @@ def thinks_by_default(tokenizer: TokenizerWrapper) -> bool:
     """Whether the template lets the model think if nothing is switched; True if it refuses both prompts."""
     try:
         asked = [{"role": "user", "content": "one"}]
-        default, off = (ChatTemplate(tokenizer, (), mode).render(asked, (), True) for mode in ("auto", "off"))
+        default, off = (ChatTemplate(tokenizer, (), mode).write(asked, (), True) for mode in ("auto", "off"))
     except ChatTemplateError:
         return True
-    return default.text != off.text
+    return default != off
 
 
 def history_variables(template: str) -> dict[str, Value]:

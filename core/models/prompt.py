@@ -6,8 +6,10 @@ the template from documents, and the reading map can locate characters of a docu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -27,9 +29,10 @@ from core.models.chat_template import (
     thinking_change,
 )
 from core.models.conversation import Conversation, Region, Turn, adapted, declared, messages_for, turns_of
-from core.models.template import LEAST, RefusedError, Rendering
-from core.models.tokenizer import Span, Tokens, encode
-from core.models.traced import Run
+from core.models.marks import OTHER, Rendering, Run, changed
+from core.models.marks import rendered as rendered_by
+from core.models.template import LEAST, RefusedError
+from core.models.tokenizer import Disguise, Span, Tokens, encode
 from core.settings.request import ThinkingMode
 
 # About the number of tokens that `core.prefill.layout` uses of the question.
@@ -123,7 +126,7 @@ def render(
         rendering = _texts(conversation.turns)
     else:
         template = ChatTemplate(tokenizer, given_tools, thinking)
-        conversation, rendering = _rendered(template, given)
+        conversation, rendering = _rendered(template, given, rows)
     contents = _merged(_without_tags(conversation.turns, rendering))
     tokens = encode(inner, rendering.text, contents, rows, add_special=not tokenizer.has_chat_template)
     return Prompt(
@@ -169,7 +172,9 @@ def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> NDArray[np.int64] | 
     return found
 
 
-def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation, Rendering]:
+def _rendered(
+    template: ChatTemplate, given: Conversation, rows: int | None
+) -> tuple[Conversation, Rendering]:
     """The adapted conversation, rendered with all of its content."""
     last = given.turns[-1]
     if any(turn.role == "assistant" for turn in given.turns):
@@ -184,7 +189,7 @@ def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation
             break
         tried.append(conversation)
         try:
-            rendering = _with_answer(template, conversation)
+            rendering = _with_answer(template, conversation, rows)
         except RefusedError as error:
             first_error = first_error or error
             continue
@@ -201,22 +206,39 @@ def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation
     raise first_error
 
 
-def _with_answer(template: ChatTemplate, conversation: Conversation) -> Rendering:
+def _with_answer(template: ChatTemplate, conversation: Conversation, rows: int | None) -> Rendering:
     """The rendered conversation; if it ends with an answer, up to the answer's last word."""
-    messages = messages_for(conversation, template.support)
-    tools = declared(conversation.tools)
     last = conversation.turns[-1]
     if last.role != "assistant" or last.calls:
-        return template.render(messages, tools, True)
+        return _written(template, conversation, True, rows)
     try:
-        rendering = template.render(messages, tools, False)
+        rendering = _written(template, conversation, False, rows)
     except RefusedError:
         rendering = Rendering("")
-    source = 2 * (len(messages) - 1)
-    end = max((run.end for run in rendering.runs if run.source == source), default=None)
-    if end is not None:
+    source = len(conversation.turns) - 1
+    if end := max((run.end for run in rendering.runs if run.source == source), default=0):
         return Rendering(rendering.text[:end], tuple(run for run in rendering.runs if run.start < end))
-    return _appended_text(template.render(messages[:-1], tools, True), last.content, source)
+    before = replace(conversation, turns=conversation.turns[:-1])
+    return _appended_text(_written(template, before, True, rows), last.content, source)
+
+
+def _written(template: ChatTemplate, conversation: Conversation, begins: bool, rows: int | None) -> Rendering:
+    """What the template writes. Control tokens in the conversation are runs, whatever became of the rest."""
+    messages = messages_for(conversation, template.support)
+    tools = declared(conversation.tools)
+    given = json.dumps([template.source, messages, tools], ensure_ascii=False)
+    disguise = Disguise(template.inner, rows, given)
+
+    def hidden(value: Any, tags: Sequence[Span] = ()) -> Any:
+        return changed(value, lambda text, under: disguise.hide(text, tags if under != "thinking" else ()))
+
+    hidden_messages = [
+        {key: hidden(value, turn.tags if key == "content" else ()) for key, value in message.items()}
+        for turn, message in zip(conversation.turns, messages)
+    ]
+    rendering = rendered_by(template.write, hidden_messages, hidden(tools), begins, disguise.pattern)
+    text, spans = disguise.show(rendering.text)
+    return Rendering(text, (*rendering.runs, *(Run(start, end, OTHER) for start, end in spans)))
 
 
 def _appended(
@@ -228,13 +250,13 @@ def _appended(
     opened = rendering.text.rstrip().rpartition("\n")[2].rpartition(">")[0]
     if opened and text.lstrip().startswith(tag := opened[opened.rfind("<") :] + ">"):
         text = text.lstrip().removeprefix(tag).lstrip("\n")
-    appended = _appended_text(rendering, text, 2 * (len(turns) - 1))
+    appended = _appended_text(rendering, text, len(turns) - 1)
     return replace(conversation, turns=(*conversation.turns, replace(begun, content=text))), appended
 
 
 def _appended_text(rendering: Rendering, text: str, source: int) -> Rendering:
     start = len(rendering.text)
-    return Rendering(rendering.text + text, (*rendering.runs, Run(start, start + len(text), source, 0)))
+    return Rendering(rendering.text + text, (*rendering.runs, Run(start, start + len(text), source)))
 
 
 def _parsed(turns: Sequence[Turn], template: ChatTemplate) -> tuple[Turn, ...]:
@@ -297,7 +319,7 @@ def _missing(turns: Sequence[Turn], rendering: Rendering) -> Turn | None:
         (
             turns[at]
             for at in reversed(range(len(turns)))
-            if turns[at].role != "assistant" and turns[at].content.strip() and 2 * at not in written
+            if turns[at].role != "assistant" and turns[at].content.strip() and at not in written
         ),
         None,
     )
@@ -307,9 +329,9 @@ def _regions(turns: Sequence[Turn], rendering: Rendering) -> tuple[Region, ...]:
     """The regions of the turns' contents in the rendered text."""
     found: list[Region] = []
     for run in rendering.runs:
-        if run.source < 0 or run.source % 2:
+        if run.source == OTHER:
             continue  # calls, thoughts and tools are always kept
-        turn, written = turns[run.source // 2], rendering.text[run.start : run.end]
+        turn, written = turns[run.source], rendering.text[run.start : run.end]
         escaped = len(written) <= _ESCAPE_CHARACTERS and not turn.content.startswith(written, run.offset)
         for region in turn.regions:
             start = max(region.start, run.offset)
@@ -332,7 +354,7 @@ def _without_tags(turns: Sequence[Turn], rendering: Rendering) -> list[Run]:
     """The runs of contents without the tags around thoughts, which are control tokens of some models."""
     found: list[Run] = []
     for run in rendering.runs:
-        turn = turns[run.source // 2] if run.source >= 0 and run.source % 2 == 0 else None
+        turn = turns[run.source] if run.source != OTHER else None
         written = rendering.text[run.start : run.end]
         if turn is None or not turn.tags or not turn.content.startswith(written, run.offset):
             found.append(run)
@@ -349,9 +371,9 @@ def _without_tags(turns: Sequence[Turn], rendering: Rendering) -> list[Run]:
 
 def _merged(runs: Sequence[Run]) -> tuple[Span, ...]:
     spans: list[Span] = []
-    for run in runs:
-        if spans and spans[-1][1] == run.start:
-            spans[-1] = (spans[-1][0], run.end)
+    for run in sorted(runs):
+        if spans and spans[-1][1] >= run.start:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], run.end))
         else:
             spans.append((run.start, run.end))
     return tuple(spans)
@@ -362,7 +384,7 @@ def _texts(turns: Sequence[Turn]) -> Rendering:
     rendering = Rendering("")
     for number, turn in enumerate(turns):
         between = Rendering(rendering.text + ("\n\n" if number else ""), rendering.runs)
-        rendering = _appended_text(between, turn.content, 2 * number)
+        rendering = _appended_text(between, turn.content, number)
     return rendering
 
 

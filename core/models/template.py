@@ -6,7 +6,7 @@ takes too long is killed, and the next turn starts another.
 
 `TemplateSupport` finds out which conversations a template accepts by rendering small ones. Each of its
 properties renders one or several of them when it is first read: one counts as accepted if the template raises
-no error and writes every content, in order.
+no error and writes every content, in order. Their words are ones that no template has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import atexit
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -26,7 +26,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import ChatTemplateError
-from core.models.traced import Run
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 # Real templates take milliseconds, even for a full context.
@@ -40,17 +39,6 @@ _OWN_CHARACTERS = 1_000_000
 _TIMES_CONTENT = 8
 
 _CHOOSE = "Choose another model, or fix the chat template in its folder."
-
-
-class Rendering(Struct, frozen=True):
-    """A rendered conversation. `runs` are the characters of `text` that come from messages and tools.
-
-    A run's source is `2 * n` for the content of message `n`, `2 * n + 1` for its other fields, and negative
-    for tools.
-    """
-
-    text: str
-    runs: tuple[Run, ...] = ()
 
 
 class RefusedError(ChatTemplateError):
@@ -90,7 +78,7 @@ class TemplateRenderer:
 
     def render(
         self, name: str, template: str, messages: Sequence[Mapping[str, Any]], named: Mapping[str, Any]
-    ) -> Rendering:
+    ) -> str:
         """Render `messages` with the `template` of model `name`; `named` are its other variables.
 
         Raises `RefusedError` if the template refuses, `ChatTemplateError` if it exceeds a limit.
@@ -105,8 +93,8 @@ class TemplateRenderer:
         with self._lock:
             answer = self._asked(name, json.dumps(request).encode() + b"\n")
         match answer:
-            case {"text": str(text), "runs": list(numbers)}:
-                return Rendering(text, tuple(Run(*run) for run in zip(*[iter(numbers)] * 4)))
+            case {"text": str(text)}:
+                return text
             case {"refused": str(why)}:
                 raise RefusedError(name, why)
             case {"long": True}:
@@ -208,10 +196,11 @@ def renderer() -> TemplateRenderer:
 
 
 Turn = Mapping[str, Any]
-# Messages, tools, and whether the answer begins after them.
-Render = Callable[[Sequence[Turn], Sequence[Turn], bool], Rendering]
+# What a template writes for messages, tools, and whether the answer begins after them.
+Write = Callable[[Sequence[Turn], Sequence[Turn], bool], str]
 ThoughtField = Literal["reasoning_content", "reasoning", "thinking", "blocks"]
 _FIELDS: tuple[ThoughtField, ...] = ("reasoning_content", "reasoning", "thinking", "blocks")
+_ONE, _TWO, _THREE, _FOUR = "first probe", "second probe", "third probe", "fourth probe"
 _THOUGHT = "a probed thought"
 _TOOL = {
     "type": "function",
@@ -244,95 +233,92 @@ class CallForm(Struct, frozen=True):
 
 
 class TemplateSupport:
-    """What the template behind `render` accepts. Raises `ChatTemplateError` if it exceeds a limit."""
+    """What the template behind `write` accepts. Raises `ChatTemplateError` if it exceeds a limit."""
 
-    def __init__(self, render: Render) -> None:
-        self._render = render
+    def __init__(self, write: Write) -> None:
+        self._write = write
 
     @cached_property
     def typed_user(self) -> bool:
         """Whether a user's content must be a list of parts."""
-        return not self._accepts([self._user("one", typed=False)]) and self._accepts(
-            [self._user("one", typed=True)]
+        return not self._accepts([self._user(_ONE, typed=False)]) and self._accepts(
+            [self._user(_ONE, typed=True)]
         )
 
     @cached_property
     def tail(self) -> str:
         """What the template writes between a question and the answer."""
-        rendering = self._rendered([self._user("one")], ())
-        if rendering is None:
-            return ""
-        return rendering.text[max((run.end for run in rendering.runs if run.source == 0), default=0) :]
+        return self._written([self._user(_ONE)]).rpartition(_ONE)[2]
 
     @cached_property
     def typed_system(self) -> bool:
         """Whether a system content must be a list of parts."""
-        return not self._accepts([_message("system", "one"), self._user("two")]) and self._accepts(
-            [_message("system", "one", typed=True), self._user("two")]
+        return not self._accepts([_message("system", _ONE), self._user(_TWO)]) and self._accepts(
+            [_message("system", _ONE, typed=True), self._user(_TWO)]
         )
 
     @cached_property
     def system(self) -> bool:
         """Whether there is a system role."""
-        return self._accepts([self._system("one"), self._user("two")])
+        return self._accepts([self._system(_ONE), self._user(_TWO)])
 
     @cached_property
     def several_systems(self) -> bool:
         """Whether a conversation may begin with several system messages."""
-        return self.system and self._accepts([self._system("one"), self._system("two"), self._user("three")])
+        return self.system and self._accepts([self._system(_ONE), self._system(_TWO), self._user(_THREE)])
 
     @cached_property
     def later_system(self) -> bool:
         """Whether system messages may follow an answer, and are written there."""
-        return self.system and self._accepts([*self._turn, self._system("three"), self._user("four")])
+        return self.system and self._accepts([*self._turn, self._system(_THREE), self._user(_FOUR)])
 
     @cached_property
     def last_system(self) -> bool:
         """Whether the last message may be a system message, and is written there."""
-        return self.system and self._accepts([*self._turn, self._user("three"), self._system("four")])
+        return self.system and self._accepts([*self._turn, self._user(_THREE), self._system(_FOUR)])
 
     @cached_property
     def system_alone(self) -> bool:
         """Whether a conversation may consist of a system message."""
-        return self.system and self._accepts([self._system("one")])
+        return self.system and self._accepts([self._system(_ONE)])
 
     @cached_property
     def typed_answer(self) -> bool:
         """Whether an answer's content must be a list of parts."""
-        question, next_question = self._user("one"), self._user("three")
-        return not self._accepts([question, _message("assistant", "two"), next_question]) and self._accepts(
-            [question, _message("assistant", "two", typed=True), next_question]
+        question, next_question = self._user(_ONE), self._user(_THREE)
+        return not self._accepts([question, _message("assistant", _TWO), next_question]) and self._accepts(
+            [question, _message("assistant", _TWO, typed=True), next_question]
         )
 
     @cached_property
     def answer_first(self) -> bool:
         """Whether a conversation may begin with an answer."""
-        return self._accepts([self._answer("one"), self._user("two")])
+        return self._accepts([self._answer(_ONE), self._user(_TWO)])
 
     @cached_property
     def consecutive_users(self) -> bool:
         """Whether two user messages may follow each other."""
-        return self._accepts([self._user("one"), self._user("two")])
+        return self._accepts([self._user(_ONE), self._user(_TWO)])
 
     @cached_property
     def consecutive_answers(self) -> bool:
         """Whether two answers may follow each other."""
-        return self._accepts([*self._turn, self._answer("three"), self._user("four")])
+        return self._accepts([*self._turn, self._answer(_THREE), self._user(_FOUR)])
 
     @cached_property
     def tools(self) -> bool:
         """Whether the template writes the tools that are declared."""
-        return self._declares([self._user("one")])
+        return self._declares([self._user(_ONE)])
 
     @cached_property
     def tools_after_system(self) -> bool:
         """Whether the template writes the tools that are declared if a system message is first."""
-        return self.system and self._declares([self._system("one"), self._user("two")])
+        return self.system and self._declares([self._system(_ONE), self._user(_TWO)])
 
     @cached_property
     def tools_after_empty_system(self) -> bool:
         """Whether the template writes the tools that are declared if an empty system message is first."""
-        turns = [self._system(""), self._user("two")]
+        turns = [self._system(""), self._user(_TWO)]
         return self.tools_after_system and self._accepts(turns) and self._declares(turns)
 
     @cached_property
@@ -343,20 +329,20 @@ class TemplateSupport:
         numbered = [replace(form, numbered_ids="conversation") for form in forms if not form.short_ids]
         tried = product([("lookup_probe", "first_key")], [*forms, *numbered])
         for called, form in (*tried, *product([("lookup_probe",)], forms)):
-            turns = [self._user("one"), self._calling(form, 1), _result(form, "two", 1)]
+            turns = [self._user(_ONE), self._calling(form, 1), _result(form, _TWO, 1)]
             if self._accepts(turns, [_TOOL], called):
                 return form if form.numbered_ids else self._with_written_ids(form)
         return None
 
     def _with_written_ids(self, form: CallForm) -> CallForm:
         """`form` with numbered ids if the template writes them for calls, so that results have the same."""
-        turns = [self._user("one")]
+        turns = [self._user(_ONE)]
         for number in (1, 2):
-            turns += [self._calling(form, 1, number), _result(form, "two", number)]
-        rendering = self._rendered(turns, [_TOOL])
-        if rendering is None or _numbered("lookup_probe", 0) not in rendering.text:
+            turns += [self._calling(form, 1, number), _result(form, _TWO, number)]
+        text = self._written(turns, [_TOOL])
+        if _numbered("lookup_probe", 0) not in text:
             return form
-        counted = _numbered("lookup_probe", 1) in rendering.text
+        counted = _numbered("lookup_probe", 1) in text
         return replace(form, short_ids=False, numbered_ids="conversation" if counted else "message")
 
     @cached_property
@@ -364,35 +350,31 @@ class TemplateSupport:
         """Whether a message may hold several calls."""
         if self.calls is None:
             return False
-        results = [_result(self.calls, word, at) for at, word in enumerate(("two", "three"), start=1)]
-        turns = [self._user("one"), self._calling(self.calls, 2), *results]
+        results = [_result(self.calls, word, at) for at, word in enumerate((_TWO, _THREE), start=1)]
+        turns = [self._user(_ONE), self._calling(self.calls, 2), *results]
         return self._accepts(turns, [_TOOL], ("lookup_probe", "lookup_probe"))
 
     @cached_property
     def thought_field(self) -> ThoughtField | None:
         """Where the template reads the thought of an earlier answer; None: nowhere."""
-        probes = [[self._user("one"), self._answer("two")]]
+        probes = [[self._user(_ONE), self._answer(_TWO)]]
         if self.calls is not None:
-            probes.insert(
-                0, [self._user("one"), self._calling(self.calls, 1), _result(self.calls, "three", 1)]
-            )
+            probes.insert(0, [self._user(_ONE), self._calling(self.calls, 1), _result(self.calls, _THREE, 1)])
         for field in _FIELDS:
             for question, answer, *result in probes:
-                rendering = self._rendered(
-                    [question, with_thought(answer, _THOUGHT, field), *result], [_TOOL]
-                )
-                if rendering is not None and any(_writes(rendering, run, _THOUGHT) for run in rendering.runs):
+                turns = [question, with_thought(answer, _THOUGHT, field), *result]
+                if any(True for _ in _places(self._written(turns, [_TOOL]), _THOUGHT, typed=True)):
                     return field
         return None
 
     def keeps_thought_in_content(self, begin: str, end: str) -> bool:
         """Whether the thought of an earlier answer may stay in its content, between these tags."""
-        written = f"{begin}\n{_THOUGHT}\n{end}\n\ntwo"
-        return self._accepts([self._user("one"), self._answer(written), self._user("three")])
+        written = f"{begin}\n{_THOUGHT}\n{end}\n\n{_TWO}"
+        return self._accepts([self._user(_ONE), self._answer(written), self._user(_THREE)])
 
     @property
     def _turn(self) -> list[Turn]:
-        return [self._user("one"), self._answer("two")]
+        return [self._user(_ONE), self._answer(_TWO)]
 
     def _user(self, content: str, typed: bool | None = None) -> Turn:
         return _message("user", content, self.typed_user if typed is None else typed)
@@ -419,51 +401,44 @@ class TemplateSupport:
         return {"role": "assistant", "content": "", "tool_calls": called}
 
     def _declares(self, turns: Sequence[Turn]) -> bool:
-        rendering = self._rendered(turns, [_TOOL])
-        return rendering is not None and "lookup_probe" in rendering.text
+        return "lookup_probe" in self._written(turns, [_TOOL])
 
     def _accepts(self, turns: Sequence[Turn], tools: Sequence[Turn] = (), called: Sequence[str] = ()) -> bool:
         """Whether the template writes the contents of `turns` in order, and the words `called` of the second
         one equally often.
         """
-        rendering = self._rendered(turns, tools)
-        if rendering is None:
-            return False
+        text = self._written(turns, tools)
         firsts: list[int] = []
-        for number, turn in enumerate(turns):
+        for turn in turns:
             if words := content_text(turn["content"]):
-                typed = not isinstance(turn["content"], str)
-                found = (
-                    run.start
-                    for run in rendering.runs
-                    if run.source == 2 * number and (_writes if typed else _equals)(rendering, run, words)
-                )
+                found = _places(text, words, typed=not isinstance(turn["content"], str))
                 firsts.append(next(found, -1))
-        calls = [rendering.text[run.start : run.end] for run in rendering.runs if run.source == 3]
+        calls = text.partition(_ONE)[2]
         return (
             -1 not in firsts
             and firsts == sorted(firsts)
-            and all(sum(word in call for call in calls) >= called.count(word) for word in called)
+            and all(calls.count(word) >= called.count(word) for word in called)
         )
 
-    def _rendered(self, turns: Sequence[Turn], tools: Sequence[Turn]) -> Rendering | None:
+    def _written(self, turns: Sequence[Turn], tools: Sequence[Turn] = ()) -> str:
+        """What the template writes; nothing if it refuses."""
         try:
-            return self._render(turns, tools, True)
+            return self._write(turns, tools, True)
         except RefusedError:
-            return None
+            return ""
 
 
-def _refuse(turns: Sequence[Turn], tools: Sequence[Turn], begins: bool) -> Rendering:
+def _refuse(turns: Sequence[Turn], tools: Sequence[Turn], begins: bool) -> str:
     raise RefusedError("this model", "it accepts questions and answers in turn only")
 
 
-def _equals(rendering: Rendering, run: Run, words: str) -> bool:
-    return rendering.text[run.start : run.end] == words
-
-
-def _writes(rendering: Rendering, run: Run, words: str) -> bool:
-    """Whether `run` renders `words` as text, and not as an element of a printed Python list."""
-    return _equals(rendering, run, words) and rendering.text[run.start - 1 : run.start] not in ("'", '"')
+def _places(text: str, words: str, *, typed: bool) -> Iterator[int]:
+    """Where `words` are in `text`; of `typed` ones, not as an element of a printed Python list."""
+    at = text.find(words)
+    while at >= 0:
+        if not typed or text[at - 1 : at] not in ("'", '"'):
+            yield at
+        at = text.find(words, at + 1)
 
 
 # For a template that accepts only alternating questions and answers.

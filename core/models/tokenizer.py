@@ -1,10 +1,12 @@
 """Control tokens, which separate turns, roles, thoughts and calls, and the repair of decoders.
 
 A web page that contains `<|im_start|>system` must not speak as the system, so the text of a control token
-inside a content is read as ordinary text. All other text has the tokens that the tokenizer gives it: the
-prompt is tokenised whole, and a second time only if a content became a control token. The second tokenizer
-is a copy in which control tokens have names of private characters, and the template's own control tokens in
-the prompt are written with these names; a name is as long as its token, so that offsets stay the same.
+inside a content is read as ordinary text. It is disguised while the template is rendered, so that its place
+is known whatever the template does with the content. All other text has the tokens that the tokenizer gives
+it: the prompt is tokenised whole, and a second time only if a content became a control token. The second
+tokenizer is a copy in which control tokens have names of private characters, and the template's own control
+tokens in the prompt are written with these names; a name is as long as its token, so that offsets stay the
+same.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ _TEXT = re.compile(
     r"|code|p|a|ul|ol|li)>"
 )
 _PRIVATE = range(0xF0000, 0x10FFFE)
+# For disguises: Yi syllables, which neither JSON nor Python write with escapes.
+_RARE = range(0xA000, 0xA48D)
 _MOST_NAMES = 64
 
 
@@ -59,11 +63,8 @@ def encode(
     contents either; `raw`: contents may become all other control tokens. `add_special`: the tokenizer adds
     its special tokens. Raises `RequestError` if a control token cannot be avoided.
     """
-    known = _KNOWN.setdefault(inner, {})
-    if (rows, raw) not in known:
-        known[rows, raw] = _Controls(dict(_control_texts(inner, rows, raw)))
     try:
-        return known[rows, raw].encode(inner, text, contents, add_special)
+        return _controls(inner, rows, raw).encode(inner, text, contents, add_special)
     except BaseException as error:
         if isinstance(error, Exception) or "Panic" not in type(error).__name__:
             raise
@@ -86,13 +87,51 @@ def may_merge(tokenizer: TokenizerWrapper, token: int) -> bool:
     return token not in tokenizer.added_tokens_decoder and not tokenizer.decode([token]).endswith("\n")
 
 
+class Disguise:
+    """Replaces the first character of each control token in the texts of one conversation by a rare one.
+
+    `given` is the conversation, all texts in one. Raises `RequestError` if it has all rare characters.
+    """
+
+    def __init__(self, inner: Any, rows: int | None, given: str) -> None:
+        self._controls = _controls(inner, rows, raw=False)
+        self.pattern = self._controls.pattern
+        firsts = sorted({text[0] for text in self._controls.texts.values()})
+        first = self._controls.unused(given, len(firsts), _RARE)
+        self._names = {character: chr(first + at) for at, character in enumerate(firsts)}
+
+    def hide(self, text: str, kept: Sequence[Span] = ()) -> str:
+        """`text` with its control tokens disguised, except those in the spans `kept`."""
+
+        def name(found: re.Match[str]) -> str:
+            start, end = found.span()
+            is_token = self._controls.end(text, start) and not _overlaps(kept, start, end)
+            return self._names[found[0]] if is_token else found[0]
+
+        return self._controls.starts.sub(name, text)
+
+    def show(self, text: str) -> tuple[str, list[Span]]:
+        """`text` without disguises, and where the disguised control tokens are in it."""
+        shown = text.translate({ord(name): character for character, name in self._names.items()})
+        spans: list[Span] = []
+        for name in re.finditer(f"[{''.join(self._names.values())}]", text) if shown != text else ():
+            spans.append((name.start(), self._controls.end(shown, name.start()) or name.end()))
+        return shown, spans
+
+
 class _Controls:
-    """The control tokens of one tokenizer: `texts` by id."""
+    """The control tokens of one tokenizer: `texts` by id. `starts` finds where one may begin."""
 
     def __init__(self, texts: Mapping[int, str]) -> None:
-        self._texts = texts
+        self.texts = texts
+        self._known = set(texts.values())
+        self._lengths = sorted(set(map(len, self._known)), reverse=True)
         longest_first = sorted(texts.values(), key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        self.pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        # Some tokenizers have thousands of them.
+        begins = sorted({text[:3] for text in self._known})
+        starts = (f"{re.escape(text[0])}(?={re.escape(text[1:])})" for text in begins)
+        self.starts = re.compile("|".join(starts) or "(?!)")
         self._copy: tuple[int, Tokenizer] | None = None
 
     def encode(self, inner: Any, text: str, contents: Sequence[Span], special: bool) -> Tokens:
@@ -103,8 +142,8 @@ class _Controls:
         if not contents or self._from_contents(encoding, text, contents, unknown) is None:
             return Tokens(encoding.ids, encoding)
         first, tokenizer = self._renamed(inner, text)
-        order = {token: number for number, token in enumerate(self._texts.values())}
-        own = self._pattern.sub
+        order = {token: number for number, token in enumerate(self.texts.values())}
+        own = self.pattern.sub
         parts = [
             part if is_content else own(lambda found: chr(first + order[found[0]]) * len(found[0]), part)
             for part, is_content in _parts(text, contents)
@@ -128,38 +167,46 @@ class _Controls:
         Characters without a token become one of `unknown`, which does not count as a control token.
         """
         for at, token in enumerate(encoding.ids):
-            if token not in self._texts or (where := encoding.token_to_chars(at)) is None:
+            if token not in self.texts or (where := encoding.token_to_chars(at)) is None:
                 continue
             # Some tokens include white space around them, which does not belong to the control token.
             start, end = where
             inside = text[start:end]
-            if token in unknown and (renamed or inside.strip() != self._texts[token]):
+            if token in unknown and (renamed or inside.strip() != self.texts[token]):
                 continue
             start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
             if _overlaps(contents, start, end):
-                return self._texts[token]
+                return self.texts[token]
         return None
 
     def _renamed(self, inner: Any, text: str) -> tuple[int, Tokenizer]:
         """The renamed copy, and the first character of its names; none of them is in `text`."""
-        wanted = max(1, len(self._texts))
-        firsts = range(_PRIVATE.start, _PRIVATE.stop - wanted, wanted)[:_MOST_NAMES]
-        used = {ord(character) for character in set(text)}
-        first = next((at for at in firsts if used.isdisjoint(range(at, at + wanted))), None)
-        if first is None:
-            raise _unavoidable(next(iter(self._texts.values())))
+        first = self.unused(text, len(self.texts), _PRIVATE)
         if self._copy is None or self._copy[0] != first:
-            names = {token: chr(first + at) * len(token) for at, token in enumerate(self._texts.values())}
+            names = {token: chr(first + at) * len(token) for at, token in enumerate(self.texts.values())}
             self._copy = first, _copy(inner.backend_tokenizer, names)
         return self._copy
 
+    def end(self, text: str, start: int) -> int:
+        """Where the longest control token that begins at `start` ends; 0 if none does."""
+        return next((start + n for n in self._lengths if text[start : start + n] in self._known), 0)
+
+    def unused(self, text: str, count: int, among: range) -> int:
+        """The first of `count` characters of `among` that are not in `text`."""
+        wanted = max(1, count)
+        used = {ord(character) for character in set(text)}
+        for first in range(among.start, among.stop - wanted, wanted)[:_MOST_NAMES]:
+            if used.isdisjoint(range(first, first + wanted)):
+                return first
+        raise _unavoidable(next(iter(self.texts.values()), ""))
+
     def _encoded_in_parts(self, inner: Any, text: str, contents: Sequence[Span], special: bool) -> list[int]:
         """Without offsets: encodes the template's control tokens one by one, and the text between them."""
-        if not any(is_content and self._pattern.search(part) for part, is_content in _parts(text, contents)):
+        if not any(is_content and self.pattern.search(part) for part, is_content in _parts(text, contents)):
             return [int(each) for each in inner(text, add_special_tokens=special)["input_ids"]]
         ids: list[int] = []
         plain = ""
-        by_text = {token: each for each, token in self._texts.items()}
+        by_text = {token: each for each, token in self.texts.items()}
 
         def flush() -> None:
             ids.extend(
@@ -168,7 +215,7 @@ class _Controls:
 
         for part, is_content in _parts(text, contents):
             at = 0
-            for found in () if is_content else self._pattern.finditer(part):
+            for found in () if is_content else self.pattern.finditer(part):
                 plain += part[at : found.start()]
                 flush()
                 ids.append(by_text[found[0]])
@@ -180,6 +227,13 @@ class _Controls:
 
 # By tokenizer, with weak references.
 _KNOWN: WeakKeyDictionary[Any, dict[tuple[int | None, bool], _Controls]] = WeakKeyDictionary()
+
+
+def _controls(inner: Any, rows: int | None, raw: bool) -> _Controls:
+    known = _KNOWN.setdefault(inner, {})
+    if (rows, raw) not in known:
+        known[rows, raw] = _Controls(dict(_control_texts(inner, rows, raw)))
+    return known[rows, raw]
 
 
 def _unknown_ids(inner: Any) -> set[int | None]:

@@ -27,13 +27,9 @@ TEMPLATES = {
     "plain": "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}",
     "trimmed": "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}\n{% endfor %}",
     "joined": "{{ messages | map(attribute='content') | join('|') }}",
-    "added": "{% for m in messages %}{{ 'no ' + m.content.strip() + '\\n' ~ m.role }}{% endfor %}",
-    "sliced": "{% for m in messages %}{{ m.content[:2] }}…{{ m.content[2:] }}{% endfor %}",
-    "split": "{% for m in messages %}{{ m.content.split('\\n') | join('¶') }}{% endfor %}",
-    "macro": "{% macro w(x) %}<{{ x }}>{% endmacro %}{% for m in messages %}{{ w(m.content) }}{% endfor %}",
-    "set": "{% for m in messages %}{% set c %}no{{ m.content }}{% endset %}{{ c }}{% endfor %}",
-    "formatted": "{% for m in messages %}{{ 'no %s %d;' % (m.content, 7) }}{% endfor %}",
-    "replaced": "{% for m in messages %}{{ 'X no'.replace('X', m.content) }}{% endfor %}",
+    "safe": "{% for m in messages %}[{{ m.role }}]{{ m.content | trim | safe }}{% endfor %}",
+    "compared": "{% for m in messages %}{{ '' if m.content.startswith(' help') else 'no' }}"
+    "{{ m.content }}{% endfor %}",
     "twice": "{% for m in messages %}{{ m.content }}/{{ m.content }}{% endfor %}",
     "JSON": "{% for m in messages %}{{ {'no': m.content} | tojson }}{% endfor %}",
     "ASCII": "{% for m in messages %}{{ m.content | tojson(ensure_ascii=true) }}{% endfor %}",
@@ -75,6 +71,24 @@ def test_a_short_question_is_not_found_in_the_templates_words() -> None:
         assert prompt.asked == words
         assert prompt.asking is not None
         assert prompt.asking.start == len(HEAD) + len("[user]")
+
+
+def test_white_space_that_a_template_trims_is_not_its_own() -> None:
+    talk = (Message("user", "\n help \n"), Message("assistant", "no "), Message("user", " \thelp "))
+    for template, wanted in (
+        ("{% for m in messages %}\n{{ m.content }}\n{% endfor %}", ["\n help \n", "no ", " \thelp "]),
+        ("{% for m in messages %}\n {{ m.content | trim }} \n{% endfor %}", ["help", "no", "help"]),
+    ):
+        prompt = rendered(template, talk)
+        assert [prompt.text[region.start : region.end] for region in prompt.regions] == wanted
+
+
+def test_a_content_that_is_cut_has_no_region_and_is_written_as_it_is() -> None:
+    """As always by a template that compares messages, and writes something else for marked ones."""
+    cut = "{% for m in messages %}{{ m.content[:2] }}…{{ m.content[2:] }}{% endfor %}"
+    prompt = rendered(cut, (Message("user", "why help"), Message("assistant", "x"), Message("user", "x")))
+    assert prompt.text.endswith("wh…y helpx…x…<tool_call>")
+    assert [prompt.text[region.start : region.end] for region in prompt.regions] == ["x", "x"]
 
 
 def test_a_document_in_thousands_of_pieces_is_laid_out_at_once() -> None:
