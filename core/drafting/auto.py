@@ -5,8 +5,7 @@ The planner decides how much of the tree is verified. If only chains can be veri
 followed per position.
 
 Invariants: parents precede children and siblings differ. A node's confidence is the estimated probability
-that it is accepted given that its parent was. It is learned from every token of the answer, drafted or not. A
-shared calibration outlives the request; the evidence does not.
+that it is accepted given that its parent was. It is learned from every token of the answer, drafted or not.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ CAPACITY_TOKENS = 1 << 17
 class AutoDrafter(Drafter):
     """Serves one request after the other. `capacity_tokens` is the context length to index.
 
-    `calibration` is shared by all requests of the tokenizer family; None learns for one answer only.
     `continuations` is the family's prebuilt table, if any. `memory` is the family's n-gram table, which is
     read and written. `proposals` asks a model, if one takes part.
     """
@@ -45,12 +43,10 @@ class AutoDrafter(Drafter):
         capacity_tokens: int,
         *,
         tree: bool = True,
-        calibration: Calibration | None = None,
         continuations: GramTable | None = None,
         memory: NgramTable | None = None,
         proposals: Proposals | None = None,
     ) -> None:
-        self._calibration = calibration
         self._continuations = continuations
         self._memory = memory
         self._proposals = proposals
@@ -62,7 +58,6 @@ class AutoDrafter(Drafter):
 
     def begin(self, prompt: Sequence[int]) -> None:
         self._evidence = self._new_evidence()
-        self._evidence.calibration.begin_answer()
         self._evidence.read(prompt)
         if self._proposals is not None:
             self._proposals.begin(prompt)
@@ -138,8 +133,6 @@ class AutoDrafter(Drafter):
 
     def _new_evidence(self) -> Evidence:
         learned = Learned(self._continuations) if self._continuations is not None else None
-        weights = WEIGHTS_LEARNED if learned else WEIGHTS
-        calibration = self._calibration if self._calibration is not None else Calibration()
-        calibration.use_weights(weights)
+        calibration = Calibration(WEIGHTS_LEARNED if learned else WEIGHTS)
         remembered = Remembered(self._memory) if self._memory is not None else None
         return Evidence(self._capacity, calibration, learned, remembered)

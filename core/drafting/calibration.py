@@ -13,27 +13,19 @@ The weights are a logistic regression on the even-numbered half of 39 recorded a
 kinds of prompts). Fitted on the odd half they are the same within the noise; the notes give both. They are
 priors: `STRENGTH` guesses of a kind have the same weight.
 
-A *kind* is an int below `KINDS`: source or length class of the match, and whether the copy cursor agrees.
-`state` and `restore` use plain arrays, so a calibration can outlive a request.
-"""
+A *kind* is an int below `KINDS`: source or length class of the match, and whether the copy cursor agrees."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log, log2
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from core.drafting.odds import STRENGTH, Odds
 
 
 class Weights(Struct, frozen=True):
-    """What each kind of evidence adds to the log-odds of a guess.
-
-    The field names are part of the basis of saved calibrations: renaming one invalidates them.
-    """
+    """What each kind of evidence adds to the log-odds of a guess."""
 
     anything: float = -2.59
     # After guesses that are assumed to be right: text that deep in a draft is easier to guess.
@@ -106,10 +98,6 @@ LEARNED_KIND = KINDS - 3
 REMEMBERED_KIND = KINDS - 2
 # Prior hits and prior misses, so that one miss of a nearly certain guess changes little.
 _PRIOR_EACH = 2.0
-# Share of the counts carried over to the next answer. Carrying over everything cost 1% in unrelated recorded
-# answers, a half or a quarter changed nothing there; a quarter recovers sooner from an answer that taught it
-# to trust everything.
-_CARRIED_OVER = 0.25
 _FAMILIAR_DECAY = 0.95
 _FAMILIAR_AT_FIRST = 0.35
 _FAMILIAR_LEAST = 0.03
@@ -124,19 +112,13 @@ def log2_1(count: int) -> float:
 
 
 class Calibration(Odds):
-    """Estimates of one request, or of consecutive requests of a family. `weights` are the priors."""
+    """Estimates of one answer. `weights` are the priors."""
 
     def __init__(self, weights: Weights = WEIGHTS) -> None:
         super().__init__((STRENGTH,) * KINDS, each=_PRIOR_EACH)
         self.weights = weights
         self._familiar: float = _FAMILIAR_AT_FIRST
         self._length_weights: list[float] = []
-
-    def begin_answer(self) -> None:
-        """Starts a new answer: counts of earlier ones are reduced to a quarter."""
-        self.fade(_CARRIED_OVER)
-        self._familiar = _FAMILIAR_AT_FIRST  # copying in one answer predicts nothing about the next
-        self._length_weights.clear()
 
     def use_weights(self, weights: Weights) -> None:
         """Replaces the weights and keeps the learned corrections."""
@@ -179,31 +161,6 @@ class Calibration(Odds):
         """Records whether the newest continuation of the longest match was the next token."""
         self._familiar += (right - self._familiar) * (1.0 - _FAMILIAR_DECAY)
         self._length_weights.clear()
-
-    @property
-    def familiarity(self) -> float:
-        return self._familiar
-
-    # ---- state
-
-    def state(self) -> NDArray[np.float64]:
-        """A copy of everything learned, float64 [KINDS · 3 + 1]."""
-        return np.array([*(value for counts in self._counts for value in counts), self._familiar])
-
-    def restore(self, state: Sequence[float] | NDArray[np.float64]) -> None:
-        """Continues from a `state`. Raises ValueError, and changes nothing, if it is invalid."""
-        values = np.asarray(state, dtype=np.float64)
-        if values.shape != (KINDS * 3 + 1,) or not np.isfinite(values).all():
-            raise ValueError(f"{values.shape} is not the shape of a calibration state")
-        counts = values[:-1].reshape(KINDS, 3)
-        possible = (counts >= 0).all() and (counts[:, :2] <= counts[:, 2:] + 1e-9).all()
-        if not possible or not 0 <= values[-1] <= 1:
-            raise ValueError("calibration counts are out of range")
-        self._counts = counts.tolist()
-        self._familiar = float(values[-1])
-        self._length_weights.clear()
-        for kind in range(KINDS):
-            self._correct(kind)
 
     def _length_weight(self, assumed: int) -> float:
         """The weight of a match's length after `assumed` consecutive correct guesses."""

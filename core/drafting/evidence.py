@@ -86,7 +86,7 @@ class DraftPosition(NamedTuple):
 class Evidence:
     """Evidence of one request.
 
-    `calibration` may hold what earlier requests learned; None starts a new one. `learned` is the family's
+    `calibration`: None starts a new one. `learned` is the family's
     prebuilt table and `remembered` its n-gram table, if there are any.
     """
 

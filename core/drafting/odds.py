@@ -40,12 +40,6 @@ class Odds:
         counts[2] = counts[2] * decay + 1.0
         self._correct(kind)
 
-    def fade(self, share: float) -> None:
-        """Multiplies all counts by `share`."""
-        for kind, counts in enumerate(self._counts):
-            counts[:] = [count * share for count in counts]
-            self._correct(kind)
-
     def _correct(self, kind: int) -> None:
         hits, expected, guesses = self._counts[kind]
         if guesses <= 0.0:

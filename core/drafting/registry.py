@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from core.drafting.auto import AutoDrafter
 from core.drafting.cacheback import CachebackDrafter, FrozenTable
-from core.drafting.calibration import Calibration
 from core.drafting.draft import Drafter
 from core.drafting.draft_model import DraftModelDrafter, Proposals, Proposer
 from core.drafting.frequency import FrequencyDrafter
@@ -28,8 +27,8 @@ class Resources(Struct, frozen=True):
     """What a drafter can be built from, in addition to its settings.
 
     `capacity_tokens` is the model's context length and `family` the tokenizer's fingerprint. All requests
-    share `tables` and the family's `calibration`. `trees`: whether trees can be verified exactly. `tables`,
-    `frozen`, `continuations`, `calibration`, `proposer` and `proposals` are None if not available.
+    share `tables`. `trees`: whether trees can be verified exactly. `tables`, `frozen`, `continuations`,
+    `proposer` and `proposals` are None if not available.
     """
 
     capacity_tokens: int
@@ -38,7 +37,6 @@ class Resources(Struct, frozen=True):
     trees: bool = False
     frozen: FrozenTable | None = None
     continuations: GramTable | None = None
-    calibration: Calibration | None = None
     proposer: Proposer | None = None
     proposals: Proposals | None = None
 
@@ -77,7 +75,6 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
     return AutoDrafter(
         resources.capacity_tokens,
         tree=resources.trees,
-        calibration=resources.calibration,
         continuations=resources.continuations,
         memory=_memory(settings, resources) if settings.auto.remembered else None,
         proposals=resources.proposals,

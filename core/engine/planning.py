@@ -13,7 +13,6 @@ from core.decoding.answer import Answer
 from core.decoding.mtp import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.cacheback import FrozenTable
-from core.drafting.calibration import Calibration
 from core.drafting.draft_model import Proposals, Proposer
 from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
@@ -176,11 +175,9 @@ def build_drafter(answer: Answer, session: ModelSession) -> None:
             proposals = session.proposals(proposer, cost, isolated=request.isolated)
     answer.proposer = proposer if isinstance(proposer, ModelProposer) else None
     answer.head = proposer if isinstance(proposer, HeadProposer) else None
-    tables, calibration = None, None
+    tables = None
     if spec.learns:
-        memory = session.memory
-        tables = NgramTables() if request.isolated else memory.tables_for(settings)
-        calibration = Calibration() if request.isolated else memory.calibration_for(settings)
+        tables = NgramTables() if request.isolated else session.memory.tables_for(settings)
     info = answer.model.info
     answer.drafter = spec.build(
         settings,
@@ -191,7 +188,6 @@ def build_drafter(answer: Answer, session: ModelSession) -> None:
             trees=trees,
             frozen=frozen,
             continuations=continuations,
-            calibration=calibration,
             proposer=proposer,
             proposals=proposals,
         ),

@@ -135,7 +135,6 @@ class TableStatus(Wire, frozen=True):
 
     - `moment`: `warm` or `cold` after loading a model (with or without saved tables), `learned` after an
       answer, `saved` or `failed` after a save.
-    - `calibrated`: `auto`'s confidence calibration is loaded, too.
     - `notes`: sentences to display, such as files set aside. `refused`: some concern unusable saved files.
     """
 
@@ -143,7 +142,6 @@ class TableStatus(Wire, frozen=True):
     family: str
     family_name: str
     tables: tuple[TableInfo, ...] = ()
-    calibrated: bool = False
     took_s: float = 0.0
     notes: tuple[str, ...] = ()
     refused: bool = False

@@ -1,4 +1,4 @@
-"""Tables and calibration of one tokenizer family in memory, and the metadata of each table.
+"""Tables of one tokenizer family in memory, and the metadata of each table.
 
 Reads them from a folder and prepares the files to write; takes no lock and writes nothing. Engine's thread,
 except for `PendingFile`s, which belong to the thread that writes them.
@@ -9,31 +9,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import ID_END, NgramTable, NgramTables
 from core.events import TableInfo
 from core.tables.files import (
     MOST_BYTES,
-    MOST_CALIBRATION_BYTES,
     InvalidFileError,
     ReadResult,
     SavedTable,
     TableFolder,
     TableHeader,
     TableKey,
-    decode_calibration,
     decode_table,
-    encode_calibration,
     encode_table,
     make_header,
 )
-
-State = NDArray[np.float64]
 
 
 class PendingFile(Struct):
@@ -58,8 +50,6 @@ class Family:
         self.name = name
         self.vocabulary = vocabulary
         self.why_not_saved: str = ""
-        self.calibration = Calibration()
-        self._saved_calibration: State = self.calibration.state()
         self._tables = tables
         self._lives: dict[TableKey, TableMetadata] = {}
 
@@ -87,7 +77,7 @@ class Family:
 
     @property
     def is_saved(self) -> bool:
-        return self._is_calibration_saved and all(record.is_saved for record in self.records())
+        return all(record.is_saved for record in self.records())
 
     def infos(self, folder: TableFolder | None) -> tuple[TableInfo, ...]:
         """Descriptions of the tables that the last `records` returned. Any thread."""
@@ -100,22 +90,12 @@ class Family:
             for record in tuple(self._lives.values())
         )
 
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether `auto` has learned anything about its guesses."""
-        return bool(self.calibration.state()[:-1].any())
-
-    @property
-    def _is_calibration_saved(self) -> bool:
-        return np.array_equal(self.calibration.state(), self._saved_calibration)
-
     # ---- changes
 
     def forget(self) -> None:
-        """Drops all tables and the calibration from memory."""
+        """Drops all tables from memory."""
         self._tables.forget(self.fingerprint)
-        self._lives, self.calibration = {}, Calibration()
-        self._saved_calibration = self.calibration.state()
+        self._lives = {}
 
     def install(self, saved: SavedTable, size_bytes: int) -> None:
         """Replaces the table of the same shape by one from a file of this family."""
@@ -126,10 +106,6 @@ class Family:
         self._lives[key] = TableMetadata(key, table, header, size_bytes)
 
     # ---- files
-
-    @property
-    def calibration_file(self) -> str:
-        return f"{self.fingerprint[:16]}-auto.safetensors"
 
     def read(self, folder: TableFolder) -> list[str]:
         """Replaces everything by the saved files. Returns a sentence for each problem."""
@@ -143,22 +119,11 @@ class Family:
                 self.install(saved, found.size_bytes)
             elif found.notes:
                 notes.append("A new table takes its place.")
-        state, other = folder.read(
-            self.calibration_file, self.fingerprint, self._calibration_of, MOST_CALIBRATION_BYTES
-        )
-        if state is not None and state[0] is not None:
-            self.calibration.restore(state[0])
-            self._saved_calibration = state[0]
-        return notes + other.notes
+        return notes
 
     def pending_files(self, *, force: bool = False) -> list[PendingFile]:
         """The files that have to be written, from copies; `force` includes unchanged tables."""
-        pending_files = [
-            self._pending_table(record) for record in self.records() if force or not record.is_saved
-        ]
-        if not self._is_calibration_saved:
-            pending_files.append(self._pending_calibration(self.calibration.state()))
-        return pending_files
+        return [self._pending_table(record) for record in self.records() if force or not record.is_saved]
 
     def encode_table_of(self, record: TableMetadata) -> bytes:
         """The content of a file with this table."""
@@ -175,24 +140,6 @@ class Family:
             lambda: encode_table(SavedTable(header, copy.entries())),
             lambda size_bytes, now_s: record.saved(mark, size_bytes, now_s),
         )
-
-    def _pending_calibration(self, state: State) -> PendingFile:
-        def saved(size_bytes: int, now_s: float) -> None:
-            self._saved_calibration = state
-
-        family, name, now_s = self.fingerprint, self.name, time.time()
-        return PendingFile(
-            self.calibration_file,
-            0,
-            lambda: encode_calibration(state, family=family, family_name=name, updated_s=now_s),
-            saved,
-        )
-
-    def _calibration_of(self, content: bytes) -> tuple[State | None]:
-        header, state = decode_calibration(content)
-        if header.family != self.fingerprint:
-            raise InvalidFileError(f"belongs to another tokenizer family, {header.family_name}")
-        return (state,)
 
 
 def read_table(

@@ -1,4 +1,4 @@
-"""Table files: their container, the formats of an n-gram table and of `auto`'s calibration, and their folder.
+"""Table files: their container, the format of an n-gram table, and their folder.
 
 The container is safetensors with a typed header and a checksum over every byte. Its metadata holds two
 strings: `draftlight`, the header as JSON, which starts with `format` and `version`, and `sha256`, the
@@ -6,16 +6,13 @@ checksum of the whole file with its own 64 digits as zeros. A change of any byte
 message and never a wrong table. Errors are `InvalidFileError`, whose message continues a sentence that starts
 with the file's name.
 
-An n-gram table (used slots only) and a calibration:
+An n-gram table (used slots only):
 
     slots    uint32 [used]             the used slots, ascending
     tokens   uint32 [used]             the token in each
     ages     uint8  [used]             its age in epochs
 
-    state    float64 [KINDS · 3 + 1]   `Calibration.state`: counts only, no token of any chat
-
-Every count, size, number and id is checked before a table is made. The calibration's counts correct given
-weights: with other weights, a saved state is out of date.
+Every count, size, number and id is checked before a table is made.
 """
 
 from __future__ import annotations
@@ -38,7 +35,6 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.ngram_mod import ID_END, MULTIPLIER, Entries
 from core.errors import TableError, reason_of
 from core.events import TableFigures
@@ -229,56 +225,10 @@ def decode_table(content: bytes, *, vocabulary: int = ID_END) -> SavedTable:
     return SavedTable(header, entries)
 
 
-CALIBRATION_FORMAT = "draftlight-calibration"
-CALIBRATION_VERSION = 1
-MOST_CALIBRATION_BYTES = 64 * 1024
-
-
-class CalibrationHeader(Struct, frozen=True, forbid_unknown_fields=True):
-    """`basis` identifies the weights that the counts correct."""
-
-    format: str
-    version: int
-    family: Fingerprint
-    family_name: Annotated[str, Meta(max_length=200)]
-    basis: str
-    updated_s: float
-
-
-def basis() -> str:
-    """Identifies the weights of this version."""
-    return hashlib.sha256(msgspec.json.encode((WEIGHTS, WEIGHTS_LEARNED))).hexdigest()[:16]
-
-
-def encode_calibration(
-    state: NDArray[np.float64], *, family: str, family_name: str, updated_s: float
-) -> bytes:
-    """The file's content."""
-    header = CalibrationHeader(
-        CALIBRATION_FORMAT, CALIBRATION_VERSION, family, family_name[:200], basis(), updated_s
-    )
-    return encode(header, {"state": state})
-
-
-def decode_calibration(content: bytes) -> tuple[CalibrationHeader, NDArray[np.float64] | None]:
-    """Header and state; the state is None if it corrects other weights. Raises `InvalidFileError`."""
-    header, arrays = decode(content, CalibrationHeader, CALIBRATION_FORMAT, CALIBRATION_VERSION)
-    if header.basis != basis():
-        return header, None
-    state: NDArray[Any] = Calibration().state()
-    check_arrays(arrays, {"state": (np.float64, state.shape)})
-    try:
-        Calibration().restore(arrays["state"])
-    except ValueError as error:
-        raise InvalidFileError(f"has invalid counts ({error})") from None
-    return header, arrays["state"]
-
-
 # ---- folder
 #
 #     <family>-n<n>-<slots>.safetensors             a table; <family> is 16 digits of the fingerprint
-#     <family>-auto.safetensors                     what auto learned about its guesses
-#     <either>.previous                             the previous generation
+#     <table>.previous                              the previous generation
 #     <any>.refused-<time>                          set aside: could not be used, never deleted
 #     <family>.lock                                 held by the process that writes this family
 #

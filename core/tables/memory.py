@@ -1,7 +1,7 @@
 """TableMemory: the shared tables of the worker: loading, learning, saving, resetting, export and import.
 
 One object of the engine. A family is *opened* when a model of it loads: its lock is acquired, and its saved
-tables and `auto`'s calibration are read and stay in memory for all models of the family. Answers write them
+tables are read and stay in memory for all models of the family. Answers write them
 through the drafters; call `answer_finished` after each. Changes are saved some seconds after the last answer
 by a thread that works on copies, and by `close`. Without a folder nothing is read or written, which benches
 use.
@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import NgramTables
 from core.errors import TableError, reason_of
 from core.events import TableDone, TableInfo, TableList, TableMoment, TableStatus
@@ -100,15 +99,6 @@ class TableMemory:
         if settings.tables.learn:
             return self._tables
         return self._tables.private_copies(self._current.fingerprint if self._current else "")
-
-    def calibration_for(self, settings: Settings) -> Calibration:
-        """`auto`'s calibration for one request: the family's, or a copy if it must leave no trace."""
-        shared = self._current.calibration if self._current else Calibration()
-        if settings.tables.learn:
-            return shared
-        copy = Calibration()
-        copy.restore(shared.state())
-        return copy
 
     def why_not_saved(self, settings: Settings) -> str:
         """Why what the answer teaches is lost with this process; empty if it is saved, or not learned."""
@@ -208,7 +198,7 @@ class TableMemory:
         current, folder = self._require_family(), self._require_folder()
         self._join_writer()
         if previous:
-            names = [*(key.file for key in folder.keys(current.fingerprint)), current.calibration_file]
+            names = [key.file for key in folder.keys(current.fingerprint)]
             older = [name for name in names if folder.has_previous(name)]
             if not older:
                 raise TableError(f"The {current.name} tables have no previous generation.")
@@ -331,8 +321,7 @@ class TableMemory:
 
     def _report_loaded(self, family: Family, started: float, notes: Sequence[str], *, refused: bool) -> float:
         took_s = time.perf_counter() - started
-        warm = family.entries or family.is_calibrated
-        self._report_status("warm" if warm else "cold", family, took_s, notes, refused=refused)
+        self._report_status("warm" if family.entries else "cold", family, took_s, notes, refused=refused)
         return took_s
 
     def _report_status(
@@ -350,7 +339,6 @@ class TableMemory:
                 family.fingerprint,
                 family.name,
                 family.infos(self._folder),
-                family.is_calibrated,
                 took_s,
                 tuple(notes),
                 refused,

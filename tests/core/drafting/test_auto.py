@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.drafting.auto import AutoDrafter
-from core.drafting.calibration import Calibration
 from core.drafting.draft import Draft
 from tests.core.drafting.support import (
     PASSAGE,
@@ -138,14 +137,3 @@ def test_occupancy_is_the_text_within_the_capacity() -> None:
     assert (drafter.occupancy().used, drafter.occupancy().capacity) == (60, 100)
     drafter.observe(range(60))
     assert drafter.occupancy().used <= 100
-
-
-def test_an_earlier_answer_counts_for_a_quarter_in_the_next_one() -> None:
-    calibration = Calibration()
-    first = AutoDrafter(1000, calibration=calibration)
-    first.begin(PASSAGE)
-    first.observe(PASSAGE[:40])
-    learned = calibration.state()[:-1]
-    assert learned.any()
-    AutoDrafter(1000, calibration=calibration).begin(PASSAGE)
-    assert calibration.state()[:-1] == pytest.approx(learned / 4)

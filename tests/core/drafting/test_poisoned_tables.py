@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from core.decoding.planner import Planner
-from core.drafting.calibration import Calibration
 from core.drafting.gram_table import GramRow
 from core.drafting.ngram_mod import Entries, NgramTables
 from core.drafting.registry import Resources, drafter_spec
@@ -69,15 +68,6 @@ def poisoned_table() -> Resources:
     return given
 
 
-def trusting_calibration() -> Resources:
-    """A calibration in which every guess was right, whether expected or not."""
-    calibration = Calibration()
-    state = calibration.state()
-    state[:-1:3], state[1:-1:3], state[2:-1:3] = 60.0, 1.0, 60.0
-    calibration.restore(state)
-    return Resources(1 << 17, FAMILY, NgramTables(), trees=True, calibration=calibration)
-
-
 def wrong_learned_table() -> Resources:
     return Resources(1 << 17, FAMILY, NgramTables(), trees=True, continuations=WrongContinuations())
 
@@ -118,11 +108,6 @@ def test_the_table_heals_as_it_is_used() -> None:
         speeds.append(total.speed)
     assert speeds[1] > 1.5 * speeds[0]
     assert int(np.count_nonzero(table.entries().tokens != WRONG)) > 400
-
-
-def test_a_calibration_that_trusts_everything_is_corrected() -> None:
-    assert speed("auto", trusting_calibration, once=True) >= speed("auto", trusting_calibration)
-    assert speed("auto", trusting_calibration, once=True) >= (1 - MOST_LOSS) * speed("auto", clean, once=True)
 
 
 def test_a_wrong_learned_table_is_outweighed() -> None:

@@ -262,7 +262,7 @@ def test_events_are_those_of_the_golden_file(
     if not ({"messages", "logit_bias"} & more.keys() or values.keys() & {*SAMPLED, "kv.bits"}):
         assert ids_of(events) == plain_ids(engine, prompt_of(model))
     lines = list(lines_of(events, toy_folder))
-    # The next turn reuses what the first has read, and table and calibration of its answer.
+    # The next turn reuses what the first has read, and the table of its answer.
     if "messages" in more and "sparse" in name:
         again = asked(engine, model, chosen, {**more, "messages": LATER})
     else:

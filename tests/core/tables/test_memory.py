@@ -34,11 +34,6 @@ from tests.core.tables.support import (
 )
 
 
-def calibrate(home: Home, settings: Settings = Settings()) -> None:  # noqa: B008
-    """An answer of auto's."""
-    home.memory.calibration_for(settings).learn(0.5, 3, True)
-
-
 def test_what_was_learned_is_there_next_time(tmp_path: Path) -> None:
     home = Home(tmp_path / "new" / "tables").open()
     assert home.moments == ["cold"]
@@ -84,21 +79,6 @@ def test_families_are_kept_apart(tmp_path: Path) -> None:
     other.memory.close()
 
 
-def test_the_calibration_of_auto_comes_back(tmp_path: Path) -> None:
-    home = Home(tmp_path).open()
-    calibrate(home)
-    state = home.memory.calibration_for(Settings()).state().tolist()
-    home.memory.answer_finished(Settings())
-    home.memory.close()
-    assert files(tmp_path) == [f"{FAMILY[:16]}-auto.safetensors"]
-    again = Home(tmp_path).open()
-    assert again.moments == ["warm"]
-    assert again.said[0].calibrated
-    assert again.memory.calibration_for(Settings()).state().tolist() == state
-    again.memory.close()
-    assert Home(tmp_path).open(OTHER).moments == ["cold"]
-
-
 def test_learning_switched_off_leaves_no_trace(tmp_path: Path) -> None:
     home = Home(tmp_path).open().learn(40)
     home.memory.save()
@@ -108,10 +88,8 @@ def test_learning_switched_off_leaves_no_trace(tmp_path: Path) -> None:
     figures = home.table.figures()
     fill(private, 100, seed=5)
     private.get(3)
-    calibrate(home, QUIET)
     home.memory.answer_finished(QUIET)
     assert home.table.figures() == figures
-    assert not home.memory.calibration_for(Settings()).state()[:-1].any()
     assert home.memory.due_s() is None
     home.memory.close()
     assert files(tmp_path) == [FILE]
@@ -259,7 +237,7 @@ def test_a_file_that_cannot_be_used_is_set_aside_and_the_one_before_is_used(
 
 def test_two_damaged_generations_make_a_fresh_table(tmp_path: Path) -> None:
     for _ in range(3):
-        for name in (FILE, f"{FILE}.previous", f"{FAMILY[:16]}-auto.safetensors"):
+        for name in (FILE, f"{FILE}.previous"):
             (tmp_path / name).write_bytes(b"nonsense")
         home = Home(tmp_path).open()
         assert home.moments == ["cold"]
@@ -267,7 +245,7 @@ def test_two_damaged_generations_make_a_fresh_table(tmp_path: Path) -> None:
         assert "A new table takes its place." in home.notes
         assert home.table.used == 0
         home.memory.close()
-    assert len([name for name in files(tmp_path) if ".refused-" in name]) == 9
+    assert len([name for name in files(tmp_path) if ".refused-" in name]) == 6
 
 
 # ---- another process
@@ -401,9 +379,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_reset_erases_everything_of_the_family_and_nothing_else(tmp_path: Path) -> None:
     home = Home(tmp_path).open().learn(20)
-    calibrate(home)
-    home.memory.answer_finished(Settings())
-    home.memory.save()
     home.learn(20, seed=1).memory.save()
     (tmp_path / f"{FILE}.refused-20261121-120000").write_bytes(b"words of a chat")
     (tmp_path / f".{FILE}.77.tmp").write_bytes(b"words of a chat")
@@ -414,12 +389,11 @@ def test_reset_erases_everything_of_the_family_and_nothing_else(tmp_path: Path) 
     (tmp_path / "letter.txt").write_text("mine")
     done = home.memory.reset(FAMILY)
     assert done.entries > 20
-    assert done.files == 5
+    assert done.files == 3
     assert files(tmp_path) == ["cdcdcdcdcdcdcdcd-n16-4096.safetensors", "letter.txt"]
     assert home.tables.for_family(FAMILY) == ()
     home.open()
     assert home.table.used == 0
-    assert not home.said[-1].calibrated
     home.memory.close()
     assert files(tmp_path) == ["cdcdcdcdcdcdcdcd-n16-4096.safetensors", "letter.txt"], "it does not come back"
 
@@ -529,14 +503,12 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
     memory = TableMemory()
     memory.open(FAMILY, "Toy", VOCABULARY)
     fill(memory.tables.table(FAMILY, N, SLOTS), 20)
-    memory.calibration_for(Settings()).learn(0.5, 3, True)
     memory.answer_finished(Settings())
     assert memory.due_s() is None
     with pytest.raises(TableError, match="not kept on disk"):
         memory.save()
     memory.forget()
     assert memory.tables.for_family(FAMILY) == ()
-    assert not memory.calibration_for(Settings()).state()[:-1].any()
     memory.close()
 
 
@@ -547,7 +519,6 @@ def test_no_model_no_tables(tmp_path: Path) -> None:
             act()
     assert memory.listing() == ((), ())
     memory.answer_finished(Settings())
-    memory.calibration_for(Settings()).learn(0.5, 3, True)
     memory.close()
 
 

@@ -1,4 +1,4 @@
-"""Files of tables and calibrations: what goes in comes out, and nothing else comes out."""
+"""Files of tables: what goes in comes out, and nothing else comes out."""
 
 from __future__ import annotations
 
@@ -16,17 +16,13 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from core.drafting.cacheback import FrozenTable
-from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import ID_END, Entries, NgramTable
 from core.events import TableFigures
-from core.tables import files as table_file
 from core.tables.files import (
     InvalidFileError,
     SavedTable,
-    decode_calibration,
     decode_table,
     encode,
-    encode_calibration,
     encode_table,
     make_header,
 )
@@ -35,7 +31,6 @@ from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
 from tests.tuning.gram_count import GramCounter, Pruning
 
 counts = st.integers(0, 2**50)
-LENGTH = Calibration().state().size
 
 
 def saved(table: NgramTable, **changes: Any) -> SavedTable:
@@ -90,7 +85,6 @@ def test_ten_thousand_damaged_files_are_all_refused() -> None:
     """Seeded: cut, flipped, overwritten, repeated, put together from parts. None crashes, none loads."""
     whole: dict[bytes, Callable[[bytes], object]] = {
         small(): decode_table,
-        state_file(): decode_calibration,
         learned_content("grams"): GRAMS.decode,
         learned_content("frozen"): FROZEN.decode,
     }
@@ -224,9 +218,8 @@ def test_hostile_files_are_refused_with_a_reason(content: bytes, why: str) -> No
     ],
 )
 def test_foreign_files_are_refused(content: bytes) -> None:
-    for decode in (decode_table, decode_calibration):
-        with pytest.raises(InvalidFileError, match=r"damaged|not a Draftlight file"):
-            decode(content)
+    with pytest.raises(InvalidFileError, match=r"damaged|not a Draftlight file"):
+        decode_table(content)
 
 
 def test_a_file_says_nothing_twice() -> None:
@@ -235,49 +228,3 @@ def test_a_file_says_nothing_twice() -> None:
     fill(table, 3)
     name = f'"sha256":"{"0" * 64}"'
     assert decode_table(encode_table(saved(table, family_name=name))).header.family_name == name
-
-
-# ---- calibrations
-
-
-def learned() -> Calibration:
-    calibration = Calibration()
-    for index in range(50):
-        calibration.learn(0.3, index % 12, index % 3 == 0)
-    return calibration
-
-
-def state_file() -> bytes:
-    return encode_calibration(learned().state(), family=FAMILY, family_name="Toy", updated_s=1.0)
-
-
-def test_a_calibration_comes_back() -> None:
-    header, state = decode_calibration(state_file())
-    assert (header.family, header.family_name) == (FAMILY, "Toy")
-    assert state is not None
-    Calibration().restore(state)
-    assert state.tolist() == learned().state().tolist()
-
-
-@pytest.mark.parametrize(
-    "state",
-    [np.full(LENGTH, np.nan), np.full(LENGTH, -1.0), np.zeros(3), np.zeros(LENGTH, np.float32)],
-)
-def test_impossible_calibrations_are_refused(state: Any) -> None:
-    with pytest.raises(InvalidFileError, match=r"invalid counts|wrong size"):
-        decode_calibration(encode_calibration(state, family=FAMILY, family_name="Toy", updated_s=1.0))
-
-
-def test_a_calibration_of_other_weights_is_out_of_date_and_not_damaged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    content = state_file()
-    monkeypatch.setattr(table_file, "basis", lambda: "other")
-    assert decode_calibration(content)[1] is None
-
-
-def test_a_table_is_no_calibration() -> None:
-    with pytest.raises(InvalidFileError, match="not a Draftlight file of this kind"):
-        decode_calibration(small())
-    with pytest.raises(InvalidFileError, match="not a Draftlight file of this kind"):
-        table_file.decode(state_file(), table_file.CalibrationHeader, "draftlight-table", 1)
