@@ -1,42 +1,45 @@
 """Tables of one tokenizer family in memory, and the metadata of each table.
 
-Reads them from a folder and prepares the files to write; takes no lock and writes nothing. Engine's thread,
-except for `PendingFile`s, which belong to the thread that writes them.
+Reads them from a folder and prepares the files to write; takes no lock. Engine's thread, except for
+`PendingFile`s, which belong to the thread that writes them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.drafting.ngram_mod import ID_END, NgramTable, NgramTables
+from core.drafting.ngram_mod import NgramTable, NgramTables
 from core.events import TableInfo
 from core.tables.files import (
-    MOST_BYTES,
-    InvalidFileError,
-    ReadResult,
     SavedTable,
     TableFolder,
     TableHeader,
     TableKey,
-    decode_table,
     encode_table,
     make_header,
 )
 
 
 class PendingFile(Struct):
-    """One file to write, made of copies of the memory's content; call `saved(bytes, now_s)` once it is on
-    disk.
-    """
+    """The file of the table `record`, with a copy of its content at `mark`."""
 
-    name: str
-    entries: int
-    content: Callable[[], bytes]
-    saved: Callable[[int, float], None]
+    record: TableMetadata
+    mark: Mark
+    header: TableHeader
+    copy: NgramTable
+
+    def content(self) -> bytes:
+        # Finding the used slots of a large table takes 10 ms, the copy 1 to 8: the writing thread finds them.
+        return encode_table(SavedTable(self.header, self.copy.entries()))
+
+    def write(self, folder: TableFolder) -> None:
+        """Raises `TableError`."""
+        content = self.content()
+        folder.write(self.record.key.file, content)
+        self.record.saved(self.mark, len(content), time.time())
 
 
 class Family:
@@ -113,7 +116,7 @@ class Family:
         notes: list[str] = []
         for named in folder.keys(self.fingerprint):
             key = TableKey(self.fingerprint, named.n, named.slots)
-            saved, found = read_table(folder, key, self.vocabulary)
+            saved, found = folder.read(key, self.vocabulary)
             notes += found.notes
             if saved is not None:
                 self.install(saved, found.size_bytes)
@@ -130,38 +133,7 @@ class Family:
         return self._pending_table(record).content()
 
     def _pending_table(self, record: TableMetadata) -> PendingFile:
-        mark, copy = record.mark(), record.table.copy()
-        header = record.header(self.name, time.time())
-        return PendingFile(
-            record.key.file,
-            copy.used,
-            # Finding the used slots of a large table takes 10 ms, the copy 1 to 8: the writing thread finds
-            # them.
-            lambda: encode_table(SavedTable(header, copy.entries())),
-            lambda size_bytes, now_s: record.saved(mark, size_bytes, now_s),
-        )
-
-
-def read_table(
-    folder: TableFolder, key: TableKey, vocabulary: int = ID_END
-) -> tuple[SavedTable | None, ReadResult]:
-    """The newest valid saved table of `key`, with ids below `vocabulary`."""
-
-    def decode(content: bytes) -> SavedTable:
-        table = decode_table(content, vocabulary=vocabulary)
-        header = table.header
-        if not header.family.startswith(key.family):
-            raise InvalidFileError(f"belongs to another tokenizer family, {header.family_name}")
-        if (header.n, header.slots) != (key.n, key.slots):
-            raise InvalidFileError(
-                f"contains a table of another shape (n {header.n}, {header.slots:,} slots)"
-            )
-        return table
-
-    saved, found = folder.read(key.file, key.family, decode, MOST_BYTES)
-    if saved is not None and found.notes:
-        found.notes.append("The previous save is used.")
-    return saved, found
+        return PendingFile(record, record.mark(), record.header(self.name, time.time()), record.table.copy())
 
 
 # Counters that identify the content of a table in memory: changes, inserts and look-ups.

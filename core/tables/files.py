@@ -23,7 +23,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -244,8 +244,6 @@ PREVIOUS = ".previous"
 _TABLE_NAME = re.compile(r"([0-9a-f]{16})-n(\d{1,2})-(\d{4,7})\.safetensors(?:\.previous)?")
 _REFUSED = ".refused-"
 
-T = TypeVar("T")
-
 
 class TableKey(Struct, frozen=True, order=True):
     """Identifies a table. `family` is the fingerprint, or its first 16 digits if only a file name is
@@ -259,6 +257,15 @@ class TableKey(Struct, frozen=True, order=True):
     @property
     def file(self) -> str:
         return f"{self.family[:16]}-n{self.n}-{self.slots}.safetensors"
+
+    def check(self, header: TableHeader) -> None:
+        """Raises `InvalidFileError` unless a file with this header holds this table."""
+        if not header.family.startswith(self.family):
+            raise InvalidFileError(f"belongs to another tokenizer family, {header.family_name}")
+        if (header.n, header.slots) != (self.n, self.slots):
+            raise InvalidFileError(
+                f"contains a table of another shape (n {header.n}, {header.slots:,} slots)"
+            )
 
 
 class ReadResult(Struct):
@@ -344,31 +351,32 @@ class TableFolder:
                 keys.add(TableKey(match[1], int(match[2]), int(match[3])))
         return sorted(keys)
 
-    def read(
-        self, name: str, family: str, decode: Callable[[bytes], T], most_bytes: int
-    ) -> tuple[T | None, ReadResult]:
-        """The newest generation of `name` that `decode` accepts; None if there is none.
+    def read(self, key: TableKey, vocabulary: int = ID_END) -> tuple[SavedTable | None, ReadResult]:
+        """The newest valid generation of a table, with ids below `vocabulary`; None if there is none.
 
         Invalid files are set aside if this process holds the lock. Does not raise: problems are in the notes.
         """
         found = ReadResult()
-        if not _FINGERPRINT.fullmatch(family):  # no file name may contain it
+        if not _FINGERPRINT.fullmatch(key.family):  # no file name may contain it
             return None, found
-        for path in (self.path / name, self.path / f"{name}{PREVIOUS}"):
+        for path in (self.path / key.file, self.path / f"{key.file}{PREVIOUS}"):
             try:
-                content = read_file(path, most_bytes)
-                held = decode(content)
+                content = read_file(path, MOST_BYTES)
+                table = decode_table(content, vocabulary=vocabulary)
+                key.check(table.header)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 found.notes.append(f"{path.name} could not be read: {reason_of(error)}.")
                 continue
             except InvalidFileError as refusal:
-                aside = self._set_aside(path) if self.holds(family) else "left alone"
+                aside = self._set_aside(path) if self.holds(key.family) else "left alone"
                 found.notes.append(f"{path.name} {refusal}; it was {aside}.")
                 continue
             found.size_bytes = len(content)
-            return held, found
+            if found.notes:
+                found.notes.append("The previous save is used.")
+            return table, found
         return None, found
 
     def has_previous(self, name: str) -> bool:

@@ -26,7 +26,7 @@ from core.events import TableDone, TableInfo, TableList, TableMoment, TableStatu
 from core.settings import Settings
 from core.system.files import write_atomic
 from core.system.paths import tables_dir
-from core.tables.family import Family, PendingFile, read_table, saved_info
+from core.tables.family import Family, PendingFile, saved_info
 from core.tables.files import (
     MOST_BYTES,
     InvalidFileError,
@@ -151,7 +151,7 @@ class TableMemory:
         self._due_at = None
         took_s = time.perf_counter() - started
         self._report_status("saved", current, took_s)
-        entries = sum(pending.entries for pending in pending_files)
+        entries = sum(pending.copy.used for pending in pending_files)
         return TableDone("", "save", current.fingerprint, current.name, entries, len(pending_files), took_s)
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class TableMemory:
             held = {(info.family[:16], info.n, info.figures.slots) for info in infos}
             keys = self._folder.keys()
             for key in (key for key in keys if (key.family, key.n, key.slots) not in held):
-                saved, found = read_table(self._folder, key)
+                saved, found = self._folder.read(key)
                 refused += found.notes
                 if saved is not None:
                     previous = self._folder.has_previous(key.file)
@@ -241,7 +241,7 @@ class TableMemory:
         if opened is not None and record is not None:
             content, entries, name = opened.encode_table_of(record), record.table.used, opened.name
         else:
-            saved, found = read_table(self._require_folder(), key)
+            saved, found = self._require_folder().read(key)
             if saved is None:
                 raise TableError(
                     " ".join(found.notes) or "The table does not exist.", "List the tables first."
@@ -293,9 +293,7 @@ class TableMemory:
 
     def _write(self, pending_files: Sequence[PendingFile]) -> None:
         for pending in pending_files:
-            content = pending.content()
-            self._require_folder().write(pending.name, content)
-            pending.saved(len(content), time.time())
+            pending.write(self._require_folder())
 
     def _write_and_report(self, pending_by_family: Sequence[tuple[Family, Sequence[PendingFile]]]) -> None:
         for family, pending_files in pending_by_family:

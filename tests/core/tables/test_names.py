@@ -8,7 +8,6 @@ import pytest
 
 from core.errors import DownloadError, TableError
 from core.models.download import discard
-from core.tables.family import read_table
 from core.tables.files import TableFolder, TableKey
 
 
@@ -20,7 +19,7 @@ def test_what_is_no_fingerprint_names_no_file(tmp_path: Path, family: str) -> No
         folder.hold_lock(family),
     ):
         pass
-    assert read_table(folder, TableKey(family, 3, 64))[0] is None
+    assert folder.read(TableKey(family, 3, 64))[0] is None
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
