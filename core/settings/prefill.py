@@ -125,7 +125,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             {
                 "auto": (
                     "Automatic",
-                    "With models that answer well from a whole text. Not in Low Power Mode or below"
+                    "With models that answer well from a whole text. Not in “Low Power Mode” or below"
                     " 20% of battery.",
                 ),
                 "on": ("On", "With every model."),
