@@ -13,7 +13,7 @@ from app.theme.theme import theme
 from app.theme.zoom import px, px_size
 from core.events.wire import well_formed
 
-_LEAST_PX = 200
+_USUAL_PX = 220
 
 
 class SearchField(QLineEdit):
@@ -40,7 +40,7 @@ class SearchField(QLineEdit):
 
     def sizeHint(self) -> QSize:
         text_px = self.fontMetrics().horizontalAdvance(self.placeholderText())
-        return QSize(max(px(_LEAST_PX), text_px + px(44)), super().sizeHint().height())
+        return QSize(max(px(_USUAL_PX), text_px + px(44)), super().sizeHint().height())
 
     def event(self, event: QEvent) -> bool:
         # Escape clears a field with text before the window handles it.

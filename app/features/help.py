@@ -60,7 +60,7 @@ _ORDER = (
 SHORTCUTS_PAGE = "shortcuts"
 _SHORTCUTS_MARK = "{shortcuts}"
 _SIZE, _LEAST = QSize(860, 640), QSize(560, 360)
-_LIST_PX, _SEARCH_PX = 190, 220
+_LIST_PX = 190
 _TEXT_PX = 13.5
 _MARGIN_PX, _GAP_PX = 28, 8
 _LINE_PCT = 130.0
@@ -109,7 +109,6 @@ class HelpWindow(SideWindow):
         super().__init__(TITLE, _SIZE, _LEAST)
         self.pages = tuple(pages)
         self.search = SearchField(SEARCH, CLEAR_SEARCH)
-        set_fixed_width(self.search, _SEARCH_PX)
         self.list = QListWidget()
         self.list.setAccessibleName(PAGES_NAME)
         self.list.setFrameShape(QFrame.Shape.NoFrame)

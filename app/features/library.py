@@ -38,7 +38,7 @@ from app.richtext.passage import draw_passage
 from app.session.documents import DocumentHit, Documents, KeptDocument
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import column_of, row_of, set_fixed_height, set_fixed_width
+from app.theme.measures import column_of, row_of, set_fixed_height
 from app.theme.theme import color
 from core.errors import RequestError
 from core.events import Attachment, SimilarFound
@@ -139,7 +139,6 @@ class DocumentPreview(QWidget):
 SIZE = QSize(980, 680)
 _MINIMUM = QSize(760, 480)
 _FOOT_PX = 290
-_SEARCH_PX = 220
 
 
 class LibraryWindow(SideWindow):
@@ -151,7 +150,6 @@ class LibraryWindow(SideWindow):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(TITLE, SIZE, _MINIMUM, parent)
         self.search = SearchField(SEARCH, CLEAR_SEARCH)
-        set_fixed_width(self.search, _SEARCH_PX)
         self.add = IconButton("plus", ADD_FILES)
         self.attach = Button(ATTACH, "primary", small=True)
         self.rename = Button(RENAME, small=True, icon_name="edit")

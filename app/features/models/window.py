@@ -22,7 +22,7 @@ from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail
 from app.features.models.model_list import INSET_PX, LEAST_WIDTH_PX, PADDING_PX, HubRow, ModelListView
 from app.features.side_window import SideWindow
-from app.theme.measures import column_of, lay_beside, row_of, set_fixed_width
+from app.theme.measures import column_of, lay_beside, row_of
 from app.theme.theme import theme
 from app.theme.zoom import width_of
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
-_SEARCH_PX = 250
 # In a narrower window the details are below the list.
 _BESIDE_FROM_PX = LEAST_WIDTH_PX + DETAIL_PX
 _LIST_SHARE, _DETAIL_SHARE = 5, 4
@@ -47,7 +46,6 @@ class ModelsWindow(SideWindow):
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
         self._hub_shown: tuple[object, ...] = ()
         self.search = SearchField(strings.SEARCH, strings.CLEAR_SEARCH)
-        set_fixed_width(self.search, _SEARCH_PX)
         self.add = Button(strings.ADD, icon_name="folder")
         self.problem = MessageBar(app_strings.CLOSE_BANNER)
         self.list = ModelListView()

@@ -10,7 +10,7 @@ import pytest
 
 from core.cli import main
 from core.events import TableInfo, TableList
-from core.tables.prebuilt import SUFFIX, save_grams
+from core.tables.prebuilt import GRAMS, save_grams
 from tests.core.tables.support import FAMILY, FILE, OTHER, Home, content, files, fill
 from tests.tuning.gram_count import GramCounter, Pruning
 
@@ -188,12 +188,12 @@ def test_reset_erases_what_was_built_and_nothing_of_another_family(
     counter.add([], [1, 2, 3] * 9)
     table = counter.table(Pruning())
     for family, stem in ((FAMILY, "ours"), (OTHER, "theirs")):
-        save_grams(table, built / f"{stem}{SUFFIX}", family=family, family_name=stem, learned_from="x")
-    (built / f"damaged{SUFFIX}").write_bytes(b"what was said")
+        save_grams(table, built / f"{stem}{GRAMS.suffix}", family=family, family_name=stem, learned_from="x")
+    (built / f"damaged{GRAMS.suffix}").write_bytes(b"what was said")
     (built / ".ours.grams.safetensors.1.tmp").write_bytes(b"what was said")
     assert main(["tables", "reset", FAMILY[:12], "--yes"]) == 0
     assert sorted(path.name for path in built.iterdir()) == [
-        f"theirs{SUFFIX}",
+        f"theirs{GRAMS.suffix}",
     ]
     assert [name for name in files(folder) if name != "built"] == []
     assert main(["tables", "reset", "theirs", "--yes"]) == 0  # it has nothing but what was built

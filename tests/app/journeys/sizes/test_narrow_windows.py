@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import combinations
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QLineEdit, QPushButton, QWidget
 
 from app.features.lab import LabWindow
 from app.features.models.model_list import ModelRow
@@ -221,3 +222,22 @@ async def test_a_sweep(window: MainWindow, size: tuple[int, int], zoom_pct: int)
     assert sorted(each for each in illegible(lab) if "edge" not in each) == []
     for widget in (lab.plot, lab.run_button, *lab.boxes.values()):
         assert within(widget, lab)
+
+
+@pytest.mark.parametrize("zoom_pct", [100, 150])
+async def test_no_control_lies_on_another_in_the_smallest_windows(window: MainWindow, zoom_pct: int) -> None:
+    await ready(window)
+    window.app_settings.set("look.zoom_pct", zoom_pct)
+    for name in window.windows.names:
+        beside = window.windows.show(name)
+        beside.resize(beside.minimumSize())
+        await asyncio.sleep(0.05)
+        boxes = {
+            each: QRect(each.mapTo(beside, QPoint(0, 0)), each.size())
+            for kind in (QPushButton, QLineEdit)
+            for each in beside.findChildren(kind)
+            if each.isVisibleTo(beside) and not each.visibleRegion().isEmpty()
+        }
+        for (one, box), (other, beyond) in combinations(boxes.items(), 2):
+            apart = one.isAncestorOf(other) or other.isAncestorOf(one) or one.parent() != other.parent()
+            assert apart or not box.intersects(beyond), (name, one.accessibleName(), other.accessibleName())
