@@ -247,7 +247,7 @@ def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(qapp: QApplication
         await press(window, KEY.Key_O, CTRL | SHIFT)
         await choose_in_sheet(window, folder)
         (chip,) = composer.chips.files
-        await until(lambda: chip.size_text.startswith("File 2 of 60"))
+        await until(lambda: " of 60" in chip.size_text)  # a busy window shows not every one
         await click(chip.remove_button)
         assert not composer.chips.files
         assert not composer.attachments
