@@ -14,13 +14,13 @@ _LOW_PERCENT = 20
 _LINUX = Path("/sys/class/power_supply")
 _PMSET = ("/usr/bin/pmset", "-g", "batt")
 _DISCHARGING = re.compile(r"\b(\d{1,3})%;\s*discharging")
-_LOOK_EVERY_S = 60.0
+_LOOK_EVERY_S, _PATIENCE_S = 60.0, 0.5
 
 
 def why_save(folder: Path = _LINUX, pmset: tuple[str, ...] = _PMSET, objc: Objc | None = None) -> str:
     """Why energy should be saved: Low Power Mode, or a battery in use below 20%; empty if it need not be.
 
-    What cannot be read is no reason. Takes some milliseconds.
+    What cannot be read within half a second is no reason.
     """
     try:
         if sys.platform != "darwin" and objc is None:
@@ -28,8 +28,8 @@ def why_save(folder: Path = _LINUX, pmset: tuple[str, ...] = _PMSET, objc: Objc 
         elif _low_power_mode(objc or Objc()):
             return "Low Power Mode is on"
         else:
-            listed = subprocess.run(pmset, capture_output=True, text=True, timeout=5, check=False).stdout
-            percent = min(map(int, _DISCHARGING.findall(listed)), default=100)
+            told = subprocess.run(pmset, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+            percent = min(map(int, _DISCHARGING.findall(told.stdout)), default=100)
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""
     return f"the battery is at {percent}%" if percent < _LOW_PERCENT else ""

@@ -396,14 +396,14 @@ def kernels_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def deep(weight_scale: float) -> nn.Module:
-    """Sixteen layers in bfloat16: as far from their float32 selves as real models, or further."""
+    """Sixteen layers in bfloat16."""
     model = build({**ARCHITECTURES["llama"].config, "num_hidden_layers": 16}, weight_scale)
     model.set_dtype(mx.bfloat16)
     return model
 
 
 @pytest.mark.usefixtures("kernels_by_rows")
-@pytest.mark.parametrize("weight_scale", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("weight_scale", [1.0, 2.0])
 def test_rounding_of_16_bits_is_no_difference(weight_scale: float) -> None:
     """On an H100 two percent were too few for 32 layers in bfloat16, and nothing was drafted."""
     model = deep(weight_scale)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.system import power
 from core.system.power import why_save
 
 MAC = " -InternalBattery-0 (id=1)\t{}; present: true"
@@ -62,7 +63,8 @@ def test_a_battery_of_linux(tmp_path: Path, capacity: str, status: str, scope: s
         (True, "90%; discharging; 3:10 remaining", "Low Power Mode is on"),
     ],
 )
-def test_a_mac(low: bool, told: str, why: str) -> None:
+def test_a_mac(low: bool, told: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "_PATIENCE_S", 60.0)
     objc: Any = Info(low)
     echo = (sys.executable, "-c", f"print({MAC.format(told)!r})")
     assert why_save(pmset=echo, objc=objc) == why
