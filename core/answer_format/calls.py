@@ -123,13 +123,13 @@ def read_call_body(name: str, text: str, tools: Sequence[Tool]) -> Call:
 
 
 def _checked(name: str, arguments: Mapping[str, Any], tools: Sequence[Tool]) -> Call:
-    declared = declared_name(name, tools)
+    declared = _declared_name(name, tools)
     if declared is None:
         raise BrokenValueError(f"{name} is not declared")
     return Call(declared, json.dumps(arguments, ensure_ascii=False))
 
 
-def declared_name(name: str, tools: Sequence[Tool]) -> str | None:
+def _declared_name(name: str, tools: Sequence[Tool]) -> str | None:
     """The declared name that matches `name`; without declared tools, `name` itself."""
     plain = re.sub(r":\d+$", "", name.removeprefix("functions."))
     if not tools:
@@ -138,9 +138,9 @@ def declared_name(name: str, tools: Sequence[Tool]) -> str | None:
     return next((one for one in (name, plain) if one in names), None)
 
 
-def tool_schema(name: str, tools: Sequence[Tool]) -> Mapping[str, Any]:
+def _tool_schema(name: str, tools: Sequence[Tool]) -> Mapping[str, Any]:
     """The JSON schema of the function's arguments; empty for an unknown function."""
-    declared = declared_name(name, tools)
+    declared = _declared_name(name, tools)
     found = next((tool.parameters for tool in tools if tool.name == declared), "")
     return parameters_schema(found) if found else {}
 
@@ -245,7 +245,7 @@ class Python(Form, frozen=True):
                     raise UnfinishedValueError
                 raise BrokenValueError("no call")
             at = skip_space(text, name.end()) + 1
-            schema = tool_schema(name.group(), source.tools)
+            schema = _tool_schema(name.group(), source.tools)
             arguments: dict[str, Any] = {}
             closers = ("]", *source.ends) if source.lenient else ()
             while not text.startswith((")", *closers), at := skip_space(text, at)):
@@ -274,7 +274,7 @@ class _Headed(Form, frozen=True):
     def read(self, text: str, at: int, source: Source) -> tuple[Found, int]:
         found: Found = []
         end, at = at, 0
-        head, between = compiled(self.head), self._separator(source)
+        head, between = _compiled(self.head), self._separator(source)
         while match := head.search(text, at):
             if found and not between.fullmatch(text, end, match.start()):
                 break
@@ -306,10 +306,10 @@ class Named(_Headed, frozen=True):
     between: str = r"(?:\s|```|<[^<>]*>)*"
 
     def beginning(self, name: str, end: str) -> str:
-        return rf"{unnamed(self.head, name)}\s*[{{\"]"
+        return rf"{_unnamed(self.head, name)}\s*[{{\"]"
 
     def _separator(self, source: Source) -> re.Pattern[str]:
-        return compiled(self.between)
+        return _compiled(self.between)
 
     def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:
         arguments, at = read_object(text, skip_space(text, head.end()))
@@ -329,29 +329,29 @@ class Tagged(_Headed, frozen=True):
 
     def beginning(self, name: str, end: str) -> str:
         ends = rf"|{re.escape(end)}" if end else ""
-        return rf"{unnamed(self.head, name)}\s*(?:{unnamed(self.key)}|{unnamed(self.tail)}{ends})"
+        return rf"{_unnamed(self.head, name)}\s*(?:{_unnamed(self.key)}|{_unnamed(self.tail)}{ends})"
 
     def _separator(self, source: Source) -> re.Pattern[str]:
-        return compiled(_marks(self, source).between)
+        return _compiled(_marks(self, source).between)
 
     def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:
         marks, name = _marks(self, source), head["name"]
-        schema = tool_schema(name, source.tools)
+        schema = _tool_schema(name, source.tools)
         arguments: dict[str, Any] = {}
         at = head.end()
-        while parameter := compiled(self.key).match(text, skip_space(text, at)):
+        while parameter := _compiled(self.key).match(text, skip_space(text, at)):
             written = parameter["key"].strip()
-            closing = value_end(self, source, name, {*arguments, written}).search(text, parameter.end())
+            closing = _value_end(self, source, name, {*arguments, written}).search(text, parameter.end())
             if closing is None:
                 raise UnfinishedValueError
-            arguments[written] = typed_by(parameter, text[parameter.end() : closing.start()], schema)
+            arguments[written] = _typed_by(parameter, text[parameter.end() : closing.start()], schema)
             at = closing.end()
         after = skip_space(text, at)
-        if closed := compiled(self.tail).match(text, after):
+        if closed := _compiled(self.tail).match(text, after):
             at = max(closed.end(), at + 1)
         elif not (
-            compiled(marks.following).match(text, after)
-            or (source.lenient and compiled(rf"{marks.ends}|$").match(text, after))
+            _compiled(marks.following).match(text, after)
+            or (source.lenient and _compiled(rf"{marks.ends}|$").match(text, after))
         ):
             raise UnfinishedValueError
         return arguments, at
@@ -367,17 +367,17 @@ class Elements(_Headed, frozen=True):
     tail: str
 
     def beginning(self, name: str, end: str) -> str:
-        return rf"{unnamed(self.head, name)}\s*(?:{re.escape(self.mark)}<|{re.escape(self.tail)})"
+        return rf"{_unnamed(self.head, name)}\s*(?:{re.escape(self.mark)}<|{re.escape(self.tail)})"
 
     def _separator(self, source: Source) -> re.Pattern[str]:
-        return compiled(r"(?s:.*)")
+        return _compiled(r"(?s:.*)")
 
     def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:
-        at, schema = head.end(), tool_schema(head["name"], source.tools)
+        at, schema = head.end(), _tool_schema(head["name"], source.tools)
         arguments: dict[str, Any] = {}
         # The call's end may be missing before the section's, or before another call.
         closers = (self.tail, *source.ends) if source.lenient else (self.tail,)
-        following = compiled(self.head)
+        following = _compiled(self.head)
         while not text.startswith(closers, at := skip_space(text, at)) and not following.match(text, at):
             key, value, at = _element(text, at, self.mark, 0)
             arguments[key] = typed(value, key, schema) if isinstance(value, str) else value
@@ -391,7 +391,7 @@ def name_pattern(names: Collection[str]) -> str:
     return rf"(?:functions\.)?(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?::\d+)?"
 
 
-def unnamed(pattern: str, name: str = "", key: str = "") -> str:
+def _unnamed(pattern: str, name: str = "", key: str = "") -> str:
     """A form's `pattern` without groups, and without the end of the text; `name` and `key` replace theirs."""
     for group, text in (("name", name), ("key", key)):
         if text:
@@ -437,34 +437,34 @@ def _marks(form: Tagged, source: Source) -> _Marks:
     pairs = (*source.syntax.marks, *source.syntax.loose)
     begins = "|".join(re.escape(begin) for begin, _ in pairs)
     ends = "|".join(map(re.escape, source.ends)) or "(?!)"
-    head = unnamed(form.head, name_pattern([tool.name for tool in source.tools]))
+    head = _unnamed(form.head, name_pattern([tool.name for tool in source.tools]))
     return _Marks(rf"(?:{ends})", rf"(?:\s|{begins}|{ends})*", rf"\s*(?:(?:{begins})\s*)?(?:{head})")
 
 
-def value_end(form: Tagged, source: Source, name: str, written: Collection[str]) -> re.Pattern[str]:
+def _value_end(form: Tagged, source: Source, name: str, written: Collection[str]) -> re.Pattern[str]:
     """Pattern of the end of a value of the function `name`, whose parameters `written` have begun.
 
     A value ends at its closing tag before another parameter or the end of the call, so that it may contain
     such tags. Without a closing tag it ends before a further declared parameter or the next declared call;
     at the end of the answer, also before the end of its own call.
     """
-    properties = tool_schema(name, source.tools).get("properties")
+    properties = _tool_schema(name, source.tools).get("properties")
     keys = sorted({*(properties if isinstance(properties, dict) else ())} - {*written})
-    marks, tail = _marks(form, source), unnamed(form.tail)
-    followers = f"{unnamed(form.key)}|{tail}|{marks.ends}?{marks.following}"
+    marks, tail = _marks(form, source), _unnamed(form.tail)
+    followers = f"{_unnamed(form.key)}|{tail}|{marks.ends}?{marks.following}"
     ends = [rf"{form.value_end}(?=\s*(?:{followers}))"]
     open_ends = [rf"(?:{tail}\s*{marks.ends}?|{marks.ends}){marks.following}"]
     if keys:
-        open_ends.append(unnamed(form.key, key="|".join(map(re.escape, keys))))
+        open_ends.append(_unnamed(form.key, key="|".join(map(re.escape, keys))))
     if source.lenient:
         ends.append(rf"{form.value_end}(?=\s*(?:{marks.ends}|$))")
         open_ends.append(rf"(?:{tail}\s*(?:{marks.ends}|$)|{marks.ends})")
     # From the value's last letter on: white space is not searched from each of its letters.
     ends.append(rf"(?:(?<!\s)|(?<=>\n))(?=\s*(?:{'|'.join(open_ends)}))")
-    return compiled("|".join(ends))
+    return _compiled("|".join(ends))
 
 
-def typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) -> Any:
+def _typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) -> Any:
     """The text `value` of `parameter` converted to the type in `schema`."""
     written = parameter.groupdict().get("type")
     if written in ("string", "true"):
@@ -500,7 +500,7 @@ def _python_value(
 
 def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
     """Name and value of the XML element at `at`, and the offset after it."""
-    opening = compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)>").match(text, at)
+    opening = _compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)>").match(text, at)
     if opening is None or depth > _ELEMENT_DEPTH:
         raise UnfinishedValueError if at + len(mark) >= len(text) else BrokenValueError("no element")
     closing = f"{mark}</{opening['key']}>"
@@ -524,6 +524,6 @@ def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
 
 
 @lru_cache(maxsize=2048)
-def compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> re.Pattern[str]:
     """A pattern made of those in `SYNTAXES`."""
     return re.compile(pattern)

@@ -14,7 +14,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format.call_stream import CallStream
 from core.answer_format.calls import MAX_CHARACTERS, Call, Section, Tool, read_call_body, read_calls
 from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_in, channels_of
 from core.answer_format.openings import Opening, Place, Surroundings, first_mark, openings_of
@@ -91,15 +90,6 @@ class AnswerSplitter:
     def in_thought(self) -> bool:
         """Whether a thought is open."""
         return self._state == "thought" or (self._state == "section" and self._home == "thought")
-
-    @property
-    def open_call(self) -> tuple[str, Syntax | None, str] | None:
-        """The text and syntax of the open section of calls; or a call's arguments and its name."""
-        if self._state == "section" and self._opening is not None:
-            # Elsewhere only the following text decides whether it is a call.
-            free = self._place == "free"
-            return (self._held[self._blank :], self._opening.syntax, "") if free else None
-        return (self._held, None, self._name) if self._state == "body" else None
 
     def add(self, text: str) -> list[Part]:
         """Add source; returns the parts that are now certain."""
@@ -518,10 +508,7 @@ class Text(Struct, frozen=True):
 
 
 class CallBegun(Struct, frozen=True):
-    """A call of the function `name` begins; `index` counts the answer's calls from 0.
-
-    The parser leaves `id` empty.
-    """
+    """A call; `index` counts the answer's calls from 0. The parser leaves `id` empty."""
 
     index: int
     name: str
@@ -549,19 +536,11 @@ class ParsedAnswer(Struct, frozen=True):
 class AnswerParser:
     """Parses one answer incrementally; the joined deltas do not depend on how the text was divided.
 
-    `streams_calls`: arguments are returned while they are generated. If such a call turns out to be invalid,
-    or the answer ends inside it, its arguments stay incomplete and its text is not part of the answer;
-    `cut_off` lists these calls.
+    A call is returned once it is complete.
     """
 
-    def __init__(
-        self, format: AnswerFormat, tools: Sequence[Tool] = (), *, streams_calls: bool = False
-    ) -> None:
+    def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
         self._splitter = AnswerSplitter(format, tools)
-        self._tools = tools
-        self._streams_calls = streams_calls
-        self._stream: CallStream | None = None
-        self.cut_off: list[str] = []
         self._thought_ended = False
         self._has_thought = False
         self.calls = 0
@@ -573,44 +552,11 @@ class AnswerParser:
 
     def add(self, text: str) -> list[Delta]:
         """Adds text; returns the deltas that are now certain."""
-        made = self._deltas(self._splitter.add(text))
-        return made + self._call_progress() if self._streams_calls else made
+        return self._deltas(self._splitter.add(text))
 
     def end(self) -> list[Delta]:
         """Ends the answer; returns the remaining deltas."""
         return self._deltas(self._splitter.end())
-
-    def _call_progress(self) -> list[Delta]:
-        """The next deltas of the open call."""
-        found = self._splitter.open_call
-        if found is None:
-            return []
-        text, syntax, name = found
-        if self._stream is None:
-            self._stream = CallStream(syntax, self._tools, name)
-        had_begun = bool(self._stream.name)
-        more = self._stream.add(text)
-        made: list[Delta] = []
-        if self._stream.name and not had_begun:
-            made.append(CallBegun(self.calls, self._stream.name))
-            self.calls += 1
-        if more:
-            made.append(CallArguments(self.calls - 1, more))
-        return made
-
-    def _rest_of_call(self, call: Call) -> list[Delta]:
-        """The remaining deltas of a call that was streamed."""
-        stream, self._stream = self._stream, None
-        if stream is None or not stream.name:
-            made: list[Delta] = [CallBegun(self.calls, call.name), CallArguments(self.calls, call.arguments)]
-            self.calls += 1
-            return made
-        if stream.is_complete:
-            return []
-        if call.name != stream.name or not call.arguments.startswith(stream.given):
-            self.cut_off.append(stream.name)
-            return []
-        return [CallArguments(self.calls - 1, call.arguments[len(stream.given) :])]
 
     def _deltas(self, parts: Sequence[Part]) -> list[Delta]:
         made: list[Delta] = []
@@ -625,12 +571,8 @@ class AnswerParser:
             if part.kind == "text":
                 made.append(Text(part.text))
             for call in part.calls:
-                made += self._rest_of_call(call)
-        if self._stream is not None and self._splitter.open_call is None:
-            stream, self._stream = self._stream, None
-            if stream.name:
-                self.cut_off.append(stream.name)
-                made = [one for one in made if not isinstance(one, Text)]
+                made += [CallBegun(self.calls, call.name), CallArguments(self.calls, call.arguments)]
+                self.calls += 1
         return made
 
 

@@ -58,16 +58,16 @@ def read_object(text: str, at: int = 0) -> tuple[dict[str, Any], int]:
     return value, end
 
 
-def match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
+def skip_space(text: str, at: int) -> int:
+    """The offset of the first character from `at` on that is not white space."""
+    return _end_of(_SPACE, text, at)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
     """The end of the match of `pattern`, which matches the empty string, at `at`."""
     found = pattern.match(text, at)
     assert found is not None
     return found.end()
-
-
-def skip_space(text: str, at: int) -> int:
-    """The offset of the first character from `at` on that is not white space."""
-    return match_end(_SPACE, text, at)
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
@@ -149,15 +149,15 @@ def _string(text: str, at: int) -> tuple[str, int] | None:
         if one == quote:
             return "".join(parts), at + 1
         if one != "\\":
-            stop = match_end(_PLAIN[quote], text, at)
+            stop = _end_of(_PLAIN[quote], text, at)
             parts.append(text[at:stop])
             at = stop
             continue
-        part, at = unescaped(text, at)
+        part, at = _unescaped(text, at)
         parts.append(part)
 
 
-def unescaped(text: str, at: int) -> tuple[str, int]:
+def _unescaped(text: str, at: int) -> tuple[str, int]:
     """The character of the escape sequence at `at` in a string, and the offset after it."""
     if at + 1 >= len(text):
         raise UnfinishedValueError
@@ -265,11 +265,6 @@ def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
             return None
         return text
     return next(iter(_candidates(stripped, types)), text)
-
-
-def is_text_only(key: str, schema: Mapping[str, Any]) -> bool:
-    """Whether the schema allows only a string as the argument `key`."""
-    return _declared_types(key, schema) == {"string"}
 
 
 def allows_text(key: str, schema: Mapping[str, Any]) -> bool:

@@ -263,7 +263,7 @@ class ChatWriter(Writer):
 
     def __init__(self, asked: AnswerRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules, streams=asked.stream)
+        self._written = Written(rules)
         self._head = {
             "id": generate.request,
             "object": self.objects[asked.stream],

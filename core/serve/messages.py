@@ -200,7 +200,7 @@ class MessageWriter(Writer):
 
     def __init__(self, asked: MessageRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules, streams=asked.stream)
+        self._written = Written(rules)
         self._head: dict[str, Any] = {
             "id": generate.request,
             "type": "message",

@@ -215,7 +215,7 @@ class ResponseWriter(Writer):
     ) -> None:
         self._asked = asked
         self._keep = keep
-        self._written = Written(rules, streams=asked.stream)
+        self._written = Written(rules)
         self._output = Output(asked.custom_tools, summarizes=asked.summarizes)
         self._logprobs = Logprobs()
         self._events = 0

@@ -379,7 +379,6 @@ class CallRules(Struct, frozen=True):
     loose: bool = False
 
 
-_CUT_OFF = "the answer ended within the call, or the model did not write it as a call is written"
 _LOOSE = Change(
     "tools.strict",
     "true",
@@ -389,25 +388,18 @@ _LOOSE = Change(
 
 
 class Written:
-    """Parser of one answer, in the format that its first token has. `calls` counts its calls.
+    """Parser of one answer, in the format that its first token has. `calls` counts its calls."""
 
-    `streams`: the arguments of calls are given while they are written.
-    """
-
-    def __init__(self, rules: CallRules, *, streams: bool = False) -> None:
+    def __init__(self, rules: CallRules) -> None:
         self._rules = rules
-        self._streams = streams
         self._parser: AnswerParser | ForcedCall | None = None
         self.thought_tokens = 0
         self.calls = 0
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Strict tools whose schemas were not enforced, and incomplete calls; after `end`."""
-        found = [_LOOSE] if self._rules.loose else []
-        if isinstance(self._parser, AnswerParser):
-            found += [Change("tools", name, "incomplete", _CUT_OFF) for name in self._parser.cut_off]
-        return tuple(found)
+        """Strict tools whose schemas were not enforced."""
+        return (_LOOSE,) if self._rules.loose else ()
 
     def add(self, tokens: Sequence[Token]) -> Iterator[Delta]:
         """Add tokens. Consecutive text is one delta."""
@@ -428,8 +420,7 @@ class Written:
         if self._rules.forced:
             return ForcedCall()
         tools = self._rules.tools
-        format = format if tools else format.without_calls()
-        return AnswerParser(format, tools, streams_calls=self._streams)
+        return AnswerParser(format if tools else format.without_calls(), tools)
 
     def _kept(self, deltas: Iterable[Delta]) -> Iterator[Delta]:
         last: Thought | Text | None = None

@@ -175,8 +175,8 @@ def closing(pieces: list[str]) -> list[int]:
     return [at for at, each in enumerate(pieces) if each.startswith("~") and each.strip("~\n")]
 
 
-def deltas(text: str, format: AnswerFormat, step: int = 1, *, streams: bool = False) -> list[list[Delta]]:
-    parser = AnswerParser(format, TOOLS, streams_calls=streams)
+def deltas(text: str, format: AnswerFormat, step: int = 1) -> list[list[Delta]]:
+    parser = AnswerParser(format, TOOLS)
     return [*(parser.add(text[at : at + step]) for at in range(0, len(text), step)), parser.end()]
 
 
@@ -188,10 +188,6 @@ def read(text: str, format: AnswerFormat) -> tuple[str, str, list[tuple[str, obj
     for at in range(0, len(text), 3):
         parser = AnswerParser(format, TOOLS)
         assert joined([*parser.add(text[:at]), *parser.add(text[at:]), *parser.end()]) == whole, at
-    streamed = joined([one for each in deltas(text, format, 3, streams=True) for one in each])
-    assert streamed.thought == whole.thought
-    assert [call.name for call in streamed.calls] == [call.name for call in whole.calls]
-    assert [json.loads(c.arguments) for c in streamed.calls] == [json.loads(c.arguments) for c in whole.calls]
     return whole.thought, whole.text, [(call.name, json.loads(call.arguments)) for call in whole.calls]
 
 
