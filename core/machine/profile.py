@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import combinations
 from typing import Generic, TypeVar, cast
 
 import mlx.core as mx
@@ -44,17 +45,13 @@ from core.system.files import JsonStore
 
 T = TypeVar("T")
 
-# ---- pace: predicted time of a dense prefill, fitted to timed prompt chunks
+# ---- pace: predicted time of a dense prefill, from timed prompt chunks
 #
-# seconds = a · tokens + b · tokens · context; b is 0 for recurrent models. a and b minimise the weighted
-# absolute deviations over the latest chunks, recent ones with a greater weight, so that chunks timed under
-# load or across sleep do not count while they are the minority. Without enough chunks the prediction is None:
-# no decision is based on a guess.
+# seconds = tokens · (a + b · context); b is 0 for recurrent models. b is the median slope between two chunks
+# and a the median of what remains (Theil–Sen), so that chunks timed under load or across sleep do not count
+# while they are the minority. Without enough chunks the prediction is None: no decision is based on a guess.
 
-# Weight factor per later chunk: after twenty chunks the weight is a third.
-_FORGET = 0.95
 _MOST_CHUNKS = 24
-_FIT_ROUNDS = 12
 # In shorter chunks the fixed cost of a forward pass dominates.
 _LEAST_TOKENS = 64
 # Minimum tokens in all chunks: compilation or paging during a single short chunk, extrapolated to a long
@@ -76,10 +73,6 @@ class Chunk(Struct, frozen=True, array_like=True):
     tokens: int
     context_tokens: int
     seconds: float
-
-    @property
-    def parts(self) -> tuple[float, float]:
-        return float(self.tokens), self.tokens * (self.context_tokens + self.tokens / 2)
 
 
 class Pace(Struct, frozen=True):
@@ -103,41 +96,34 @@ class Pace(Struct, frozen=True):
         """The pace that fits the chunks; None until enough were timed."""
         if sum(chunk.tokens for chunk in self.chunks) < _ENOUGH_TOKENS:
             return None
-        ages = reversed(range(len(self.chunks)))
-        weights = [_FORGET**age for age in ages]
-        factors, spread = list(weights), 1e-3 * min(chunk.seconds for chunk in self.chunks)
-        a = b = 0.0
-        # Iteratively reweighted least squares converges to the least absolute deviations.
-        for _ in range(_FIT_ROUNDS if len(self.chunks) >= _FEW else 1):
-            a, b = _fitted(self.chunks, factors)
-            missed = [abs(c.seconds - a * c.parts[0] - b * c.parts[1]) for c in self.chunks]
-            factors = [weight / max(each, spread) for weight, each in zip(weights, missed, strict=True)]
+        timed = [(c.context_tokens + c.tokens / 2, c.seconds / c.tokens, c.tokens) for c in self.chunks]
+        slopes = [
+            ((late - early) / (right - left), n * m)
+            for (left, early, n), (right, late, m) in combinations(timed, 2)
+            if left != right
+        ]
+        b = max(0.0, _median(slopes))
+        a = _median((token_s - b * context, n) for context, token_s, n in timed)
+        farthest = max(chunk.context_tokens + chunk.tokens for chunk in self.chunks)
+        if b * _EARLY_TOKENS > a and (len(timed) < _FEW or farthest < _EARLY_TOKENS):
+            # Later chunks were slow because of their context or because of another program; for a long prompt
+            # the predictions differ by a factor of ten.
+            a = _median((token_s / (1 + context / _EARLY_TOKENS), n) for context, token_s, n in timed)
+            b = a / _EARLY_TOKENS
+        elif a < 0:
+            a, b = 0.0, _median((token_s / context, n) for context, token_s, n in timed)
         return ReadingPace(a, b)
 
 
-def _fitted(chunks: Sequence[Chunk], weights: Sequence[float]) -> tuple[float, float]:
-    """a and b, neither negative, by weighted least squares."""
-    xx = xy = yy = xt = yt = 0.0
-    for chunk, weight in zip(chunks, weights, strict=True):
-        x, y = chunk.parts
-        xx, xy, yy = xx + weight * x * x, xy + weight * x * y, yy + weight * y * y
-        xt, yt = xt + weight * x * chunk.seconds, yt + weight * y * chunk.seconds
-    even = xx * yy - xy**2
-    # With equal contexts the two parts cannot be separated.
-    if even > 1e-6 * xx * yy:
-        a = (xt * yy - yt * xy) / even
-        b = (yt * xx - xt * xy) / even
-        farthest = max(chunk.context_tokens + chunk.tokens for chunk in chunks)
-        if b > 0 and (len(chunks) < _FEW or farthest < _EARLY_TOKENS) and b * _EARLY_TOKENS > a:
-            # Later chunks were slow because of their context or because of another program; for a long prompt
-            # the predictions differ by a factor of ten.
-            early = (xt + yt / _EARLY_TOKENS) / (xx + 2 * xy / _EARLY_TOKENS + yy / _EARLY_TOKENS**2)
-            return early, early / _EARLY_TOKENS
-        if a >= 0 and b >= 0:
-            return a, b
-        if a < 0:
-            return 0.0, yt / yy
-    return xt / xx, 0.0
+def _median(weighed: Iterable[tuple[float, float]]) -> float:
+    """The lower median of values with weights; 0 without values."""
+    ordered = sorted(weighed)
+    left = sum(weight for _, weight in ordered) / 2
+    for value, weight in ordered:
+        left -= weight
+        if left <= 0:
+            return value
+    return 0.0
 
 
 def measure_pace(
