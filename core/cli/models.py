@@ -16,7 +16,7 @@ import msgspec
 from core.cli.arguments import add_command, add_model, add_quiet, confirmed, whole
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
 from core.system.paths import models_dir
-from core.system.terminal import ProgressLine, ending_at_ctrl_c
+from core.system.terminal import ProgressLine, until_ctrl_c
 
 if TYPE_CHECKING:  # importing it loads MLX, which `--help` does not need
     from core.models.catalogue import Catalogue
@@ -178,8 +178,8 @@ def _get(model: str, quiet: bool) -> Path:
         )
 
     # A partial download is kept on disk, so it may be interrupted at any time.
-    with line, ending_at_ctrl_c(paused):
-        return Download(model, show).run()
+    with line:
+        return until_ctrl_c(Download(model, show).run, paused)
 
 
 def _import(options: argparse.Namespace) -> int:

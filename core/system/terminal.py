@@ -4,8 +4,8 @@ Names of folders and models, titles, errors and answers come from others. An esc
 change what the terminal shows, so control characters are written as `\\u001b`, which is also valid in JSON.
 
 Python raises KeyboardInterrupt in the main thread. It can be lost there, in a destructor ("Exception ignored
-in") or in a library's bare `except:`, and it does not interrupt calls such as getaddrinfo. A thread therefore
-reads the signal numbers from a pipe (`signal.set_wakeup_fd`).
+in") or in a library's bare `except:`, and it does not interrupt calls such as getaddrinfo. So such work runs
+on another thread, and the main thread only waits for it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import io
 import os
 import re
 import shutil
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import TextIO
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import TextIO, TypeVar
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 STOPPED = 130  # 128 and SIGINT's number, as shells count
+_Result = TypeVar("_Result")
 
 
 def visible(text: str) -> str:
@@ -56,43 +55,21 @@ def escape_stderr() -> None:
         sys.stderr = VisibleText(own.buffer, own.encoding, errors="backslashreplace", line_buffering=True)
 
 
-@contextmanager
-def ending_at_ctrl_c(say: Callable[[], None]) -> Iterator[None]:
-    """Within the block, Ctrl-C calls `say` in a separate thread and exits the process with `STOPPED`.
+def until_ctrl_c(work: Callable[[], _Result], say: Callable[[], None]) -> _Result:
+    """The result of `work`, which runs on a thread; Ctrl-C calls `say` and exits the process with `STOPPED`.
 
     No other cleanup runs. Main thread only. If SIGINT is ignored (`nohup … &`), it stays ignored.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        yield
-        return
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    listener = threading.Thread(target=_listen, args=(reader, say), name="ctrl-c", daemon=True)
-    listener.start()
-    descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGINT, _ignore)
+    threads = ThreadPoolExecutor(1)
     try:
-        yield
+        return threads.submit(work).result()
+    except KeyboardInterrupt:
+        try:
+            say()
+        finally:
+            os._exit(STOPPED)
     finally:
-        signal.signal(signal.SIGINT, before)
-        signal.set_wakeup_fd(descriptor)
-        os.close(writer)
-        listener.join()
-        os.close(reader)
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Does nothing. Python writes to the wakeup pipe only for signals with a Python handler."""
-
-
-def _listen(reader: int, say: Callable[[], None]) -> None:
-    while number := os.read(reader, 1):
-        if number[0] == signal.SIGINT:
-            try:
-                say()
-            finally:
-                os._exit(STOPPED)
+        threads.shutdown()
 
 
 # ---- progress

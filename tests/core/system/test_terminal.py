@@ -1,4 +1,4 @@
-"""One Ctrl-C ends the process, whatever the main thread makes of it, and nothing is left behind after."""
+"""One Ctrl-C ends the process, whatever its work makes of it, and nothing is left behind after."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from core.system.terminal import STOPPED, VisibleText, ending_at_ctrl_c, write_raw
+from core.system.terminal import STOPPED, VisibleText, until_ctrl_c, write_raw
 
 # What may happen to a KeyboardInterrupt, and a call that no signal ends.
 BUSY = {
@@ -41,10 +41,11 @@ library.pthread_mutex_lock(mutex)
 }
 BLOCK = """
 import sys, time
-from core.system.terminal import ending_at_ctrl_c
-with ending_at_ctrl_c(lambda: print("Paused.", flush=True)):
+from core.system.terminal import until_ctrl_c
+def work():
     print("begun", flush=True)
 {busy}
+until_ctrl_c(work, lambda: print("Paused.", flush=True))
 """
 
 
@@ -78,17 +79,12 @@ def test_where_ctrl_c_is_ignored_it_stays_ignored() -> None:
         assert (process.returncode, said) == (0, "ended\n")
 
 
-def test_afterwards_all_is_as_it_was() -> None:
-    threads, handler = threading.active_count(), signal.getsignal(signal.SIGINT)
-    descriptors = len(os.listdir("/dev/fd"))
-    with ending_at_ctrl_c(lambda: None):
-        assert threading.active_count() == threads + 1
+def test_the_result_and_the_error_of_the_work_are_passed_on() -> None:
+    threads = threading.active_count()
+    assert until_ctrl_c(lambda: 7, lambda: None) == 7
+    with pytest.raises(ZeroDivisionError):
+        until_ctrl_c(lambda: 1 // 0, lambda: None)
     assert threading.active_count() == threads
-    assert signal.getsignal(signal.SIGINT) is handler
-    assert signal.set_wakeup_fd(-1) == -1
-    assert len(os.listdir("/dev/fd")) == descriptors
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
 
 
 def test_control_characters_are_escaped_but_for_our_own() -> None:
