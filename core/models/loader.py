@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -451,8 +450,8 @@ def _describe(
 # ---- expansion of quantised weights to float32, with the bits of MLX's own dequantize and cast
 #
 # MLX's CPU build computes in half precision, which x86 has no arithmetic for, and copies every weight: four
-# to five seconds for the starter model. Here a few threads write each weight once, in pieces that fit the
-# cache: `value = round(round(code · scale) + bias)`, where `round` is to the precision of the scales.
+# to five seconds for the starter model. Here each weight is written once, in pieces that fit the cache:
+# `value = round(round(code · scale) + bias)`, where `round` is to the precision of the scales.
 # float32 has enough bits for the product and the sum, so rounding them equals half-precision arithmetic.
 #
 # Affine 4 and 8 bits with float16 or bfloat16 scales; MLX expands the others.
@@ -463,60 +462,36 @@ _BITS = (4, 8)
 _FORMATS = {mx.float16: (13, 65504.0), mx.bfloat16: (16, 3e38)}
 # 256 KiB of results: with the codes and the scratch they fit a core's cache.
 _PIECE_ELEMENTS = 1 << 16
-_MOST_THREADS = 4
 
 
 def expand(model: nn.Module) -> nn.Module:
     """Replaces quantised linear layers and embeddings of `model` by expanded ones, where supported.
 
-    The new weights are complete when this returns. Main thread; helper threads only write numbers.
+    The new weights are complete when this returns.
     """
     quantised = nn.QuantizedLinear | nn.QuantizedEmbedding
-    known = [
-        (name, module)
+    replaced = [
+        (name, _plain(module, _expanded(module)))
         for name, module in model.named_modules()
         if isinstance(module, quantised) and _is_known(module)
     ]
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), "expand") as threads:
-        weights = _expanded_weights([module for _, module in known], threads)
-        replaced = [(name, _plain(module, weight)) for (name, module), weight in zip(known, weights)]
     if replaced:
         model.update_modules(tree_unflatten(replaced))
     return model
 
 
-def _expanded_weights(modules: Sequence[Any], threads: ThreadPoolExecutor) -> Iterator[mx.array]:
-    """Yields float32 `[rows, columns]` of each module's packed `weight[rows, columns · bits / 32]`, in order.
-
-    The first access to new memory takes half as long as writing the numbers, so MLX's thread does it for the
-    next weight meanwhile.
-    """
-    columns = [module.weight.shape[1] * 32 // module.bits for module in modules]
-    targets = [mx.zeros((module.weight.shape[0], width)) for module, width in zip(modules, columns)]
-    for number, module in enumerate(modules):
-        target = targets[number]
-        grown = [np.array(each.astype(mx.float32)) for each in (module.scales, module.biases)]
-        mx.eval(target, module.weight)
-        mx.async_eval(*targets[number + 1 : number + 2])
-        _write(target, module, grown, threads)
-        yield target
-
-
-def _write(
-    target: mx.array, module: Any, grown: Sequence[NDArray[np.float32]], threads: ThreadPoolExecutor
-) -> None:
-    """Writes all of `target`; `grown` are the module's scales and biases in float32."""
+def _expanded(module: Any) -> mx.array:
+    """float32 `[rows, columns]` of the packed `weight[rows, columns · bits / 32]`."""
+    target = mx.zeros((module.weight.shape[0], module.weight.shape[1] * 32 // module.bits))
+    mx.eval(target, module.weight)
     values: NDArray[np.float32] = np.asarray(target, copy=False)
     codes: NDArray[np.uint8] = np.asarray(module.weight, copy=False).view(np.uint8)
-    dropped = _FORMATS[module.scales.dtype][0]
+    scales, biases = (np.array(each.astype(mx.float32)) for each in (module.scales, module.biases))
     rows = max(1, _PIECE_ELEMENTS // target.shape[1])
-
-    def fill(start: int) -> None:
+    for start in range(0, len(values), rows):
         piece = slice(start, start + rows)
-        _fill(values[piece], codes[piece], grown[0][piece], grown[1][piece], module.bits, dropped)
-
-    for _ in threads.map(fill, range(0, len(values), rows)):
-        pass
+        _fill(values[piece], codes[piece], scales[piece], biases[piece], module)
+    return target
 
 
 def _is_known(module: Any) -> bool:
@@ -547,11 +522,11 @@ def _fill(
     codes: NDArray[np.uint8],
     scales: NDArray[np.float32],
     biases: NDArray[np.float32],
-    bits: int,
-    dropped: int,
+    module: Any,
 ) -> None:
     """Sets `values[rows, columns]` from packed `codes[rows, bytes]` and `scales`, `biases[rows, groups]`."""
-    if bits == 4:  # the low half of a byte comes first
+    dropped = _FORMATS[module.scales.dtype][0]
+    if module.bits == 4:  # the low half of a byte comes first
         np.bitwise_and(codes, 15, out=values[:, 0::2], casting="unsafe")
         np.right_shift(codes, 4, out=values[:, 1::2], casting="unsafe")
     else:
