@@ -11,8 +11,6 @@ from core.answer_format.formats import (
 from core.answer_format.parser import (
     AnswerParser,
     AnswerSplitter,
-    CallArguments,
-    CallBegun,
     Delta,
     ParsedAnswer,
     Part,
@@ -27,8 +25,6 @@ __all__ = [
     "AnswerParser",
     "AnswerSplitter",
     "Call",
-    "CallArguments",
-    "CallBegun",
     "Delta",
     "ParsedAnswer",
     "Part",

@@ -507,22 +507,7 @@ class Text(Struct, frozen=True):
     text: str
 
 
-class CallBegun(Struct, frozen=True):
-    """A call; `index` counts the answer's calls from 0. The parser leaves `id` empty."""
-
-    index: int
-    name: str
-    id: str = ""
-
-
-class CallArguments(Struct, frozen=True):
-    """The next part of the arguments of call `index`, a JSON object as text."""
-
-    index: int
-    text: str
-
-
-Delta = Thought | Text | CallBegun | CallArguments
+Delta = Thought | Text | Call
 
 
 class ParsedAnswer(Struct, frozen=True):
@@ -543,7 +528,6 @@ class AnswerParser:
         self._splitter = AnswerSplitter(format, tools)
         self._thought_ended = False
         self._has_thought = False
-        self.calls = 0
 
     @property
     def in_thought(self) -> bool:
@@ -570,9 +554,7 @@ class AnswerParser:
                 self._thought_ended = True
             if part.kind == "text":
                 made.append(Text(part.text))
-            for call in part.calls:
-                made += [CallBegun(self.calls, call.name), CallArguments(self.calls, call.arguments)]
-                self.calls += 1
+            made += part.calls
         return made
 
 
@@ -601,19 +583,9 @@ def parse_past_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = (
 
 def joined(deltas: Sequence[Delta]) -> ParsedAnswer:
     """The answer that consists of `deltas`."""
-    thought, text = [], []
-    names: list[str] = []
-    arguments: list[str] = []
-    for delta in deltas:
-        match delta:
-            case Thought(more):
-                thought.append(more)
-            case Text(more):
-                text.append(more)
-            case CallBegun(_, name):
-                names.append(name)
-                arguments.append("")
-            case CallArguments(index, more):
-                arguments[index] += more
-    calls = tuple(Call(name, each) for name, each in zip(names, arguments))
-    return ParsedAnswer("".join(thought), "".join(text), calls)
+
+    def texts(kind: type[Thought | Text]) -> str:
+        return "".join(one.text for one in deltas if isinstance(one, kind))
+
+    calls = tuple(one for one in deltas if isinstance(one, Call))
+    return ParsedAnswer(texts(Thought), texts(Text), calls)

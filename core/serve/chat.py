@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from msgspec import Struct, field
 
-from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
+from core.answer_format import Text, Thought
 from core.events import (
     Change,
     Finished,
@@ -24,6 +24,7 @@ from core.events import (
     ModelInfo,
     Stats,
     Token,
+    ToolCall,
 )
 from core.serve.answering import (
     Logprobs,
@@ -47,8 +48,8 @@ from core.serve.fields import (
 )
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
-from core.serve.responses import ResponseMemory
-from core.serve.tools import CallRules, Written
+from core.serve.response_memory import ResponseMemory
+from core.serve.tools import CallRules, Piece, Written
 
 
 class TextPart(Struct):
@@ -264,6 +265,7 @@ class ChatWriter(Writer):
     def __init__(self, asked: AnswerRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
         self._written = Written(rules)
+        self._calls = 0
         self._head = {
             "id": generate.request,
             "object": self.objects[asked.stream],
@@ -295,7 +297,7 @@ class ChatWriter(Writer):
     def finished(self, finished: Finished) -> bytes:
         """The last chunks and `[DONE]`."""
         stats = finished.stats
-        out = b"".join(self._chunk(self._delta(piece)) for piece in self._written.end())
+        out = b"".join(self._chunk(delta) for piece in self._written.end() for delta in self._pieces(piece))
         figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
         reason = self._reason(finished)
         if not self._asked.includes_usage:
@@ -324,13 +326,28 @@ class ChatWriter(Writer):
         }
 
     def _whole_choice(self, tokens: Sequence[Token]) -> dict[str, Any]:
-        message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
-        if self._asked.calls_functions and "tool_calls" in message:
-            message["function_call"] = message.pop("tool_calls")[0]["function"]
+        pieces = [*self._written.add(tokens), *self._written.end()]
+        said = "".join(piece.text for piece in pieces if isinstance(piece, Text))
+        calls = [piece for piece in pieces if isinstance(piece, ToolCall)]
+        message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
+        if thought := "".join(piece.text for piece in pieces if isinstance(piece, Thought)):
+            message["reasoning_content"] = thought
+        if calls:
+            message["content"] = said or None
+            called = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in calls
+            ]
+            older = self._asked.calls_functions
+            message |= {"function_call": called[0]["function"]} if older else {"tool_calls": called}
         return {"index": 0, "message": message}
 
     def _deltas(self, tokens: Sequence[Token]) -> list[dict[str, Any]]:
-        return list(map(self._delta, self._written.add(tokens)))
+        return [delta for piece in self._written.add(tokens) for delta in self._pieces(piece)]
 
     def _choice(self, delta: dict[str, Any]) -> dict[str, Any]:
         return {"index": 0, "delta": delta}
@@ -347,11 +364,24 @@ class ChatWriter(Writer):
             return "function_call" if self._asked.calls_functions else "tool_calls"
         return REASONS[finished.reason]
 
-    def _delta(self, piece: Delta) -> dict[str, Any]:
-        delta = _delta(piece)
-        if self._asked.calls_functions and "tool_calls" in delta:
-            return {"function_call": delta["tool_calls"][0]["function"]}
-        return delta
+    def _pieces(self, piece: Piece) -> list[dict[str, Any]]:
+        """The deltas of a piece. Clients expect a call's name before its arguments."""
+        match piece:
+            case Thought(text):
+                # The name that local servers share; OpenAI shows no thoughts.
+                return [{"reasoning_content": text}]
+            case Text(text):
+                return [{"content": text}]
+            case ToolCall(id, name, arguments):
+                functions = [{"name": name, "arguments": ""}, {"arguments": arguments}]
+                if self._asked.calls_functions:
+                    return [{"function_call": function} for function in functions]
+                self._calls += 1
+                heads: list[dict[str, Any]] = [{"id": id, "type": "function"}, {}]
+                return [
+                    {"tool_calls": [{"index": self._calls - 1, **head, "function": function}]}
+                    for head, function in zip(heads, functions)
+                ]
 
     def _figures(self, stats: Stats) -> dict[str, Any]:
         return usage(stats, self._written.thought_tokens)
@@ -365,36 +395,3 @@ class ChatWriter(Writer):
     ) -> bytes:
         choice = {**self._choice(delta), "logprobs": logprobs, "finish_reason": reason}
         return event({**self._head, "choices": [choice], **self._usage, **(more or {})})
-
-
-def _delta(piece: Delta) -> dict[str, Any]:
-    match piece:
-        case Thought(text):
-            # The name that local servers share; OpenAI shows no thoughts.
-            return {"reasoning_content": text}
-        case Text(text):
-            return {"content": text}
-        case CallBegun(index, name, call):
-            function = {"name": name, "arguments": ""}
-            return {"tool_calls": [{"index": index, "id": call, "type": "function", "function": function}]}
-        case CallArguments(index, text):
-            return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
-
-
-def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The message made of the deltas of a stream."""
-    said, thought, calls = "", "", []
-    for delta in deltas:
-        said += delta.get("content", "")
-        thought += delta.get("reasoning_content", "")
-        for call in delta.get("tool_calls", ()):
-            if "id" in call:
-                calls.append({name: call[name] for name in ("id", "type", "function")})
-            else:
-                calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
-    message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
-    if thought:
-        message["reasoning_content"] = thought
-    if calls:
-        message |= {"content": said or None, "tool_calls": calls}
-    return message

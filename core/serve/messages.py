@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
+from core.answer_format import Text, Thought
 from core.events import (
     Change,
     Event,
@@ -26,6 +26,7 @@ from core.events import (
     PrefillProgress,
     Stats,
     Token,
+    ToolCall,
 )
 from core.serve.answering import (
     Writer,
@@ -39,7 +40,7 @@ from core.serve.conversation import Conversation
 from core.serve.fields import change, convert_fields, effort_changes, refused, with_tools
 from core.serve.http import ApiError, error_body, event
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import CallRules, Written
+from core.serve.tools import CallRules, Piece, Written
 from core.settings.request import ThinkingMode
 
 _THREAD = "this server stores no threads; send the whole conversation without it"
@@ -211,7 +212,6 @@ class MessageWriter(Writer):
         self._begun = False
         self._content: list[dict[str, Any]] = []
         self._open = ""  # kind of the block that is being written
-        self._arguments = ""  # of the open call
 
     def alive(self, happening: Event | None) -> bytes:
         """A comment with the progress; pings too once the prompt is being read."""
@@ -296,7 +296,7 @@ class MessageWriter(Writer):
             own["changes"].append(change)
         return {"timings": timings(finished.stats), "draftlight": own}
 
-    def _told(self, pieces: Iterable[Delta]) -> bytes:
+    def _told(self, pieces: Iterable[Piece]) -> bytes:
         out = b""
         for piece in pieces:
             match piece:
@@ -309,14 +309,13 @@ class MessageWriter(Writer):
                     out += self._in({"type": "text", "text": ""})
                     self._content[-1]["text"] += text
                     out += self._delta({"type": "text_delta", "text": text})
-                case CallBegun(_, name, call):
+                case ToolCall(call, name, arguments):
                     out += self._closed()
                     # The form of Anthropic's ids.
                     id = f"toolu_{call.removeprefix('call_')}"
                     out += self._in({"type": "tool_use", "id": id, "name": name, "input": {}})
-                case CallArguments(_, text):
-                    self._arguments += text
-                    out += self._delta({"type": "input_json_delta", "partial_json": text})
+                    out += self._delta({"type": "input_json_delta", "partial_json": arguments})
+                    self._content[-1]["input"] = _object(arguments)
         return out
 
     def _in(self, block: dict[str, Any]) -> bytes:
@@ -341,8 +340,6 @@ class MessageWriter(Writer):
         if self._open == "thinking":
             # Clients expect it at the end of a thought. Nothing is signed here.
             out = self._delta({"type": "signature_delta", "signature": ""})
-        elif self._open == "tool_use":
-            self._content[-1]["input"], self._arguments = _object(self._arguments), ""
         self._open = ""
         return out + self._of_block("stop")
 

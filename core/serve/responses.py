@@ -1,7 +1,8 @@
-"""`POST /v1/responses`: answers as OpenAI's responses, whole or as events, and the memory of recent ones.
+"""`POST /v1/responses`: OpenAI's requests, and answers as responses, whole or as events.
 
 An item begins, grows and is done before the next one begins. Text after a call is a separate message, and
-so is a thought (`reasoning_text`).
+so is a thought (`reasoning_text`). In a request an answer's text and its calls are separate items, and one
+turn here. The rules for unsupported fields are those of chat completions.
 """
 
 from __future__ import annotations
@@ -9,38 +10,195 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
-from msgspec import Struct
-from starlette.types import Receive, Scope, Send
+from msgspec import Struct, field
 
-from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
+from core.answer_format import Text, Thought
 from core.events import (
     Change,
     Event,
     Finished,
     Generate,
+    Grammar,
+    Message,
+    ModelInfo,
     PrefillProgress,
     Stats,
     Token,
+    ToolCall,
 )
-from core.serve.answering import (
-    Logprobs,
-    Writer,
-    WriterOf,
-    commented,
-    effective,
-    origins,
-    timings,
+from core.serve.answering import Logprobs, Writer, commented, effective, origins, timings
+from core.serve.conversation import Conversation, completed
+from core.serve.fields import (
+    FORMS,
+    change,
+    convert_fields,
+    effort_changes,
+    refused,
+    thinking_at,
+    with_answer_form,
+    with_tools,
 )
-from core.serve.conversation import completed
-from core.serve.fields import change
-from core.serve.http import TOO_LONG, ApiError, event, field_error, send_json
-from core.serve.request import AnswerRequest
-from core.serve.response_request import ResponseRequest, response_request
-from core.serve.tools import CallRules, Choice, GivenTool, Written
+from core.serve.http import TOO_LONG, ApiError, event, field_error
+from core.serve.request import AnswerRequest, limit
+from core.serve.tools import CallRules, Choice, GivenTool, Piece, Written
+
+UNSUPPORTED = {
+    **FORMS,
+    "conversation": "the server stores no conversations; send the items themselves",
+    "prompt": "the server stores no prompts; send “instructions” and “input”",
+}
+_LOGPROBS = "message.output_text.logprobs"
+# Thoughts are never encrypted, so this adds nothing to the answer.
+_ENCRYPTED = "reasoning.encrypted_content"
+_MOST_TOP = 20
+
+
+class PlainText(Struct, tag_field="type", tag="text"):
+    """The answer is text."""
+
+
+class JsonObject(Struct, tag_field="type", tag="json_object"):
+    """The answer is a JSON object."""
+
+
+class JsonSchema(Struct, tag_field="type", tag="json_schema"):
+    """The answer is JSON by a schema, which is always kept."""
+
+    schema: dict[str, Any]
+    name: str = ""
+    description: str | None = None
+    strict: bool | None = None
+
+
+class TextConfig(Struct):
+    """The form of the answer, and how long it is."""
+
+    format: PlainText | JsonObject | JsonSchema | None = None
+    verbosity: str | None = None
+
+
+class Reasoning(Struct):
+    """How long the model thinks, and whether its thoughts are shown as summaries, whole all the same."""
+
+    effort: str | None = None
+    summary: Any = None
+    generate_summary: Any = None
+
+
+class ResponseRequest(AnswerRequest, kw_only=True):
+    """A response's request."""
+
+    prompt_field: ClassVar[str] = "input"
+
+    input: tuple[Message, ...]
+    instructions: str | None = None
+    text: TextConfig = field(default_factory=TextConfig)
+    reasoning: Reasoning = field(default_factory=Reasoning)
+    include: list[str] = field(default_factory=list)
+    max_output_tokens: int | None = None
+    previous_response_id: str | None = None
+    store: bool = True
+    top_logprobs: int | None = None
+    # Returned as sent.
+    metadata: Any = None
+    max_tool_calls: Any = None
+    prompt_cache_key: Any = None
+    safety_identifier: Any = None
+    user: Any = None
+    background: bool = False
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that limits the answer's length, and its value in tokens."""
+        return limit("max_output_tokens", self.max_output_tokens)
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether thoughts are summaries in the answer."""
+        return bool(self.reasoning.summary or self.reasoning.generate_summary)
+
+    @property
+    def wants_logprobs(self) -> bool:
+        """Whether log probabilities are returned with the text."""
+        return _LOGPROBS in self.include
+
+    def conversation(self) -> tuple[Message, ...]:
+        """`instructions` and `input`."""
+        return self.input
+
+    @property
+    def custom_tools(self) -> frozenset[str]:
+        """Names of the tools whose input is any text."""
+        return frozenset(tool.name for tool in self.tools if tool.type == "custom")
+
+    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        if self.reasoning.effort is not None:
+            yield "reasoning.effort", "chat.thinking", thinking_at(self.reasoning.effort)
+        yield from super()._values(context_tokens)
+
+    def check(self) -> None:
+        """Refuse answers in the background."""
+        if self.background:
+            raise refused("background", "answers are not stored for later; it accepts false")
+
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Effort, verbosity, grammars of custom tools, and other values of `include`."""
+        yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
+        if self.text.verbosity not in (None, "medium"):
+            reason = "the loaded model has no levels of verbosity"
+            yield change("text.verbosity", self.text.verbosity, "medium", reason)
+        for number, tool in enumerate(self.tools):
+            if isinstance(tool.format, dict) and "definition" in tool.format:
+                reason = "the input of a custom tool is any text"
+                yield change(f"tools[{number}].format", tool.format, "in the tool's description", reason)
+        for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
+            yield change("include", name, "", "answers do not have this")
+
+    def logprobs_count(self) -> int | None:
+        """By `include` and `top_logprobs`."""
+        if not self.wants_logprobs:
+            if self.top_logprobs:
+                raise field_error("top_logprobs", f"“top_logprobs” needs “include”: [“{_LOGPROBS}”].")
+            return None
+        top = self.top_logprobs or 0
+        if not 0 <= top <= _MOST_TOP:
+            raise field_error("top_logprobs", f"“top_logprobs” accepts 0 to {_MOST_TOP}.")
+        return top
+
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `text.format`."""
+        match self.text.format:
+            case JsonObject():
+                return "text.format", Grammar("json_object")
+            case JsonSchema(schema):
+                return "text.format", Grammar("json_schema", msgspec.json.encode(schema).decode())
+            case _:
+                return None
+
+
+def response_request(fields: dict[str, Any]) -> ResponseRequest:
+    """The request from a decoded body. Raises `ApiError` 400."""
+    conversation = Conversation("input")
+    fields = with_answer_form(with_tools(fields, conversation.changes, custom=True))
+    if isinstance(fields.get("instructions"), str):
+        fields["instructions"] = conversation.system("instructions", fields["instructions"])
+    given = fields.get("input")
+    given = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    fields["input"] = conversation.read(given)
+    if form := fields.pop("response_format", None):
+        # Chat completions have the schema's fields one level deeper.
+        schema = form.get("json_schema") or {} if isinstance(form, dict) else None
+        if not isinstance(schema, dict):
+            raise field_error("response_format", "“response_format” is not the form of an answer.")
+        fields["text"] = {"format": {"type": form["type"], **schema} if "type" in form else schema}
+    return convert_fields(fields, ResponseRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
+
+
+# ---- answers
+
 
 Told = tuple[str, dict[str, Any]]
 
@@ -55,15 +213,14 @@ class Output:
     def __init__(self, custom_tools: Collection[str] = (), *, summarizes: bool = False) -> None:
         self._custom_tools = custom_tools
         self._summarizes = summarizes
-        self._arguments = ""  # of the custom tool's call that is open
         self.items: list[dict[str, Any]] = []
         self._logprobs: list[dict[str, Any]] = []
         self._open = False
 
-    def add(self, pieces: Iterable[Delta], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
+    def add(self, pieces: Iterable[Piece], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
         """Add pieces. `logprobs` of their tokens are sent with the next text of the answer."""
         self._logprobs += logprobs
-        piece: Delta | None = None
+        piece: Piece | None = None
         for piece in pieces:
             match piece:
                 case Thought(text):
@@ -81,13 +238,12 @@ class Output:
                     told, self._logprobs = self._logprobs, []
                     part["logprobs"] += told
                     yield self._of("output_text.delta", content_index=0, delta=text, logprobs=told)
-                case CallBegun(_, name, call) if name in self._custom_tools:
+                case ToolCall(call, name, arguments) if name in self._custom_tools:
                     yield from self.close()
                     item = {"id": _id("ctc"), "type": "custom_tool_call", "status": "in_progress"}
                     yield from self._begin(item | {"call_id": call, "name": name, "input": ""})
-                case CallArguments(_, text) if self.items[-1]["type"] == "custom_tool_call":
-                    self._arguments += text
-                case CallBegun(_, name, call):
+                    self.items[-1]["input"] = _input_of(arguments)
+                case ToolCall(call, name, arguments):
                     yield from self.close()
                     yield from self._begin(
                         {
@@ -99,9 +255,8 @@ class Output:
                             "arguments": "",
                         }
                     )
-                case CallArguments(_, text):
-                    self.items[-1]["arguments"] += text
-                    yield self._of("function_call_arguments.delta", delta=text)
+                    self.items[-1]["arguments"] = arguments
+                    yield self._of("function_call_arguments.delta", delta=arguments)
         if piece is not None:
             # Thoughts and calls have no logprobs.
             self._logprobs = []
@@ -114,10 +269,8 @@ class Output:
         item = self.items[-1]
         item["status"] = status
         if item["type"] == "custom_tool_call":
-            text, self._arguments = _input_of(self._arguments), ""
-            item["input"] = text
-            yield self._of("custom_tool_call_input.delta", delta=text)
-            yield self._of("custom_tool_call_input.done", input=text)
+            yield self._of("custom_tool_call_input.delta", delta=item["input"])
+            yield self._of("custom_tool_call_input.done", input=item["input"])
         elif item["type"] == "function_call":
             arguments, name = item["arguments"], item["name"]
             yield self._of("function_call_arguments.done", arguments=arguments, name=name)
@@ -365,133 +518,3 @@ def _usage(stats: Stats, thought_tokens: int) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": thought_tokens},
         "total_tokens": stats.prompt_tokens + stats.tokens,
     }
-
-
-_MOST_RESPONSES = 64
-_MOST_BYTES = 32 * 2**20
-
-
-class _Kept(Struct, frozen=True):
-    items: tuple[Any, ...]
-    body: bytes
-    size: int
-
-
-class ResponseMemory:
-    """Up to `most` responses, their items and input, and `most_bytes`; the oldest are dropped first."""
-
-    def __init__(self, most: int = _MOST_RESPONSES, most_bytes: int = _MOST_BYTES) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
-        self._kept: dict[str, _Kept] = {}
-        self._bytes = 0
-
-    def keep(self, given: Any, response: dict[str, Any]) -> None:
-        """Keep a response and its `input`."""
-        encoded = msgspec.json.encode((*_items(given), *response["output"]))
-        body = msgspec.json.encode(response)
-        self._kept[response["id"]] = _Kept(
-            tuple(msgspec.json.decode(encoded)), body, len(encoded) + len(body)
-        )
-        self._bytes += len(encoded) + len(body)
-        while self._kept and (len(self._kept) > self._most or self._bytes > self._most_bytes):
-            self.forget(next(iter(self._kept)))
-
-    def body(self, response: str) -> bytes | None:
-        """The response as it was sent, as JSON."""
-        kept = self._kept.get(response)
-        return kept.body if kept else None
-
-    def forget(self, response: str) -> None:
-        """Drop a response."""
-        self._bytes -= self._kept.pop(response).size
-
-    def requested(self, fields: dict[str, Any]) -> ResponseRequest:
-        """The request with the items that it refers to. Raises `ApiError` 400."""
-        changes: list[Change] = []
-        asked = response_request(self.resolved(fields, changes))
-        asked.changes.extend(changes)
-        return asked
-
-    def read(self, fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
-        """The request, and the writer of its answer, which is kept. Raises `ApiError` 400."""
-        asked = self.requested(fields)
-
-        def keep(response: dict[str, Any]) -> None:
-            if asked.store:
-                self.keep(self.resolved(fields, [])["input"], response)
-
-        return asked, partial(ResponseWriter, asked, keep=keep)
-
-    def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
-        """`fields` with the items that they refer to in `input`.
-
-        References to unknown items are left out and appended to `changes`: AI SDK refers to every earlier
-        answer, so that a restart of the server would end all conversations. Raises `ApiError` 400 for an
-        unknown response, without which the conversation is missing.
-        """
-        before = fields.get("previous_response_id")
-        given = fields.get("input")
-        if before is None and not _refers(given):
-            return fields
-        earlier: tuple[Any, ...] = ()
-        if before is not None:
-            if not isinstance(before, str) or before not in self._kept:
-                raise self._unknown("previous_response_id", "previous_response_not_found")
-            earlier = self._kept[before].items
-        items = []
-        for number, item in enumerate(_items(given)):
-            if not _is_reference(item):
-                items.append(item)
-            elif (found := self._item(item)) is None:
-                reason = f"it is not among the last {self._most} responses that this server has in memory"
-                changes.append(change(f"input[{number}]", str(item.get("id")), "left out", reason))
-            else:
-                items.append(found)
-        return fields | {"input": [*earlier, *items]}
-
-    def _item(self, reference: Any) -> Any:
-        wanted = reference.get("id")
-        for kept in reversed(self._kept.values()):
-            for one in kept.items:
-                if wanted and isinstance(one, dict) and one.get("id") == wanted:
-                    return one
-        return None
-
-    def _unknown(self, name: str, code: str) -> Exception:
-        return field_error(
-            name,
-            f"“{name}” is not in this server's memory, which has the last {self._most} responses since its "
-            "start. Send the items themselves.",
-            code,
-        )
-
-
-def _items(given: Any) -> list[Any]:
-    if isinstance(given, str):
-        return [{"type": "message", "role": "user", "content": given}]
-    if not isinstance(given, list | None):
-        raise field_error("input", "“input” accepts a text or a list of items.")
-    return given or []
-
-
-def _is_reference(item: Any) -> bool:
-    # OpenAI's clients may leave the type out.
-    return isinstance(item, dict) and (item.get("type") == "item_reference" or set(item) == {"id"})
-
-
-def _refers(given: Any) -> bool:
-    return isinstance(given, list) and any(map(_is_reference, given))
-
-
-async def kept_response(memory: ResponseMemory, scope: Scope, receive: Receive, send: Send) -> None:
-    """One response of the memory: `GET` sends it, `DELETE` drops it. Raises `ApiError` 404."""
-    response = scope["path_params"]["id"]
-    body = memory.body(response)
-    if body is None:
-        raise ApiError(404, f"No response “{response[:80]}” is in this server's memory.", code="not_found")
-    if scope["method"] == "DELETE":
-        memory.forget(response)
-        await send_json(send, {"id": response, "object": "response", "deleted": True})
-    else:
-        await send_json(send, body)

@@ -34,7 +34,7 @@ from core.serve.http import OURS, ApiError, of_error, reading_refused_bodies, re
 from core.serve.messages import count_request, read_message
 from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
-from core.serve.responses import ResponseMemory, kept_response
+from core.serve.response_memory import ResponseMemory, kept_response
 from core.serve.security import Guard
 from core.serve.status import Models, about, health
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Literal
 
 import msgspec
@@ -23,14 +24,13 @@ from msgspec.structs import replace
 from core.answer_format import (
     AnswerFormat,
     AnswerParser,
-    CallArguments,
-    CallBegun,
+    Call,
     Delta,
     Text,
     Thought,
     call_marks,
 )
-from core.events import Change, Grammar, ModelInfo, Token, Tool
+from core.events import Change, Grammar, ModelInfo, Token, Tool, ToolCall
 from core.serve.fields import change
 from core.serve.http import field_error
 
@@ -336,34 +336,20 @@ class ForcedCall:
     in_thought = False
 
     def __init__(self) -> None:
-        self.calls = 0
         self._held = ""
-        self._began = False
 
     def add(self, text: str) -> list[Delta]:
-        """Add text; returns the deltas that are certain."""
-        found: list[Delta] = []
+        """Adds text. The call is certain at the end only."""
         self._held += text
-        if not self.calls:
-            head = _HEAD.match(self._held)
-            if head is None:
-                return []
-            self.calls, self._held = 1, self._held[head.end() :]
-            found.append(CallBegun(0, head["name"]))
-        if not self._began:
-            self._held = self._held.lstrip()
-            self._began = bool(self._held)
-        # The last brace closes the call, not its arguments.
-        stripped = self._held.rstrip()
-        cut = len(stripped) - 1 if stripped.endswith("}") else len(stripped)
-        arguments, self._held = self._held[:cut], self._held[cut:]
-        if arguments:
-            found.append(CallArguments(0, arguments))
-        return found
+        return []
 
     def end(self) -> list[Delta]:
-        """End the answer: the call's closing brace is left, or text that became no call."""
-        return [Text(self._held)] if not self.calls and self._held else []
+        """Ends the answer; returns the call, whose arguments may be cut off, or text that is none."""
+        head = _HEAD.match(self._held)
+        if head is None:
+            return [Text(self._held)] if self._held else []
+        # The last brace closes the call, not its arguments.
+        return [Call(head["name"], self._held[head.end() :].rstrip().removesuffix("}").rstrip())]
 
 
 class CallRules(Struct, frozen=True):
@@ -387,6 +373,9 @@ _LOOSE = Change(
 )
 
 
+Piece = Thought | Text | ToolCall
+
+
 class Written:
     """Parser of one answer, in the format that its first token has. `calls` counts its calls."""
 
@@ -401,8 +390,8 @@ class Written:
         """Strict tools whose schemas were not enforced."""
         return (_LOOSE,) if self._rules.loose else ()
 
-    def add(self, tokens: Sequence[Token]) -> Iterator[Delta]:
-        """Add tokens. Consecutive text is one delta."""
+    def add(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        """Adds tokens. Consecutive text is one piece."""
         found: list[Delta] = []
         for token in tokens:
             if self._parser is None:
@@ -412,8 +401,8 @@ class Written:
             found += more
         return self._kept(found)
 
-    def end(self) -> Iterator[Delta]:
-        """End the answer; returns the text that was held back."""
+    def end(self) -> Iterator[Piece]:
+        """Ends the answer; returns what was held back."""
         return self._kept(self._parser.end() if self._parser else [])
 
     def _begin(self, format: AnswerFormat) -> AnswerParser | ForcedCall:
@@ -422,24 +411,14 @@ class Written:
         tools = self._rules.tools
         return AnswerParser(format if tools else format.without_calls(), tools)
 
-    def _kept(self, deltas: Iterable[Delta]) -> Iterator[Delta]:
-        last: Thought | Text | None = None
-        for delta in deltas:
-            if isinstance(delta, CallBegun | CallArguments):
-                if last is not None:
-                    yield last
-                    last = None
-                if self._rules.most is not None and delta.index >= self._rules.most:
-                    continue
-                if isinstance(delta, CallBegun):
+    def _kept(self, deltas: Iterable[Delta]) -> Iterator[Piece]:
+        for _, same in groupby(deltas, type):
+            first, *others = same
+            if not isinstance(first, Call):
+                more = "".join(one.text for one in others if not isinstance(one, Call))
+                yield replace(first, text=first.text + more)
+                continue
+            for call in (first, *others):
+                if isinstance(call, Call) and (self._rules.most is None or self.calls < self._rules.most):
                     self.calls += 1
-                    delta = replace(delta, id=f"call_{secrets.token_hex(12)}")
-                yield delta
-            elif last is not None and type(last) is type(delta):
-                last = replace(last, text=last.text + delta.text)
-            else:
-                if last is not None:
-                    yield last
-                last = delta
-        if last is not None:
-            yield last
+                    yield ToolCall(f"call_{secrets.token_hex(12)}", call.name, call.arguments)

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from core.answer_format import AnswerFormat, CallArguments, CallBegun, Text, Thought
+from core.answer_format import AnswerFormat, Text, Thought
 from core.decoding.text import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
@@ -86,11 +86,9 @@ class Product:
                 thought += piece.text
             elif isinstance(piece, Text):
                 said += piece.text
-            elif isinstance(piece, CallBegun):
-                calls.append([piece.name, ""])
-            elif isinstance(piece, CallArguments):
-                calls[-1][1] += piece.text
-        return Read(thought, said, tuple((name, json.loads(text or "{}")) for name, text in calls))
+            else:
+                calls.append((piece.name, json.loads(piece.arguments)))
+        return Read(thought, said, tuple(calls))
 
     def answer(
         self, turns: list[Turn], tokens: int, bias: dict[int, float] | None = None, raw: str = ""

@@ -14,8 +14,6 @@ from core.answer_format import (
     AnswerParser,
     AnswerSplitter,
     Call,
-    CallArguments,
-    CallBegun,
     ParsedAnswer,
     Text,
     Thought,
@@ -43,15 +41,8 @@ def plain(answer: ParsedAnswer) -> tuple[str, str, list[tuple[str, object]]]:
 def in_pieces(text: str, format: AnswerFormat, cuts: list[int]) -> ParsedAnswer:
     parser = AnswerParser(format, TOOLS)
     deltas = [d for a, b in zip([0, *cuts], [*cuts, len(text)]) for d in parser.add(text[a:b])] + parser.end()
-    calls = [
-        Call(
-            one.name, "".join(d.text for d in deltas if isinstance(d, CallArguments) and d.index == one.index)
-        )
-        for one in deltas
-        if isinstance(one, CallBegun)
-    ]
-    thought = "".join(d.text for d in deltas if isinstance(d, Thought))
-    return ParsedAnswer(thought, "".join(d.text for d in deltas if isinstance(d, Text)), tuple(calls))
+    thought, said = ("".join(d.text for d in deltas if isinstance(d, kind)) for kind in (Thought, Text))
+    return ParsedAnswer(thought, said, tuple(d for d in deltas if isinstance(d, Call)))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

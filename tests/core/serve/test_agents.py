@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from core.answer_format import CallArguments, CallBegun, Delta
 from core.events import Change, Generate, ToolCall
 from core.serve import answering
 from core.serve.conversation import completed
-from core.serve.response_request import response_request
-from core.serve.responses import Output, ResponseMemory
+from core.serve.response_memory import ResponseMemory
+from core.serve.responses import Output, response_request
 from tests.core.serve.served import CHAT, Reply, Served, settings
 from tests.core.serve.test_unknown_fields import ASKED, COMPLETIONS, MESSAGES, RESPONSES, SCHEMA, changes
 
@@ -435,12 +434,7 @@ def test_custom_tools_are_functions_of_a_text(served: Served) -> None:
 )
 def test_the_call_of_a_custom_tool_has_its_text(arguments: str, text: str) -> None:
     output = Output({"patch"})
-    pieces: list[Delta] = [
-        CallBegun(0, "patch", "call_1"),
-        CallArguments(0, arguments[:5]),
-        CallArguments(0, arguments[5:]),
-    ]
-    events = [*output.add(pieces, []), *output.close()]
+    events = [*output.add([ToolCall("call_1", "patch", arguments)], []), *output.close()]
     assert [name for name, _ in events] == [
         "output_item.added",
         "custom_tool_call_input.delta",

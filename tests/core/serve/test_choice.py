@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
-from core.answer_format import AnswerFormat, CallArguments, CallBegun, Delta, Text
-from core.events import Token, Tool
-from core.serve.tools import CallRules, Choice, ForcedCall, GivenTool, Written, choose
+from core.answer_format import AnswerFormat, Text
+from core.events import Token, Tool, ToolCall
+from core.serve.tools import CallRules, Choice, GivenTool, Piece, Written, choose
 from tests.app.session.words import INFO
 
 HERMES = AnswerFormat(calls=("hermes",))
@@ -18,35 +18,23 @@ WEATHER = Tool("weather")
 CALL = '<tool_call>{"name": "weather", "arguments": {"days": 2}}</tool_call>'
 
 
-def read(parser: ForcedCall, parts: Iterable[str]) -> tuple[str, list[tuple[str, object]]]:
-    found: list[Delta] = []
-    for part in parts:
-        found += parser.add(part)
-    found += parser.end()
-    text = "".join(delta.text for delta in found if isinstance(delta, Text))
-    names = [delta.name for delta in found if isinstance(delta, CallBegun)]
-    arguments = "".join(delta.text for delta in found if isinstance(delta, CallArguments))
-    return text, [(name, json.loads(arguments)) for name in names]
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        (
+            '{"name": "weather", "arguments": {"town": "Köln", "more": {"days": 2}} }',
+            [("weather", '{"town": "Köln", "more": {"days": 2}}')],
+        ),
+        ('{"name": "weather", "arguments": {"town": "K', [("weather", '{"town": "K')]),
+        ('{"name": "wea', ['{"name": "wea']),
+    ],
+)
+def test_a_forced_call_is_told_as_far_as_it_was_written(text: str, pieces: list[object]) -> None:
+    found = written(CallRules(forced=True), text)
+    assert [(one.name, one.arguments) if isinstance(one, ToolCall) else one.text for one in found] == pieces
 
 
-def test_the_arguments_of_a_forced_call_come_as_they_are_written() -> None:
-    text = '{"name": "weather", "arguments": {"town": "Köln", "more": {"days": 2}}}'
-    parser = ForcedCall()
-    told = [len([*parser.add(letter)]) for letter in text]
-    assert sum(told) > 20
-    for size in (1, 3, 1000):
-        parts = [text[at : at + size] for at in range(0, len(text), size)]
-        assert read(ForcedCall(), parts) == ("", [("weather", {"town": "Köln", "more": {"days": 2}})])
-
-
-def test_a_forced_call_that_was_cut_off_is_told_as_far_as_it_is() -> None:
-    parser = ForcedCall()
-    found = [*parser.add('{"name": "weather", "arguments": {"town": "K'), *parser.end()]
-    assert [one.text for one in found if isinstance(one, CallArguments)] == ['{"town": "K']
-    assert read(ForcedCall(), ['{"name": "wea']) == ('{"name": "wea', [])
-
-
-def written(rules: CallRules, text: str) -> list[Delta]:
+def written(rules: CallRules, text: str) -> list[Piece]:
     parser = Written(rules)
     tokens = [Token("r", at, one, "normal", at, at) for at, one in enumerate(text)]
     tokens[0] = replace(tokens[0], format=HERMES)
@@ -54,15 +42,15 @@ def written(rules: CallRules, text: str) -> list[Delta]:
 
 
 def test_calls_have_new_ids() -> None:
-    deltas = written(CallRules((WEATHER,)), CALL + CALL)
-    ids = [delta.id for delta in deltas if isinstance(delta, CallBegun)]
+    pieces = written(CallRules((WEATHER,)), CALL + CALL)
+    ids = [piece.id for piece in pieces if isinstance(piece, ToolCall)]
     assert len(set(ids)) == 2
     assert all(one.startswith("call_") for one in ids)
 
 
 def test_calls_beyond_the_allowed_number_are_dropped() -> None:
-    deltas = written(CallRules((WEATHER,), most=1), CALL + CALL)
-    assert [type(delta) for delta in deltas] == [CallBegun, CallArguments]
+    pieces = written(CallRules((WEATHER,), most=1), f"a{CALL}b{CALL}c")
+    assert [type(piece) for piece in pieces] == [Text, ToolCall, Text, Text]
 
 
 def test_without_declared_tools_a_call_is_text() -> None:

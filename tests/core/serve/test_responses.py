@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core.events import Generate, Message, ToolCall
-from core.serve.response_request import response_request
+from core.serve.responses import response_request
 from tests.core.serve.served import Reply, Served, read_reply, send_request, serving, settings
 
 RESPONSES = "/v1/responses"

@@ -14,8 +14,7 @@ from core.events import Effective, Event, Finished, Generate, Likely, Message, P
 from core.serve import answering
 from core.serve.http import EventLine
 from core.serve.messages import MessageWriter, message_request
-from core.serve.response_request import response_request
-from core.serve.responses import ResponseWriter
+from core.serve.responses import ResponseWriter, response_request
 from core.serve.tools import CallRules
 from core.settings import Settings
 

@@ -11,7 +11,7 @@ from core.serve.chat import chat_request
 from core.serve.completions import completion_request
 from core.serve.http import ApiError
 from core.serve.messages import count_request, message_request
-from core.serve.responses import ResponseMemory
+from core.serve.response_memory import ResponseMemory
 from tests.core.serve.served import CHAT
 from tests.core.serve.test_goldens import COMPLETIONS, COUNT, FORMAT, MESSAGES, REQUESTS, RESPONSES, SCHEMA
 

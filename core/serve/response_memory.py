@@ -1,0 +1,146 @@
+"""The memory of recent responses, which later requests refer to, and its endpoint."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.types import Receive, Scope, Send
+
+from core.events import Change
+from core.serve.answering import WriterOf
+from core.serve.fields import change
+from core.serve.http import ApiError, field_error, send_json
+from core.serve.request import AnswerRequest
+from core.serve.responses import ResponseRequest, ResponseWriter, response_request
+
+_MOST_RESPONSES = 64
+_MOST_BYTES = 32 * 2**20
+
+
+class _Kept(Struct, frozen=True):
+    items: tuple[Any, ...]
+    body: bytes
+    size: int
+
+
+class ResponseMemory:
+    """Up to `most` responses, their items and input, and `most_bytes`; the oldest are dropped first."""
+
+    def __init__(self, most: int = _MOST_RESPONSES, most_bytes: int = _MOST_BYTES) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._kept: dict[str, _Kept] = {}
+        self._bytes = 0
+
+    def keep(self, given: Any, response: dict[str, Any]) -> None:
+        """Keep a response and its `input`."""
+        encoded = msgspec.json.encode((*_items(given), *response["output"]))
+        body = msgspec.json.encode(response)
+        self._kept[response["id"]] = _Kept(
+            tuple(msgspec.json.decode(encoded)), body, len(encoded) + len(body)
+        )
+        self._bytes += len(encoded) + len(body)
+        while self._kept and (len(self._kept) > self._most or self._bytes > self._most_bytes):
+            self.forget(next(iter(self._kept)))
+
+    def body(self, response: str) -> bytes | None:
+        """The response as it was sent, as JSON."""
+        kept = self._kept.get(response)
+        return kept.body if kept else None
+
+    def forget(self, response: str) -> None:
+        """Drop a response."""
+        self._bytes -= self._kept.pop(response).size
+
+    def requested(self, fields: dict[str, Any]) -> ResponseRequest:
+        """The request with the items that it refers to. Raises `ApiError` 400."""
+        changes: list[Change] = []
+        asked = response_request(self.resolved(fields, changes))
+        asked.changes.extend(changes)
+        return asked
+
+    def read(self, fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
+        """The request, and the writer of its answer, which is kept. Raises `ApiError` 400."""
+        asked = self.requested(fields)
+
+        def keep(response: dict[str, Any]) -> None:
+            if asked.store:
+                self.keep(self.resolved(fields, [])["input"], response)
+
+        return asked, partial(ResponseWriter, asked, keep=keep)
+
+    def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
+        """`fields` with the items that they refer to in `input`.
+
+        References to unknown items are left out and appended to `changes`: AI SDK refers to every earlier
+        answer, so that a restart of the server would end all conversations. Raises `ApiError` 400 for an
+        unknown response, without which the conversation is missing.
+        """
+        before = fields.get("previous_response_id")
+        given = fields.get("input")
+        if before is None and not _refers(given):
+            return fields
+        earlier: tuple[Any, ...] = ()
+        if before is not None:
+            if not isinstance(before, str) or before not in self._kept:
+                raise self._unknown("previous_response_id", "previous_response_not_found")
+            earlier = self._kept[before].items
+        items = []
+        for number, item in enumerate(_items(given)):
+            if not _is_reference(item):
+                items.append(item)
+            elif (found := self._item(item)) is None:
+                reason = f"it is not among the last {self._most} responses that this server has in memory"
+                changes.append(change(f"input[{number}]", str(item.get("id")), "left out", reason))
+            else:
+                items.append(found)
+        return fields | {"input": [*earlier, *items]}
+
+    def _item(self, reference: Any) -> Any:
+        wanted = reference.get("id")
+        for kept in reversed(self._kept.values()):
+            for one in kept.items:
+                if wanted and isinstance(one, dict) and one.get("id") == wanted:
+                    return one
+        return None
+
+    def _unknown(self, name: str, code: str) -> Exception:
+        return field_error(
+            name,
+            f"“{name}” is not in this server's memory, which has the last {self._most} responses since its "
+            "start. Send the items themselves.",
+            code,
+        )
+
+
+def _items(given: Any) -> list[Any]:
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    if not isinstance(given, list | None):
+        raise field_error("input", "“input” accepts a text or a list of items.")
+    return given or []
+
+
+def _is_reference(item: Any) -> bool:
+    # OpenAI's clients may leave the type out.
+    return isinstance(item, dict) and (item.get("type") == "item_reference" or set(item) == {"id"})
+
+
+def _refers(given: Any) -> bool:
+    return isinstance(given, list) and any(map(_is_reference, given))
+
+
+async def kept_response(memory: ResponseMemory, scope: Scope, receive: Receive, send: Send) -> None:
+    """One response of the memory: `GET` sends it, `DELETE` drops it. Raises `ApiError` 404."""
+    response = scope["path_params"]["id"]
+    body = memory.body(response)
+    if body is None:
+        raise ApiError(404, f"No response “{response[:80]}” is in this server's memory.", code="not_found")
+    if scope["method"] == "DELETE":
+        memory.forget(response)
+        await send_json(send, {"id": response, "object": "response", "deleted": True})
+    else:
+        await send_json(send, body)
