@@ -365,11 +365,6 @@ class Writer:
         self._stories[-1].in_cell = True
         self._apart = False
 
-    def widen_cell(self, columns: int) -> None:
-        """The open cell covers that many columns, which some formats tell after its start."""
-        if self.outer_table:
-            self.outer_table.open_cell(columns, 1)
-
     def close_cell(self, repeats: int = 1) -> None:
         """The open cell ends; `repeats` equal ones are in the row."""
         if not self.in_cell:

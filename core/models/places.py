@@ -158,11 +158,7 @@ def _snapshot(folder: Path) -> Path | None:
         commit = (folder / "refs" / "main").read_text(encoding="ascii").strip()
     main = folder / "snapshots" / commit
     every = sorted(_folders(folder / "snapshots"), key=lambda each: (each == main, _changed_s(each)))
-    whole = [
-        each
-        for each in every
-        if _is_model(each) and any(file.exists() for file in each.glob("*.safetensors"))
-    ]
+    whole = [each for each in every if _is_model(each) and _has_weights(each)]
     return whole[-1] if whole else main if commit and main.is_dir() else None
 
 
