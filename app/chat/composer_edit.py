@@ -85,6 +85,12 @@ class ComposerEdit(QTextEdit):
         """The typed text."""
         return text_of(self.document())
 
+    @property
+    def text_before_cursor(self) -> str:
+        """The typed text up to the cursor."""
+        units = self.text.encode("utf-16-le", "surrogatepass")[: 2 * self.textCursor().position()]
+        return units.decode("utf-16-le", "ignore")
+
     def set_text(self, text: str) -> None:
         """Replace the text and move the cursor to its end. Can be undone."""
         cursor = self.textCursor()

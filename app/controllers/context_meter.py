@@ -17,7 +17,7 @@ from app.chat.composer import Composer
 from app.chat.composer_tools import MessageSize
 from app.controllers.link import WorkerLink
 from core.events import CountTokens, ModelInfo, ReadingPace, TokenCount
-from core.prefill.forecast import forecast
+from core.prefill.forecast import ReadingForecast, forecast
 from core.settings import Settings
 from core.worker.client import CommandError
 
@@ -99,8 +99,7 @@ class ContextMeter(QObject):
         """Count `text` at once and pass the tokens to `done`. Returns False if the worker is busy."""
         if not self._idle:
             return False
-        known = self._counts.of(text)
-        if known is not None:
+        if (known := self._counts.of(text)) is not None:
             done(known)
             return True
         self._counting[text] = done
@@ -121,8 +120,7 @@ class ContextMeter(QObject):
     def show_used(self, used_tokens: int, uncounted: str = "") -> None:
         """Show the context of the open chat, without the draft.
 
-        `uncounted` is text that the next request will contain but no answer has counted, such as an imported
-        chat's.
+        `uncounted` is text of the next request that no answer has counted, such as an imported chat's.
         """
         if uncounted != self._uncounted:
             self._uncounted = uncounted
@@ -167,10 +165,10 @@ class ContextMeter(QObject):
 
     def _recall(self) -> None:
         for text in self._texts():
-            if self._memory and self._counts.of(text) is None:
-                known = self._memory.tokens_of(text, self._family)
-                if known is not None:
-                    self._counts.know(text, known)
+            if not self._memory or self._counts.of(text) is not None:
+                continue
+            if (known := self._memory.tokens_of(text, self._family)) is not None:
+                self._counts.know(text, known)
 
     def _count(self) -> None:
         self._recall()
@@ -178,6 +176,8 @@ class ContextMeter(QObject):
             self._begin(self._counts.ask(self._texts()))
             self._composer.chips.show_tokens(self._counts.of)
             self._show()
+        elif not any(self._texts()[1:]):  # the draft was sent
+            self.estimated.emit(ReadingForecast(0, 0))
 
     def _show(self) -> None:
         texts, prefill, limit_tokens = self._texts(), self._settings.prefill, self.limit_tokens

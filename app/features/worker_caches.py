@@ -191,7 +191,7 @@ class SavedChatsController(QObject):
     """`open_chat` returns the id and the settings of the open chat.
 
     The id is empty for a chat without a question and for one that is not saved. `question` returns what would
-    be asked now, if that is worth reading ahead.
+    be asked now; None while an earlier question is edited.
     """
 
     listed = Signal(object)  # SavedChatsListed, or None while there is no worker
@@ -224,6 +224,11 @@ class SavedChatsController(QObject):
         self._asked = None
         self.show_open()
 
+    def on_model_ready(self, effect: fx.ModelReady) -> None:
+        """It has read nothing."""
+        self._asked = None
+        self._pause.start()
+
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
         """The size on disk is unknown."""
         self.on_listed(None)
@@ -250,8 +255,8 @@ class SavedChatsController(QObject):
             return
         if self._before_tokens < 0:
             self._before_tokens = event.done_tokens
-        new_tokens = max(1, event.total_tokens - self._before_tokens)
-        self._app.meter.show_read((event.done_tokens - self._before_tokens) / new_tokens)
+        left_tokens, new_tokens = (event.total_tokens - n for n in (event.done_tokens, self._before_tokens))
+        self._app.meter.show_read(1 - left_tokens / max(1, new_tokens))
 
     def erase(self, chat_id: str) -> None:
         """Erase what is saved of a chat that is deleted for good."""

@@ -50,6 +50,8 @@ _OPEN_AT_FIRST = (BASICS, "drafting")
 _DRAFTING_GROUPS = ("drafting", *(name.replace("-", "_") for name in find(DRAFTER_KEY).choices))
 # A column takes up to 50 ms: the window handles events in between.
 _REST_MS = 50
+# A message with fewer new tokens is read in no time.
+_LEAST_TOKENS = 64
 
 
 def without_effect(info: ModelInfo) -> frozenset[str]:
@@ -200,8 +202,9 @@ class Inspector(QWidget):
         return section
 
     def show_estimate(self, will: ReadingForecast) -> None:
-        """Show how much of the message will be read; nothing for an empty or refused one."""
-        self.estimate.setText(strings.reads(will) if will.reads_some else "")
+        """Show how much will be read of the message; nothing if that is refused or done in no time."""
+        is_long = will.reads_some and will.new_tokens >= _LEAST_TOKENS
+        self.estimate.setText(strings.reads(will) if is_long else "")
 
     def own_settings(self, name: str) -> OwnSettings:
         """Returns the footer of the section of the group `name`."""

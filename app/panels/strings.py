@@ -175,7 +175,7 @@ def reads(will: ReadingForecast) -> str:
     """How much of the message will be read, and how long that takes."""
     takes = f", about {duration(will.read_s)}" if will.read_s else ""
     if will.read_tokens == will.new_tokens:
-        return f"Reads all {will.new_tokens:,} tokens of the message{takes}"
+        return f"Reads all {will.new_tokens:,} new tokens{takes}"
     words = f"Reads about {will.read_tokens:,} of {will.new_tokens:,} tokens"
     if not will.all_fits:
         return f"{words}, as not all fit the context{takes}"

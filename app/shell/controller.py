@@ -251,10 +251,11 @@ class WindowController(QObject):
         return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
 
     def _coming_question(self) -> Generate | None:
-        """What would be asked now, if that is long; the text typed so far counts once it is long itself."""
-        draft, chat = self._views.composer.message(), self.chats.open
-        text = draft.content if len(draft.content) >= _LONG_DRAFT else ""
-        if self.asking.is_editing or not (draft.attachments or text or chat.turns):
+        """What would be asked now, with the text before the cursor if that is long; more comes there."""
+        composer, chat = self._views.composer, self.chats.open
+        draft, text = composer.message(), composer.edit.text_before_cursor.strip()
+        text = text if len(text) >= _LONG_DRAFT else ""
+        if self.asking.is_editing:
             return None
         settings = permitted(self._views.inspector.settings, self.home.preferences.now.settings.allowed)
         documents = tuple(replace(each, tokens=0) for each in draft.attachments)

@@ -69,6 +69,7 @@ class Handlers:
                 worker.on_model_ready,
                 settings.on_model_ready,
                 tables.on_model,
+                saved_chats.on_model_ready,
                 trouble.on_model_ready,
             ),
             fx.ModelGone: (worker.on_model_gone, settings.on_model_gone, tables.on_model),

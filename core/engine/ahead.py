@@ -5,9 +5,9 @@ typed so far. What no further typing changes is read, chunk by chunk, into the p
 question finds it like an earlier turn. So its answer starts at once, and is that of a cold start that reads
 the same tokens.
 
-Nothing of a new chat is saved on disk before its question is sent. Any request stops the reading after the
-running chunk. What was read stays; the rest of the documents is read with the question, sparsely or not. In
-automatic mode nothing is read while the system saves energy.
+Any request stops the reading after the running chunk. What was read stays, and is saved with its chat like
+what answers read; the rest of the documents is read with the question, sparsely or not. In automatic mode
+nothing is read while the system saves energy.
 Engine's thread.
 """
 
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from core.decoding.answer import MemoryGuard
 from core.engine.model_session import ModelSession
+from core.engine.saved_chats import SavedChats
 from core.errors import DraftlightError
 from core.events import Generate, ModelInfo, ReadAheadProgress
 from core.kv.cached_sequence import shared_prefix
@@ -30,7 +31,7 @@ from core.system.power import Energy
 
 # What may be typed next: a letter, a digit, a line, a sign, another script. Tokens that differ between these
 # are not read, and neither is one that could merge with the next character.
-_TYPED = ("A", "7", "\n\n", " (", "你")
+_TYPED = ("A", "7", "\n\n-", " (", "你")
 # A chunk delays a question that arrives meanwhile: it is halved, down to the second, while it takes longer.
 _CHUNK_TOKENS = 256, 32
 _CHUNK_S = 0.5
@@ -61,9 +62,11 @@ class ReadAhead:
     def __init__(
         self,
         ids_of: Callable[[Generate], Sequence[int]],
+        chats: SavedChats,
         say: Callable[[ReadAheadProgress], None],
     ) -> None:
         self._ids_of = ids_of
+        self._chats = chats
         self._say = say
         self._wanted: Generate | None = None
         self._work: Iterator[None] | None = None
@@ -100,7 +103,8 @@ class ReadAhead:
     def _read(
         self, request: Generate, session: ModelSession, guard: Callable[..., MemoryGuard]
     ) -> Iterator[None]:
-        settings, model = request.settings.prefill, session.model
+        settings, model, question = request.settings.prefill, session.model, request.messages[-1]
+        is_new = len(request.messages) == 1
         if why_not_ahead(request, model.info):
             return
         ids: Sequence[int] | None = None
@@ -117,11 +121,19 @@ class ReadAhead:
         if end >= settings.context_of(model.info.context_tokens) or session.profile_of(kv).why_not_split(end):
             return
         whole = bool(dense_reason(settings, ""))
+        self._chats.load_for(request.chat, prompt, settings, whole=whole, kv=kv)
+        yield
+        is_erased = is_new and self._chats.keep_only(request.chat, prompt)
         shared = max(each.shared_as(kv, prompt, whole=whole) for each in session.prefix_cache.sequences)
-        if end - shared < _LEAST_TOKENS:
+        if shared == end:
+            self._say(ReadAheadProgress(request.chat, end, end))
+        if end - shared < _LEAST_TOKENS and not is_erased:
             return
         sequence = session.prefix_cache.take(prompt, whole=whole, kv=kv)
         sequence.reuse(prompt, whole=whole)
+        # A new chat without a word may never be kept, and nobody would erase its file.
+        chat = "" if is_new and not (question.content or question.attachments) else request.chat
+        self._chats.taken(sequence, chat, settings)
         reused = sequence.columns.count
         fits = guard(request, quantised=kv is not None).chunk_tokens
         chunk, least = min(settings.chunk_tokens, _CHUNK_TOKENS[0]), _CHUNK_TOKENS[1]
@@ -135,6 +147,7 @@ class ReadAhead:
             if sequence is not session.prefix_cache.current or sequence.nbytes > budget_bytes:
                 return
         session.prefix_cache.fit(budget_bytes)
+        self._chats.answered(chat, settings)
 
 
 def _typed(request: Generate, text: str) -> Generate:

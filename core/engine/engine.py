@@ -126,7 +126,7 @@ class Engine:
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
-        self._ahead = ReadAhead(lambda request: self._prompt(request)[0].ids, say)
+        self._ahead = ReadAhead(lambda request: self._prompt(request)[0].ids, self._saved_chats, say)
         self._clock = clock
         self._say = say
         self._released: Released | None = None

@@ -5,7 +5,9 @@ Saved:
 - 30 s after an answer, if at least 1,024 tokens are new since the chat was last saved;
 - when the model is unloaded or the process ends, for at most 5 s.
 A file is replaced only if at least a sixteenth of the chat is new: a shorter rest is read faster than the
-disk is worn. Loaded when a chat is opened, while nothing else is to be done, and at the latest when it asks.
+disk is worn. What is read ahead of a question counts like an answer; of a chat that was never asked nothing
+stays that its question no longer begins with. Loaded when a chat is opened, while nothing else is to be
+done, and at the latest when it asks or is read ahead.
 A question whose prompt begins like another saved chat's, such as one about the same document, loads that
 prefix: it becomes the asking chat's own, and the file stays the other chat's.
 
@@ -212,22 +214,33 @@ class SavedChats:
             for _ in self._loading.work:
                 pass
         self._stop()
-        if chat and not prefill.save:
-            self._due.pop(chat, None)
-            self._files.erase([chat])
-        if not chat or not prefill.save or self._here is None:
-            return ""
-        self._prefill = prefill
-
-        def shared(each: CachedSequence | SavedFile) -> int:
-            return each.shared_as(kv, prompt, whole=whole)
-
-        cache = self._here.prefix_cache
-        least = max(map(shared, cache.sequences)) + _LEAST_GAIN_TOKENS
-        for _ in self._load_chat(chat, lambda saved: len(saved.tokens) if shared(saved) >= least else 0):
+        for _ in self._load_for(chat, prompt, prefill, whole=whole, kv=kv):
             pass
-        self._load_prefix(prompt, shared, max(map(shared, cache.sequences)) + _LEAST_PREFIX_TOKENS)
-        return self._why_not or self._problems.get(chat, "")
+        is_saved = bool(chat and prefill.save and self._here)
+        return (self._why_not or self._problems.get(chat, "")) if is_saved else ""
+
+    def load_for(
+        self,
+        chat: str,
+        prompt: Sequence[int],
+        prefill: Prefill,
+        *,
+        whole: bool,
+        kv: KvQuantisation | None = None,
+    ) -> None:
+        """Loads while idle what `before` would load for this request."""
+        self._loading = _Task(chat, self._load_for(chat, prompt, prefill, whole=whole, kv=kv))
+
+    def keep_only(self, chat: str, prompt: Sequence[int]) -> bool:
+        """Erases what is held of `chat`, never asked, unless `prompt` begins with it; whether it did."""
+        if self._here is None or not chat:
+            return False
+        held = [each.tokens for each in self._here.prefix_cache.sequences if each.chat == chat]
+        held += [self._on_disk[chat].tokens] if chat in self._on_disk else []
+        is_stale = any(shared_prefix(tokens, prompt) < len(tokens) for tokens in held)
+        if is_stale:
+            self.erase([chat])
+        return is_stale
 
     def taken(self, sequence: CachedSequence, chat: str, prefill: Prefill) -> None:
         """The request's `sequence` belongs to `chat` from now on."""
@@ -272,6 +285,32 @@ class SavedChats:
         self._files.clean(self._prefill.disk_mib << 20)
         return self._stamp
 
+    def _load_for(
+        self,
+        chat: str,
+        prompt: Sequence[int],
+        prefill: Prefill,
+        *,
+        whole: bool,
+        kv: KvQuantisation | None,
+    ) -> Work:
+        """Adds the sequence of `chat`, and a prefix of another chat's, if that spares reading of `prompt`."""
+        if chat and not prefill.save:
+            self._due.pop(chat, None)
+            self._files.erase([chat])
+        if not chat or not prefill.save or self._here is None:
+            return
+        self._prefill = prefill
+
+        def shared(each: CachedSequence | SavedFile) -> int:
+            return each.shared_as(kv, prompt, whole=whole)
+
+        cache = self._here.prefix_cache
+        least = max(map(shared, cache.sequences)) + _LEAST_GAIN_TOKENS
+        yield from self._load_chat(chat, lambda saved: len(saved.tokens) if shared(saved) >= least else 0)
+        least = max(map(shared, cache.sequences)) + _LEAST_PREFIX_TOKENS
+        yield from self._load_prefix(prompt, shared, least)
+
     def _load_chat(
         self, chat: str, length_of: Callable[[SavedFile], int] = lambda saved: len(saved.tokens)
     ) -> Work:
@@ -282,7 +321,7 @@ class SavedChats:
 
     def _load_prefix(
         self, prompt: Sequence[int], shared: Callable[[SavedFile], int], least_tokens: int
-    ) -> None:
+    ) -> Work:
         """Adds the longest prefix of `prompt` that a chat's file has, if at least `least_tokens` long.
 
         Of other files the first `least_tokens` ids at most are read.
@@ -304,8 +343,7 @@ class SavedChats:
                     if length > (best[0] if best else 0):
                         best = length, path
         if best is not None:
-            for _ in self._load(best[1], "", useful):
-                pass
+            yield from self._load(best[1], "", useful)
 
     def _load(self, path: Path, chat: str, length_of: Callable[[SavedFile], int]) -> Work:
         """Adds the first `length_of` tokens of the file at `path`, if there are any, as those of `chat`."""
@@ -326,14 +364,13 @@ class SavedChats:
                 and each.kv == saved.kv
                 for each in cache.sequences
             )
-            if held or not length or saved.nbytes_of(length) > budget_bytes:
-                return
-            sequence = yield from saved.read(here.model.new_cache, length)
-            sequence.chat = chat
+            if not held and 0 < saved.nbytes_of(length) <= budget_bytes:
+                sequence = yield from saved.read(here.model.new_cache, length)
+                sequence.chat = chat
+                cache.add(sequence)
+                cache.fit(budget_bytes)
             if chat:
                 self._on_disk[chat] = _OnDisk(saved.tokens, saved.columns.count, saved.kv)
-            cache.add(sequence)
-            cache.fit(budget_bytes)
 
     @contextmanager
     def _removing_damaged(self, path: Path) -> Iterator[None]:

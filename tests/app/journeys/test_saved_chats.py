@@ -144,4 +144,28 @@ async def test_a_removed_document_is_not_read(window: MainWindow) -> None:
     chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
     await until(lambda: bool(commands))
     chips.clear()
-    await until(lambda: commands[-1] == ReadAhead(None))
+    await until(lambda: commands[-1].question.messages[-1].attachments == ())
+
+
+async def test_the_text_before_the_cursor_is_read(window: MainWindow) -> None:
+    commands = sent(window, ReadAhead)
+    await ready(window)
+    edit = window.views.composer.edit
+    edit.set_text("🌊 The harbour is called Marrow Bay. " * 80)
+    cursor = edit.textCursor()
+    cursor.setPosition(cursor.position() - 10)
+    edit.setTextCursor(cursor)
+    await until(lambda: bool(commands) and bool(commands[-1].question.messages[-1].content))
+    content = commands[-1].question.messages[-1].content
+    assert content == edit.text[: len(content)] == edit.text[:-10]
+
+
+async def test_another_model_reads_it_again(window: MainWindow) -> None:
+    commands = sent(window, ReadAhead)
+    await ready(window)
+    window.views.composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
+    await until(lambda: bool(commands) and bool(commands[-1].question.messages[-1].attachments))
+    del commands[:]
+    window.controller.restart()
+    await ready(window)
+    await until(lambda: bool(commands) and bool(commands[-1].question.messages[-1].attachments))

@@ -14,7 +14,16 @@ from msgspec.structs import replace
 from core.drafting.registry import DRAFTERS
 from core.engine import saved_chats
 from core.engine.engine import Engine
-from core.events import Attachment, Finished, Generate, Message, ModelInfo, SavedChatsListed, Token
+from core.events import (
+    Attachment,
+    Finished,
+    Generate,
+    Message,
+    ModelInfo,
+    ReadAheadProgress,
+    SavedChatsListed,
+    Token,
+)
 from core.kv.mlx_lm_caches import why_no_rollback
 from core.kv.saved_files import SavedFiles
 from core.models.folder import fingerprint
@@ -178,6 +187,104 @@ def test_a_new_chat_about_the_document_of_a_saved_one(
     _, finished = ask(engine, "Which line has the most errors?", CHAT)
     assert finished.stats.disk_tokens > 256
     engine.unload()
+
+
+DOCUMENTS = tuple(
+    Attachment(f"{n}.txt", " ".join(f"Line {line}: {line * n % 13} errors." for line in range(30)))
+    for n in (7, 5)
+)
+
+
+def ahead_of(documents: Sequence[Attachment], bits: str = "off", content: str = "") -> Generate:
+    """A new chat's question about `documents`, read ahead."""
+    values = {**PLAIN, "prefill.chunk_tokens": 64, "prefill.read_ahead": "on", "kv.bits": bits}
+    return Generate("", (Message("user", content, tuple(documents)),), settings(**values), chat=CHAT)
+
+
+def rest(engine: Engine, pieces: int = 10_000) -> None:
+    """So many pieces of loading, saving and reading ahead."""
+    for _ in range(pieces):
+        if not (engine.saved_chats.piece() or engine._ahead.piece(engine._session, engine._guard)):
+            break
+
+
+def answer(engine: Engine, question: Generate) -> tuple[list[int], Finished]:
+    *events, finished = engine.generate(question)
+    assert isinstance(finished, Finished)
+    return [event.id for event in events if isinstance(event, Token)], finished
+
+
+@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=conformance.ONE_OF_EACH))
+@pytest.mark.parametrize("bits", ["off", pytest.param("8", marks=pytest.mark.sweep)])
+def test_what_was_read_ahead_before_a_restart_is_not_read_again(
+    architecture: str, bits: str, tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path
+) -> None:
+    loaded = long_model(architecture, tokenizer, folder)
+    question = ahead_of(DOCUMENTS, bits, "Is the last line right?")
+    expected, _ = answer(Engine_of(loaded), replace(question, chat=""))
+    for pieces, is_opened in ((10_000, True), (10_000, False), (14, True)):
+        said: list[Any] = []
+        engine = Engine(saved_files=files, say=said.append)
+        engine.use(loaded)
+        engine.read_ahead(ahead_of(DOCUMENTS[:1], bits))
+        rest(engine)
+        first = said[-1].total_tokens
+        engine.read_ahead(ahead_of(DOCUMENTS, bits))
+        rest(engine, pieces)
+        read = said[-1]
+        assert read.done_tokens > first, "the second document is read after the first"
+        engine.unload()
+
+        said = []
+        engine = Engine(saved_files=files, say=said.append)
+        engine.use(loaded)
+        if is_opened:
+            engine.read_ahead(ahead_of(DOCUMENTS, bits))
+            rest(engine)
+            progress = [each for each in said if isinstance(each, ReadAheadProgress)]
+            assert progress[0].done_tokens == read.done_tokens
+            assert progress[-1].done_tokens == read.total_tokens
+        got, finished = answer(engine, question)
+        assert got == expected
+        assert finished.stats.reused_tokens == (read.total_tokens if is_opened else read.done_tokens)
+        assert finished.stats.disk_tokens == read.done_tokens
+        engine.unload()
+        # And after the question.
+        engine = Engine(saved_files=files)
+        engine.use(loaded)
+        got, finished = answer(engine, question)
+        assert got == expected
+        assert finished.stats.disk_tokens >= read.total_tokens
+        engine.saved_chats.erase([CHAT])
+        engine.unload()
+
+
+def test_a_removed_document_does_not_stay_on_the_disk(
+    tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path
+) -> None:
+    loaded = long_model("llama", tokenizer, folder)
+
+    def kept(*drafts: Sequence[Attachment], **values: object) -> int:
+        """The number of files after a life of the worker, in which the chat's documents were `drafts`."""
+        engine = Engine(saved_files=files)
+        engine.use(loaded)
+        for documents in drafts:
+            draft = ahead_of(documents)
+            draft = replace(draft, settings=assign_all(draft.settings, values.items()))
+            engine.read_ahead(draft)
+            rest(engine)
+        engine.unload()
+        return files.usage()[0]
+
+    assert kept(DOCUMENTS) == 1
+    size_bytes = files.usage()[1]
+    assert kept(DOCUMENTS[:1]) == 1
+    assert files.usage()[1] < 0.6 * size_bytes
+    assert kept(()) == 0, "removed after a restart"
+    assert kept(DOCUMENTS, ()) == 0
+    assert kept((), **{"chat.system_prompt": DOCUMENTS[0].text}) == 0, "a chat that may never be one"
+    assert kept(DOCUMENTS, **{"prefill.save": False}) == 0
+    assert kept(DOCUMENTS, **{"prefill.disk_mib": 0}) == 0
 
 
 def Engine_of(loaded: LoadedModel) -> Engine:
