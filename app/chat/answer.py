@@ -319,7 +319,7 @@ class AnswerView(QWidget):
         self.footer.finish(parts, notes, self._sources, editable=self.is_editable)
         self.body.can_edit = self.is_editable
         self.footer.show_version(self._entry.version_index, self._entry.versions)
-        is_sparse = finished is not None and finished.effective.reading == "sparse"
+        is_sparse = finished is not None and finished.effective.reading != "dense"
         if finished and is_sparse and self._entry.has_figures:
             stats, reading = finished.stats, self._entry.reading
             estimate = dense_estimate(stats.prompt_tokens, reading.dense_s if reading else None)

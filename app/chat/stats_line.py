@@ -176,6 +176,8 @@ def _read(stats: Stats) -> str:
         parts.append(strings.CACHED.format(cached=stats.reused_tokens))
     if stats.skipped_tokens:
         parts.append(strings.SKIPPED.format(skipped=stats.skipped_tokens))
+    elif stats.kept_tokens:
+        parts.append(strings.ATTENDED.format(attended=stats.kept_tokens))
     return ", ".join(parts)
 
 

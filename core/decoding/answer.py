@@ -86,7 +86,8 @@ class Answer:
       always. `why_plain`: why nothing is drafted for this model; empty if something may be. `proposer`,
       `head`: draft model and MTP head, if they draft. `forces`: tokens that the grammar forces are drafted.
       `prediction`: ids of the predicted answer.
-    - `sparse`, `reading_reason`, `scorer`, `unmatched`: as in `Effective`.
+    - `sparse`, `reading_reason`, `scorer`, `unmatched`: as in `Effective`. `unattended`: how many tokens were
+      read, and are left out of `sequence`, which then serves this answer only.
     - `shown`: the ids of the answer, without a stop token. `stats`: filled in as it happens.
 
     Times are seconds of `clock` since `requested_s`; None: since now.
@@ -129,6 +130,7 @@ class Answer:
         self.forces = False
         self.prediction: Sequence[int] = ()
         self.sparse = self.unmatched = False
+        self.unattended = 0
         self.reading_reason = self.scorer = ""
         self.shown: list[int] = []
 
@@ -166,7 +168,7 @@ class Answer:
     @property
     def held_tokens(self) -> int:
         """How many of the prompt's tokens the cache holds if nothing more is skipped."""
-        return self.sequence.held_tokens(len(self.ids))
+        return self.sequence.held_tokens(len(self.ids)) + self.unattended
 
     @property
     def context_used_tokens(self) -> int:

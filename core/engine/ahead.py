@@ -25,7 +25,7 @@ from core.events import Generate, ModelInfo, ReadAheadProgress
 from core.kv.cached_sequence import shared_prefix
 from core.models import memory
 from core.models.tokenizer import may_merge
-from core.prefill.plan import dense_reason
+from core.prefill.plan import dense_reason, prefers_a_part
 from core.prefill.read import read_prompt
 from core.system.power import Energy
 
@@ -37,9 +37,6 @@ _CHUNK_TOKENS = 256, 32
 _CHUNK_S = 0.5
 # Fewer new tokens are read as fast with the question.
 _LEAST_TOKENS = 128
-# Models below this answer better from chosen passages than from all of a text that they have read
-# (docs/sparse-prefill.md).
-_LEAST_PARAMETERS = 1_000_000_000
 
 
 def why_not_ahead(request: Generate, info: ModelInfo) -> str:
@@ -51,7 +48,7 @@ def why_not_ahead(request: Generate, info: ModelInfo) -> str:
         return "passages are chosen by the question"
     if info.machines:
         return "the model runs on several machines"
-    if prefill.read_ahead == "auto" and prefill.mode == "auto" and info.parameters < _LEAST_PARAMETERS:
+    if prefill.read_ahead == "auto" and prefers_a_part(prefill, info.parameters):
         return "a model of this size answers better from chosen passages"
     return ""
 

@@ -209,7 +209,7 @@ class Writing:
                 answer.prediction, answer.begun, answer.shown
             )
         stats.prompt_tokens = len(answer.ids)
-        stats.skipped_tokens = answer.sequence.skipped
+        stats.skipped_tokens = answer.sequence.skipped - answer.unattended
         stats.total_s = answer.now()
         stats.occupancy = answer.drafter.occupancy()
         stats.context_used_tokens = answer.context_used_tokens
@@ -225,7 +225,7 @@ class Writing:
             answer.settings,
             gate=f"{gate.state}: {gate.reason}" if gate else "",
             changes=tuple(answer.changes),
-            reading="sparse" if answer.sequence.skipped else "dense",
+            reading="columns" if answer.unattended else "sparse" if stats.skipped_tokens else "dense",
             reading_reason=answer.reading_reason,
             scorer=answer.scorer,
             format=answer.format or AnswerFormat(),

@@ -232,7 +232,8 @@ class Stats(Struct):
     - `read_tokens`: processed by this prefill. `reused_tokens`: already cached; `disk_tokens` of them were
       loaded from disk for this answer. `skipped_tokens`: not read, now or in an earlier turn.
       `read_on_tokens`: skipped in earlier turns and read now.
-    - `scored_tokens`, `score_s` (part of `prefill_s`), `kept_tokens`: of a sparse prefill; 0 if dense.
+    - `scored_tokens`, `score_s` (part of `prefill_s`), `kept_tokens`: of a sparse prefill, or of columns, to
+      so many of which the answer attends; 0 if dense.
     - `prediction_accepted`, `prediction_rejected`: tokens of the predicted answer that occurred, at the
       expected position or in a match of several tokens, and that did not. Each counts once.
     - `table`: set if a shared table was used.
@@ -288,7 +289,8 @@ class Effective(Struct, frozen=True):
     """Effective settings. `changes` is empty if everything was applied as requested.
 
     - `gate`: the gate's last decision and its reason; empty without drafts.
-    - `reading`, `reading_reason`: dense or sparse prefill, and why. `scorer`: empty if dense.
+    - `reading`, `reading_reason`: dense or sparse prefill, or dense with attention to the columns of chosen
+      passages only, and why. `scorer`: empty if dense.
     - `unmatched`: a part of the text was skipped, and no passage matches the question.
     - `format`: the syntax of the answer.
     - `exactness`: the guarantee of `exact` and the number of compared rows; empty in `fast` and without
@@ -392,7 +394,7 @@ AnswerEvent = Queued | Token | Gauges | Finished
 
 
 PrefillPhase = Literal["scoring", "reading"]
-ReadingWay = Literal["dense", "sparse"]
+ReadingWay = Literal["dense", "sparse", "columns"]
 
 
 class Passage(Struct, frozen=True):

@@ -13,6 +13,7 @@ Worker's main thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -37,6 +38,7 @@ from core.kv.mlx_lm_caches import (
     Snapshot,
     columns_of,
     is_appending,
+    is_plain,
     keeps_all,
     leaves,
     quantise,
@@ -44,7 +46,7 @@ from core.kv.mlx_lm_caches import (
     take_snapshot,
     why_no_rollback,
 )
-from core.kv.positions import Columns
+from core.kv.positions import Columns, Positioned
 
 # Limits of a sequence's snapshots; the newest one is always kept. A turn takes up to five.
 SNAPSHOTS = 8
@@ -263,6 +265,31 @@ class CachedSequence:
             other.head = self.head.fork(min(length, len(self.head.tokens)))
         if self.state is not None and self.state[0] < length:
             other.state = self.state
+        return other
+
+    @property
+    def can_select(self) -> bool:
+        """Whether `selected` supports the cache: each layer has plain attention, and nothing was skipped."""
+        return not self.skipped and not self.is_mirrored and all(map(is_plain, self.cache))
+
+    def selected(self, positions: NDArray[np.int32]) -> CachedSequence:
+        """A sequence of the same tokens whose cache has only the columns at `positions` (ascending).
+
+        These stay as they were read, beside all others and at their positions: later tokens attend to them as
+        with a mask over the whole cache. So it is not the reading of the kept tokens alone; it serves one
+        answer and no other prompt. Requires `can_select`.
+        """
+        other, columns = CachedSequence(self._new_cache, self.kv), Columns.at(positions)
+        columns.jump(len(self.tokens))
+        index = mx.array(positions)
+        for number, entry in enumerate(self.cache):
+            new: Any = other.cache[number]
+            held = (entry.keys, entry.values)  # type: ignore[attr-defined]
+            new.keys, new.values = tree_map(lambda part: mx.take(part, index, axis=-2), held)
+            new.offset = len(positions)
+            other.cache[number] = Positioned(new, columns)
+        other.tokens, other.columns = list(self.tokens), columns
+        other.settle()
         return other
 
     def settle(self) -> None:

@@ -111,6 +111,11 @@ def is_appending(entry: object) -> TypeGuard[KeysAndValues]:
     return type(entry) in (KVCache, QuantizedKVCache, Positioned)
 
 
+def is_plain(entry: object) -> bool:
+    """Whether `entry` is the cache of full attention, whose columns are positions."""
+    return type(entry) in (KVCache, QuantizedKVCache)
+
+
 def is_window(entry: object) -> TypeGuard[Window]:
     """Whether `entry` is a sliding window without kept first tokens."""
     return type(entry) is RotatingKVCache and not getattr(entry, "keep", 0)

@@ -2,7 +2,8 @@
 
 After a dense prefill a column's position is its number. A sparse prefill leaves gaps: columns stay
 contiguous, positions in the sequence's tokens jump. `Columns` keeps them. `Positioned` gives them to a model
-through a cache entry, for trials at late positions of a context (`core.machine.trials`).
+through a cache entry: for columns that were selected from a dense cache (`CachedSequence.selected`), and for
+trials at late positions of a context (`core.machine.trials`).
 """
 
 from __future__ import annotations
@@ -88,6 +89,15 @@ class Columns:
     def runs(self) -> np.ndarray[Any, Any]:
         """int32 [2, runs]: the first column of each run of consecutive positions, and its position."""
         return np.array([self._firsts, self._places], dtype=np.int32)
+
+    @classmethod
+    def at(cls, positions: NDArray[np.int32]) -> Columns:
+        """One column at each of `positions`, which ascend."""
+        columns = cls()
+        for run in np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1):
+            columns.jump(int(run[0]))
+            columns.extend(len(run))
+        return columns
 
     @classmethod
     def of_runs(cls, runs: np.ndarray[Any, Any], count: int) -> Columns:

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.events import Passage
 from core.models.conversation import Region
 from core.models.prompt import Prompt
 from core.prefill.passages import cut
@@ -114,6 +115,17 @@ class Layout(Struct, frozen=True):
         if not tokens:
             return self
         return self.quoting(len(self.protected), tokens)
+
+    def passage(self, start: int, end: int, *, kept: bool, score: float) -> Passage:
+        """The passage of the tokens `start` to `end`, in the document that most of them belong to."""
+        sources = self.source[start:end]
+        documents = sources[sources >= 0]
+        if not len(documents):
+            return Passage(start, end, kept, score)
+        source = int(np.bincount(documents).argmax())
+        inside = start + np.flatnonzero(sources == source)
+        first, last = int(self.first_char[inside].min()), int(self.last_char[inside].max())
+        return Passage(start, end, kept, score, source, first, last)
 
     def quoting(self, at: int, tokens: int) -> Layout:
         """With `tokens` that belong to no text before the token `at`. They are always read."""

@@ -2,10 +2,11 @@
 
 Pure, but for the tokenizer in `excerpt`.
 
-Three decisions at three moments. Before the cache is looked up: must every token be read at any cost
+Decisions at three moments. Before the cache is looked up: must every token be read at any cost
 (`dense_reason`)? Then only a prefix without gaps may be reused. After it, when the number of new tokens is
-known: would reading all of them take too long (`decide`)? If so, after scoring: does a passage match the
-question (`Scored.stands_out`)?
+known: would reading all of them take too long (`decide`)? If not, and the documents were read before: does
+the model answer better from a part of them (`attends_to_chosen`)? After scoring for either: does a passage
+match the question (`Scored.stands_out`)?
 
 `auto` reads everything where a request needs the whole text, where that is quick, and where no passage
 matches.
@@ -74,6 +75,7 @@ def needs_every_token(question: str) -> bool:
 
 
 ASKS_FOR_ALL = "this asks for the whole document, so all of it was read"
+CHOSEN_COLUMNS = "of what was read before, the answer attends to the passages that match the question"
 NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all of it was read"
 
 
@@ -115,6 +117,24 @@ def decide(settings: Prefill, dense: str, new_tokens: int, dense_s: float | None
     if settings.mode == "auto" and quick:
         return Decision(False, f"{new_tokens:,} new tokens are quickly read")
     return Decision(True, "asked for" if settings.mode == "on" else f"{new_tokens:,} tokens are new{takes}")
+
+
+# Smaller models answer better from chosen passages than from all of a text that they have read, and, if they
+# have read it, from the columns of these passages (docs/sparse-prefill.md). Larger ones were not measured.
+_LEAST_PARAMETERS = 1_000_000_000
+
+
+def prefers_a_part(settings: Prefill, parameters: int) -> bool:
+    """Whether a model with so many parameters answers better from a part of a long text."""
+    return settings.mode == "auto" and settings.keep_pct < 100 and parameters < _LEAST_PARAMETERS
+
+
+def attends_to_chosen(settings: Prefill, dense: str, parameters: int, read_tokens: int) -> bool:
+    """Whether the question attends only to chosen passages of `read_tokens` that were read before it.
+
+    `dense` is the result of `dense_reason`.
+    """
+    return not dense and prefers_a_part(settings, parameters) and read_tokens >= settings.threshold_tokens
 
 
 # ---- the selection of passages
@@ -206,20 +226,9 @@ def _shown(scores: Array, must: Array) -> Array:
 def passage_map(selection: Selection, layout: Layout) -> tuple[Passage, ...]:
     """The passages of `selection`, each in the document that most of its tokens belong to."""
     return tuple(
-        _passage(int(start), int(end), bool(kept), float(score), layout)
+        layout.passage(int(start), int(end), kept=bool(kept), score=round(float(score), 4))
         for start, end, kept, score in zip(selection.starts, selection.ends, selection.kept, selection.scores)
     )
-
-
-def _passage(start: int, end: int, kept: bool, score: float, layout: Layout) -> Passage:
-    sources = layout.source[start:end]
-    documents = sources[sources >= 0]
-    if not len(documents):
-        return Passage(start, end, kept, round(score, 4))
-    source = int(np.bincount(documents).argmax())
-    inside = start + np.flatnonzero(sources == source)
-    first, last = int(layout.first_char[inside].min()), int(layout.last_char[inside].max())
-    return Passage(start, end, kept, round(score, 4), source, first, last)
 
 
 # ---- later turns

@@ -1,7 +1,9 @@
 """Reads one prompt into a sequence, completely or sparsely: plan, score, select, read.
 
 Call `plan` first, which decides and scores, then iterate `events` once. Skipped passages of earlier turns
-that are relevant for this question are quoted before it.
+that are relevant for this question are quoted before it. Of documents that were read before the question the
+columns of chosen passages may be enough: then the answer has a sequence of its own, with these columns and
+the question, and the one it was planned with stays as it is for later turns.
 
 If scoring or skipping fails, the whole prompt is read and the answer gives the reason; only requests that
 cannot be met and exhausted memory raise. A sparse prefill that is cancelled or fails leaves the sequence as
@@ -29,10 +31,12 @@ from core.prefill.forecast import PrefillClock, most_read_tokens
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.plan import (
     ASKS_FOR_ALL,
+    CHOSEN_COLUMNS,
     LATEST,
     NOTHING_STANDS_OUT,
     Decision,
     Selection,
+    attends_to_chosen,
     beyond,
     decide,
     dense_reason,
@@ -92,6 +96,7 @@ class Reading:
         self._dense = dense_reason(answer.settings.prefill, answer.prompt.asked)
         self._draft: ScoringDraft | None = None
         self._from = 0
+        self._columns = False
         self._matches: bool | None = None  # None: the question was not compared with the text
         self._scored: tuple[Passages, Scored] | None = None
         self._layout: Layout | None = None
@@ -157,16 +162,30 @@ class Reading:
             earlier = yield from self._plan_quotation()
         if decision.sparse:
             decision = yield from self._plan_skipping(decision, is_beyond)
+        elif self._has_read_documents():
+            answer.scorer = self._choose()
+            chosen = yield from self._plan_skipping(Decision(True, CHOSEN_COLUMNS), is_beyond, 0)
+            self._columns = chosen.sparse
+            decision = replace(decision, reason=chosen.reason)
         ahead = f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else ""
         answer.sparse, answer.reading_reason = decision.sparse, f"{ahead}{decision.reason}{earlier}"
         answer.unmatched = self._matches is False and (decision.sparse or sequence.skipped > 0)
-        if not decision.sparse:
+        if not (decision.sparse or self._columns):
             answer.scorer = ""
         if decision.deviates and decision.sparse:
             used = f"{settings.keep_pct:g}"
             answer.downgrade("prefill.keep_pct", used, decision.reason, asked="100")
         elif decision.deviates:
             self._refuse(decision.reason)
+
+    def _has_read_documents(self) -> bool:
+        """Whether all documents are in the cache, and the columns of a part of them are to be selected."""
+        answer, sequence = self._answer, self._answer.sequence
+        parameters, settings = answer.model.info.parameters, answer.settings.prefill
+        if not (attends_to_chosen(settings, self._dense, parameters, self._from) and sequence.can_select):
+            return False
+        documents = np.flatnonzero(self.layout.source >= 0)
+        return len(documents) > 0 and int(documents[-1]) < self._from and bool(self.layout.question.any())
 
     def _is_beyond(self) -> bool:
         """Whether cached and new tokens together exceed the limit.
@@ -202,12 +221,13 @@ class Reading:
         self._answer.downgrade("prefill.mode", "off", reason, asked=self._answer.settings.prefill.mode)
 
     def _plan_skipping(
-        self, decision: Decision, is_beyond: bool
+        self, decision: Decision, is_beyond: bool, start: int | None = None
     ) -> Generator[PrefillProgress, None, Decision]:
-        """Score the new tokens. If that fails, everything is read."""
+        """Score the tokens from `start` on, or the new ones. If that fails, everything is read."""
         answer, settings = self._answer, self._answer.settings.prefill
         try:
-            passages = self.layout.passages(self._from, len(answer.ids), settings)
+            start = self._from if start is None else start
+            passages = self.layout.passages(start, len(answer.ids), settings)
             scored = yield from self._score(answer.scorer, passages)
             if not np.isfinite(scored.scores).all():
                 raise ValueError("the scores are not numbers")
@@ -327,6 +347,8 @@ class Reading:
         if proposer is not None:
             self._draft_tokens = len(answer.ids) - 1
             self._clock.expect_draft(self._draft_tokens, proposer.dense_s)
+        if self._columns:
+            yield from self._attend()
         if not (answer.sparse and (yield from self._skip())):
             steps = read_prompt(
                 answer.model.model,
@@ -339,6 +361,24 @@ class Reading:
             yield from self._followed(steps)
         if proposer is not None:
             yield from self._read_by_draft(proposer)
+
+    def _attend(self) -> Generator[PrefillProgress | ReadingMap, None, None]:
+        """Give the answer a sequence with the columns of the chosen passages before the question."""
+        answer, sequence, stats = self._answer, self._answer.sequence, self._answer.stats
+        at = int(np.argmax(self.layout.question))
+        if len(sequence.tokens) > at:  # of the same question, which attended to all
+            sequence.truncate(at)
+            stats.reused_tokens = at
+        before = answer.ids[: at + 1]
+        chunk_tokens = self._fit_chunk(at)
+        yield from self._followed(
+            read_prompt(answer.model.model, sequence, before, chunk_tokens=chunk_tokens)
+        )
+        chosen = self._select(self.layout)
+        kept = chosen.positions
+        answer.sequence = sequence.selected(kept[kept < at])
+        answer.unattended, stats.kept_tokens = answer.sequence.skipped, len(kept) + 1
+        yield self._map(chosen, self.layout, len(answer.ids))
 
     def _skip(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
         """Read sparsely. Returns False if everything is to be read, as skipping failed or is not possible."""
@@ -376,6 +416,8 @@ class Reading:
         assert self._scored is not None
         passages, scored = self._scored
         always_read = layout.always_read
+        if self._columns:  # what was said since the last document
+            always_read[int(np.flatnonzero(layout.source >= 0)[-1]) + 1 :] = True
         window_tokens = largest_window(self._answer.sequence.cache)
         return select(
             scored.scores,
@@ -412,17 +454,7 @@ class Reading:
         kept, tokens = chosen.positions, len(answer.ids)
         answer.stats.kept_tokens = len(kept) + 1
         skipped = sequence.skipped + int((chosen.ends - chosen.starts)[~chosen.kept].sum())
-        answer.stats.prefill_s = answer.now()
-        yield ReadingMap(
-            answer.request.request,
-            answer.scorer,
-            tokens,
-            len(kept) + 1,
-            passage_map(chosen, layout),
-            dense_s=self._dense_s(),
-            held_tokens=tokens - skipped,
-            all_fits=answer.most_tokens is None,
-        )
+        yield self._map(chosen, layout, tokens - skipped)
         # At least two tokens follow each snapshot but the last: no chunk has one token.
         lengths, end = self._snapshot_lengths(), tokens - 1
         steps = read_kept(
@@ -435,6 +467,20 @@ class Reading:
             states=answer.head,
         )
         yield from self._followed(steps)
+
+    def _map(self, chosen: Selection, layout: Layout, held_tokens: int) -> ReadingMap:
+        answer = self._answer
+        answer.stats.prefill_s = answer.now()
+        return ReadingMap(
+            answer.request.request,
+            answer.scorer,
+            len(answer.ids),
+            answer.stats.kept_tokens,
+            passage_map(chosen, layout),
+            dense_s=self._dense_s(),
+            held_tokens=held_tokens,
+            all_fits=answer.most_tokens is None,
+        )
 
     def _snapshot_lengths(self) -> list[int]:
         """Lengths of the prompt, ascending, at which the sequence takes snapshots; empty if it needs none.
@@ -463,14 +509,16 @@ class Reading:
     def _followed(self, steps: Iterator[ReadProgress]) -> Iterator[PrefillProgress]:
         """Convert `steps` to progress events and record the time of each chunk."""
         answer, stats, started = self._answer, self._answer.stats, 0.0
+        left_out = answer.unattended
         before: int | None = None  # the first step comes before anything was read
         for step in steps:
             if before is not None:
                 self._pace.timed(step.done_tokens - before, before, answer.clock() - started)
-            stats.read_tokens = step.done_tokens - stats.reused_tokens
+            done_tokens, total_tokens = step.done_tokens + left_out, step.total_tokens + left_out
+            stats.read_tokens = done_tokens - stats.reused_tokens
             # The pace includes this reading's chunks, and that later chunks attend to more.
-            left_s = self._clock.read(step.done_tokens, step.total_tokens, stats.reused_tokens)
-            yield self._progress(step.done_tokens, step.total_tokens + self._draft_tokens, left_s)
+            left_s = self._clock.read(done_tokens, total_tokens, stats.reused_tokens)
+            yield self._progress(done_tokens, total_tokens + self._draft_tokens, left_s)
             before, started = step.done_tokens, answer.clock()
 
     def _read_by_draft(self, proposer: DraftReader) -> Iterator[PrefillProgress]:

@@ -71,18 +71,6 @@ def sources(
         own = np.arange(passages.firsts[first], passages.firsts[last] + passages.lengths[last])
         own = own[in_documents[own]]
         most = np.bincount(layout.source[own]).argmax()  # one of fixed length can exceed a document's end
-        found.append(_passage(layout, own[layout.source[own] == most], scores[at]))
+        own = own[layout.source[own] == most]
+        found.append(layout.passage(int(own[0]), int(own[-1]) + 1, kept=True, score=float(scores[at])))
     return tuple(found)
-
-
-def _passage(layout: Layout, places: Positions, score: float) -> Passage:
-    """The passage of the tokens at `places`, all in one document."""
-    return Passage(
-        int(places[0]),
-        int(places[-1]) + 1,
-        kept=True,
-        score=float(score),
-        source=int(layout.source[places[0]]),
-        first_char=int(layout.first_char[places].min()),
-        last_char=int(layout.last_char[places].max()),
-    )

@@ -20,6 +20,7 @@ NAMES: tuple[str, ...] = (
     "numerics",
     "preferences",
     "protocol-lines",
+    "reading-ahead",
     "recovery",
     "rendered-texts",
     "server-clients",

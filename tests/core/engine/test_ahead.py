@@ -6,15 +6,31 @@ import random
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
+import numpy as np
 import pytest
+from mlx_lm.models.cache import make_prompt_cache
 from msgspec.structs import replace
 
 from core.engine.ahead import why_not_ahead
 from core.engine.engine import Engine
-from core.events import Attachment, Generate, Message, ModelInfo, ReadAheadProgress
+from core.events import (
+    Attachment,
+    Finished,
+    Generate,
+    Message,
+    ModelInfo,
+    ReadAheadProgress,
+    ReadingMap,
+    Token,
+)
+from core.kv.cached_sequence import CachedSequence
+from core.models.prompt import render
+from core.prefill.read import read_prompt
 from core.settings import Settings, assign_all
 from core.system import power
-from tests.core.architectures import ARCHITECTURES, tiny
+from tests.attack.campaigns.reading_ahead import Walk, models_in
+from tests.core.architectures import ARCHITECTURES, FULL, tiny
 from tests.core.engine.test_second_turn import KEPT, LONG, TEMPLATES, ask, engine_of
 from tests.thinned import thinned
 
@@ -76,36 +92,16 @@ def test_an_answer_is_that_of_a_cold_start_whenever_the_question_comes(
     engine.unload()
 
 
-@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=["qwen3_5"]))
-def test_whatever_comes_between_answers_stay_those_of_a_cold_start(architecture: str, tmp_path: Path) -> None:
-    engine = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
-    cold = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
-    for each in (engine, cold):
-        each.try_out()
-    rng = random.Random(architecture)
-    chat: list[Message] = []
-    for _ in range(12):
-        chat = chat if len(chat) < 4 else []  # the context holds no more
-        documents = tuple(rng.sample(DOCUMENTS, rng.randint(0, 2)))
-        question = Message("user", rng.choice(QUESTIONS) or "?", documents)
-        match rng.choice(("type", "type", "remove", "stop", "ask", "ask", "new")):
-            case "type":
-                ahead(engine, [*chat, question], rng.randint(1, 12))
-            case "remove":
-                engine.read_ahead(None)
-            case "stop":
-                asked = Generate("r", (*chat, question), chosen())
-                stop_after = rng.randint(0, 4)
-                for _ in zip(range(stop_after), engine.generate(asked)):
-                    pass
-            case "ask":
-                answer, ids, _ = ask(engine, [*chat, question], **CHOSEN)
-                cold.forget()
-                assert ids == ask(cold, [*chat, question], **CHOSEN)[1]
-                chat += [question, Message("assistant", answer or "-")]
-            case "new":
-                chat = []
-    engine.unload()
+@pytest.mark.parametrize("whole", [True, False])
+def test_whatever_comes_between_answers_stay_those_of_a_cold_start(whole: bool, tmp_path: Path) -> None:
+    """Some walks of the campaign `reading-ahead`."""
+    models, cold = models_in(tmp_path)
+    readings: set[str] = set()
+    for seed in (2, 11):
+        walk = Walk(random.Random(seed), models, cold, tmp_path / f"contexts-{seed}", whole=whole)
+        assert walk.run() == "", seed
+        readings |= set(walk.readings)
+    assert readings == ({"dense"} if whole else {"dense", "sparse", "columns"})
 
 
 def test_a_question_stops_it_and_reads_the_rest_sparsely(tmp_path: Path) -> None:
@@ -132,12 +128,98 @@ def test_a_question_stops_it_and_reads_the_rest_sparsely(tmp_path: Path) -> None
     assert not engine._ahead.piece(engine._session, engine._guard) or said[-1].chat == ""
 
 
+COLUMNS: dict[str, object] = CHOSEN | {
+    "prefill.mode": "auto",
+    "prefill.threshold_tokens": 256,
+    "prefill.patience_s": 0,
+    "prefill.scorer": "lexical",
+    "prefill.passages": "fixed",
+    "prefill.read_ahead": "on",
+}
+PLAIN = [name for name, each in ARCHITECTURES.items() if set(each.caches) == {FULL}]
+
+
+@pytest.mark.parametrize("architecture", thinned(PLAIN, keep=["llama", "mistral3"]))
+def test_a_small_model_that_has_read_all_attends_to_the_passages_that_match(
+    architecture: str, tmp_path: Path
+) -> None:
+    """The answer is that of columns of the dense cache, with drafts and trees, too; later turns read all."""
+    model: Any = tiny(architecture)
+    engine = engine_of(model, architecture, TEMPLATES["dropped"], tmp_path)
+    engine.try_out()
+    messages = [Message("user", "What says line 7?", DOCUMENTS)]
+    told: list[Any] = []
+    answers: list[tuple[str, list[int], Finished]] = []
+    for drafter in ("off", "cacheback", "auto"):
+        engine.forget()
+        ahead(engine, messages, **COLUMNS)
+        values = COLUMNS | {"drafting.drafter": drafter, "gate.mode": "always"}
+        told = list(engine.generate(Generate("r", tuple(messages), chosen(**values))))
+        ids = [event.id for event in told if isinstance(event, Token)]
+        answers.append(("".join(event.text for event in told if isinstance(event, Token)), ids, told[-1]))
+    text, ids, finished = answers[0]
+    assert [each[1] for each in answers] == [ids] * 3
+    reading = next(event for event in told if isinstance(event, ReadingMap))
+    stats, prompt = finished.stats, render(engine.loaded.tokenizer, messages).ids
+    assert (finished.effective.reading, stats.skipped_tokens) == ("columns", 0)
+    assert stats.kept_tokens == reading.read_tokens < 0.6 * stats.prompt_tokens
+    assert stats.reused_tokens + stats.read_tokens == stats.prompt_tokens
+    assert stats.context_used_tokens == stats.prompt_tokens + len(ids)
+    assert any(passage.kept and passage.source >= 0 for passage in reading.passages)
+
+    at = len(prompt) - len(render(engine.loaded.tokenizer, [replace(messages[0], attachments=())]).ids)
+    at += len("<|user|>")
+    dense = CachedSequence(lambda: make_prompt_cache(model))
+    for _ in read_prompt(model, dense, [*prompt[:at], 0], chunk_tokens=64):
+        pass
+    read = [np.arange(each.start, each.end) for each in reading.passages if each.kept]
+    kept = np.concatenate(read)
+    some = dense.selected(kept[kept < at].astype(np.int32))
+    tokens, wanted = prompt[at:], list[int]()
+    while len(wanted) < len(ids):
+        logits = model(mx.array(tokens)[None], cache=some.cache)[0, -1]
+        some.append(tokens)
+        tokens = [int(mx.argmax(logits))]
+        wanted += tokens
+    assert ids == wanted
+
+    messages += [Message("assistant", text or "-"), Message("user", "And what says line 9?")]
+    for values in (COLUMNS, CHOSEN, COLUMNS):
+        _, now, then = ask(engine, messages, **values)
+        assert then.effective.reading == ("columns" if values is COLUMNS else "dense")
+        cold = engine_of(model, architecture, TEMPLATES["dropped"], tmp_path)
+        cold.try_out()
+        ahead(cold, messages, **COLUMNS)
+        assert now == ask(cold, messages, **values)[1]
+
+
+def test_when_all_is_attended_to(tmp_path: Path) -> None:
+    engine = engine_of(tiny("llama"), "llama", TEMPLATES["dropped"], tmp_path)
+    question = Message("user", "What says line 7?", DOCUMENTS)
+
+    def reading(question: Message, *read: Message, **values: object) -> str:
+        engine.forget()
+        for each in read:
+            ahead(engine, [each], **COLUMNS)
+        return ask(engine, [question], **COLUMNS | values)[2].effective.reading
+
+    assert reading(question, question) == "columns"
+    assert reading(question) == "sparse"
+    assert reading(question, replace(question, attachments=DOCUMENTS[:1])) == "sparse"
+    assert reading(replace(question, content="Sum all lines up."), question) == "dense"
+    assert reading(replace(question, content="Zyx qqq?"), question) == "dense"
+    assert reading(question, question, **{"prefill.mode": "off"}) == "dense"
+    assert reading(question, question, **{"prefill.threshold_tokens": 4096}) == "dense"
+    assert reading(question, question, **{"prefill.keep_pct": 100}) == "dense"
+
+
 @pytest.mark.parametrize(
     ("values", "parameters", "reads"),
     [
         ({}, 10**9, True),
         ({}, 10**8, False),
         ({"prefill.mode": "off"}, 10**8, True),
+        ({"prefill.keep_pct": 100}, 10**8, True),
         ({"prefill.mode": "on"}, 10**9, False),
         ({"prefill.read_ahead": "on"}, 10**8, True),
         ({"prefill.read_ahead": "off"}, 10**9, False),
