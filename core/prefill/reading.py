@@ -242,7 +242,7 @@ class Reading:
             if scored.without:
                 answer.downgrade("prefill.scorer", scored.used, scored.without, asked=settings.scorer)
         # A continuation is a request that matches no passage and still does not need the whole text.
-        clear = scored.stands_out or self.layout.goes_on
+        clear = scored.stands_out or self.layout.goes_on or self._is_answered_by_read_ones()
         self._matches = bool(self._matches) or clear
         if settings.mode == "auto" and not is_beyond and not clear:
             reason = ASKS_FOR_ALL if self._dense == ASKS_FOR_ALL else NOTHING_STANDS_OUT
@@ -296,6 +296,11 @@ class Reading:
         passages = layout.passages(int(places[0]), int(places[-1]) + 1, prefill)
         _, stands = stands_out(self.words, layout.question, passages, self._answer.model.word_rank)
         return stands
+
+    def _is_answered_by_read_ones(self) -> bool:
+        """Whether the question matches a document of which all or the beginning was read, by its words."""
+        begun = bool((self.layout.source[: self._from] >= 0).any())
+        return begun and not self._answer.sequence.skipped and self._stands_out_by_words()
 
     def _score(self, scorer: str, passages: Passages) -> Generator[PrefillProgress, None, Scored]:
         answer, stats = self._answer, self._answer.stats

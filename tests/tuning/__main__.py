@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     command("sources", "precision of the sources of an answer", add_model)
     command("likelihood", "likelihood of texts after sparse prefill, relative to dense", _likelihood)
     command("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
+    command("ahead", "time to first token of a document that was read before its question", _ahead)
     command("served", "what the local server adds to an answer", _served)
     return root
 
@@ -119,6 +120,12 @@ def _reopen(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_option(parser, "--tokens", listed(whole()), (2000, 8000), "sizes of the chat")
     add_option(parser, "--pairs", whole(), 5, "pairs of each size")
+
+
+def _ahead(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--tokens", whole(), 8000, "size of the document")
+    add_option(parser, "--pairs", whole(), 5, "questions, one a document")
 
 
 def _served(parser: argparse.ArgumentParser) -> None:

@@ -128,6 +128,17 @@ def test_a_question_stops_it_and_reads_the_rest_sparsely(tmp_path: Path) -> None
     assert not engine._ahead.piece(engine._session, engine._guard) or said[-1].chat == ""
 
 
+def test_a_question_about_what_was_read_skips_most_of_the_rest(tmp_path: Path) -> None:
+    engine = engine_of(tiny("llama"), "llama", TEMPLATES["dropped"], tmp_path)
+    documents = (Attachment("note", "The zebra of Quirzin eats violets. " * 9), *DOCUMENTS)
+    for content, reads in (("What eats the zebra of Quirzin?", "sparse"), ("Zyx qqq?", "dense")):
+        engine.forget()
+        ahead(engine, [Message("user", "", documents[:1])], **COLUMNS)
+        _, _, finished = ask(engine, [Message("user", content, documents)], **COLUMNS)
+        assert finished.stats.reused_tokens > len(documents[0].text)
+        assert finished.effective.reading == reads
+
+
 COLUMNS: dict[str, object] = CHOSEN | {
     "prefill.mode": "auto",
     "prefill.threshold_tokens": 256,
