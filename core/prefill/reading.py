@@ -352,9 +352,7 @@ class Reading:
         if proposer is not None:
             self._draft_tokens = len(answer.ids) - 1
             self._clock.expect_draft(self._draft_tokens, proposer.dense_s)
-        if self._columns:
-            yield from self._attend()
-        if not (answer.sparse and (yield from self._skip())):
+        if not ((answer.sparse or self._columns) and (yield from self._skip())):
             steps = read_prompt(
                 answer.model.model,
                 answer.sequence,
@@ -367,7 +365,7 @@ class Reading:
         if proposer is not None:
             yield from self._read_by_draft(proposer)
 
-    def _attend(self) -> Generator[PrefillProgress | ReadingMap, None, None]:
+    def _attend(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
         """Give the answer a sequence with the columns of the chosen passages before the question."""
         answer, sequence, stats = self._answer, self._answer.sequence, self._answer.stats
         at = int(np.argmax(self.layout.question))
@@ -375,20 +373,26 @@ class Reading:
             sequence.truncate(at)
             stats.reused_tokens = at
         before = answer.ids[: at + 1]
-        chunk_tokens = self._fit_chunk(at)
-        yield from self._followed(
-            read_prompt(answer.model.model, sequence, before, chunk_tokens=chunk_tokens)
-        )
+        steps = read_prompt(answer.model.model, sequence, before, chunk_tokens=self._fit_chunk(at))
+        yield from self._followed(steps)
         chosen = self._select(self.layout)
         kept = chosen.positions
-        answer.sequence = sequence.selected(kept[kept < at])
-        answer.unattended, stats.kept_tokens = answer.sequence.skipped, len(kept) + 1
-        yield self._map(chosen, self.layout, len(answer.ids))
+        selected = sequence.selected(kept[kept < at])
+        if selected.skipped:
+            answer.sequence, answer.unattended = selected, selected.skipped
+            stats.kept_tokens = len(kept) + 1
+            yield self._map(chosen, self.layout, len(answer.ids))
+        else:
+            self._fall_back("all of what was read before is kept", deviates=False)
+        return False
 
     def _skip(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
-        """Read sparsely. Returns False if everything is to be read, as skipping failed or is not possible."""
+        """Read sparsely, or select columns. Returns False if all that is left is to be read then.
+
+        That is so after columns were selected, and if skipping failed or is not possible.
+        """
         try:
-            return (yield from self._sparse())
+            return (yield from self._attend() if self._columns else self._sparse())
         except NotEnoughMemoryError:
             raise  # all of it would need more
         except Exception as error:

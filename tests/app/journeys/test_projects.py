@@ -19,7 +19,7 @@ from app.panels import strings as list_strings
 from app.session.chats.presets import Override
 from app.session.chats.projects import Project
 from app.shell.window import MainWindow
-from core.events import Attachment, LoadModel, ModelEntry
+from core.events import Attachment, LoadModel, ModelEntry, ReadAhead
 from core.settings import assign
 from tests.app.journeys.test_chats_kept import filled, titles
 from tests.app.stage import (
@@ -291,8 +291,12 @@ async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWin
     assert only_project(window).documents == (kept[2],)
     ask(window, "write 2")
     await until(lambda: last(window).over)
+    commands = sent(window, ReadAhead)
     window.projects.start_chat(project.id)
     assert [each.name for each in window.views.composer.attachments] == ["Tea.md"]
+    await until(lambda: bool(commands))
+    message = commands[-1].question.messages[-1]
+    assert [each.name for each in message.attachments] == ["Tea.md"], "read before a word was typed"
     library.documents.remove(kept[2])
     window.views.composer.clear()
     window.projects.start_chat(project.id)

@@ -204,7 +204,7 @@ def test_a_small_model_that_has_read_all_attends_to_the_passages_that_match(
         assert now == ask(cold, messages, **values)[1]
 
 
-def test_when_all_is_attended_to(tmp_path: Path) -> None:
+def test_when_all_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_of(tiny("llama"), "llama", TEMPLATES["dropped"], tmp_path)
     question = Message("user", "What says line 7?", DOCUMENTS)
 
@@ -222,6 +222,14 @@ def test_when_all_is_attended_to(tmp_path: Path) -> None:
     assert reading(question, question, **{"prefill.mode": "off"}) == "dense"
     assert reading(question, question, **{"prefill.threshold_tokens": 4096}) == "dense"
     assert reading(question, question, **{"prefill.keep_pct": 100}) == "dense"
+
+    engine.forget()
+    ahead(engine, [question], **COLUMNS)
+    whole = ask(engine, [question], **CHOSEN)[1]
+    monkeypatch.setattr(CachedSequence, "selected", lambda sequence, positions: 1 // 0)
+    _, ids, finished = ask(engine, [question], **COLUMNS)
+    assert (ids, finished.effective.reading) == (whole, "dense")
+    assert "division" in finished.effective.reading_reason
 
 
 @pytest.mark.parametrize(
