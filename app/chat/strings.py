@@ -394,7 +394,7 @@ SOURCES_OF_DRAFTS = {
     "n-gram": "N-gram of the chat",
     "ranking": "Model’s earlier candidates",
     "table": "Learned table",
-    "head": "MTP head",
+    "head": "Trained head",
     "draft model": "Draft model",
     "prediction": "Predicted answer",
     "grammar": "Grammar",

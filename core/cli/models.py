@@ -96,7 +96,7 @@ def _list(options: argparse.Namespace) -> int:
         if entry.head_problem:
             print(f"  {entry.head_problem}")
         if offer := entry.head_offer:
-            print(f"  faster with its MTP head: draftlight models download {offer.repository}")
+            print(f"  faster with its {offer.label}: draftlight models download {offer.repository}")
         if drafts := _drafts(entry, entries):
             print(f"  draft models: {', '.join(drafts)}")
     for state in states:
@@ -113,7 +113,7 @@ def _facts(entry: ModelEntry) -> tuple[str, ...]:
         f"{entry.parameters / 1e9:.2f} billion parameters" if entry.parameters else "",
         f"{entry.bits}-bit" if entry.bits else entry.dtype,
         _gb(entry.disk_bytes),
-        "MTP head included" if entry.head_bytes else "",
+        f"{entry.head} included" if entry.head_bytes else "",
         "" if entry.has_template else "no chat template",
         f"context {entry.context_tokens:,}" if entry.context_tokens else "",
         f"tokenizer {entry.family_name} ({entry.family[:12]})" if entry.family else "",

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from core.answer_format import AnswerFormat
 from core.decoding.grammar import GrammarState
-from core.decoding.mtp import HeadProposer
+from core.decoding.heads import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.draft import Drafter
 from core.drafting.gate import Gate
@@ -84,7 +84,7 @@ class Answer:
     - `sequence`: the cache, which holds any context before the prefill. `kv`: how it is quantised.
     - `drafter`, and how much it drafts: by a `planner`, whose `cost` is timed, else by a `gate`; with neither
       always. `why_plain`: why nothing is drafted for this model; empty if something may be. `proposer`,
-      `head`: draft model and MTP head, if they draft. `forces`: tokens that the grammar forces are drafted.
+      `head`: draft model and head, if they draft. `forces`: tokens that the grammar forces are drafted.
       `prediction`: ids of the predicted answer.
     - `sparse`, `reading_reason`, `scorer`, `unmatched`: as in `Effective`. `unattended`: how many tokens were
       read, and are left out of `sequence`, which then serves this answer only.

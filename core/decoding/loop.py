@@ -336,9 +336,8 @@ class DecodeLoop:
             if self._states is None:
                 logits = self._model(block[None], cache=cache)[0, first:]
             else:
-                split = self._states.split
-                hidden = split.body(block[None], cache=cache)
-                logits, self._hidden = split.output(hidden)[0, first:], hidden[0]
+                whole, self._hidden = self._states.read(block[None], cache)
+                logits = whole[0, first:]
         if self._keeps_logits:
             self._logits = logits
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])

@@ -1,7 +1,7 @@
 """A model's guesses: `draft-model` and `mtp`, which draft them, and `Proposals`, for which they are evidence.
 
-The model is a smaller one of the family (the comparison in the ngram-mod article), or the model's own MTP
-head. The `Proposer` owns it. The drafter keeps the context, requests a chain and ends it at the first token
+The model is a smaller one of the family (the comparison in the ngram-mod article), or a head trained for the
+model. The `Proposer` owns it. The drafter keeps the context, requests a chain and ends it at the first token
 with a low probability.
 """
 
@@ -72,7 +72,7 @@ class DraftModelDrafter(Drafter):
 
 # ---- proposals
 #
-# Proposals: a model's guesses (an MTP head's, a draft model's) as one more kind of evidence of `auto`.
+# Proposals: a model's guesses (a head's, a draft model's) as one more kind of evidence of `auto`.
 #
 # A proposal is a chain. Along it, its guesses join those of the other evidence: a guess keeps the higher of
 # the two probabilities, and the others share what is left of 1. Elsewhere in a draft it changes nothing.

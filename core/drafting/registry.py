@@ -143,7 +143,7 @@ DRAFTERS: dict[str, DrafterSpec] = {
         ),
         DrafterSpec(
             "mtp",
-            "the model's own MTP head",
+            "a head trained for the model",
             lambda settings, resources: DraftModelDrafter(settings.mtp, _proposer(resources)),
             needs_proposer="head",
             source="head",

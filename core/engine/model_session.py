@@ -16,7 +16,7 @@ import mlx.core as mx
 from msgspec.structs import replace
 
 from core.decoding.grammar import Grammars
-from core.decoding.mtp import HeadProposer
+from core.decoding.heads import HeadProposer
 from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposals, Proposer
 from core.errors import DraftModelError
 from core.events import DraftSource, ModelInfo
@@ -24,9 +24,8 @@ from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import MachineProfile, Pace
 from core.machine.width_cost import LiveCost
+from core.models.head_loader import NO_HEAD, load_head
 from core.models.loader import LoadedModel, load
-from core.models.mtp import NO_HEAD, load_head
-from core.models.parts import split
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings.prefill import KvCache
 from core.system.paths import models_dir
@@ -225,7 +224,7 @@ class ModelSession:
         return (self.model.info.path, *self.drafts.folders)
 
     def head(self) -> HeadProposer | str:
-        """The model's MTP head, loaded at the first call or after its download; or why it cannot draft."""
+        """The model's head, loaded at the first call or after its download; or why it cannot draft."""
         changed_ns = folder.stat().st_mtime_ns if (folder := models_dir()).is_dir() else 0
         if self._head is None or (self._head == NO_HEAD and changed_ns != self._downloads_ns):
             self._head, self._downloads_ns = self._load_head(), changed_ns
@@ -254,12 +253,9 @@ class ModelSession:
     def _load_head(self) -> HeadProposer | str:
         info = self.model.info
         if info.machines:
-            return "a model on several machines does not draft with its MTP head"
+            return "a model on several machines does not draft with a head"
         found = load_head(self.model.model, Path(info.path)) if info.path else NO_HEAD
-        if isinstance(found, str):
-            return found
-        parts = split(self.model.model)
-        return parts if isinstance(parts, str) else HeadProposer(found, parts)
+        return found if isinstance(found, str) else HeadProposer(found)
 
     @property
     def nbytes(self) -> int:

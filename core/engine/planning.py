@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf, isfinite
 
 from core.decoding.answer import Answer
-from core.decoding.mtp import HeadProposer
+from core.decoding.heads import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft_model import Proposals, Proposer
@@ -32,7 +32,7 @@ from core.events import Generate, Message, ToolCall
 from core.events.wire import well_formed
 from core.kv.cached_sequence import shared_prefix
 from core.machine.exactness import WIDTHS, exactness
-from core.models.mtp import NO_HEAD
+from core.models.head_loader import NO_HEAD
 from core.prefill.forecast import most_held_tokens
 from core.settings.declaration import check
 
@@ -223,7 +223,7 @@ def _continuations_of(answer: Answer, session: ModelSession) -> GramTable | None
 
 
 def _asked_by_auto(answer: Answer, session: ModelSession) -> Proposer | None:
-    """The model that `auto` asks: the chosen draft model, else the MTP head; None if there is none."""
+    """The model that `auto` asks: the chosen draft model, else the head; None if there is none."""
     settings = answer.settings
     if not settings.auto.model_drafts:
         return None

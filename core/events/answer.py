@@ -199,7 +199,7 @@ class Queued(Wire, frozen=True):
 
 Origin = Literal["accepted", "bonus", "normal"]
 # What a drafted token came from: the text so far, earlier rankings of the model, a table of the tokenizer
-# family, the model's MTP head, a draft model, a predicted answer, a grammar.
+# family, the model's head, a draft model, a predicted answer, a grammar.
 DraftSource = Literal["", "n-gram", "ranking", "table", "head", "draft model", "prediction", "grammar"]
 FinishReason = Literal["stop", "length", "cancelled", "repetition"]
 

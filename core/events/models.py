@@ -57,7 +57,7 @@ class ModelInfo(Struct, frozen=True):
     - `defaults`: the model's own sampling. `defaults_problem`: its ignored sampling values and stop ids.
     - `kv_why_not`: why its caches cannot be quantised; empty if they can.
     - `thinks`: `chat.thinking` has an effect. `thinks_by_default`: it thinks first if that is “auto”.
-    - `has_head`: its files include an MTP head.
+    - `has_head`: there is a head for it.
     - `format`: the syntax of its answers.
     - `machines`: names of the ranks that hold the model; empty if this process holds all of it.
     """
@@ -216,18 +216,19 @@ def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
 
 
 class HeadOffer(Struct, frozen=True):
-    """A repository on the hub with a model's MTP head, and the size of all its files."""
+    """A repository on the hub with a model's head, the size of all its files, and what people call it."""
 
     repository: str
     size_bytes: int
+    label: str = "MTP head"
 
 
 class ModelEntry(Struct, frozen=True):
     """One model on this machine, described from its config and headers.
 
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
-    not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 without one. `head_problem`: why a
-    head that was found is not used. `head_offer`: a head to download, if it has none.
+    not quantised. `dtype`: on disk. `head_bytes`: size of its head; 0 without one. `head`: what people call
+    it. `head_problem`: why a head that was found is not used. `head_offer`: one to download, if it has none.
     `has_template`: it has a chat template. `problem`, `hint`: why it cannot be loaded and what to do.
     `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
     suggested model is good at; empty for installed ones. `exactness`: what the setting `exact` allows on this
@@ -249,6 +250,7 @@ class ModelEntry(Struct, frozen=True):
     context_tokens: int = 0
     layers: int = 0
     head_bytes: int = 0
+    head: str = ""
     head_problem: str = ""
     head_offer: HeadOffer | None = None
     has_template: bool = True

@@ -72,7 +72,7 @@ class CachedSequence:
         # read before a question, and that no answer has counted yet.
         self.chat = ""
         self.loaded_columns = self.ahead_columns = 0
-        # The cache of the model's MTP head for the same tokens, which may lack some of them, and the newest
+        # The cache of the model's head for the same tokens, which may lack some of them, and the newest
         # hidden state [1, size] that it has not read, with its position. None if no head drafts.
         self.head: CachedSequence | None = None
         self.state: tuple[int, mx.array] | None = None

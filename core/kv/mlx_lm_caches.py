@@ -140,9 +140,9 @@ def largest_window(cache: Sequence[Any]) -> int:
     return max((int(entry.max_size) for entry in leaves(cache) if is_window(entry)), default=0)
 
 
-def full_cache() -> Cache:
-    """An empty cache of one layer that holds every position."""
-    return [KVCache()]
+def full_cache(layers: int = 1) -> Cache:
+    """An empty cache of `layers` layers that hold every position."""
+    return [KVCache() for _ in range(layers)]
 
 
 def why_no_rollback(cache: Sequence[Any]) -> str:

@@ -22,8 +22,8 @@ from core.events import HeadOffer, MemoryNeed, ModelEntry
 from core.models import places
 from core.models.config import Machine, is_supported
 from core.models.folder import check, describe, disk_bytes
+from core.models.heads import model_head
 from core.models.json_files import read_object
-from core.models.mtp_files import model_head
 from core.models.places import family_label
 from core.models.starter import NAME, STARTER, packed_file, starter_folder
 from core.system.paths import given_path, models_dir, resources_dir
@@ -155,7 +155,7 @@ class Catalogue:
 
 
 def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
-    """`entries` with their MTP heads, or an offer of one; those of heads name the models that use them."""
+    """`entries` with their heads, or an offer of one; those of heads name the models that use them."""
     separate = places.head_folders([Path(entry.path) for entry in entries if entry.path])
     offers = {places.model_words(Path(each.model)): each for each in suggested_heads()}
     found: list[ModelEntry] = []
@@ -166,19 +166,20 @@ def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
             head, offer = model_head(Path(entry.path), separate), offers.get(words)
             if head is not None and not head.problem:
                 users[head.source].append(entry.name)
-                entry = replace(entry, head_bytes=head.size_bytes)
+                entry = replace(entry, head_bytes=head.size_bytes, head=places.HEAD_KINDS[head.kind])
                 if head.source not in separate or places.model_words(head.source) == words:
                     offer = None
             elif head is not None:
                 entry = replace(entry, head_problem=f"{head.problem[0].upper()}{head.problem[1:]}.")
             if offer is not None:
-                entry = replace(entry, head_offer=HeadOffer(offer.repository, offer.size_bytes))
+                label = places.HEAD_KINDS[offer.kind]
+                entry = replace(entry, head_offer=HeadOffer(offer.repository, offer.size_bytes, label))
         found.append(entry)
     for at, entry in enumerate(found):
         if entry.path and (folder := Path(entry.path)) in separate:
             names = ", ".join(users[folder])
             hint = f"{names} drafts with it." if names else "It fits none of the models on this computer."
-            found[at] = replace(entry, problem="An MTP head, not a model of its own.", hint=hint)
+            found[at] = replace(entry, problem="A drafting head, not a model of its own.", hint=hint)
     return found
 
 
@@ -245,7 +246,7 @@ class Suggestion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SuggestedHead(Struct, frozen=True, forbid_unknown_fields=True):
-    """The MTP head of `model` in a repository, as a row of the same file. `estimated`: how its size was."""
+    """A head of `model` in a repository, as a row of the same file. `estimated`: how its size was."""
 
     repository: str
     model: str
@@ -253,6 +254,7 @@ class SuggestedHead(Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...]
     taken_on: str
     estimated: str = ""
+    kind: str = "mtp"
 
 
 class _Suggestions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -271,7 +273,7 @@ def suggestions() -> tuple[Suggestion, ...]:
 
 
 def suggested_heads() -> tuple[SuggestedHead, ...]:
-    """The MTP heads to offer."""
+    """The heads to offer."""
     return _suggestions().heads
 
 

@@ -32,7 +32,7 @@ from core.events import DownloadProgress, HubModel
 from core.models.config import is_supported
 from core.models.folder import check_whole, gigabytes
 from core.models.json_files import read_object
-from core.models.places import HEAD_TYPE, download_folder, folder_name, hub_name, is_head_file, is_hub_name
+from core.models.places import download_folder, folder_name, head_kind, hub_name, is_head_file, is_hub_name
 from core.models.runtime import hush_hub
 from core.system.files import sync, write_atomic
 from core.system.paths import models_dir, shown
@@ -141,12 +141,13 @@ class Download:
     def _check_type(self) -> None:
         """Checks the model type before the large files; `check` follows at the end."""
         try:
-            kind = str(read_object(self._folder / "config.json")["model_type"])
+            config = read_object(self._folder / "config.json")
+            kind = "" if head_kind(config) else str(config["model_type"])
         except (ValueError, KeyError) as error:
             raise ModelError(
                 f"The config.json of “{self._model}” has no model_type.", "Choose another model."
             ) from error
-        if not is_supported(kind) and not kind.endswith(HEAD_TYPE):
+        if kind and not is_supported(kind):
             raise ModelError(
                 f"“{self._model}” is of the type “{kind}”, which MLX cannot load.", "Choose another model."
             )

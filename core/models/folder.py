@@ -153,9 +153,9 @@ def check(folder: Path) -> Checked:
 
 
 def _check(folder: Path) -> Checked:
-    config = _config(folder)
     if is_head_folder(folder):
-        raise ModelError(f"{folder} holds an MTP head, not a model.", "Load the model that it belongs to.")
+        raise ModelError(f"{folder} holds a drafting head, not a model.", "Load the model it belongs to.")
+    config = _config(folder)
     _check_files(folder)
     files = _weight_files(folder)
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
@@ -183,11 +183,11 @@ def _check(folder: Path) -> Checked:
 
 
 def check_whole(folder: Path) -> None:
-    """Raises `ModelError` if the model or the MTP head in `folder` is incomplete or cannot be loaded."""
+    """Raises `ModelError` if the model or the head in `folder` is incomplete or cannot be loaded."""
     if not is_head_folder(folder):
         check(folder)
     elif not (files := sorted(folder.glob("*.safetensors"))):
-        raise ModelError(f"{folder} holds no weights (*.safetensors).", "Download the MTP head again.")
+        raise ModelError(f"{folder} holds no weights (*.safetensors).", "Download the head again.")
     else:
         for file in files:
             read_header(file)

@@ -42,8 +42,9 @@ from core.models.folder import (
     template_settings,
 )
 from core.models.generation_config import readable, sampling_defaults, stop_ids
+from core.models.heads import model_head
 from core.models.memory import machine
-from core.models.mtp_files import head_names, model_head
+from core.models.mtp_files import head_names
 from core.models.places import base_name, display_name, find, is_hub_name
 from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer

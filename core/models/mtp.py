@@ -18,7 +18,7 @@ first of them with the same tensors. Worker's main thread.
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -26,14 +26,9 @@ import mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.models.base import create_attention_mask
 
-from core.errors import ModelError, reason_of
-from core.models.json_files import read_object
-from core.models.loader import expand_for_cpu
-from core.models.mtp_files import Head, HeadTensor, heads
-
-Weights = dict[str, mx.array]
-# Modes of quantised weights without biases, by bits and group size.
-_MODES = {(4, 32): "mxfp4", (4, 16): "nvfp4", (8, 32): "mxfp8"}
+from core.kv.mlx_lm_caches import full_cache
+from core.models.draft_head import DraftHead, Weights, filled
+from core.models.parts import SplitModel
 
 # Qwen stores norms as w − 1, mlx-lm as w; the weights of trained norms are about 1.
 _STORES_LESS_ONE = ("qwen",)
@@ -68,52 +63,17 @@ class MtpHead(nn.Module):  # type: ignore[misc]
         return hidden
 
 
-NO_HEAD = "its files contain no MTP head"
+def mtp_head(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> DraftHead:
+    """The head with tensors named as in `mtp_files`; `config` is the model's.
 
-
-def load_head(model: Any, folder: Path) -> MtpHead | str:
-    """The first MTP head for `model` in `folder` that loads, evaluated; or why there is none."""
-    try:
-        config = read_object(folder / "config.json")
-        found = heads(folder)
-    except (OSError, ValueError) as error:
-        return f"its MTP head cannot be loaded: {reason_of(error)}"
-    problems = []
-    for each in found:
-        head = each.problem or _loaded(model, each, str(config.get("model_type")))
-        if isinstance(head, MtpHead):
-            return head
-        problems.append(head)
-    return problems[0] if problems else NO_HEAD
-
-
-def _loaded(model: Any, found: Head, model_type: str) -> MtpHead | str:
-    try:
-        head = _head(model, _read(found.tensors), model_type)
-        mx.eval(head.parameters())
-    except (ModelError, OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
-        return found.why_not(f"cannot be loaded: {reason_of(error)}")
-    weights = tree_flatten(head.parameters())
-    floats = [value for _, value in weights if mx.issubdtype(value.dtype, mx.floating)]
-    if not all(mx.isfinite(value).all().item() for value in floats):
-        return found.why_not("contains NaN or infinity")
-    return head
-
-
-def _read(tensors: tuple[HeadTensor, ...]) -> Weights:
-    weights: Weights = {}
-    for file in sorted({tensor.file for tensor in tensors}):
-        loaded: Any = mx.load(str(file))
-        weights |= {tensor.name: loaded[tensor.stored] for tensor in tensors if tensor.file == file}
-    return weights
-
-
-def _head(model: Any, weights: Weights, model_type: str) -> MtpHead:
-    """Raises ValueError if the tensors fit none of the model's blocks."""
-    owner = getattr(model, "language_model", model)
+    Raises ValueError if the tensors fit none of the model's blocks.
+    """
+    owner, model_type = parts.owner, str(config.get("model_type"))
+    if reason := parts.why_other_output():
+        raise ValueError(reason)
     weights = _stacked(_without_fp8(weights))
     if any("kv_b_proj" in name for name in weights):
-        weights = _with_latent_attention(model, weights)
+        weights = _with_latent_attention(parts.model, weights)
     if model_type.startswith(_STORES_LESS_ONE):
         weights = _with_whole_norms(weights)
     args = owner.args
@@ -123,10 +83,13 @@ def _head(model: Any, weights: Weights, model_type: str) -> MtpHead:
         float(args.rms_norm_eps),
         hidden_first=model_type.startswith(_HIDDEN_FIRST),
     )
-    _quantise(head, weights)
-    head.load_weights(list(weights.items()), strict=True)
-    head.eval()
-    return expand_for_cpu(head) if mx.default_device() == mx.cpu else head
+    head = filled(head, weights)
+
+    def step(ids: mx.array, states: mx.array, cache: Sequence[Any]) -> tuple[mx.array, mx.array]:
+        hidden = head(parts.embed(ids), states, cache[0])
+        return hidden, hidden
+
+    return DraftHead(head, parts, step, lambda hidden: (parts.output(hidden), None), full_cache)
 
 
 def _block(owner: Any, weights: Weights) -> nn.Module:
@@ -196,19 +159,3 @@ def _with_whole_norms(weights: Weights) -> Weights:
     if (mx.median(every) >= _HALF).item():
         return weights
     return weights | {name: value + 1.0 for name, value in norms.items()}
-
-
-def _quantise(head: MtpHead, weights: Weights) -> None:
-    """Replaces the modules of `head` that have scales; their form follows from shapes and biases."""
-
-    def form(path: str, module: Any) -> bool | dict[str, Any]:
-        scales = weights.get(f"{path}.scales")
-        if scales is None or not hasattr(module, "to_quantized"):
-            return False
-        columns = int(module.weight.shape[-1])
-        group = columns // int(scales.shape[-1])
-        bits = int(weights[f"{path}.weight"].shape[-1]) * 32 // columns
-        mode = "affine" if f"{path}.biases" in weights else _MODES[bits, group]
-        return {"group_size": group, "bits": bits, "mode": mode}
-
-    nn.quantize(head, class_predicate=form)

@@ -5,8 +5,7 @@ config can declare a head whose tensors were left out, so only tensors count. La
 
     *mtp*.safetensors, mtp/*.safetensors   beside the model's files, with or without the prefix
     *.safetensors                          the model's own files, with the prefix
-    a folder with a type “…_mtp”           with or without the prefix; for models of its type, sizes and
-                                           tokenizer, preferably of the same name
+    a folder with a type “…_mtp”           with or without the prefix
 
 Names here are `embedding_norm`, `hidden_norm`, `projection`, `norm`, and `block.` followed by the name of a
 tensor in one of the model's own blocks. Copies of the embedding and the output layer are left out: a head
@@ -27,9 +26,8 @@ from msgspec.structs import replace
 
 from core.errors import ModelError
 from core.models.config import is_number, text_config
-from core.models.folder import Tensor, family_of, read_header
-from core.models.json_files import read_object
-from core.models.places import HEAD_TYPE, head_folders, is_head_file, model_words
+from core.models.folder import Tensor, read_header
+from core.models.places import HEAD_KINDS, HEAD_TYPE, is_head_file
 from core.system.paths import shown
 
 
@@ -70,18 +68,6 @@ _TYPES = {
 # Besides the block, without which there is no head.
 PARTS = ("embedding_norm", "hidden_norm", "projection", "norm")
 
-
-# Must be equal if a head's config gives them. It may give another number of layers.
-_SIZES = (
-    "hidden_size",
-    "vocab_size",
-    "intermediate_size",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "num_experts",
-    "moe_intermediate_size",
-)
 _SHARD = re.compile(r"-\d+-of-\d+$")
 _BLOCK = re.compile(r"(?:^|\.)layers\.\d+\.(.+)$")
 
@@ -99,12 +85,14 @@ class HeadTensor(Struct, frozen=True):
 class Head(Struct, frozen=True):
     """A head found for a model, in `source`: a file in the model's folder, or a folder of its own.
 
-    `problem`: why the model cannot draft with it, as a phrase; empty if the files show no reason.
+    `problem`: why the model cannot draft with it, as a phrase; empty if the files show no reason. `kind`: one
+    of `HEAD_KINDS`.
     """
 
     source: Path
     tensors: tuple[HeadTensor, ...] = ()
     problem: str = ""
+    kind: str = "mtp"
 
     @property
     def size_bytes(self) -> int:
@@ -115,37 +103,8 @@ class Head(Struct, frozen=True):
         """A phrase: the head's place and the `reason` why it is not used."""
         inside = self.source.suffix == ".safetensors"
         kept = self.source.parent.name if inside and self.source.parent.name.lower() == "mtp" else ""
-        return f"the MTP head in {shown('/'.join(filter(None, (kept, self.source.name))))} {reason}"
-
-
-def heads(folder: Path, separate: Sequence[Path] | None = None) -> tuple[Head, ...]:
-    """The heads for the model in `folder`, usable ones first. Raises OSError, ValueError if it has no config.
-
-    `separate`: folders of heads; None searches for them. A separate head that does not fit is left out unless
-    its name is the model's.
-    """
-    config = read_object(folder / "config.json")
-    names = _TYPES.get(str(config.get("model_type")))
-    found = [*_beside(folder, config, names)]
-    if names is not None:
-        places = head_folders([folder]) if separate is None else separate
-        alike = {place for place in places if model_words(place) == model_words(folder)}
-        for place in sorted(places, key=lambda place: place not in alike):
-            head = _of_files(place, sorted(place.glob("*.safetensors")), names, config, separate=True)
-            if reason := _foreign(place, folder, config):
-                head = replace(head, problem=head.why_not(reason))
-            if place in alike or not head.problem:
-                found.append(head)
-    fitting = [each if each.problem else _fitted(each, folder, config) for each in found]
-    return tuple(sorted(fitting, key=lambda head: bool(head.problem)))
-
-
-def model_head(folder: Path, separate: Sequence[Path] | None = None) -> Head | None:
-    """The first of `heads`; None without a head or a readable config."""
-    try:
-        return next(iter(heads(folder, separate)), None)
-    except (OSError, ValueError):
-        return None
+        place = shown("/".join(filter(None, (kept, self.source.name))))
+        return f"the {HEAD_KINDS[self.kind]} in {place} {reason}"
 
 
 def head_names(config: dict[str, Any]) -> re.Pattern[str]:
@@ -160,8 +119,9 @@ def _prefix(names: _Names, config: dict[str, Any]) -> str:
     return names.prefix.replace("{}", str(layers) if is_number(layers) else "none")
 
 
-def _beside(folder: Path, config: dict[str, Any], names: _Names | None) -> Iterator[Head]:
+def heads_beside(folder: Path, config: dict[str, Any]) -> Iterator[Head]:
     """The heads in the model's folder: those in files of their own, then those in the model's files."""
+    names = _TYPES.get(str(config.get("model_type")))
     groups: dict[str, list[Path]] = defaultdict(list)
     for file in sorted([*folder.glob("*.safetensors"), *folder.glob("[mM][tT][pP]/*.safetensors")]):
         groups[_SHARD.sub("", file.relative_to(folder).with_suffix("").as_posix())].append(file)
@@ -169,6 +129,19 @@ def _beside(folder: Path, config: dict[str, Any], names: _Names | None) -> Itera
         head = _of_files(files[0], files, names, config, separate=is_head_file(f"{stem}.safetensors"))
         if head.tensors or head.problem:
             yield head
+
+
+def separate_head(place: Path, config: dict[str, Any]) -> Head:
+    """The head in a folder of its own, for the model with `config`."""
+    names = _TYPES.get(str(config.get("model_type")))
+    return _of_files(place, sorted(place.glob("*.safetensors")), names, config, separate=True)
+
+
+def mtp_types(kind: str) -> tuple[str, ...]:
+    """The model types that can have a separate head of the type `kind`, its own first."""
+    own = kind.removesuffix(HEAD_TYPE)
+    names = _TYPES.get(own) if kind.endswith(HEAD_TYPE) else None
+    return own, *(each for each in _TYPES if names is not None and _TYPES[each] is names)
 
 
 def _of_files(
@@ -199,26 +172,7 @@ def _of_files(
     return replace(head, tensors=tuple(found.values()))
 
 
-def _foreign(place: Path, folder: Path, config: dict[str, Any]) -> str:
-    """Why the head in the folder `place` is not one of the model in `folder`; empty if it may be."""
-    try:
-        head = read_object(place / "config.json")
-    except (OSError, ValueError):
-        return "has no readable config.json"
-    kind, wanted = _kind(head), _kind(config)
-    if kind.removesuffix(HEAD_TYPE) != wanted and not (
-        kind.endswith(HEAD_TYPE) and _TYPES.get(kind.removesuffix(HEAD_TYPE)) is _TYPES.get(wanted)
-    ):
-        return f"is for models of the type {shown(kind.removesuffix(HEAD_TYPE))}, not {wanted}"
-    theirs, own = _flat(head), _flat(config)
-    for key in _SIZES:
-        if is_number(theirs.get(key)) and is_number(own.get(key)) and theirs[key] != own[key]:
-            return f"does not fit: its {key} is {theirs[key]:,}, the model's {own[key]:,}"
-    families = {family for each in (place, folder) if (family := family_of(each))}
-    return "does not fit: its tokenizer is another one" if len(families) > 1 else ""
-
-
-def _fitted(head: Head, folder: Path, config: dict[str, Any]) -> Head:
+def fitted(head: Head, folder: Path, config: dict[str, Any]) -> Head:
     """`head`, with a problem if the rows of its tensors are those of no layer of the model."""
     size = text_config(config).get("hidden_size")
     known: dict[str, set[int]] = {f"{part}.weight": {int(size)} for part in PARTS if isinstance(size, int)}
@@ -239,16 +193,6 @@ def _fitted(head: Head, folder: Path, config: dict[str, Any]) -> Head:
 
 def _rows(tensor: Tensor) -> int:
     return tensor.shape[0] if tensor.shape else 0
-
-
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    inner = config.get("text_config")
-    return {**config, **inner} if isinstance(inner, dict) else config
-
-
-def _kind(config: dict[str, Any]) -> str:
-    """The type of the language model, or of the head."""
-    return str(_flat(config).get("model_type")).removesuffix("_text")
 
 
 def _own_name(stored: str, names: _Names, prefix: str, *, separate: bool) -> str:

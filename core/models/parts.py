@@ -102,42 +102,93 @@ class _Placed:
         return getattr(self._rope, name)
 
 
-# ---- body and output layer, so that the hidden states of tokens are available
+# ---- body, layers and output layer, so that the hidden states of tokens are available
 #
 # mlx-lm's models compute logits as an output layer on the result of a body: `model.model`, or
-# `model.language_model.model` where a language model is part of a larger one. `split` finds both and compares
-# their logits with the model's own. The output layer may be a module (`lm_head`) or the transposed embedding.
-# No object of mlx-lm is changed.
+# `model.language_model.model` where a language model is part of a larger one. During a forward pass the body
+# or some of its layers are replaced by objects that call them and keep their results, so the model computes
+# what it always does. The output layer may be a module (`lm_head`) or the transposed embedding.
 
 
 _PROBE_IDS = (1, 2, 3, 1)
 
 
-class SplitModel(Struct, frozen=True):
-    """`output(body(ids, cache=cache))` equals the model's logits.
+class _Tap:
+    """Replaces `module` during a pass and keeps its result, of several the first."""
 
-    - `body`: ids [1, n] to hidden states [1, n, size], after the final norm.
-    - `output`: hidden states to logits [1, n, vocabulary].
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.result: mx.array | None = None
+
+    def __call__(self, *given: Any, **options: Any) -> Any:
+        found = self.module(*given, **options)
+        self.result = found[0] if isinstance(found, tuple) else found
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.module, name)
+
+
+class SplitModel(Struct, frozen=True):
+    """The parts of `model`. `owner`: the module that has the body as `model`.
+
     - `embed`: ids [1, n] to embeddings [1, n, size].
+    - `output`: results of the body to logits [1, n, vocabulary], without what some models do to them.
     """
 
-    body: Callable[..., mx.array]
-    output: Callable[[mx.array], mx.array]
+    model: Any
+    owner: Any
     embed: Callable[[mx.array], mx.array]
+    output: Callable[[mx.array], mx.array]
+
+    def read(self, ids: mx.array, cache: Any, layers: Sequence[int] = ()) -> tuple[mx.array, mx.array]:
+        """One forward pass over `ids` [1, n]: the model's logits, and hidden states [1, n, width].
+
+        The states are the results of the `layers`, joined in this order, or the body's, after its final norm.
+        """
+        body = self.owner["model"]
+        whole, taps = _Tap(body), {number: _Tap(body.layers[number]) for number in {*layers}}
+        try:
+            for number, tap in taps.items():
+                body.layers[number] = tap
+            self.owner["model"] = body if layers else whole
+            logits = self.model(ids, cache=cache)
+        finally:
+            self.owner["model"] = body
+            for number, tap in taps.items():
+                body.layers[number] = tap.module
+        states = [taps[number].result for number in layers] or [whole.result]
+        return logits, mx.concatenate(states, axis=-1)  # type: ignore[arg-type]
+
+    def why_no_states(self, layers: Sequence[int] = ()) -> str:
+        """Why `read` would not give the states, or change the logits; empty if it is right."""
+        try:
+            ids = mx.array([_PROBE_IDS])
+            whole = self.model(ids, cache=make_prompt_cache(self.model))
+            logits, states = self.read(ids, make_prompt_cache(self.model), layers)
+            same = mx.array_equal(whole, logits).item() and states.shape[:2] == ids.shape
+        except Exception as error:  # any exception of a model's code
+            return f"the model's hidden states cannot be taken ({reason_of(error)})"
+        return "" if same else "taking the model's hidden states changes its logits"
+
+    def why_other_output(self) -> str:
+        """Why logits are not those of `output` on the state after the final norm; empty if they are."""
+        logits, states = self.read(mx.array([_PROBE_IDS]), make_prompt_cache(self.model))
+        same = mx.array_equal(logits, self.output(states)).item()
+        return "" if same else "the model's logits are not those of its output layer on its last hidden state"
 
 
 class StateReceiver(Protocol):
     """Receives the hidden states of all tokens that the model reads for one answer."""
 
-    @property
-    def split(self) -> SplitModel:
-        """The model, whose body computes the states."""
+    def read(self, ids: mx.array, cache: Any) -> tuple[mx.array, mx.array]:
+        """One forward pass over `ids` [1, n]: logits [1, n, vocabulary] and states [n, width]."""
 
     def begin(self, sequence: Any, prompt: Sequence[int]) -> None:
         """Starts the reading of `prompt` into `sequence`, which holds a prefix of it."""
 
     def receive(self, positions: Sequence[int], ids: Sequence[int], states: mx.array) -> None:
-        """Receives `states` [n, size] after the tokens `ids` at ascending `positions` of the context.
+        """Receives `states` [n, width] after the tokens `ids` at ascending `positions` of the context.
 
         The positions follow those received before, without those between them that the model skipped. Tokens
         can be repeated, because accepted tokens on recurrent layers are read again in the next block.
@@ -155,12 +206,4 @@ def split(model: Any) -> SplitModel | str:
     output = head if head is not None else getattr(embedding, "as_linear", None)
     if output is None:
         return "it has no output layer of its own"
-    found = SplitModel(body, output, embedding)
-    try:
-        ids = mx.array([_PROBE_IDS])
-        whole = model(ids, cache=make_prompt_cache(model))
-        parts = found.output(found.body(ids, cache=make_prompt_cache(model)))
-        same = whole.shape == parts.shape and mx.array_equal(whole, parts).item()
-    except Exception as error:  # any exception of a model's code
-        return f"its body cannot run alone ({reason_of(error)})"
-    return found if same else "its logits are not those of its output layer on its last hidden state"
+    return SplitModel(model, owner, embedding, output)

@@ -26,8 +26,16 @@ _IMPORTED = "imported.json"
 _SNAPSHOT_PREFIX = "models--"
 # A folder with more folders than this is not one of models.
 _MOST_FOLDERS = 1_000
-# Suffix of the model types of MTP heads in folders of their own.
+# Suffixes of the model types of heads in folders of their own: MTP heads, and Gemma's assistants.
 HEAD_TYPE = "_mtp"
+_ASSISTANT_TYPE = "_assistant"
+# Kinds of heads, and what people call them.
+HEAD_KINDS = {
+    "mtp": "MTP head",
+    "assistant": "assistant",
+    "eagle3": "EAGLE-3 head",
+    "dflash": "DFlash drafter",
+}
 
 
 def download_folder(model: str) -> Path:
@@ -88,19 +96,39 @@ def is_head_file(name: str) -> bool:
     return name.endswith(".safetensors") and "mtp" in name.lower()
 
 
+def head_kind(config: dict[str, Any]) -> str:
+    """The kind of the head whose folder has `config`, one of `HEAD_KINDS`; empty if it has a model."""
+    kind = str(config.get("model_type"))
+    if kind.endswith(HEAD_TYPE):
+        return "mtp"
+    if kind.endswith(_ASSISTANT_TYPE):
+        return "assistant"
+    # The type of the others may be that of their layers.
+    classes = config.get("architectures")
+    named = [kind, config.get("speculators_model_type"), *(classes if isinstance(classes, list) else ())]
+    names = " ".join(map(str, named)).lower()
+    return next((each for each in ("eagle3", "dflash") if each in names), "")
+
+
 def is_head_folder(folder: Path) -> bool:
-    """Whether `folder` has an MTP head and no model, by the type in its config."""
+    """Whether `folder` has a head and no model, by its config."""
+    return bool(kind_in(folder))
+
+
+def kind_in(folder: Path) -> str:
+    """`head_kind` of the folder's config; empty without a readable one."""
     try:
-        return str(read_object(folder / "config.json").get("model_type")).endswith(HEAD_TYPE)
+        return head_kind(read_object(folder / "config.json"))
     except (OSError, ValueError):
-        return False
+        return ""
 
 
 def head_folders(models: Iterable[Path]) -> tuple[Path, ...]:
-    """The folders of MTP heads wherever models are found, and beside the folders `models`."""
+    """The folders of heads wherever models are found, and beside or in the folders `models`."""
     found = [folder for place in imported() for folder in models_in(place) or (place,)]
     found += [folder for _, folder in (*cached(), *lm_studio())]
-    for place in dict.fromkeys([models_dir(), *(folder.parent for folder in models)]):
+    beside = [place for folder in models for place in (folder.parent, folder)]
+    for place in dict.fromkeys([models_dir(), *beside]):
         found += _folders(place)[:_MOST_FOLDERS]
     return tuple(folder for folder in dict.fromkeys(found) if is_head_folder(folder))
 
@@ -197,7 +225,7 @@ def _write(folders: tuple[Path, ...]) -> None:
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
 # Suffixes for the format of weights, which the window shows separately.
 _STORED = re.compile(r"(mlx|\d+bit|[qf]\d+\w*|bf16|fp\d+|int\d+|mxfp\d+|nvfp\d+|dwq\d*)", re.IGNORECASE)
-_HEAD_WORDS = ("mtp", "draft", "drafter", "head")
+_HEAD_WORDS = ("mtp", "draft", "drafter", "head", "assistant", "eagle3", "dflash", "speculator")
 # Differences between members of a family: size, version by month, kind of training.
 _MEMBER = re.compile(r"(a?\d+(\.\d+)?[bm]|\d{4}|e\d+b|instruct|chat|base|it|thinking)", re.IGNORECASE)
 
@@ -243,7 +271,7 @@ def readable(name: str) -> str:
 
 
 def model_words(folder: Path) -> tuple[str, ...]:
-    """The words of a model's name, equal for all formats of its weights and for its MTP heads."""
+    """The words of a model's name, equal for all formats of its weights and for its heads."""
     words = re.split(r"[\s_-]+", base_name(folder).lower())
     return tuple(word for word in words if word not in _HEAD_WORDS and not _STORED.fullmatch(word))
 

@@ -92,12 +92,15 @@ def _read_chunk(
     """Read the tokens of `prompt` at `positions`; take a snapshot if they end at one of `snapshots`."""
     ids = [prompt[at] for at in positions]
     # The logits are not evaluated, so MLX never computes the output layer.
-    forward = model if states is None else states.split.body
-    hidden = forward(mx.array(ids)[None], cache=sequence.cache)
+    block, found = mx.array(ids)[None], None
+    if states is None:
+        model(block, cache=sequence.cache)
+    else:
+        _, found = states.read(block, sequence.cache)
     sequence.settle()
     sequence.append_at(prompt, positions)
-    if states is not None:
-        states.receive(positions.tolist(), ids, hidden[0])
+    if states is not None and found is not None:
+        states.receive(positions.tolist(), ids, found)
     if len(sequence.tokens) in snapshots:
         sequence.snapshot(snapshots)
     mx.clear_cache()

@@ -35,10 +35,7 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
                 "frequency": ("Frequency", "Picks the most common continuation."),
                 "cacheback": ("Cacheback", "Keeps the latest continuations, drops the oldest."),
                 "draft-model": ("Draft model", "A small model of the same family drafts."),
-                "mtp": (
-                    "MTP head",
-                    "The model’s own head for further tokens drafts, if its files include one.",
-                ),
+                "mtp": ("Trained head", "A head that was trained for this model drafts, if there is one."),
             }
         ),
         about(
@@ -197,7 +194,7 @@ class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Mtp(Struct, frozen=True, forbid_unknown_fields=True):
-    """The model's own head for multi-token prediction drafts a chain."""
+    """A head that was trained for the model drafts a chain."""
 
     # Heads are trained to guess one token; each further guess is less likely.
     k: Annotated[int, number(1, 8, unit="tokens"), about("Draft length", "Tokens per draft.")] = 3

@@ -118,7 +118,7 @@ class ModelDetail(PanelBeside):
             facts_of.precision(entry),
             entry.disk_bytes,
             tokens_per_s,
-            has_head=entry.head_bytes > 0,
+            head=entry.head,
             has_template=entry.has_template,
         )
         self.summary.setText(words)
@@ -132,9 +132,10 @@ class ModelDetail(PanelBeside):
     # ---- inside
 
     def _show_head(self, entry: ModelEntry, state: ModelsState) -> None:
-        """Why the model's MTP head is not used, or one to download."""
+        """Why the model's head is not used, or one to download."""
         offer = entry.head_offer
-        self.head.setText(entry.head_problem or (strings.head_offer(offer.size_bytes) if offer else ""))
+        text = strings.head_offer(offer.label, offer.size_bytes) if offer else ""
+        self.head.setText(entry.head_problem or text)
         self.head.setVisible(bool(self.head.text()))
         coming = {each.model for each in state.downloads}
         self.get_head.setVisible(offer is not None and offer.repository not in coming)

@@ -228,11 +228,11 @@ def cache_at(tokens: int, bits: str = "") -> str:
 
 
 def on_disk(
-    precision: str, size_bytes: int, tokens_per_s: float, *, has_head: bool = False, has_template: bool = True
+    precision: str, size_bytes: int, tokens_per_s: float, *, head: str = "", has_template: bool = True
 ) -> str:
     said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
-    if has_head:
-        said = f"{said} MTP head included."
+    if head:
+        said = f"{said} {head[0].upper()}{head[1:]} included."
     if not has_template:
         said = f"{said} No chat template: the model reads texts without roles."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
@@ -242,8 +242,8 @@ def exactness(found: str) -> str:
     return f"With “Exact”: {found}." if found else ""
 
 
-def head_offer(size_bytes: int) -> str:
-    return f"Faster with its MTP head, {size(size_bytes)}."
+def head_offer(label: str, size_bytes: int) -> str:
+    return f"Faster with its {label}, {size(size_bytes)}."
 
 
 def ask_erase(name: str, size_bytes: int) -> str:

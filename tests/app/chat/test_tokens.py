@@ -130,14 +130,14 @@ def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) ->
     ]
     table = TokenTable()
     table.extend(tokens)
-    assert dict(facts_of(table, 1, "auto").rows)["Drafted from"] == "MTP head"
+    assert dict(facts_of(table, 1, "auto").rows)["Drafted from"] == "Trained head"
     assert "Drafted from" not in dict(facts_of(table, 3, "auto").rows)
     legend = Legend()
     qtbot.addWidget(legend)
     legend.resize(900, 34)
     plain = picture(legend)
     legend.show_sources([*tokens, tokens[1]])
-    sources = "Drafts of the last answer: MTP head 2, N-gram of the chat 1"
+    sources = "Drafts of the last answer: Trained head 2, N-gram of the chat 1"
     assert legend.toolTip() == sources
     assert legend.accessibleDescription().endswith(sources)
     assert picture(legend) != plain

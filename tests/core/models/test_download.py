@@ -19,8 +19,8 @@ import pytest
 from core.errors import DownloadError, ModelError
 from core.models import download as download_module
 from core.models.download import Download, discard, in_words, partial_progress, staging_folder, unfinished
+from core.models.heads import model_head
 from core.models.loader import load
-from core.models.mtp_files import model_head
 from core.models.places import download_folder
 from tests.core.heads import PLACES, SEPARATE, Layout, separate_folder, write_headed_model
 from tests.hub import Hub, serving

@@ -13,15 +13,15 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_lm.models.cache import KVCache
 
 from core.cli.models import _facts
+from core.kv.mlx_lm_caches import full_cache
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
+from core.models.draft_head import DraftHead
+from core.models.head_loader import load_head
+from core.models.heads import heads
 from core.models.loader import load
-from core.models.mtp import MtpHead, load_head
-from core.models.mtp_files import heads
-from core.models.parts import SplitModel, split
 from tests.core.heads import (
     CONFIGS,
     OWN,
@@ -205,21 +205,21 @@ def test_the_head_of_every_layout_equals_the_formula(name: str, layout: Layout, 
     assert entry.head_bytes > 0
     model = load(str(folder)).model
     head = load_head(model, folder)
-    assert isinstance(head, MtpHead), head
-    parts = split(model)
-    assert isinstance(parts, SplitModel)
+    assert isinstance(head, DraftHead), head
+    parts = head.parts
     rng = np.random.default_rng(1)
     args = getattr(model, "language_model", model).args
     states = rng.normal(size=(ROWS, args.hidden_size))
-    embeddings = parts.embed(mx.array([list(range(4, 4 + ROWS))]))
+    ids = mx.array([list(range(4, 4 + ROWS))])
+    embeddings = parts.embed(ids)
     expected = formula(name, raw, args, np.array(embeddings[0], np.float64), states)
     output = np.array(parts.output(mx.eye(args.hidden_size)[None])[0], np.float64)
-    cache = KVCache()
+    cache = full_cache()
     # As it is used: some rows at once, then one at a time.
     rows = mx.array(states[None].astype(np.float32))
-    got = [head(embeddings[:, :4], rows[:, :4], cache)]
-    got += [head(embeddings[:, at : at + 1], rows[:, at : at + 1], cache) for at in range(4, ROWS)]
-    logits = parts.output(mx.concatenate(got, axis=1))[0]
+    got = [head.step(ids[:, :4], rows[:, :4], cache)[0]]
+    got += [head.step(ids[:, at : at + 1], rows[:, at : at + 1], cache)[0] for at in range(4, ROWS)]
+    logits = head.output(mx.concatenate(got, axis=1))[0][0]
     assert np.abs(np.array(logits) - expected @ output).max() < 1e-4
 
 
@@ -273,7 +273,7 @@ def test_a_damaged_or_foreign_head_leaves_the_model_working(fault: str, tmp_path
         folder, "qwen3_5", Layout("mtp.safetensors" if "/" in place else "mtp/model.safetensors")
     )
     assert not heads(folder)[0].problem
-    assert isinstance(load_head(loaded.model, folder), MtpHead)
+    assert isinstance(load_head(loaded.model, folder), DraftHead)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_separate_head_is_paired_by_type_sizes_and_tokenizer(
     catalogue = Catalogue(Machine(1 << 40, expands=True))
     assert catalogue.take(str(folder)).head_problem.endswith(f"{reason}.") or change
     row = catalogue.take(str(separate))
-    assert row.problem == "An MTP head, not a model of its own."
+    assert row.problem == "A drafting head, not a model of its own."
     assert row.hint == "It fits none of the models on this computer."
     separate.rename(tmp_path / "other")
     assert heads(folder) == ()
@@ -333,8 +333,9 @@ def test_fp8_weights_are_expanded(tmp_path: Path) -> None:
     beside = {**weights, "fc.weight": stored, "fc.weight_scale_inv": mx.full((1, 1), 0.25)}
     mx.save_safetensors(str(tmp_path / "mtp.safetensors"), beside)
     head = load_head(model, tmp_path)
-    assert isinstance(head, MtpHead), head
-    assert mx.abs(head.projection.weight - weights["fc.weight"]).max().item() < 0.1
+    assert isinstance(head, DraftHead), head
+    module: Any = head.module
+    assert mx.abs(module.projection.weight - weights["fc.weight"]).max().item() < 0.1
 
 
 def test_the_catalogue_lists_and_offers_heads(tmp_path: Path) -> None:

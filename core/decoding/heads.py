@@ -1,9 +1,10 @@
-"""HeadProposer: drafts with the model's MTP head, on the head's own cache of the context.
+"""HeadProposer: drafts with the model's head, on the head's own cache of the context or on the model's.
 
 Row i of the head's cache is computed from token i and the model's hidden state before it. The hidden states
 come from the prefill and from verified blocks (`StateReceiver`), so rows exist for tokens of the context
 only. Rows of guesses are removed after each proposal. The head's cache belongs to the model's cached
-sequence, which truncates and copies it with its own.
+sequence, which truncates and copies it with its own. A head that attends into the model's cache has no rows;
+it needs the newest hidden state only.
 
 Where hidden states are not available (a prefix that was read without the head or loaded from disk, the first
 token after a truncation), rows are missing, which can make guesses worse and nothing else. Tokens that a
@@ -14,26 +15,42 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
 from core.drafting.draft_model import NO_PROPOSAL, Proposal
 from core.kv.cached_sequence import CachedSequence, shared_prefix
-from core.kv.mlx_lm_caches import full_cache, leaves
-from core.models.mtp import MtpHead
-from core.models.parts import SplitModel
+from core.kv.mlx_lm_caches import leaves
+from core.models.draft_head import DraftHead
 
 # Rows that wait for the next proposal; a prefill's chunks are read at once.
 _WAITING_ROWS = 64
 
 
-class HeadProposer:
-    """Serves one answer after the other; a `StateReceiver`. `split`: the model of `head`."""
+class _Guess(NamedTuple):
+    """The most likely id and its probability, and the second; arrays of one number, not evaluated."""
 
-    def __init__(self, head: MtpHead, split: SplitModel) -> None:
-        self.split = split
+    id: mx.array
+    chance: mx.array
+    other: mx.array
+    other_chance: mx.array
+
+
+def _guess(logits: mx.array, columns: mx.array | None) -> _Guess:
+    """Of one row of logits, for the ids `columns` or all."""
+    row = logits.astype(mx.float32)
+    best, total = mx.argmax(row, keepdims=True), mx.logsumexp(row)
+    second = mx.argmax(mx.where(mx.arange(len(row)) == best, -mx.inf, row), keepdims=True)
+    ids = [each if columns is None else columns[each] for each in (best, second)]
+    return _Guess(ids[0], mx.exp(row[best] - total), ids[1], mx.exp(row[second] - total))
+
+
+class HeadProposer:
+    """Serves one answer after the other; a `StateReceiver`."""
+
+    def __init__(self, head: DraftHead) -> None:
         self._head = head
         self._sequence: CachedSequence | None = None
         self._context: list[int] = []
@@ -44,16 +61,20 @@ class HeadProposer:
     def begin(self, sequence: CachedSequence, prompt: Sequence[int]) -> None:
         """Starts with the context `prompt`; the head's rows of another context are removed."""
         self._sequence, self._context, self._waiting = sequence, list(prompt), []
-        if sequence.head is None:
-            sequence.head = CachedSequence(full_cache)
-        own = sequence.head
-        shared = shared_prefix(own.tokens, prompt)
-        if shared < len(own.tokens):
-            own.truncate(shared)
-        self._end = len(own.tokens)
+        if sequence.head is None and self._head.new_cache is not None:
+            sequence.head = CachedSequence(self._head.new_cache)
+        if (own := sequence.head) is not None:
+            shared = shared_prefix(own.tokens, prompt)
+            if shared < len(own.tokens):
+                own.truncate(shared)
+            self._end = len(own.tokens)
         newest = sequence.columns.position(sequence.columns.count - 1) if sequence.columns.count else -1
         if sequence.state is not None and sequence.state[0] != newest:
             sequence.state = None
+
+    def read(self, ids: mx.array, cache: Any) -> tuple[mx.array, mx.array]:
+        logits, states = self._head.parts.read(ids, cache, self._head.layers)
+        return logits, self._head.fuse(states)[0]
 
     def receive(self, positions: Sequence[int], ids: Sequence[int], states: mx.array) -> None:
         sequence = self._sequence
@@ -63,6 +84,9 @@ class HeadProposer:
             self._context[positions[0] :] = ids
         before = sequence.state
         sequence.state = positions[-1], states[-1:]
+        if sequence.head is None:
+            self._keep_newest(len(positions))
+            return
         # Rows of the first of several tokens need the state of the token before them.
         start = bisect_left(positions, self._end)
         if start < len(positions):
@@ -85,41 +109,39 @@ class HeadProposer:
     def propose(self, context: Sequence[int], count: int) -> Proposal:
         """Up to `count` greedy ids after `context`. Empty if the newest hidden state is not available."""
         sequence, last = self._sequence, len(context) - 1
-        if count < 1 or sequence is None or sequence.head is None:
+        if count < 1 or sequence is None:
             return NO_PROPOSAL
         if sequence.state is None or sequence.state[0] != last - 1:
             return NO_PROPOSAL
-        own = sequence.head
         self._context[last:] = context[last:]
-        if len(own.tokens) > last:
-            own.truncate(last)
-        self._read_waiting()
-        state = sequence.state[1][None]
-        token = mx.array(list(context[last:]))
-        ids: list[mx.array] = []
-        likely: list[mx.array] = []
-        second: list[mx.array] = []
+        own = sequence.head
+        if own is not None:
+            if len(own.tokens) > last:
+                own.truncate(last)
+            self._read_waiting()
+        state, token, head = sequence.state[1][None], mx.array(list(context[last:])), self._head
+        block = head.block(token[None], state, own.cache, count) if head.block and own else None
+        guesses: list[_Guess] = []
         for depth in range(count):
-            state = self._rows(token, state)
-            logits = self.split.output(state)[0, -1].astype(mx.float32)
-            best = mx.argmax(logits, keepdims=True)
-            total = mx.logsumexp(logits)
-            token = best
-            ids.append(token)
-            likely.append(mx.exp(logits[best] - total))
-            if not depth:
-                others = mx.where(mx.arange(len(logits)) == best, -mx.inf, logits)
-                next_best = mx.argmax(others, keepdims=True)
-                second = [next_best, mx.exp(logits[next_best] - total)]
-        mx.eval(*ids, *likely, *second)
-        found: Any = mx.concatenate(ids).tolist()
-        chances: Any = mx.concatenate(likely).tolist()
-        other: Any = mx.concatenate(second).tolist()
-        own.append_at(context, np.array([last], np.int32))
-        self._end = last + 1
-        for entry in leaves(own.cache):
-            entry.trim(count - 1)  # type: ignore[attr-defined]
-        return Proposal(found, chances, int(other[0]), float(other[1]))
+            if block is None:
+                hidden, state = self._step(token, state)
+                logits, columns = head.output(hidden)
+                guesses.append(_guess(logits[0, -1], columns))
+                token = guesses[-1].id
+            else:
+                guesses.append(_guess(block[0, depth], None))
+        first = guesses[0]
+        tokens = mx.concatenate([first.other, *(guess.id for guess in guesses)])
+        chances = mx.concatenate([first.other_chance, *(guess.chance for guess in guesses)])
+        mx.eval(tokens, chances)
+        found: Any = tokens.tolist()
+        likely: Any = chances.tolist()
+        if own is not None:
+            own.append_at(context, np.array([last], np.int32))
+            self._end = last + 1
+            for entry in leaves(own.cache) if block is None else ():
+                entry.trim(count - 1)  # type: ignore[attr-defined]
+        return Proposal(found[1:], likely[1:], found[0], likely[0])
 
     def _read_waiting(self) -> None:
         """Reads the rows that wait; only their keys and values are computed."""
@@ -129,18 +151,21 @@ class HeadProposer:
         positions = [position for each, _ in self._waiting for position in each]
         states = mx.concatenate([rows for _, rows in self._waiting])
         self._waiting = []
-        self._rows(mx.array([self._context[position] for position in positions]), states[None])
+        self._step(mx.array([self._context[position] for position in positions]), states[None])
         own.append_at(self._context, np.array(positions, np.int32))
         own.settle()
-        if self._sequence.state is not None and len(positions) > _WAITING_ROWS:
-            # A copy: a slice would keep the states of the whole chunk.
+        self._keep_newest(len(positions))
+
+    def _keep_newest(self, rows: int) -> None:
+        """Copies the newest state after a chunk of `rows`: a slice would keep the states of all of them."""
+        assert self._sequence is not None
+        if self._sequence.state is not None and rows > _WAITING_ROWS:
             position, newest = self._sequence.state
             self._sequence.state = position, newest + 0
             mx.eval(self._sequence.state[1])
 
-    def _rows(self, ids: mx.array, states: mx.array) -> mx.array:
-        """The head's hidden states [1, n, size] for `ids` and the `states` before them [1, n, size]."""
-        assert self._sequence is not None
-        assert self._sequence.head is not None
-        (entry,) = self._sequence.head.cache
-        return self._head(self.split.embed(ids[None]), states, entry)
+    def _step(self, ids: mx.array, states: mx.array) -> tuple[mx.array, mx.array]:
+        """One step of the head over `ids` [n] and the `states` before them [1, n, width]."""
+        sequence = self._sequence
+        assert sequence is not None
+        return self._head.step(ids[None], states, (sequence.head or sequence).cache)

@@ -1,0 +1,70 @@
+"""Loads the head of a model: the first one that fits, of any kind. Worker's main thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from core.errors import ModelError, reason_of
+from core.models.assistant import assistant
+from core.models.dflash import dflash
+from core.models.draft_head import DraftHead, Weights, why_unsound
+from core.models.eagle3 import eagle3
+from core.models.heads import heads
+from core.models.json_files import read_object
+from core.models.mtp import mtp_head
+from core.models.mtp_files import Head, HeadTensor
+from core.models.parts import SplitModel, split
+
+NO_HEAD = "no head for it was found"
+# By kind: makes a head from the model's parts, the tensors, and the config beside them. Raises ValueError.
+_MAKERS: dict[str, Callable[[SplitModel, Weights, dict[str, Any]], DraftHead]] = {
+    "mtp": mtp_head,
+    "assistant": assistant,
+    "eagle3": eagle3,
+    "dflash": dflash,
+}
+
+
+def load_head(model: Any, folder: Path) -> DraftHead | str:
+    """The first head for `model` in `folder` that loads, evaluated; or why there is none."""
+    try:
+        found = heads(folder)
+    except (OSError, ValueError) as error:
+        return f"its head cannot be loaded: {reason_of(error)}"
+    if not found:
+        return NO_HEAD
+    parts = split(model)
+    if isinstance(parts, str):
+        return parts
+    problems = []
+    for each in found:
+        head = each.problem or _loaded(parts, each, folder)
+        if isinstance(head, DraftHead):
+            return head
+        problems.append(head)
+    return problems[0]
+
+
+def _loaded(parts: SplitModel, found: Head, folder: Path) -> DraftHead | str:
+    try:
+        # Files of MTP heads may have no config of their own; their blocks are the model's.
+        config = read_object((folder if found.kind == "mtp" else found.source) / "config.json")
+        head = _MAKERS[found.kind](parts, _read(found.tensors), config)
+        if reason := why_unsound(head.module):
+            return found.why_not(reason)
+        reason = parts.why_no_states(head.layers)
+    except (ModelError, OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
+        return found.why_not(f"cannot be loaded: {reason_of(error)}")
+    return found.why_not(f"cannot be used: {reason}") if reason else head
+
+
+def _read(tensors: tuple[HeadTensor, ...]) -> Weights:
+    weights: Weights = {}
+    for file in sorted({tensor.file for tensor in tensors}):
+        loaded: Any = mx.load(str(file))
+        weights |= {tensor.name: loaded[tensor.stored] for tensor in tensors if tensor.file == file}
+    return weights

@@ -1,0 +1,71 @@
+"""Heads of every kind compute what mlx-vlm's do: outputs recorded by tests.tuning.head_oracle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_lm.models.cache import make_prompt_cache
+
+from core.models.draft_head import DraftHead
+from core.models.head_loader import load_head
+from core.models.loader import load
+from tests.core.heads import Layout, write_headed_model
+from tests.core.published_heads import CASES, MTP_CASES, RECORDED, inputs, write_drafted_model
+from tests.tuning.head_oracle import EVERY
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outputs_equal_the_recorded_ones(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    recorded = json.loads(RECORDED.read_text("utf-8"))[name]
+    if name in MTP_CASES:
+        write_headed_model(tmp_path / "Tiny", name, Layout("mtp.safetensors"))
+    else:
+        write_drafted_model(tmp_path / "Tiny", name)
+    model: Any = load(str(tmp_path / "Tiny")).model
+    given = {key: mx.array(value) for key, value in inputs(name).items()}
+    getattr(model, "language_model", model).model.embed_tokens.weight = given["embedding"]
+    head = load_head(model, tmp_path / "Tiny")
+    assert isinstance(head, DraftHead), head
+    got = guesses(head, model, given, len(recorded["tokens"]))
+    assert [int(row.argmax()) for row in got] == recorded["tokens"]
+    for row, expected in zip(got, recorded["logits"]):
+        assert np.abs(row[::EVERY] - expected).max() < 1e-4
+
+
+def guesses(head: DraftHead, model: Any, given: dict[str, mx.array], count: int) -> list[Any]:
+    """Logits of `count` guesses, with the least −1 where a head scores no token."""
+    ids, states = given["ids"][None], head.fuse(given["states"][None])
+    if head.new_cache is not None:
+        cache: Any = head.new_cache()
+    else:
+        ids, states, cache = ids[:, -1:], states[:, -1:], filled(model, given)
+    if head.block is not None:
+        head.step(ids[:, :-1], states[:, :-1], cache)
+        return [np.array(row) for row in head.block(ids[:, -1:], states[:, -1:], cache, count)[0]]
+    found = []
+    for _ in range(count):
+        hidden, states = head.step(ids, states, cache)
+        logits, columns = head.output(hidden[:, -1:])
+        row = np.array(logits[0, -1])
+        if columns is not None:
+            every = np.full(len(given["embedding"]), row.min() - 1.0)
+            every[np.array(columns)] = row
+            row = every
+        found.append(row)
+        ids, states = mx.array([[int(row.argmax())]]), states[:, -1:]
+    return found
+
+
+def filled(model: Any, given: dict[str, mx.array]) -> Any:
+    """A cache of the model whose last entry of each type has the given keys; the others have none."""
+    cache = make_prompt_cache(model)
+    last = {layer.layer_type: entry for layer, entry in zip(model.layers, cache)}
+    for kind, entry in last.items():
+        entry.update_and_fetch(given[f"{kind}.keys"], given[f"{kind}.values"])
+    return cache
