@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 _DECLARATIONS = ("core/errors", "core/settings/", "core/events/", "core/system/", "core/answer_format/")
-_LISTED = re.compile(r"^- `(core/[\w/]+\.py)`", re.MULTILINE)
+# Such a list: names without `core/` and `.py`, indented, with arrows between them.
+_LIST = re.compile(r"(?:^    \S.*\n)+", re.MULTILINE)
+_ARROW = " → "
 
 
 class Entered:
@@ -162,12 +165,24 @@ WALKS = {
 @pytest.mark.parametrize("title", WALKS)
 def test_the_page_lists_the_modules_that_a_request_enters(title: str) -> None:
     _, _, section = PAGE.read_text("utf-8").partition(f"\n### {title}\n")
-    listed = _LISTED.findall(section.partition("\n#")[0])
+    listed = _listed(section.partition("\n#")[0])
     found = WALKS[title]()
     assert sorted(listed) == sorted(found), (
         f"missing: {sorted({*found} - {*listed})}, not entered: {sorted({*listed} - {*found})};"
         " run `make walks`"
     )
+
+
+def _listed(section: str) -> list[str]:
+    found = _LIST.search(section)
+    words = " ".join(found[0].split()) if found else ""
+    return [f"core/{name}.py" for name in words.split(_ARROW)]
+
+
+def _written(files: list[str]) -> str:
+    words = _ARROW.join(name.removeprefix("core/").removesuffix(".py") for name in files)
+    lines = textwrap.wrap(words, 114, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def main() -> None:
@@ -180,8 +195,7 @@ def main() -> None:
         files = walk()
         head, heading, tail = page.partition(f"\n### {title}\n")
         text, hashes, others = tail.partition("\n#")
-        lines = [line for line in text.split("\n") if not _LISTED.match(line)]
-        text = "\n".join(lines).rstrip() + "\n\n" + "\n".join(f"- `{name}`" for name in files) + "\n"
+        text = _LIST.sub("", text).rstrip() + "\n\n" + _written(files)
         page = head + heading + text + hashes + others
         print(f"{title}: {len(files)} files")
     PAGE.write_text(page, "utf-8")
