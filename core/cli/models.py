@@ -241,6 +241,11 @@ def _profile(options: argparse.Namespace) -> int:
         agreed = verdict.splits.agreed_tokens
         limit = "exact" if agreed is None else f"not beyond {agreed:,} tokens: {verdict.splits.reason}"
         print(f"drafts and reuse: {limit}", flush=True)
+        line.say("Trying questions about a text", now=True)
+        trial = engine.try_readings()
+        line.clear()
+        if trial.summary:
+            print(f"right answers, nats a token, after {trial.summary}", flush=True)
         line.say("Comparing blocks with plain steps (this can take minutes)", now=True)
         found = engine.exactness_profile(complete=True)
     print(f"exact: {found.summary}")

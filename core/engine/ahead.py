@@ -25,7 +25,7 @@ from core.events import Generate, ModelInfo, ReadAheadProgress
 from core.kv.cached_sequence import shared_prefix
 from core.models import memory
 from core.models.tokenizer import may_merge
-from core.prefill.plan import dense_reason, prefers_a_part
+from core.prefill.plan import Preference, dense_reason, may_skip
 from core.prefill.read import read_prompt
 from core.system.power import Energy
 
@@ -39,7 +39,7 @@ _CHUNK_S = 0.5
 _LEAST_TOKENS = 128
 
 
-def why_not_ahead(request: Generate, info: ModelInfo) -> str:
+def why_not_ahead(request: Generate, info: ModelInfo, preference: Preference) -> str:
     """Why nothing is read ahead of `request` with this model; empty if it is."""
     prefill = request.settings.prefill
     if prefill.read_ahead == "off":
@@ -48,8 +48,8 @@ def why_not_ahead(request: Generate, info: ModelInfo) -> str:
         return "passages are chosen by the question"
     if info.machines:
         return "the model runs on several machines"
-    if prefill.read_ahead == "auto" and prefers_a_part(prefill, info.parameters):
-        return "a model of this size answers better from chosen passages"
+    if prefill.read_ahead == "auto" and may_skip(prefill) and preference.passages:
+        return f"the model answers better from chosen passages ({preference.reason})"
     return ""
 
 
@@ -102,7 +102,7 @@ class ReadAhead:
     ) -> Iterator[None]:
         settings, model, question = request.settings.prefill, session.model, request.messages[-1]
         is_new = len(request.messages) == 1
-        if why_not_ahead(request, model.info):
+        if why_not_ahead(request, model.info, session.profile.preference):
             return
         ids: Sequence[int] | None = None
         for typed in _TYPED:

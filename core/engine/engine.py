@@ -59,6 +59,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.saved_files import SavedFiles
 from core.machine.exactness import Profile
 from core.machine.faults import discard_faults, error_of, retried, surface
+from core.machine.readings import ReadingTrial
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models import memory
@@ -334,6 +335,10 @@ class Engine:
         """Measure T(w) at these context lengths, even if it was measured before. Takes some seconds."""
         return self._session.profile.costs_anew(contexts)
 
+    def try_readings(self) -> ReadingTrial:
+        """Try which way of reading a long text suits the model, even if that was tried before."""
+        return self._session.profile.readings_anew()
+
     def try_out(self, kv: KvCache | None = None) -> Verdict:
         """Whether trees and drafts are exact for this model. The first test takes some seconds.
 
@@ -426,7 +431,8 @@ class Engine:
             plan(answer, session)
             guard = self._guard(request, quantised=answer.kv is not None)
             profile = session.profile_of(answer.kv)
-            reading = Reading(answer, session.drafts, self._embedder, profile, guard)
+            preference = session.profile.preference
+            reading = Reading(answer, session.drafts, self._embedder, profile, guard, preference)
             after.callback(profile.keep_pace)
             self._take_sequence(answer, reading, after)
             model, need = answer.model, answer.model.need

@@ -295,7 +295,7 @@ class ModelSession:
 
     def measure_some(self) -> bool:
         """Runs the next piece of a missing measurement; returns whether there was one."""
-        return any(each.some() for each in self.profiles)
+        return any(each.some() for each in self.profiles) or self.profile.some_readings()
 
     def measuring_due_s(self) -> float | None:
         """Seconds until a measurement that failed is repeated; None if none is waiting."""

@@ -22,6 +22,7 @@ from core.kv.mlx_lm_caches import Cache, LanguageModel
 from core.machine.compare import ExactWidths, random_ids
 from core.machine.exactness import machine_key
 from core.machine.faults import surface
+from core.machine.readings import TRIALS, ReadingTrial, try_readings
 from core.machine.trials import (
     NOT_TRIED,
     VERDICTS,
@@ -41,6 +42,7 @@ from core.machine.width_cost import (
     measure,
 )
 from core.models.loader import LoadedModel
+from core.prefill.plan import Preference, preference_by_size
 from core.system.files import JsonStore
 
 T = TypeVar("T")
@@ -267,6 +269,9 @@ class MachineProfile:
         self._trials = _Measurement(clock, self._needs_verdict, self._try, self._keep_verdict)
         self._pacing = _Measurement(clock, self._needs_pace, self._measure_pace, self._keep_measured_pace)
         self._measuring = _Measurement(clock, self._needs_costs, self._measure, self._keep_costs)
+        self._readings: ReadingTrial | None = None
+        self._asked_for_readings = False
+        self._reading = _Measurement(clock, self._needs_readings, self._try_readings, self._keep_readings)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
         """Measures T(w) now, also if there is a profile (some seconds); whether of trees is tried before.
@@ -296,6 +301,21 @@ class MachineProfile:
         """
         return self._trials.some() or self._pacing.some() or self._measuring.some() or self.widths.some()
 
+    def some_readings(self) -> bool:
+        """Runs the next piece of the trial of readings if that is missing; returns whether there was one."""
+        return self._reading.some()
+
+    def readings_anew(self) -> ReadingTrial:
+        """Tries the ways of reading now, also if that was done before."""
+        self._keep_readings(_finished(self._try_readings()))
+        return cast(ReadingTrial, self._readings)
+
+    @property
+    def preference(self) -> Preference:
+        """What the model answers better from; by its size before that was tried."""
+        info, held = self._loaded.info, self._held_readings()
+        return preference_by_size(info.parameters) if held is None else held.preference(info)
+
     def due_s(self) -> float | None:
         """Seconds until a measurement that failed is made again; None if none is waiting."""
         due = (each.retry.due_s for each in (self._measuring, self._pacing, self._trials))
@@ -319,6 +339,23 @@ class MachineProfile:
         self._costs = found
         COSTS.save(found)
         return True
+
+    def _needs_readings(self) -> bool:
+        return self._held_readings() is None and not self._loaded.info.machines
+
+    def _try_readings(self) -> Generator[None, None, ReadingTrial]:
+        return try_readings(self._loaded, machine_key(self._loaded.info))
+
+    def _keep_readings(self, found: ReadingTrial) -> bool:
+        self._readings, self._asked_for_readings = found, True
+        TRIALS.save(found)
+        return True
+
+    def _held_readings(self) -> ReadingTrial | None:
+        if not self._asked_for_readings:
+            self._asked_for_readings = True
+            self._readings = TRIALS.load(machine_key(self._loaded.info))
+        return self._readings
 
     def _needs_pace(self) -> bool:
         return not self._held_pace().chunks and self._loaded.info.context_tokens >= PROBED_TOKENS
@@ -401,10 +438,10 @@ class MachineProfile:
         return self._pace
 
 
-def _finished(steps: Generator[None, None, CostProfile]) -> CostProfile:
+def _finished(steps: Generator[None, None, T]) -> T:
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            found: CostProfile = done.value
+            found: T = done.value
             return found

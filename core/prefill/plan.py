@@ -75,7 +75,7 @@ def needs_every_token(question: str) -> bool:
 
 
 ASKS_FOR_ALL = "this asks for the whole document, so all of it was read"
-CHOSEN_COLUMNS = "of what was read before, the answer attends to the passages that match the question"
+CHOSEN_COLUMNS = "the answer attends to the passages that match, from which the model answers better"
 NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all of it was read"
 
 
@@ -120,21 +120,38 @@ def decide(settings: Prefill, dense: str, new_tokens: int, dense_s: float | None
 
 
 # Smaller models answer better from chosen passages than from all of a text that they have read, and, if they
-# have read it, from the columns of these passages (docs/sparse-prefill.md). Larger ones were not measured.
+# have read it, from the columns of these passages (docs/sparse-prefill.md).
 _LEAST_PARAMETERS = 1_000_000_000
 
 
-def prefers_a_part(settings: Prefill, parameters: int) -> bool:
-    """Whether a model with so many parameters answers better from a part of a long text."""
-    return settings.mode == "auto" and settings.keep_pct < 100 and parameters < _LEAST_PARAMETERS
+class Preference(Struct, frozen=True):
+    """What a model answers better from: `passages` read alone, rather than all of a long text; their
+    `columns`, rather than all columns of a text that it has read. `reason`: how that is known.
+    """
+
+    passages: bool
+    columns: bool
+    reason: str = ""
 
 
-def attends_to_chosen(settings: Prefill, dense: str, parameters: int, read_tokens: int) -> bool:
+def preference_by_size(parameters: int) -> Preference:
+    """That of a model that was not tried."""
+    is_small = parameters < _LEAST_PARAMETERS
+    return Preference(is_small, is_small, "by its size")
+
+
+def may_skip(settings: Prefill) -> bool:
+    """Whether it is left to Draftlight how much of a long text is read."""
+    return settings.mode == "auto" and settings.keep_pct < 100
+
+
+def attends_to_chosen(settings: Prefill, dense: str, preference: Preference, read_tokens: int) -> bool:
     """Whether the question attends only to chosen passages of `read_tokens` that were read before it.
 
     `dense` is the result of `dense_reason`.
     """
-    return not dense and prefers_a_part(settings, parameters) and read_tokens >= settings.threshold_tokens
+    is_long = read_tokens >= settings.threshold_tokens
+    return not dense and may_skip(settings) and preference.columns and is_long
 
 
 # ---- the selection of passages

@@ -35,6 +35,7 @@ from core.prefill.plan import (
     LATEST,
     NOTHING_STANDS_OUT,
     Decision,
+    Preference,
     Selection,
     attends_to_chosen,
     beyond,
@@ -43,6 +44,7 @@ from core.prefill.plan import (
     excerpt,
     must_keep,
     passage_map,
+    preference_by_size,
     select,
     to_quote,
 )
@@ -77,7 +79,7 @@ class Reading:
     """Reads the prompt of `answer` into its sequence; at the end that holds all of it but the last id.
 
     `drafts`: None without draft models; `embedder`: None without a sentence encoder; `pace`: None if not
-    measured. `guard` fits chunks into the memory.
+    measured. `guard` fits chunks into the memory. `preference`: of the model; None: by its size.
     """
 
     def __init__(
@@ -87,12 +89,14 @@ class Reading:
         embedder: Embedder | None = None,
         pace: Pace | None = None,
         guard: MemoryGuard | None = None,
+        preference: Preference | None = None,
     ) -> None:
         self._answer = answer
         self._drafts = drafts
         self._embedder = embedder
         self._pace = pace or Unmeasured()
         self._guard = guard or MemoryGuard()
+        self._preference = preference or preference_by_size(answer.model.info.parameters)
         self._dense = dense_reason(answer.settings.prefill, answer.prompt.asked)
         self._draft: ScoringDraft | None = None
         self._from = 0
@@ -164,7 +168,8 @@ class Reading:
             decision = yield from self._plan_skipping(decision, is_beyond)
         elif self._has_read_documents():
             answer.scorer = self._choose()
-            chosen = yield from self._plan_skipping(Decision(True, CHOSEN_COLUMNS), is_beyond, 0)
+            reason = f"{CHOSEN_COLUMNS} ({self._preference.reason})"
+            chosen = yield from self._plan_skipping(Decision(True, reason), is_beyond, 0)
             self._columns = chosen.sparse
             decision = replace(decision, reason=chosen.reason)
         ahead = f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else ""
@@ -181,8 +186,8 @@ class Reading:
     def _has_read_documents(self) -> bool:
         """Whether all documents are in the cache, and the columns of a part of them are to be selected."""
         answer, sequence = self._answer, self._answer.sequence
-        parameters, settings = answer.model.info.parameters, answer.settings.prefill
-        if not (attends_to_chosen(settings, self._dense, parameters, self._from) and sequence.can_select):
+        prefill, preference = answer.settings.prefill, self._preference
+        if not (attends_to_chosen(prefill, self._dense, preference, self._from) and sequence.can_select):
             return False
         documents = np.flatnonzero(self.layout.source >= 0)
         return len(documents) > 0 and int(documents[-1]) < self._from and bool(self.layout.question.any())

@@ -25,7 +25,9 @@ from core.events import (
     Token,
 )
 from core.kv.cached_sequence import CachedSequence
+from core.machine.readings import ReadingTrial
 from core.models.prompt import render
+from core.prefill.plan import preference_by_size
 from core.prefill.read import read_prompt
 from core.settings import Settings, assign_all
 from core.system import power
@@ -194,12 +196,19 @@ def test_a_small_model_that_has_read_all_attends_to_the_passages_that_match(
         wanted += tokens
     assert ids == wanted
 
-    messages += [Message("assistant", text or "-"), Message("user", "And what says line 9?")]
+    said = f"{text} {'So it is. ' * 90}"
+    messages += [Message("assistant", said), Message("user", "And what says line 9?")]
+    cold = engine_of(model, architecture, TEMPLATES["dropped"], tmp_path)
     for values in (COLUMNS, CHOSEN, COLUMNS):
+        ahead(engine, messages, **COLUMNS)
+        if values is COLUMNS:
+            asked = Generate("r", tuple(messages), chosen(**values))
+            reading = next(each for each in engine.generate(asked) if isinstance(each, ReadingMap))
+            after = max(each.end for each in reading.passages if each.source >= 0)
+            assert all(each.kept for each in reading.passages if each.start >= after), "what was said is kept"
         _, now, then = ask(engine, messages, **values)
         assert then.effective.reading == ("columns" if values is COLUMNS else "dense")
-        cold = engine_of(model, architecture, TEMPLATES["dropped"], tmp_path)
-        cold.try_out()
+        cold.forget()
         ahead(cold, messages, **COLUMNS)
         assert now == ask(cold, messages, **values)[1]
 
@@ -222,6 +231,18 @@ def test_when_all_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert reading(question, question, **{"prefill.mode": "off"}) == "dense"
     assert reading(question, question, **{"prefill.threshold_tokens": 4096}) == "dense"
     assert reading(question, question, **{"prefill.keep_pct": 100}) == "dense"
+
+    better, worse = (-1.0, -1.1, -1.2), (-3.0, -3.2, -3.3)
+    for trial, way, reads in (
+        (ReadingTrial("", whole=better, columns=worse, passages=worse), "dense", True),
+        (ReadingTrial("", whole=worse, columns=better, passages=worse), "columns", True),
+        (ReadingTrial("", whole=worse, columns=worse, passages=better), "columns", False),
+    ):
+        assert engine._session.profile._keep_readings(trial)
+        assert reading(question, question) == way
+        engine.forget()
+        assert (ahead(engine, [question], **COLUMNS | {"prefill.read_ahead": "auto"}) > 0) == reads
+    engine._session.profile._readings = None
 
     engine.forget()
     ahead(engine, [question], **COLUMNS)
@@ -247,7 +268,7 @@ def test_when_all_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_when_it_reads(values: dict[str, object], parameters: int, reads: bool) -> None:
     info = ModelInfo("", "", "", "", "", "", "", parameters, 0, 0, 0, 0, True)
     request = Generate("", (), assign_all(Settings(), values.items()))
-    assert (why_not_ahead(request, info) == "") == reads
+    assert (why_not_ahead(request, info, preference_by_size(parameters)) == "") == reads
 
 
 def test_it_waits_while_the_system_saves_energy(energy: list[str], tmp_path: Path) -> None:
