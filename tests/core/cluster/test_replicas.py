@@ -29,7 +29,7 @@ from core.models.loader import LoadedModel
 from core.settings import assign_all
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
 from tests.core.decoding.test_loop import prompt_with_repetition
-from tests.core.engine.test_conformance import run, settings
+from tests.core.engine.support import run, settings
 from tests.thinned import thinned
 
 CONTEXT_TOKENS = 4096
@@ -133,7 +133,7 @@ def test_replicas_hold_what_the_leader_holds(architecture: str, toy_folder: Path
     rng = random.Random(architecture)
     prompt = prompt_with_repetition(rng)
     for drafter in ("cacheback", "auto", "off"):
-        chosen = settings((drafter, "fast"), toy_folder, **{"sampling.max_tokens": 60})
+        chosen = settings(drafter, toy_folder, **{"sampling.max_tokens": 60})
         answer, finished = run(engine, prompt, chosen)
         assert finished.stats.drafted > 0 or drafter == "off"
         model.agree()
@@ -157,7 +157,7 @@ def test_gaps_are_the_same_there(architecture: str, toy_folder: Path) -> None:
         *(("prefill.mode", "on"), ("prefill.scorer", "lexical")),
         *(("prefill.keep_pct", 10), ("prefill.chunk_tokens", 128)),
     ]
-    chosen = assign_all(settings(("cacheback", "fast"), toy_folder), values)
+    chosen = assign_all(settings("cacheback", toy_folder), values)
     answer, finished = run(engine, long, chosen)
     assert finished.stats.skipped_tokens > 0
     model.agree()

@@ -11,7 +11,7 @@ from mlx_lm.utils import load_tokenizer
 
 from core.drafting import draft_model
 from core.engine.engine import Engine
-from tests.core.engine.test_conformance import engine_of
+from tests.core.engine.support import engine_of
 
 
 @pytest.fixture(scope="session")

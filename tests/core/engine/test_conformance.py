@@ -1,340 +1,458 @@
-"""Conformance: every registered drafter on every architecture gives what plain decoding gives.
+"""The engine as one matrix: whatever drafts, an answer is that of plain decoding, and all it reports is true.
 
-Registration alone puts a drafter in here. Tiny random models and windows that every run crosses;
-then stops and cancels at random places, and a second turn after them. Greedy answers are tried with
-every drafter on every architecture. What follows from the caches alone (stops, cancels, sampling) is
-tried so on one architecture of each kind of cache, and on the others with one drafter; the rest, and
-longer answers, are slow. All of it is a sweep but every drafter on one architecture, and one drafter on one
-of each kind.
+A case is a chat on one architecture with one drafter. It is drawn by seed how the chat is sampled, read,
+cached and verified, and for each turn what is asked for (a grammar, a prediction, a bias, …), how the answer
+ends, and what comes before it (more text, an edit, another chat, a question apart, a restart). Each answer is
+compared with that of an engine that drafts nothing and starts cold (or, where passages were skipped, has read
+the same turns), and with mlx-lm's own loop where nothing but the likeliest tokens is asked for. `assert_true`
+is what holds after any answer.
+
+Registration alone puts a drafter in here. `make test` has every drafter on Llama, and two on each other kind
+of cache; the sweeps have all pairs.
 """
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import jsonschema
 import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.cache import QuantizedKVCache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec.structs import replace
 
-from core.decoding.sampling import PENALTY_WINDOW_TOKENS
-from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
-from core.events import Event, Finished, Generate, ModelInfo, Token
-from core.kv.mlx_lm_caches import why_no_rollback
-from core.models.folder import fingerprint
+from core.events import Event, Finished, Gauges, Generate, Grammar, PrefillProgress, Token
+from core.kv.mlx_lm_caches import leaves
+from core.kv.saved_files import SavedFiles
 from core.models.loader import LoadedModel
-from core.settings import Settings, assign, assign_all
+from core.models.parts import rotations
+from core.settings import Settings
+from core.settings.declaration import declared, read
 from core.settings.prefill import KvCache
-from tests.core.architectures import ARCHITECTURES, CONTEXT_TOKENS, VOCABULARY, tiny
-from tests.core.decoding.test_loop import prompt_with_repetition
-from tests.thinned import thinned
+from tests.core.architectures import ARCHITECTURES, FULL, build, wide
+from tests.core.decoding.test_loop import assert_cache_equals_cold_start, prompt_with_repetition
+from tests.core.engine.support import DRAFTING, ONE_OF_EACH, engine_of, settings
+from tests.core.engine.test_sparse_session import prompt_of
+from tests.core.toy import write_toy_model
 
 pytestmark = pytest.mark.usefixtures("unlikely_guesses")
 
-TOKENS = 80
-GREEDY_TOKENS = 120
-LONG_TOKENS = 200
-DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head"]
-VARIANTS = [(name, "fast") for name in DRAFTING]
-VARIANT_IDS = list(DRAFTING)
-lengths = pytest.mark.parametrize(
-    "tokens", [GREEDY_TOKENS, pytest.param(LONG_TOKENS, marks=pytest.mark.slow)]
-)
-each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=VARIANT_IDS)
-# Full, sliding, recurrent and chunked caches.
-ONE_OF_EACH = ("llama", "gemma3_text", "qwen3_5", "llama4")
-# Of trees where they can be verified, and of every step: the table knows what was just said.
-ONE_DRAFTER = ("cacheback", "fast")
-
-
-def few(architecture: str, variant: tuple[str, str]) -> tuple[pytest.MarkDecorator, ...]:
-    """Marks of tests of one thing more: Llama with what drafts by default and with trees is no sweep."""
-    if architecture == "llama":
-        return () if variant[0] in ("off", "auto", "cacheback") else (pytest.mark.sweep,)
-    return (pytest.mark.sweep,) if variant[0] == "off" or variant == ONE_DRAFTER else (pytest.mark.slow,)
-
-
-def _pairs(rest: pytest.MarkDecorator) -> pytest.MarkDecorator:
-    """Every architecture with every drafter; `rest` marks those that can only differ by the caches."""
-
-    def marks(architecture: str, variant: tuple[str, str]) -> tuple[pytest.MarkDecorator, ...]:
-        one = architecture in ONE_OF_EACH
-        if architecture == "llama" or (one and variant == ONE_DRAFTER):
-            return ()
-        return (pytest.mark.sweep,) if one or variant == ONE_DRAFTER else (rest,)
-
-    return pytest.mark.parametrize(
-        ("architecture", "variant"),
-        [
-            pytest.param(
-                *(architecture, variant), id=f"{name}-{architecture}", marks=marks(architecture, variant)
-            )
-            for architecture in ARCHITECTURES
-            for variant, name in zip(VARIANTS, VARIANT_IDS)
-        ],
-    )
-
-
-every_pair, chosen_pairs = _pairs(pytest.mark.sweep), _pairs(pytest.mark.slow)
-
-
-def engine_of(
-    architecture: str,
-    tokenizer: TokenizerWrapper,
-    folder: str = "",
-    model: Any = None,
-    kv: KvCache | None = None,
-    context_tokens: int = CONTEXT_TOKENS,
-) -> Engine:
-    """An engine on a tiny random model that never stops by itself, tried out with caches as in `kv`."""
-    model = model or tiny_once(architecture)
-    why_not = why_no_rollback(make_prompt_cache(model))
-    info = ModelInfo(
-        *(architecture, folder, fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
-        *(0, 0, context_tokens, VOCABULARY, len(model.layers), not why_not, why_not),
-    )
-    loaded = LoadedModel(model, tokenizer, info)
-    loaded.eos = frozenset()
-    engine = Engine()
-    engine.use(loaded)
-    engine.try_out(kv)
-    return engine
-
-
-@cache
-def tiny_once(architecture: str) -> Any:
-    return tiny(architecture)
-
-
-@cache
-def plain(architecture: str, prompt: tuple[int, ...], tokens: int = GREEDY_TOKENS) -> list[int]:
-    """mlx-lm's own loop."""
-    steps = generate_step(mx.array(prompt), tiny_once(architecture), max_tokens=tokens)
-    return [int(token) for token, _ in steps]
-
-
-def settings(variant: tuple[str, str], draft_model: Path, **values: object) -> Settings:
-    name, mode = variant
-    values = {
-        "drafting.drafter": name,
-        "decoding.exactness": mode,
-        "gate.mode": "always",
-        "sampling.max_tokens": TOKENS,
-        "ngram_simple.n_min": 1,
-        "ngram_mod.n": 4,
-        "ngram_mod.slots": 4096,
-        "cacheback.tree_tokens": 16,
-        "cacheback.reserved_tokens": 4,
-        "draft_model.model": str(draft_model),
-        **values,
-    }
-    return assign_all(Settings(), values.items())
-
-
-def run(
-    engine: Engine, prompt: Sequence[int], chosen: Settings, steps: int = 10**9
-) -> tuple[list[int], Finished]:
-    """The answer's ids; cancelled after so many looks at the cancel flag."""
-    tokens, finished = told(engine, prompt, chosen, steps)
-    return [token.id for token in tokens], finished
-
-
+CONTEXT_TOKENS = 2048
+TURNS = 3
+CHAT = "a chat"
+# Saved chats are loaded if they have so many tokens.
+LEAST_SAVED_TOKENS = 256
+# Ids of more than a byte's worth are parts of characters; without them, what is written can be predicted.
+ASCII = {token: -100.0 for token in range(260) if token in (1, 3) or token > 97}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "first_name": {"type": "string", "maxLength": 6},
+        "kind": {"enum": ["alpha", "alpine", "beta"]},
+        "counts": {"type": "array", "maxItems": 2, "items": {"type": "integer", "minimum": 0, "maximum": 99}},
+    },
+    "required": ["first_name", "kind", "counts"],
+    "additionalProperties": False,
+}
+SAMPLINGS: dict[str, dict[str, object]] = {
+    "greedy": {},
+    "sampled": {"sampling.temperature": 0.4, "sampling.top_p": 0.95, "sampling.top_k": 40},
+    "repetition": {"sampling.repetition_penalty": 1.1},
+    # Below 1 and 0 they make answers that repeat themselves, so that drafts are accepted early.
+    "rewarded": {"sampling.repetition_penalty": 0.8, "sampling.temperature": 0.7},
+    "penalties": {"sampling.frequency_penalty": 0.8, "sampling.presence_penalty": 0.5},
+    "negative": {"sampling.frequency_penalty": -0.2, "sampling.presence_penalty": -1.0},
+    "no repeat": {"sampling.no_repeat_ngram_size": 4, "sampling.presence_penalty": -1.0},
+}
+DENSE: dict[str, object] = {"prefill.mode": "off"}
+SPARSE = {
+    "prefill.mode": "on",
+    "prefill.scorer": "lexical",
+    "prefill.passages": "fixed",
+    "prefill.keep_pct": 7,
+}
+WISHES = ("bias", "logprobs", "prediction", "grammar", "stop repeating")
+BEFORE = ("more", "more", "edit", "another chat", "apart", "restart")
+ENDS = ("length", "cancel", "stop token", "stop text", "abandoned")
+# As short as what a penalty looks back on, shorter, and longer.
+LENGTHS = (1, 30, 63, 64, 65, 300)
 SOURCES = {"ngram-mod": {"table"}, "mtp": {"head"}, "draft-model": {"draft model"}}
+NOT_QUANTISED = ("gpt_oss", "deepseek_v3")
+# Tokens drafted in each chat of a drafter that may draft.
+DRAFTED: dict[str, list[int]] = {}
 
 
-def assert_sourced(tokens: Sequence[Token], drafter: str) -> None:
-    """Accepted tokens, and no others, have a source, which fits the drafter."""
-    assert all(bool(token.source) == (token.origin == "accepted") for token in tokens)
-    sources = {token.source for token in tokens} - {"", "grammar", "prediction"}
-    assert drafter == "auto" or sources <= SOURCES.get(drafter, {"n-gram"})
+class Case(NamedTuple):
+    """A chat. `seed` draws the rest."""
+
+    architecture: str
+    drafter: str
+    sampling: str
+    reading: str
+    bits: str
+    exactness: str
+    seed: int
 
 
-def told(
+def cases() -> Iterator[Any]:
+    """All pairs, with the rest dealt out evenly."""
+    dealt = [list(SAMPLINGS), ["dense", "dense", "sparse"], ["off", "off", "8", "off", "4"], ["fast"] * 10]
+    dealt[-1].append("exact")
+    few = {"llama": DRAFTING * 3, "llama4": ["auto"]}
+    seed = 0
+    for architecture in (*ONE_OF_EACH, *(name for name in ARCHITECTURES if name not in ONE_OF_EACH)):
+        quick = few.get(architecture, ["auto", "cacheback"] * 3) if architecture in ONE_OF_EACH else []
+        for number, drafter in enumerate([*quick, *DRAFTING]):
+            case = Case(architecture, drafter, *(each[seed % len(each)] for each in dealt), seed)
+            marks = () if number < len(quick) else pytest.mark.sweep
+            yield pytest.param(case, id="-".join(map(str, case)), marks=marks)
+            seed += 1
+
+
+@cache
+def model_of(architecture: str, *, quantised: bool) -> Any:
+    """Wide heads are needed for quantised caches."""
+    if quantised:
+        return wide(architecture, CONTEXT_TOKENS)
+    spec = ARCHITECTURES[architecture]
+    return build({**spec.config, "max_position_embeddings": CONTEXT_TOKENS}, spec.weight_scale)
+
+
+@pytest.fixture(scope="module")
+def plains() -> Iterator[dict[object, Engine]]:
+    """Engines that draft nothing, by model and cache."""
+    made: dict[object, Engine] = {}
+    yield made
+    for each in made.values():
+        each.unload()
+
+
+@pytest.fixture
+def plain(
+    case: Case,
+    plains: dict[object, Engine],
+    tokenizer: TokenizerWrapper,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Engine:
+    key = (case.architecture, case.bits)
+    if key not in plains:
+        # A folder identifies the model in files of saved chats.
+        folder = tmp_path_factory.mktemp("models") / "model"
+        write_toy_model(folder)
+        model = model_of(case.architecture, quantised=case.bits != "off")
+        kv = KvCache(case.bits)  # type: ignore[arg-type]
+        plains[key] = engine_of(case.architecture, tokenizer, str(folder), model, kv, CONTEXT_TOKENS)
+    plains[key].forget(tables=True)
+    return plains[key]
+
+
+class Answer(NamedTuple):
+    """What an engine told of the answer to `prompt`. `finished`: None if it was abandoned."""
+
+    prompt: list[int]
+    asked: Generate
+    events: list[Event]
+    finished: Finished | None
+
+    @property
+    def tokens(self) -> list[Token]:
+        return [event for event in self.events if isinstance(event, Token)]
+
+    @property
+    def ids(self) -> list[int]:
+        return [token.id for token in self.tokens]
+
+    @property
+    def text(self) -> str:
+        return "".join(token.text for token in self.tokens)
+
+
+def answer(
     engine: Engine,
     prompt: Sequence[int],
-    chosen: Settings,
-    steps: int = 10**9,
-    also: Generate | None = None,
-) -> tuple[list[Token], Finished]:
-    """The answer's tokens; cancelled after so many looks at the cancel flag."""
-    looks = iter(range(10**9))
-    cancelled = lambda: next(looks) >= steps  # noqa: E731
-    events: list[Event] = list(engine.generate_ids(prompt, chosen, cancelled, also=also))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
-    tokens = [event for event in events if isinstance(event, Token)]
-    assert_sourced(tokens, finished.effective.drafter)
-    return tokens, finished
-
-
-@every_pair
-@lengths
-def test_greedy_equals_plain_decoding(
-    engine: Engine, architecture: str, variant: tuple[str, str], tokens: int, toy_folder: Path
-) -> None:
-    prompt = prompt_with_repetition(random.Random(architecture))
-    expected = plain(architecture, tuple(prompt), tokens)
-    got, finished = run(engine, prompt, settings(variant, toy_folder, **{"sampling.max_tokens": tokens}))
-    assert got == expected
-    stats, effective = finished.stats, finished.effective
-    if why_no_rollback(engine.sequence.cache):
-        assert effective.drafter == "off"
-        assert "cannot speculate" in effective.changes[0].reason
-        return
-    assert effective.drafter == variant[0]
-    assert stats.drafted > 0
-    assert stats.tokens == stats.accepted + stats.bonus + stats.normal == tokens
-    assert stats.steps == stats.bonus + stats.normal
-    if DRAFTERS[variant[0]].trees:
-        refused = [c.reason for c in effective.changes if c.asked.endswith("(tree)")]
-        assert bool(refused) == (not ARCHITECTURES[architecture].trees)
-
-
-@chosen_pairs
-def test_stops_cancels_and_the_turn_after_them(
-    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
-) -> None:
-    prompt = prompt_with_repetition(random.Random(architecture))
-
-    def cold(follow: list[int], tokens: int) -> list[int]:
-        steps = generate_step(mx.array(follow), tiny_once(architecture), max_tokens=tokens)
-        return [int(token) for token, _ in steps]
-
-    expected = plain(architecture, tuple(prompt))
-    ends_and_goes_on(engine, architecture, prompt, expected, settings(variant, toy_folder), cold)
-
-
-def ends_and_goes_on(
-    engine: Engine,
-    seed: str,
-    prompt: list[int],
-    expected: list[int],
-    chosen: Settings,
-    cold: Callable[[list[int], int], list[int]],
-    least_reused: int | None = None,
-) -> None:
-    """A cancel, a stop, each at a random place, and the next turn: always what a cold start gives.
-
-    `least_reused`: tokens of the cache that the next turn reuses; None: the prompt.
-    """
-    rng = random.Random(seed)
-    cancelled, finished = run(engine, prompt, chosen, steps=rng.randint(3, 25))
-    assert finished.reason == "cancelled"
-    assert cancelled == expected[: len(cancelled)]
-    assert_truthful(engine, prompt + cancelled, least_reused == 0)
-
-    stop = expected[rng.randrange(10, 60)]
-    cut = expected.index(stop)
-    engine.loaded.eos = frozenset({stop})
-    stopped, finished = run(engine, prompt, chosen)
+    asked: Generate,
+    *,
+    most: int = 10**9,
+    abandons: bool = False,
+    eos: frozenset[int] = frozenset(),
+) -> Answer:
+    """The answer, cancelled or abandoned after `most` tokens."""
+    told: list[Event] = []
+    count = 0
+    engine.loaded.eos = eos
+    events = engine.generate_ids(prompt, asked.settings, lambda: count >= most, also=asked)
+    for event in events:
+        told.append(event)
+        count += isinstance(event, Token)
+        if abandons and count >= most:
+            events.close()  # type: ignore[attr-defined]
+            break
     engine.loaded.eos = frozenset()
-    assert finished.reason == "stop"
-    assert stopped == expected[: cut + 1]
-    assert_truthful(engine, prompt + stopped, least_reused == 0)
-
-    follow = [*prompt, *expected[: cut + 1], *prompt_with_repetition(rng, 15)]
-    warm, finished = run(engine, follow, assign(chosen, "sampling.max_tokens", 40))
-    assert finished.stats.reused_tokens >= (len(prompt) - 1 if least_reused is None else least_reused)
-    assert warm == cold(follow, 40)
+    finished = told[-1] if isinstance(told[-1], Finished) else None
+    return Answer([*prompt], asked, told, finished)
 
 
-def assert_truthful(engine: Engine, shown: list[int], may_be_empty: bool = False) -> None:
-    """The sequence is a prefix of what was shown, lacking only tokens that were still pending."""
-    held = engine.sequence.tokens
-    if may_be_empty and not held:
-        return
-    assert held == shown[: len(held)]
-    fold = 12 if not engine.sequence.keeps_all else 1
-    assert len(held) >= len(shown) - 1 - fold
+class Chat:
+    """A drawn chat: `text` is all that was asked and answered."""
+
+    def __init__(self, case: Case, plain: Engine, home: Path, draft_model: Path) -> None:
+        self.case, self.plain, self.loaded = case, plain, plain.loaded
+        self.rng, self.draft_model = random.Random(case.seed), draft_model
+        self.kinds = set(ARCHITECTURES[case.architecture].caches)
+        self.sparse = case.reading == "sparse"
+        self.values = {**SAMPLINGS[case.sampling], **(SPARSE if self.sparse else DENSE)}
+        self.values |= {"kv.bits": case.bits, "prefill.chunk_tokens": self.rng.choice((32, 100, 512))}
+        self.files = SavedFiles(home / "contexts")
+        self.rotations = found_rotations(self.loaded)
+        self.text: list[int] = []
+        self.drafted = 0
+        self.engine = self.started()
+
+    def started(self) -> Engine:
+        """An engine after a start of the worker."""
+        engine = Engine(saved_files=self.files)
+        engine.use(self.loaded)
+        return engine
+
+    def settings(self, drafter: str, **values: object) -> Settings:
+        exactness = {"decoding.exactness": self.case.exactness}
+        return settings(drafter, self.draft_model, **{**exactness, **self.values, **values})
+
+    def turn(self, number: int) -> None:
+        """A turn, with what comes before it."""
+        rng = self.rng
+        before = rng.choice(BEFORE) if number else "start"
+        held = self.go_on(before)
+        wishes = set(rng.sample(WISHES, rng.choice((0, 1, 1, 2))))
+        tokens = 300 if "grammar" in wishes else rng.choice((60, 60, 60, 17, 2, 1))
+        eos = frozenset({0, 2}) if "grammar" in wishes else frozenset[int]()
+        if not self.sparse:
+            self.plain.forget(tables=True)
+        expected = answer(self.plain, self.text, self.asked("off", wishes, tokens), eos=eos)
+        assert expected.finished is not None
+        assert_true(expected)
+
+        # What a cache that forgets lost cannot be skipped again as it was, so there an answer is whole.
+        ends = ENDS if not self.sparse or self.kinds == {FULL} else ENDS[:1]
+        end = rng.choice(ends) if "grammar" not in wishes and len(expected.text) > 9 else "length"
+        asked = self.asked(self.case.drafter, wishes, tokens, expected)
+        wanted, text, reason = expected.ids, expected.text, expected.finished.reason
+        most = rng.randint(1, len(wanted)) if end in ("cancel", "abandoned") else 10**9
+        if end == "stop token":
+            eos = frozenset({rng.choice(wanted[3:])})
+            wanted = wanted[: next(at for at, token in enumerate(wanted) if token in eos) + 1]
+            reason = "stop"
+        elif end == "stop text":
+            start = rng.randrange(len(text))
+            stop = text[start : start + rng.randint(1, 4)]
+            asked, text, reason = replace(asked, stops=("never said", stop)), text[: text.index(stop)], "stop"
+        got = answer(self.engine, self.text, asked, most=most, abandons=end == "abandoned", eos=eos)
+
+        note = f"turn {number}: {before}, {sorted(wishes)}, {end}"
+        assert got.ids == wanted[: len(got.ids)], note
+        assert len(got.ids) >= min(most, len(wanted)) or end == "stop text", note
+        assert end != "stop text" or got.text == text, note
+        self.text += got.ids
+        if got.finished is not None:
+            # A cancel behind the last token comes too late.
+            assert got.finished.reason in {reason, "cancelled" if end == "cancel" else reason}, note
+            assert_true(got)
+            self.assert_as_expected(got, expected)
+            self.assert_reused(got, held, restarted=before == "restart")
+            self.drafted += got.finished.stats.drafted
+        self.assert_valid(got, [*expected.prompt, *expected.ids])
+
+    def go_on(self, before: str) -> list[int]:
+        """What comes before a question, and the question. Returns what the cache held before."""
+        rng, sequence = self.rng, self.engine.sequence
+        held = list(sequence.tokens)
+        if before == "start":
+            length = 800 if self.sparse else rng.choice(LENGTHS)
+            self.text = prompt_of(self.case.seed, length)
+        elif before == "edit" and not self.sparse:
+            self.text = self.text[: rng.randint(1, len(self.text))]
+        elif before == "another chat" and not self.sparse:
+            chosen = self.settings("auto", **{"sampling.max_tokens": 8})
+            answer(self.engine, prompt_with_repetition(rng, 30), Generate("", (), chosen))
+        elif before == "restart":
+            self.engine.unload()
+            assert not list(self.files.folder.glob(".*"))
+            self.engine = self.started()
+        elif before == "apart":
+            # Nothing notices it, and it knows nothing.
+            family = self.loaded.info.family
+            figures = [each.figures() for each in self.engine.memory.tables.for_family(family)]
+            chosen = self.settings(self.case.drafter, **{"sampling.max_tokens": 12, **DENSE})
+            apart = answer(
+                self.engine, prompt_with_repetition(rng), Generate("", (), chosen, isolated=True)
+            ).finished
+            assert apart is not None
+            assert apart.stats.reused_tokens == 0
+            assert self.engine.sequence is sequence
+            assert sequence.tokens == held
+            assert [each.figures() for each in self.engine.memory.tables.for_family(family)] == figures
+        if before != "start":
+            self.text = self.text + prompt_with_repetition(rng, rng.randint(1, 20))
+        return held
+
+    def asked(self, drafter: str, wishes: set[str], tokens: int, expected: Answer | None = None) -> Generate:
+        """The next request. What is predicted is a version of the `expected` answer."""
+        also: dict[str, Any] = {"stop_repeating": "stop repeating" in wishes}
+        if "bias" in wishes:
+            also["logit_bias"] = {7: 3.0, 40: -100.0, 41: 2.5, 259: 1.0}
+        if "logprobs" in wishes:
+            also["top_logprobs"] = 3
+        if "grammar" in wishes:
+            also["grammar"] = Grammar("json_schema", json.dumps(SCHEMA), drafts=drafter != "off")
+        if "prediction" in wishes:
+            also["logit_bias"] = ASCII
+        if "prediction" in wishes and expected is not None:
+            text = expected.text
+            half = text[: len(text) // 3] + "?" * 20 + text[len(text) // 2 :]
+            odd = "\U0001f600\x00\ud800 <|end|> é" * 5
+            also["prediction"] = self.rng.choice((text, text, half, text[::-1], odd))
+        chosen = self.settings(drafter, **{"sampling.max_tokens": tokens})
+        return Generate("r", (), chosen, chat=CHAT if expected else "", **also)
+
+    def assert_as_expected(self, got: Answer, expected: Answer) -> None:
+        """What else is told is what it is without drafts, and in fewer steps where that is certain."""
+        finished, asked = got.finished, got.asked
+        assert finished is not None
+        stats = finished.stats
+        for one, other in zip(got.tokens, expected.tokens):
+            assert (one.logprob is None) == (asked.top_logprobs is None)
+            for value, wanted in ((one, other), *zip(one.likely, other.likely, strict=True)):
+                assert value.logprob == pytest.approx(wanted.logprob, abs=5e-3)
+        if asked.grammar is not None and finished.reason == "stop":
+            jsonschema.validate(json.loads(got.text), SCHEMA)
+        if finished.effective.drafter == "off":
+            return
+        if asked.grammar is not None and not asked.prediction and len(got.ids) > 40:
+            assert stats.forced > 0.3 * stats.tokens
+        if asked.prediction and asked.prediction == expected.text and len(got.ids) == len(expected.ids) > 40:
+            assert stats.prediction_accepted == len(self.loaded.tokenizer.encode(expected.text))
+            assert stats.steps < stats.tokens / 2
+        is_plain = self.case.sampling == "greedy" and not (asked.grammar or asked.logit_bias)
+        if is_plain and not self.sparse and self.case.bits == "off" and finished.reason == "length":
+            steps = generate_step(mx.array(got.prompt), self.loaded.model, max_tokens=len(got.ids))
+            assert got.ids == [int(token) for token, _ in steps]
+
+    def assert_reused(self, got: Answer, held: list[int], *, restarted: bool) -> None:
+        """What the cache held is not read again: all of it, or the shared part where it can be cut."""
+        assert got.finished is not None
+        stats, prompt = got.finished.stats, got.prompt
+        pairs = enumerate(zip(held, prompt))
+        shared = next((at for at, (one, other) in pairs if one != other), min(len(held), len(prompt)))
+        if restarted:
+            assert stats.disk_tokens > 0 or shared < LEAST_SAVED_TOKENS or shared < len(held)
+        else:
+            assert stats.disk_tokens == 0
+            if shared == len(held) or self.engine.sequence.keeps_all:
+                assert stats.reused_tokens + stats.skipped_tokens >= min(shared, len(prompt) - 1)
+
+    def assert_valid(self, got: Answer, whole: list[int]) -> None:
+        """The cache holds a prefix of what was shown, and nothing that an answer put up is left.
+
+        One that cannot be cut, or that nobody waited for, may hold more of the `whole` answer.
+        """
+        sequence = self.engine.sequence
+        held = sequence.tokens
+        cut = sequence.keeps_all and got.finished is not None
+        assert held == (self.text if cut else whole)[: len(held)]
+        assert len(held) >= len(self.text) - 1 - (1 if sequence.keeps_all else 13)
+        assert sequence.columns.count == len(held) - sequence.skipped
+        if self.kinds == {FULL} and self.case.bits == "off" and not sequence.skipped:
+            assert_cache_equals_cold_start(self.loaded.model, sequence)
+        entries = list(leaves(sequence.cache))
+        if self.case.bits != "off" and self.case.architecture not in NOT_QUANTISED:
+            kinds = ARCHITECTURES[self.case.architecture].caches
+            assert [isinstance(each, QuantizedKVCache) for each in entries] == [
+                kind == FULL for kind in kinds
+            ]
+        assert not any("make_mask" in vars(entry) for entry in entries)
+        assert found_rotations(self.loaded) == self.rotations
 
 
-SAMPLED = {
-    "sampling.temperature": 0.3,
-    "sampling.top_p": 0.95,
-    "sampling.repetition_penalty": 1.05,
-}
+def found_rotations(loaded: LoadedModel) -> list[tuple[int, int]]:
+    return [(id(each.owner), id(each.rope)) for each in rotations(loaded.model)]
 
 
-@chosen_pairs
-def test_a_sampled_run_equals_its_plain_run(
-    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+def assert_true(got: Answer) -> None:
+    """What holds after any answer: its figures add up, and each thing that was not done is named."""
+    finished, tokens, wanted = got.finished, got.tokens, got.asked.settings
+    assert finished is not None
+    stats, effective = finished.stats, finished.effective
+    assert stats.prompt_tokens == len(got.prompt)
+    assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens + stats.skipped_tokens
+    assert stats.disk_tokens <= stats.reused_tokens
+    assert stats.tokens == stats.accepted + stats.bonus + stats.normal >= len(tokens)
+    assert stats.steps == stats.bonus + stats.normal
+    assert stats.forced <= stats.accepted <= stats.tested <= stats.drafted
+    assert stats.accepted == sum(each.accepted for each in stats.positions)
+    assert stats.tested == sum(each.tested for each in stats.positions)
+    assert stats.mean_per_step == pytest.approx(stats.tokens / max(1, stats.steps))
+    assert stats.acceptance == pytest.approx(stats.accepted / max(1, stats.tested))
+    assert stats.context_used_tokens <= stats.context_tokens == CONTEXT_TOKENS
+    assert not stats.occupancy.capacity or stats.occupancy.used <= stats.occupancy.capacity
+    if stats.table is not None:
+        assert stats.table.used <= stats.table.slots
+        assert stats.table.hits <= stats.table.lookups
+    *_, gauges = [event for event in got.events if isinstance(event, Gauges)]
+    assert (gauges.tokens, gauges.accepted, gauges.tested) == (stats.tokens, stats.accepted, stats.tested)
+
+    # Each step that was told whole ends with a token of the model's own; drafted ones have a fitting source.
+    assert [token.position for token in tokens] == list(range(len(tokens)))
+    for number, step in groupby(tokens, lambda token: token.step):
+        *drafted, own = step
+        assert {token.origin for token in drafted} <= {"accepted"}
+        assert own.origin in ("bonus", "normal") or number == tokens[-1].step
+    assert all(bool(token.source) == (token.origin == "accepted") for token in tokens)
+    assert all(1 <= token.draft_index <= token.draft_length for token in tokens if token.source)
+    sources = {token.source for token in tokens} - {"", "grammar", "prediction"}
+    assert effective.drafter == "auto" or sources <= SOURCES.get(effective.drafter, {"n-gram"})
+
+    # The prompt is read from what was there to its end.
+    phases = [
+        event for event in got.events if isinstance(event, PrefillProgress) and event.phase == "reading"
+    ]
+    done = [event.done_tokens for event in phases]
+    assert done == sorted(done)
+    assert done[0] <= stats.reused_tokens
+    assert done[-1] == phases[-1].total_tokens
+
+    # Whatever differs from what was asked for is named, with a reason.
+    changed = {change.setting for change in effective.changes}
+    assert all(change.reason and change.asked != change.used for change in effective.changes)
+    keys = (each.key for each in declared())
+    assert {key for key in keys if read(wanted, key) != read(effective.settings, key)} <= changed
+    assert (effective.drafter != wanted.drafting.drafter) <= ("drafting.drafter" in changed)
+    assert (effective.reading == "sparse") == bool(stats.skipped_tokens)
+    assert (wanted.prefill.mode == "on" and not stats.skipped_tokens) <= ("prefill.mode" in changed)
+    assert effective.drafter != "off" or stats.drafted == stats.forced
+
+
+@pytest.mark.parametrize("case", cases())
+def test_answers_are_those_of_plain_decoding_and_what_they_report_is_true(
+    case: Case, plain: Engine, tmp_path: Path, toy_folder: Path
 ) -> None:
-    prompt = prompt_with_repetition(random.Random(architecture))
-    values = {**SAMPLED, "sampling.max_tokens": TOKENS}
-    expected = plain_sampled(engine, architecture, tuple(prompt), toy_folder, **values)
-    got, finished = run(engine, prompt, settings(variant, toy_folder, **SAMPLED))
-    assert got == expected
-    if variant[0] in ("cacheback", "draft-model") and not why_no_rollback(engine.sequence.cache):
-        assert finished.stats.drafted > 0
+    chat = Chat(case, plain, tmp_path, toy_folder)
+    for number in range(TURNS):
+        chat.turn(number)
+    if not chat.engine.sequence.why_no_rollback and case.exactness == "fast":
+        DRAFTED.setdefault(case.drafter, []).append(chat.drafted)
+    chat.engine.unload()
 
 
-@chosen_pairs
-def test_sampled_stops_cancels_and_the_turn_after_them(
-    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
-) -> None:
-    prompt = prompt_with_repetition(random.Random(architecture))
-
-    def cold(follow: list[int], tokens: int = TOKENS) -> list[int]:
-        values = {**SAMPLED, "sampling.max_tokens": tokens}
-        return plain_sampled(engine, architecture, tuple(follow), toy_folder, **values)
-
-    chosen = settings(variant, toy_folder, **SAMPLED)
-    ends_and_goes_on(engine, f"sampled {architecture}", prompt, cold(prompt), chosen, cold)
-
-
-# Contexts that are shorter than what the penalty looks back on, just as long, and longer. Below 1 it
-# makes answers that repeat themselves, so that drafts are accepted from the first steps on.
-PENALISED = {
-    "greedy": {"sampling.repetition_penalty": 0.9},
-    "greedy-varied": {"sampling.repetition_penalty": 1.1},
-    "sampled": {"sampling.repetition_penalty": 0.8, "sampling.temperature": 0.7},
-}
-
-
-@pytest.mark.parametrize("architecture", ["llama"])
-@pytest.mark.parametrize(
-    "penalised",
-    ["greedy-varied", *(pytest.param(n, marks=pytest.mark.slow) for n in PENALISED if n != "greedy-varied")],
-)
-@pytest.mark.parametrize("length", thinned([1, 30, 63, 64, 65, 200], keep=[30, 64]))
-@each_variant
-def test_a_penalty_sees_as_far_back_as_in_a_plain_run(
-    engine: Engine,
-    architecture: str,
-    variant: tuple[str, str],
-    length: int,
-    penalised: str,
-    toy_folder: Path,
-) -> None:
-    prompt = prompt_with_repetition(random.Random(length), length)[:length]
-    # Until the whole window was filled by the answer, and one step more.
-    tokens = max(PENALTY_WINDOW_TOKENS - length, 16) + 8
-    values = {**PENALISED[penalised], "sampling.max_tokens": tokens}
-    expected = plain_sampled(engine, architecture, tuple(prompt), toy_folder, **values)
-    got, _ = run(engine, prompt, settings(variant, toy_folder, **values))
-    assert got == expected
-    # Continued: the prompt's end is an answer that somebody stopped early.
-    begun = [*prompt, *expected[:5]]
-    got, _ = run(engine, begun, settings(variant, toy_folder, **values))
-    assert got == plain_sampled(engine, architecture, tuple(begun), toy_folder, **values)
-
-
-_SAMPLED_ANSWERS: dict[object, list[int]] = {}
-
-
-def plain_sampled(
-    engine: Engine, architecture: str, prompt: tuple[int, ...], draft_model: Path, **values: object
-) -> list[int]:
-    """The same position-seeded sampling without drafts, from nothing; leaves nothing behind."""
-    key = (architecture, prompt, tuple(sorted(values.items())))
-    if key not in _SAMPLED_ANSWERS:
-        engine.forget()
-        _SAMPLED_ANSWERS[key], _ = run(engine, prompt, settings(("off", "fast"), draft_model, **values))
-        engine.forget()
-    return _SAMPLED_ANSWERS[key]
+def test_every_drafter_drafted() -> None:
+    """In most of the chats before."""
+    for drafter, counts in DRAFTED.items():
+        assert sum(count > 0 for count in counts) >= len(counts) // 2, drafter

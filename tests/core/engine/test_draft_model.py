@@ -58,16 +58,6 @@ def test_auto_without_its_draft_model_says_why(toy_engine: Engine) -> None:
     assert "no model folder" in change.reason
 
 
-def test_another_member_of_the_family_changes_nothing(toy_engine: Engine, tmp_path: Path) -> None:
-    write_toy_model(tmp_path, seed=7)
-    prompt = prompt_with_repetition(random.Random(1))
-    expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
-    toy_engine.forget()
-    got, finished = run(toy_engine, prompt, settings(**drafting(tmp_path)))
-    assert ids(got) == ids(expected)
-    assert finished.stats.tested > 0
-
-
 def test_progress_covers_both_models(toy_engine: Engine, toy_folder: Path) -> None:
     prompt = prompt_with_repetition(random.Random(2), 200)
     chosen = settings(**drafting(toy_folder, **{"prefill.chunk_tokens": 32}))
@@ -115,14 +105,6 @@ def test_without_a_draft_model_the_error_says_what_to_set(toy_engine: Engine) ->
         run(toy_engine, [5, 6, 7], assign(settings(), "drafting.drafter", "draft-model"))
     with pytest.raises(ModelError, match="no model folder"):
         run(toy_engine, [5, 6, 7], settings(**drafting("/no/such/folder")))
-
-
-@pytest.mark.parametrize("slots", [5000, 2**11, 2**23])
-def test_an_impossible_table_size(toy_engine: Engine, slots: int) -> None:
-    from core.errors import SettingError
-
-    with pytest.raises(SettingError):
-        assign(settings(), "ngram_mod.slots", slots)
 
 
 def test_the_gate_says_what_it_decided(toy_engine: Engine) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import mlx.core as mx
@@ -20,19 +20,11 @@ from core.engine.prompts import edited_ids
 from core.errors import RequestError
 from core.events import TYPED, Generate, Message, Token
 from core.models.prompt import Prompt
-from core.settings import assign
 from tests.core.architectures import ARCHITECTURES, VOCABULARY
-from tests.core.engine.test_conformance import (
-    ONE_DRAFTER,
-    ONE_OF_EACH,
-    SAMPLED,
-    VARIANT_IDS,
-    VARIANTS,
-    settings,
-    tiny_once,
-)
+from tests.core.engine.support import DRAFTING, ONE_OF_EACH, settings, tiny_once
 from tests.core.tokenizers import KINDS, loaded
 from tests.core.toy import SPECIALS, toy_tokenizer
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.usefixtures("unlikely_guesses")
 
@@ -110,22 +102,13 @@ def test_as_many_texts_as_tokens_are_needed(toy_engine: Engine) -> None:
         list(toy_engine.generate(request))
 
 
-def _pairs() -> Iterator[object]:
-    for architecture in ARCHITECTURES:
-        for variant, name in zip(VARIANTS, VARIANT_IDS):
-            # The tokens of an edit do not depend on the drafter.
-            quick = architecture in ONE_OF_EACH and variant == ONE_DRAFTER
-            quick |= (architecture, variant) == ("llama", ("auto", "fast"))
-            marks = () if quick else (pytest.mark.sweep,)
-            yield pytest.param(architecture, variant, id=f"{name}-{architecture}", marks=marks)
-
-
-@pytest.mark.parametrize(("architecture", "variant"), list(_pairs()))
+@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=ONE_OF_EACH))
+@pytest.mark.parametrize("drafter", thinned(DRAFTING, keep=["cacheback"]))
 def test_the_model_continues_as_if_it_had_written_the_edit(
-    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+    engine: Engine, architecture: str, drafter: str, toy_folder: Path
 ) -> None:
     messages = (Message("user", "abcabcabc and again abcabcabc"),)
-    chosen = settings(variant, toy_folder, **{"sampling.max_tokens": TOKENS})
+    chosen = settings(drafter, toy_folder, **{"sampling.max_tokens": TOKENS})
     asked = Generate("r", messages, chosen, logit_bias=dict.fromkeys(LETTERS, 100.0))
     prompt, own = engine._prompt(asked)[0].ids, answered(engine, asked)
     assert own == plain(architecture, prompt)
@@ -140,31 +123,6 @@ def test_the_model_continues_as_if_it_had_written_the_edit(
     )
     ids = [*own[:20], *engine.loaded.tokenizer.encode(typed), *own[35:50]]
     assert answered(engine, edited) == plain(architecture, [*prompt, *ids])
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("variant", VARIANTS, ids=VARIANT_IDS)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_sampled_continuation_of_an_edit_equals_its_plain_run(
-    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
-) -> None:
-    chosen = settings(variant, toy_folder, **{**SAMPLED, "sampling.max_tokens": TOKENS})
-    off = assign(chosen, "drafting.drafter", "off")
-    messages = (Message("user", "abcabcabc and again abcabcabc"),)
-    asked = Generate("r", messages, chosen, logit_bias=dict.fromkeys(LETTERS, 100.0))
-    own = answered(engine, asked)
-    engine.forget()
-    assert own == answered(engine, replace(asked, settings=off))
-    texts, typed = texts_of(engine.loaded.tokenizer, own), " abc is not abc"
-    edited = replace(
-        asked,
-        continuation=(*own[:20], TYPED, *own[35:50]),
-        continuation_texts=(*texts[:20], typed, *texts[35:50]),
-    )
-    got = answered(engine, edited)
-    engine.forget()
-    ids = (*own[:20], *engine.loaded.tokenizer.encode(typed), *own[35:50])
-    assert got == answered(engine, replace(asked, settings=off, continuation=ids))
 
 
 def plain(architecture: str, prompt: Sequence[int]) -> list[int]:

@@ -38,7 +38,7 @@ from core.settings import Settings, assign_all
 from core.settings.declaration import declared, read
 from tests.core import golden
 from tests.core.decoding.test_loop import prompt_with_repetition
-from tests.core.engine.test_conformance import engine_of
+from tests.core.engine.support import engine_of
 from tests.core.engine.test_quantised import wide_once
 from tests.core.heads import write_headed_model
 from tests.core.toy import write_toy_model
@@ -268,23 +268,3 @@ def test_events_are_those_of_the_golden_file(
     else:
         again = asked(engine, model, chosen, more)
     golden.compare("answers", {name: [*lines, "again", *lines_of(again, toy_folder)]})
-
-
-@pytest.mark.parametrize("drafter", thinned(["auto", "cacheback"], ["cacheback"]))
-@pytest.mark.parametrize(
-    ("model", "values"), [("llama", {}), ("gemma3_text", SAMPLED)], ids=["greedy", "sampled"]
-)
-def test_exact_answers_are_those_without_drafts(
-    model: str,
-    drafter: str,
-    values: Mapping[str, Any],
-    engines: Any,
-    tokenizer: TokenizerWrapper,
-    toy_folder: Path,
-) -> None:
-    """Widths of exact blocks depend on the processor, so only ids are compared."""
-    engine = engines(model, tokenizer)
-    plain = ids_of(asked(engine, model, settings("off", toy_folder, values), {}))
-    engine.forget(tables=True)
-    exact = {"decoding.exactness": "exact", **values}
-    assert ids_of(asked(engine, model, settings(drafter, toy_folder, exact), {})) == plain

@@ -17,7 +17,7 @@ from core.models.head_loader import load_head
 from core.settings import Settings, assign
 from core.system.paths import models_dir
 from tests.core.decoding.test_loop import prompt_with_repetition
-from tests.core.engine.test_conformance import SAMPLED, ends_and_goes_on, run, settings
+from tests.core.engine.support import SAMPLED, ends_and_goes_on, run, settings
 from tests.core.engine.test_sparse_session import prompt_of
 from tests.core.engine.test_sparse_session import settings as sparse
 from tests.core.heads import CONFIGS, OWN, PLACES, SEPARATE, Layout, Mode, write_headed_model
@@ -55,7 +55,7 @@ def engine(name: str, folders: Path, engines: dict[str, Engine]) -> Engine:
 
 def drafting(**values: object) -> Settings:
     values = {"sampling.max_tokens": TOKENS, "draft_model.model": "", **values}
-    return settings(("mtp", "fast"), Path(), **values)
+    return settings("mtp", Path(), **values)
 
 
 def plainly(engine: Engine, prompt: list[int], tokens: int = TOKENS, **values: object) -> list[int]:

@@ -30,7 +30,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     made.unload()
 
 
-@examples(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     mode=st.sampled_from(["on", "auto", "off"]),
     keep_pct=st.sampled_from([5, 25, 60]),

@@ -9,16 +9,13 @@ from typing import Any
 import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
-from mlx_lm.models.cache import QuantizedKVCache
 
 from core.decoding.loop import DecodeLoop
 from core.drafting.draft import Draft, Drafter, sanitise
-from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.decoding.test_loop import Oracle, prompt_with_repetition
-from tests.core.drafters import answer_of, build
-from tests.core.toy import toy_model
+from tests.core.drafters import answer_of
 from tests.thinned import thinned
 
 TOKENS = 80
@@ -71,26 +68,6 @@ def test_poison_is_really_malformed_now_and_then() -> None:
     cut = [sanitise(draft, vocabulary=VOCABULARY, budget=64) for draft in drafts]
     assert sum(a != b for a, b in zip(drafts, cut)) > 30
     assert sum(len(b) > 0 and not b.is_chain for b in cut) > 100
-
-
-@pytest.mark.parametrize(
-    "drafter", ["oracle", *(n for n, s in DRAFTERS.items() if s.drafts and not s.needs_proposer)]
-)
-def test_quantised_caches_roll_back(drafter: str) -> None:
-    model = toy_model(hidden_size=128)
-
-    def new_cache() -> list[Any]:
-        return [QuantizedKVCache(group_size=32, bits=8) for _ in model.layers]
-
-    prompt = prompt_with_repetition(random.Random(3))
-    steps = generate_step(mx.array(prompt), model, max_tokens=TOKENS, prompt_cache=new_cache())
-    expected = [int(token) for token, _ in steps]
-    chosen: Any = Oracle(expected, 0.3, random.Random(1))
-    if drafter != "oracle":
-        chosen = build(DRAFTERS[drafter], trees=True, ngram_simple__n_min="1", cacheback__tree_tokens="20")
-    got, accepted = decode(model, prompt, chosen, CachedSequence(new_cache))
-    assert got == expected
-    assert drafter != "oracle" or accepted > 20
 
 
 @pytest.mark.parametrize("architecture", ["qwen3_5", "nemotron_h", "granitemoehybrid"])

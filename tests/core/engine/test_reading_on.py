@@ -10,7 +10,6 @@ import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
 
-from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine, never
 from core.errors import PromptTooLongError
 from core.events import (
@@ -90,21 +89,6 @@ def maps(events: list[Event]) -> list[ReadingMap]:
 def held(engine: Engine) -> set[int]:
     columns = engine.sequence.columns
     return set(columns.places(0, columns.count).tolist())
-
-
-@pytest.mark.parametrize("drafter", thinned(DRAFTING, keep=["auto", "cacheback"]))
-def test_drafted_turns_equal_plain_ones(engine: Engine, folder: Path, drafter: str) -> None:
-    answers = []
-    for name in ("off", drafter):
-        engine.forget()
-        chat = Chat(engine, **{"sampling.max_tokens": 40})
-        chat.values["drafting.drafter"] = name
-        chat.values["draft_model.model"] = str(folder)
-        turns = [chat.ask(words) for words in (FIRST, SECOND, THIRD)]
-        answers.append([tokens for tokens, _, _ in turns])
-        assert [finished.stats.read_on_tokens > 0 for _, finished, _ in turns] == [False, True, True]
-    assert answers[0] == answers[1]
-    assert DRAFTERS[drafter].drafts
 
 
 def test_regenerating_quotes_the_same(engine: Engine) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import mlx.nn as nn
 import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
-from core.events import Attachment, Event, Finished, Generate, Message, Token
+from core.events import Attachment, Event, Finished, Generate, Message, ModelInfo, Token
+from core.kv.cached_sequence import shared_prefix
+from core.models.loader import LoadedModel
+from core.models.prompt import render
+from core.models.starter import ensure_starter
 from core.settings import Settings, assign
 
 DOCUMENT = """Harbour rules, section 4. A vessel that enters after dusk shows two white lights.
@@ -51,33 +58,23 @@ def test_a_document_is_asked_about(starter_engine: Engine) -> None:
     assert [t.id for t in warm] == [t.id for t in cold]
 
 
-def test_a_second_chat_about_a_document_reads_its_own_words_only(starter_engine: Engine) -> None:
+@pytest.fixture(scope="module")
+def tokenizer() -> TokenizerWrapper:
+    return load_tokenizer(ensure_starter())
+
+
+def test_chats_about_a_document_begin_with_the_same_tokens(tokenizer: TokenizerWrapper) -> None:
     """Also where letters of the document and the question could have become one token."""
-    starter_engine.forget()
-    ends = []
-    for question in ("Which channel is used in fog?", "When are white lights shown?"):
-        asked = Message("user", question, (Attachment("rules", DOCUMENT),))
-        ends.append(answer(starter_engine, (asked,), settings("off", tokens=4))[1])
-    first, second = (end.stats for end in ends)
-    assert first.reused_tokens == 0
+    questions = ("Which channel is used in fog?", "When are white lights shown?")
+    asked = [Message("user", each, (Attachment("rules", DOCUMENT),)) for each in questions]
+    first, second = (render(tokenizer, [each]).ids for each in asked)
     # The question, the template around it, and a token on the seam.
-    assert second.read_tokens <= 24
-    assert second.reused_tokens + second.read_tokens == second.prompt_tokens
+    assert len(second) - shared_prefix(first, second) <= 24
 
 
-@pytest.mark.slow
-def test_a_seeded_run_equals_its_plain_run(starter_engine: Engine) -> None:
-    question = Message("user", "Write the days of the week twice, as a list.")
-    runs = []
-    for drafter in ("off", "ngram-simple"):
-        starter_engine.forget()
-        runs.append(answer(starter_engine, (question,), settings(drafter, 0.7, tokens=48)))
-    assert [t.id for t in runs[0][0]] == [t.id for t in runs[1][0]]
-    assert runs[1][1].stats.accepted > 0
-
-
-def test_its_tokenizer_learned_common_words_first(starter_engine: Engine) -> None:
-    rank = starter_engine.loaded.word_rank
+def test_its_tokenizer_learned_common_words_first(tokenizer: TokenizerWrapper) -> None:
+    info = ModelInfo("", "", "", "", "", "", "", 0, 0, 0, len(tokenizer.get_vocab()), 0, True)
+    rank = LoadedModel(nn.Module(), tokenizer, info).word_rank
     assert rank("the") < 0.01
     assert rank("document") < 0.1
     assert rank("document") < rank("python") < rank("stderr") <= 1.0

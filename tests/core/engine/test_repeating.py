@@ -8,7 +8,7 @@ import pytest
 
 from core.engine.engine import Engine
 from core.events import Generate
-from tests.core.engine.test_conformance import settings, told
+from tests.core.engine.support import settings, told
 from tests.core.engine.test_shaped import ids, prompt_of
 
 LLAMA = "llama"
@@ -22,19 +22,17 @@ def test_it_ends_at_the_same_token_whatever_was_drafted(
     engine: Engine, architecture: str, drafter: str, toy_folder: Path
 ) -> None:
     also = Generate("", (), stop_repeating=True)
-    plain, end = told(engine, prompt_of(LLAMA), settings(("off", "fast"), toy_folder, **REWARDED), also=also)
+    plain, end = told(engine, prompt_of(LLAMA), settings("off", toy_folder, **REWARDED), also=also)
     assert end.reason == "repetition"
     assert end.repeats_from is not None
     assert len(plain) < 300
     engine.forget(tables=True)
-    drafted, ended = told(
-        engine, prompt_of(LLAMA), settings((drafter, "fast"), toy_folder, **REWARDED), also=also
-    )
+    drafted, ended = told(engine, prompt_of(LLAMA), settings(drafter, toy_folder, **REWARDED), also=also)
     assert ended.stats.accepted
     assert ids(drafted) == ids(plain)
     assert ended.repeats_from == end.repeats_from
     engine.forget(tables=True)
-    whole, unasked = told(engine, prompt_of(LLAMA), settings((drafter, "fast"), toy_folder, **REWARDED))
+    whole, unasked = told(engine, prompt_of(LLAMA), settings(drafter, toy_folder, **REWARDED))
     assert unasked.reason == "length"
     assert ids(whole)[: len(plain)] == ids(plain)
 
@@ -45,14 +43,14 @@ def test_a_run_that_may_not_repeat_does_not_whatever_was_drafted(
     engine: Engine, architecture: str, size: int, toy_folder: Path
 ) -> None:
     values = {**REWARDED, "sampling.no_repeat_ngram_size": size, "sampling.max_tokens": 120}
-    plain, _ = told(engine, prompt_of(LLAMA), settings(("off", "fast"), toy_folder, **values))
+    plain, _ = told(engine, prompt_of(LLAMA), settings("off", toy_folder, **values))
     written = ids(plain)
     runs = [tuple(written[at : at + size]) for at in range(len(written) - size + 1)]
     assert len(set(runs)) == len(runs) > 20
-    free, _ = told(engine, prompt_of(LLAMA), settings(("off", "fast"), toy_folder, **REWARDED))
+    free, _ = told(engine, prompt_of(LLAMA), settings("off", toy_folder, **REWARDED))
     assert ids(free)[:120] != written
     for drafter in ("ngram-simple", "auto", "frequency"):
         engine.forget(tables=True)
-        drafted, ended = told(engine, prompt_of(LLAMA), settings((drafter, "fast"), toy_folder, **values))
+        drafted, ended = told(engine, prompt_of(LLAMA), settings(drafter, toy_folder, **values))
         assert ids(drafted) == written
         assert ended.stats.tested

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec.structs import replace
 
-from core.drafting.registry import DRAFTERS
 from core.engine import saved_chats
 from core.engine.engine import Engine
 from core.events import (
@@ -19,20 +18,16 @@ from core.events import (
     Finished,
     Generate,
     Message,
-    ModelInfo,
     ReadAheadProgress,
     SavedChatsListed,
     Token,
 )
-from core.kv.mlx_lm_caches import why_no_rollback
 from core.kv.saved_files import SavedFiles
-from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
-from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
-from tests.core.decoding.test_loop import prompt_with_repetition
-from tests.core.engine import test_conformance as conformance
+from tests.core.architectures import ARCHITECTURES, build
+from tests.core.engine.support import ONE_OF_EACH, SAMPLED, loaded_of
 from tests.core.engine.test_sparse_session import prompt_of
 from tests.core.toy import write_toy_model
 from tests.thinned import thinned
@@ -66,12 +61,11 @@ class Seconds:
 def started(
     loaded: LoadedModel,
     files: SavedFiles,
-    clock: Callable[[], float] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
     say: Callable[[Any], None] = lambda event: None,
 ) -> Engine:
     """An engine after a start of the worker, with `loaded`."""
-    engine = Engine()
-    engine._saved_chats = saved_chats.SavedChats(say, clock or engine._clock, files)
+    engine = Engine(say=say, clock=clock, saved_files=files)
     engine.use(loaded)
     return engine
 
@@ -94,58 +88,7 @@ def idle(engine: Engine) -> None:
 # ---- equal answers
 
 
-@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=conformance.ONE_OF_EACH))
-@pytest.mark.parametrize(
-    "drafter",
-    thinned(
-        [name for name, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head"],
-        keep=["cacheback"],
-    ),
-)
-@pytest.mark.parametrize("sampled", [False, True])
-def test_answers_after_a_restart_are_those_of_a_cold_start(
-    architecture: str,
-    drafter: str,
-    sampled: bool,
-    tokenizer: TokenizerWrapper,
-    files: SavedFiles,
-    folder: Path,
-    toy_folder: Path,
-) -> None:
-    engine = conformance.engine_of(architecture, tokenizer, str(folder))
-    loaded = engine.loaded
-    rng = random.Random(architecture)
-    prompt = prompt_with_repetition(rng)
-    extra = conformance.SAMPLED if sampled else {}
-    chosen = conformance.settings(
-        (drafter, "fast"), toy_folder, **{**extra, "sampling.max_tokens": 100, "prefill.mode": "off"}
-    )
-    plain = conformance.settings(
-        ("off", "fast"), toy_folder, **{**extra, "sampling.max_tokens": 60, "prefill.mode": "off"}
-    )
-    engine = started(loaded, files)
-    first, _ = run(engine, prompt, chosen)
-    turns = [[*prompt, *first, *prompt_with_repetition(rng, 15)]]
-    cold, finished = run(Engine_of(loaded), turns[0], plain, chat="")
-    assert finished.stats.reused_tokens == 0
-    turns.append([*turns[0], *cold, *prompt_with_repetition(rng, 9)])
-    colder, _ = run(Engine_of(loaded), turns[1], plain, chat="")
-    engine.unload()
-    assert files.usage()[0] == 1
-
-    engine = started(loaded, files)
-    for turn, expected in zip(turns, (cold, colder)):
-        got, finished = run(engine, turn, assign_all(chosen, [("sampling.max_tokens", 60)]))
-        assert got == expected
-        stats = finished.stats
-        assert stats.disk_tokens <= stats.reused_tokens
-        # Only the first question after the start gets anything from the disk.
-        assert (stats.disk_tokens >= len(prompt) - 1) == (turn is turns[0])
-        assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens
-    engine.unload()
-
-
-@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=conformance.ONE_OF_EACH))
+@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=ONE_OF_EACH))
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("bits", ["off", pytest.param("8", marks=pytest.mark.sweep)])
 def test_a_new_chat_about_the_document_of_a_saved_one(
@@ -154,7 +97,7 @@ def test_a_new_chat_about_the_document_of_a_saved_one(
     """Its answer is that of a cold start, the prefix comes from disk, and each chat has its own file."""
     loaded = long_model(architecture, tokenizer, folder)
     values = {**PLAIN, "drafting.drafter": "cacheback", "gate.mode": "always", "kv.bits": bits}
-    chosen = assign_all(Settings(), {**values, **(conformance.SAMPLED if sampled else {})}.items())
+    chosen = assign_all(Settings(), {**values, **(SAMPLED if sampled else {})}.items())
     document = Attachment("log.txt", " ".join(f"Line {n}: {n * 7 % 13} errors." for n in range(40)))
 
     def ask(engine: Engine, question: str, chat: str) -> tuple[list[int], Finished]:
@@ -293,70 +236,10 @@ def Engine_of(loaded: LoadedModel) -> Engine:
     return engine
 
 
-@pytest.mark.parametrize(
-    "name",
-    thinned(
-        ["llama", "gemma3_text", "qwen3_5", "gpt_oss", "deepseek_v3", "llama4"],
-        keep=["llama", "gemma3_text", "qwen3_5"],
-    ),
-)
-def test_a_sparsely_read_chat_goes_on_after_a_restart(
-    name: str, tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path
-) -> None:
-    loaded = long_model(name, tokenizer, folder)
-    prompt, more = prompt_of(31, 800), prompt_of(32, 30)
-    values: dict[str, object] = {
-        "prefill.mode": "on",
-        "prefill.scorer": "lexical",
-        "prefill.passages": "fixed",
-        "prefill.keep_pct": 7,
-        "drafting.drafter": "cacheback",
-        "gate.mode": "always",
-        "sampling.max_tokens": 40,
-    }
-    sparse = assign_all(Settings(), values.items())
-    auto = assign_all(sparse, [("prefill.mode", "auto")])
-    engine = started(loaded, files)
-    first, finished = run(engine, prompt, sparse)
-    assert finished.effective.reading == "sparse"
-    skipped = finished.stats.skipped_tokens
-    follow = [*prompt, *first, *more]
-    expected, in_memory = run(engine, follow, auto, chat="")
-    # The sequence now belongs to no chat: the first turn again.
-    engine.forget()
-    run(engine, prompt, sparse)
-    engine.unload()
-
-    engine = started(loaded, files)
-    got, finished = run(engine, follow, auto)
-    assert got == expected
-    assert finished.effective.reading == "sparse"
-    assert finished.stats.skipped_tokens == in_memory.stats.skipped_tokens == skipped > 100
-    assert finished.stats.disk_tokens == finished.stats.reused_tokens == in_memory.stats.reused_tokens > 0
-    # Read everything: what was skipped is read, and the answer is that of a dense start.
-    off = assign_all(sparse, [("prefill.mode", "off")])
-    whole, finished = run(engine, follow, off)
-    assert finished.stats.skipped_tokens == 0
-    assert whole == run(Engine_of(loaded), follow, off, chat="")[0]
-    engine.unload()
-
-
 def long_model(name: str, tokenizer: TokenizerWrapper, folder: Path) -> LoadedModel:
     spec = ARCHITECTURES[name]
-    model: Any = build({**spec.config, "max_position_embeddings": CONTEXT_TOKENS}, spec.weight_scale)
-    why_not = why_no_rollback(LoadedModel.new_cache(_With(model)))  # type: ignore[arg-type]
-    info = ModelInfo(
-        *(name, str(folder), fingerprint(tokenizer.get_vocab()), "toy", name, "float32", ""),
-        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
-    )
-    loaded = LoadedModel(model, tokenizer, info)
-    loaded.eos = frozenset()
-    return loaded
-
-
-class _With:
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model = build({**spec.config, "max_position_embeddings": CONTEXT_TOKENS}, spec.weight_scale)
+    return loaded_of(name, tokenizer, str(folder), model, CONTEXT_TOKENS)
 
 
 # ---- when
@@ -470,19 +353,6 @@ def test_an_opened_chat_is_loaded_before_its_question(chats: Chats) -> None:
     finished = chats.ask(600)
     assert finished.stats.disk_tokens == finished.stats.reused_tokens == 500
     assert finished.effective.changes == ()
-
-
-def test_a_chat_that_was_opened_before_the_model_was_loaded(chats: Chats) -> None:
-    chats.ask(500)
-    chats.engine.unload()
-    engine = Engine()
-    engine._saved_chats = saved_chats.SavedChats(files=chats.files)
-    engine.saved_chats.open(CHAT, Prefill())
-    idle(engine)
-    engine.use(chats.loaded)
-    idle(engine)
-    assert len(engine.sequence.tokens) == 509
-    engine.unload()
 
 
 def test_a_question_ends_a_save_and_it_is_repeated(chats: Chats) -> None:

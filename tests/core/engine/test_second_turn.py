@@ -14,24 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
 from core.engine.planning import branches
 from core.errors import DraftlightError
-from core.events import Attachment, Finished, Generate, Message, ModelInfo, Token, Tool, ToolCall
+from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
 from core.kv import cached_sequence
 from core.kv.cached_sequence import shared_prefix
-from core.kv.mlx_lm_caches import why_no_rollback
-from core.models.folder import fingerprint
-from core.models.loader import LoadedModel
 from core.models.prompt import render
 from core.models.tokenizer import may_merge
 from core.settings import Settings, assign_all
 from tests.attack.support.tiny_models import tiny_model
-from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
+from tests.core.architectures import ARCHITECTURES, tiny
+from tests.core.engine.support import loaded_of
 from tests.core.toy import write_tokenizer
 from tests.thinned import thinned
 
@@ -78,15 +75,8 @@ def engine(architecture: str, template: str, tmp_path: Path) -> Iterator[Engine]
 def engine_of(model: Any, architecture: str, template: str, folder: Path, merged: str = "") -> Engine:
     """An engine on a tiny random model that never stops by itself, with a chat template."""
     tokenizer = tokenizer_of(template, folder, merged)
-    why_not = why_no_rollback(make_prompt_cache(model))
-    info = ModelInfo(
-        *(architecture, "", fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
-        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
-    )
-    loaded = LoadedModel(model, tokenizer, info)
-    loaded.eos = frozenset()
     made = Engine()
-    made.use(loaded)
+    made.use(loaded_of(architecture, tokenizer, model=model, context_tokens=CONTEXT_TOKENS))
     return made
 
 

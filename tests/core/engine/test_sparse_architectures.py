@@ -7,15 +7,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from core.engine.engine import Engine
-from core.events import ModelInfo
-from core.kv.mlx_lm_caches import why_no_rollback
-from core.models.folder import fingerprint
-from core.models.loader import LoadedModel
-from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
+from tests.core.architectures import ARCHITECTURES, build
+from tests.core.engine.support import loaded_of
 from tests.core.engine.test_sparse_session import prompt_of, run, settings
 from tests.thinned import thinned
 
@@ -45,47 +41,10 @@ def cold(engine: Engine, name: str, prompt: list[int]) -> list[int]:
 
 @pytest.fixture
 def engine(name: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
-    model = long_once(name)
-    why_not = why_no_rollback(make_prompt_cache(model))
-    info = ModelInfo(
-        *(name, "", fingerprint(tokenizer.get_vocab()), "toy", name, "float32", ""),
-        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
-    )
-    loaded = LoadedModel(model, tokenizer, info)
-    loaded.eos = frozenset()
     engine = Engine()
-    engine.use(loaded)
+    engine.use(loaded_of(name, tokenizer, model=long_once(name), context_tokens=CONTEXT_TOKENS))
     yield engine
     engine.unload()
-
-
-@pytest.mark.parametrize("name", thinned(KINDS, keep=KINDS[:2]))
-@pytest.mark.parametrize("drafter", thinned(["ngram-simple", "cacheback"], keep=["cacheback"]))
-def test_drafting_turns_and_rebuilding_on_every_cache(engine: Engine, name: str, drafter: str) -> None:
-    prompt, more = prompt_of(31, 800), prompt_of(32, 30)
-    scorer = {"prefill.scorer": "lexical", "prefill.keep_pct": 7}
-    plain, finished, _ = run(engine, prompt, settings(**scorer))
-    assert (finished.effective.reading, finished.effective.changes) == ("sparse", ())
-    assert finished.stats.skipped_tokens > 100
-    follow = [*prompt, *plain, *more]
-    auto = {**scorer, "prefill.mode": "auto"}
-    plain_follow, finished, _ = run(engine, follow, settings(**auto))
-    assert finished.effective.reading == "sparse"
-    assert finished.stats.read_tokens <= len(more) + 20
-
-    engine.forget()
-    drafting = {"drafting.drafter": drafter}
-    assert run(engine, prompt, settings(**scorer, **drafting))[0] == plain
-    drafted, finished, _ = run(engine, follow, settings(**auto, **drafting))
-    assert drafted == plain_follow
-    # A chunked cache takes no tokens back, and the answer says so.
-    used = "off" if name == "llama4" else drafter
-    assert finished.effective.drafter == used, finished.effective.changes
-
-    off = settings(**{"prefill.mode": "off"})
-    whole, finished, _ = run(engine, follow, off)
-    assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
-    assert whole == cold(engine, name, follow)
 
 
 @pytest.mark.parametrize("name", [k for k in KINDS if k not in ("deepseek_v3", "mistral3")])

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-import core.prefill.reading as reading_module
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine, never
 from core.engine.model_session import DraftModels
-from core.errors import DraftModelError, PromptTooLongError, SettingError
+from core.errors import DraftModelError, PromptTooLongError
 from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
 from core.kv.cached_sequence import CachedSequence
 from core.machine.exactness import machine_key
@@ -39,7 +38,6 @@ pytestmark = pytest.mark.usefixtures("unlikely_guesses")
 
 CONTEXT_TOKENS = 4096
 PROMPT_TOKENS = 1000
-LENGTH = {"sampling.max_tokens": 80}
 # The prompts are token IDs, which have no text to embed.
 READERS = [name for name in SCORERS if name != "fusion"]
 DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head"]
@@ -178,39 +176,6 @@ def test_progress_tells_both_phases(engine: Engine, folder: Path) -> None:
     assert fractions[-1] == 1.0
 
 
-@pytest.fixture(scope="module")
-def plain_turns(folder: Path) -> tuple[list[int], list[int]]:
-    """What is written to `prompt_of(4)` without drafts, and after `prompt_of(5, 30)` behind it."""
-    engine = endless(folder)
-    prompt = prompt_of(4)
-    plain, _, _ = run(engine, prompt, settings(**LENGTH))
-    follow = [*prompt, *plain, *prompt_of(5, 30)]
-    plain_follow, finished, _ = run(engine, follow, settings(**{**LENGTH, "prefill.mode": "auto"}))
-    assert finished.effective.reading == "sparse"
-    engine.unload()
-    return plain, plain_follow
-
-
-@pytest.mark.parametrize("drafter", thinned(DRAFTING, keep=["auto", "cacheback"]))
-def test_every_drafter_equals_the_plain_loop_on_the_same_session(
-    engine: Engine, folder: Path, drafter: str, plain_turns: tuple[list[int], list[int]]
-) -> None:
-    plain, plain_follow = plain_turns
-    prompt, more = prompt_of(4), prompt_of(5, 30)
-    follow = [*prompt, *plain, *more]
-    drafting = {**LENGTH, "drafting.drafter": drafter}
-    drafted, finished, _ = run(engine, prompt, settings(folder, **drafting))
-    assert drafted == plain
-    assert finished.effective.reading == "sparse"
-    assert finished.stats.drafted > 0
-    assert finished.stats.accepted > 0 or drafter == "ngram-mod"
-    if DRAFTERS[drafter].trees:
-        assert not [c for c in finished.effective.changes if c.asked.endswith("(tree)")]
-    again, finished, _ = run(engine, follow, settings(folder, **{**drafting, "prefill.mode": "auto"}))
-    assert again == plain_follow
-    assert finished.stats.reused_tokens + finished.stats.skipped_tokens >= len(prompt) + len(plain) - 1
-
-
 def test_drafters_see_the_skipped_passages(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of tokens that stands only in a skipped passage is drafted after its beginning."""
     prompt = prompt_of(6)
@@ -261,17 +226,6 @@ def test_a_dense_prefix_is_reused_and_only_the_document_is_sparse(engine: Engine
     assert finished.stats.scored_tokens == 1300 - finished.stats.reused_tokens
     assert engine.sequence.columns.whole is not None
     assert engine.sequence.columns.whole >= 300
-
-
-def test_chats_keep_their_prefixes_within_the_budget(engine: Engine) -> None:
-    off = {"prefill.mode": "off", "sampling.max_tokens": 5}
-    system = prompt_of(24, 200)
-    one, two = [*system, *prompt_of(25, 600)], [*system, *prompt_of(26, 600)]
-    run(engine, one, settings(**off))
-    assert run(engine, two, settings(**off))[1].stats.reused_tokens == 200
-    assert run(engine, [*one, 9], settings(**off))[1].stats.reused_tokens >= 799
-    run(engine, two, settings(**off, **{"prefill.memory_mib": 0}))
-    assert run(engine, [*one, 9], settings(**off))[1].stats.reused_tokens == 200
 
 
 def read_slowly(engine: Engine) -> None:
@@ -466,10 +420,9 @@ def test_the_draft_model_s_cache_is_gone_before_the_target_reads(
 # ---- what goes wrong
 
 
-@pytest.mark.parametrize("stage", ["score", "select", "read"])
 @pytest.mark.parametrize("scorer", READERS)
-def test_an_error_at_any_stage_reads_everything_and_says_so(
-    engine: Engine, folder: Path, stage: str, scorer: str, monkeypatch: pytest.MonkeyPatch
+def test_an_error_of_a_scorer_reads_everything_and_says_so(
+    engine: Engine, folder: Path, scorer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompt = prompt_of(14)
     dense = run(engine, prompt, settings(**{"prefill.mode": "off"}))[0]
@@ -478,10 +431,7 @@ def test_an_error_at_any_stage_reads_everything_and_says_so(
     def broken(*_: object) -> Any:
         raise ValueError("no luck")
 
-    if stage == "score":
-        monkeypatch.setitem(SPECS, scorer, replace(SPECS[scorer], score=broken))
-    else:
-        monkeypatch.setattr(reading_module.Reading, f"_{stage}", broken)
+    monkeypatch.setitem(SPECS, scorer, replace(SPECS[scorer], score=broken))
     tokens, finished, _ = run(engine, prompt, settings(folder, **{"prefill.scorer": scorer}))
     assert tokens == dense
     assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
@@ -556,12 +506,6 @@ def test_a_cancel_at_any_time_leaves_nothing_half_read(
         assert sequence.tokens in ([], prompt[:-1])
         assert sequence.skipped == 0 or sequence.tokens
     assert run(engine, prompt, settings(**{"prefill.mode": "off"}))[0] == cold(folder, 16)
-
-
-@pytest.mark.parametrize("keep", [0, 101, -5, "all"])
-def test_a_share_that_cannot_be_is_refused(keep: object) -> None:
-    with pytest.raises(SettingError, match="keep_pct"):
-        settings(**{"prefill.keep_pct": keep})
 
 
 def test_a_draft_model_that_cannot_score_is_refused_before_anything_is_read(
