@@ -28,6 +28,7 @@ from core.kv.saved_files import SavedFiles
 from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
 from tests.attack.campaign import Campaign, Outcome, case_random
+from tests.attack.support.damage import DAMAGES, flips
 
 _SLOW_S = 20.0
 _MOST_BYTES = 300 * 2**20
@@ -252,51 +253,6 @@ def _full(chat: _Chat, rng: random.Random) -> str:
 # ---- damage
 
 
-def _flips(data: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 8, 64))):
-        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
-def _flips_ahead(data: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(data)
-    changed[rng.randrange(min(3000, len(changed)))] = rng.randrange(256)
-    return bytes(changed)
-
-
-def _cut(data: bytes, rng: random.Random) -> bytes:
-    return data[: rng.choice((0, 1, 7, 8, 9, len(data) - 1, rng.randrange(len(data))))]
-
-
-def _grown(data: bytes, rng: random.Random) -> bytes:
-    return data + rng.randbytes(rng.randrange(1, 5000))
-
-
-def _zeros(data: bytes, rng: random.Random) -> bytes:
-    start = rng.randrange(len(data))
-    return data[:start] + bytes(len(data) - start)
-
-
-def _hole(data: bytes, rng: random.Random) -> bytes:
-    """A block that never reached the disk."""
-    start = rng.randrange(len(data)) // 4096 * 4096
-    return data[:start] + bytes(min(4096, len(data) - start)) + data[start + 4096 :]
-
-
-def _noise(data: bytes, rng: random.Random) -> bytes:
-    return rng.randbytes(rng.randrange(0, 5000))
-
-
-def _swollen_length(data: bytes, rng: random.Random) -> bytes:
-    length = rng.choice((0, 1, 2**31, 2**40, 2**63, 2**64 - 1, rng.randrange(len(data))))
-    return struct.pack("<Q", length) + data[8:]
-
-
-def _folder(data: bytes, rng: random.Random) -> bytes | None:
-    return None
-
-
 _LIES = (0, -1, 1, 2**31, 2**63 - 1, 2**70, 1.5, None, "", "x" * 5000, [], [[]], {}, True)
 
 
@@ -357,17 +313,17 @@ def _swapped(data: bytes, rng: random.Random) -> bytes:
     one = rng.choice(spans)
     same = [each for each in spans if each != one and each[1] - each[0] == one[1] - one[0]]
     if not same:
-        return _flips(data, rng)
+        return flips(data, rng)
     other = rng.choice(same)
     changed = bytearray(data)
     start = 8 + length
     for to, source in ((one, other), (other, one)):
         changed[start + to[0] : start + to[1]] = data[start + source[0] : start + source[1]]
-    return bytes(changed) if bytes(changed) != data else _flips(data, rng)
+    return bytes(changed) if bytes(changed) != data else flips(data, rng)
 
 
 _WAYS: tuple[Callable[[bytes, random.Random], bytes | None], ...] = (
-    *(_flips, _flips_ahead, _cut, _grown, _zeros, _hole, _noise, _swollen_length, _folder),
+    *DAMAGES,
     *(_lying_metadata, _lying_metadata, _lying_tensor, _lying_tensor, _other_stamp, _swapped),
 )
 

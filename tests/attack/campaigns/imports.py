@@ -7,7 +7,6 @@ the file twice into one library. Every twentieth case is read by the child proce
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import tempfile
@@ -27,24 +26,11 @@ from core.errors import RequestError
 from tests.app.store.chats import chat_of
 from tests.app.store.importing import InProcess
 from tests.attack.campaign import Campaign, Outcome, case_random
+from tests.attack.support.damage import broken_bytes, damage_value
 from tests.core.chat_archives import samples
 
 _LONGEST_S = 10.0
 _RAW = ("Traceback", "codec", "Errno", "object at", "line 1 column")
-_VALUES: tuple[Callable[[random.Random], Any], ...] = (
-    lambda dice: None,
-    lambda dice: dice.choice([True, False]),
-    lambda dice: dice.choice([0, -1, 2**31, 2**53 + 1, 2**63, 2**64, -(10**40), 10**400]),
-    lambda dice: dice.choice([0.0, -1e308, 1e308, 5e-324, float("nan"), float("inf")]),
-    lambda dice: dice.choice(
-        ["", "0001-01-01", "9999-12-31T23:59:59Z", "\ud800", "\x00", "a" * 20_000, "😀"]
-    ),
-    lambda dice: dice.choice(["<think>", "</think>", '<details type="reasoning">' * 2_000, "\ue200" * 5_000]),
-    lambda dice: [],
-    lambda dice: {},
-    lambda dice: [[{"a": [None]}]] * 50,
-    lambda dice: {"x": {"x": {"x": -1}}, "": 0},
-)
 _MADE: tuple[Callable[[], dict[str, Any]], ...] = (
     samples.chatgpt_chat,
     samples.chatgpt_research_chat,
@@ -149,7 +135,7 @@ def _file(case: int, dice: random.Random) -> tuple[bytes, str]:
     kind = dice.randrange(8)
     if kind <= 2:
         for _ in range(dice.randint(1, 4)):
-            _damage_value(broken, dice)
+            damage_value(broken, dice)
         data = json.dumps([broken, whole]).encode()
         return (samples.chatgpt_archive([broken, whole]) if kind == 2 else data), witness
     if kind == 3:
@@ -158,38 +144,12 @@ def _file(case: int, dice: random.Random) -> tuple[bytes, str]:
         return json.dumps([whole, _hostile(dice)]).replace('"@"', _deep(dice)).encode(), witness
     data = json.dumps(dice.choice([[broken, whole], broken]), ensure_ascii=dice.random() < 0.5).encode()
     if kind == 5:
-        return _broken_bytes(data, dice), ""
+        return broken_bytes(data, dice), ""
     if kind == 6:
         archive = samples.zipped({"a/conversations.json": data, "b.json": json.dumps(whole).encode()})
-        return _broken_bytes(archive, dice), ""
+        return broken_bytes(archive, dice), ""
     own = to_json([chat_of(case, 2, 5), chat_of(case + 1)])
-    return _broken_bytes(own, dice) if dice.random() < 0.8 else own, ""
-
-
-def _damage_value(root: Any, dice: random.Random) -> None:
-    places, waiting = [], [root]
-    while waiting:
-        holder = waiting.pop()
-        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
-            places.append((holder, key))
-            if isinstance(holder[key], dict | list):
-                waiting.append(holder[key])
-    if not places:
-        return
-    holder, key = dice.choice(places)
-    action = dice.randrange(4)
-    if action == 0:
-        del holder[key]
-    elif action == 1 and isinstance(holder, list):
-        holder.append(copy.deepcopy(holder[key]))  # a duplicate id
-    elif action == 2:
-        other, elsewhere = dice.choice(places)
-        if isinstance(holder[key], str) and elsewhere in (
-            other if isinstance(other, dict) else range(len(other))
-        ):
-            holder[key] = copy.deepcopy(other[elsewhere])
-    else:
-        holder[key] = dice.choice(_VALUES)(dice)
+    return broken_bytes(own, dice) if dice.random() < 0.8 else own, ""
 
 
 def _graph(dice: random.Random) -> dict[str, Any]:
@@ -231,25 +191,6 @@ def _hostile(dice: random.Random) -> dict[str, Any]:
 
 def _deep(dice: random.Random) -> str:
     return dice.choice(["[" * 100_000 + "]" * 100_000, "9" * 6_000, "[" * 50 + "]" * 50, '"@"'])
-
-
-def _broken_bytes(data: bytes, dice: random.Random) -> bytes:
-    for _ in range(dice.randint(1, 3)):
-        place = dice.randrange(len(data) + 1)
-        kind = dice.randrange(6)
-        if kind == 0:
-            data = data[:place]
-        elif kind == 1:
-            data = data[:place] + dice.randbytes(dice.randint(1, 20)) + data[place + 1 :]
-        elif kind == 2:
-            data = data[:place] + dice.choice([b'"', b"\\", b"{", b"]", b"}", b"[", b"\0"]) + data[place:]
-        elif kind == 3:
-            data = data[place:]
-        elif kind == 4:
-            data = data.decode("utf-8", "replace").encode(dice.choice(["utf-16", "utf-8-sig", "utf-16-be"]))
-        else:
-            data = data[:place] + data[place // 2 :]
-    return data
 
 
 CAMPAIGN = Campaign(

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -32,21 +31,9 @@ from core.settings.declaration import check
 from tests.app.store.chats import chat_of
 from tests.app.store.importing import InProcess
 from tests.attack.campaign import Campaign, Outcome, case_random
+from tests.attack.support.damage import broken_bytes, damage_value
 
 _RAW = ("Traceback", "codec", "Errno", "object at")
-_VALUES: tuple[Callable[[random.Random], Any], ...] = (
-    lambda dice: None,
-    lambda dice: dice.choice([True, False]),
-    lambda dice: dice.choice([0, -1, 2**31, 2**53 + 1, 2**63, 2**64, -(10**40), 10**400]),
-    lambda dice: dice.choice([0.0, -1e308, 1e308, 5e-324, 1.5]),
-    lambda dice: dice.choice(
-        ["", "0001-01-01T00:00:00", "\ud800", "\udfff\ud83d", "\x00", "a" * 20_000, "\u202e\r\n\u2028", "NaN"]
-    ),
-    lambda dice: [],
-    lambda dice: {},
-    lambda dice: [[{"a": [None]}]] * 50,
-    lambda dice: {"x": {"x": {"x": -1}}, "": 0},
-)
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
@@ -117,7 +104,7 @@ def _damage_preferences(path: Path, dice: random.Random) -> None:
     if kind == 1:
         path.symlink_to(dice.choice(["preferences.json", "nowhere.json", "/dev/null", "."]))
         return
-    path.write_bytes(_damaged_json(data, dice) if kind < 6 else _broken_bytes(data, dice))
+    path.write_bytes(_damaged_json(data, dice) if kind < 6 else broken_bytes(data, dice))
 
 
 # ---- imports
@@ -131,7 +118,7 @@ def _import(
     chat = replace(chat, turns=(replace(chat.turns[0], user=message), *chat.turns[1:]))
     if dice.random() < 0.65:
         path, data = folder / "chats.json", to_json([chat, chat_of(3)])
-        data = _damaged_json(data, dice) if dice.random() < 0.75 else _broken_bytes(data, dice)
+        data = _damaged_json(data, dice) if dice.random() < 0.75 else broken_bytes(data, dice)
     else:
         path, data = folder / "chat.md", _damaged_markdown(to_markdown(chat), dice)
     path.write_bytes(data)
@@ -178,67 +165,15 @@ def _damaged_markdown(text: str, dice: random.Random) -> bytes:
             ),
         )
     data = dice.choice(["\n", "\r\n", "\r", "\n\r"]).join(lines).encode()
-    return _broken_bytes(data, dice) if dice.random() < 0.4 else data
-
-
-# ---- damage to bytes, and to what JSON says
-
-
-def _broken_bytes(data: bytes, dice: random.Random) -> bytes:
-    broken = bytearray(data)
-    place = dice.randrange(len(broken))
-    kind = dice.randrange(6)
-    if kind == 0:
-        for _ in range(dice.randint(1, 20)):
-            broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
-    elif kind == 1:
-        del broken[place:]
-    elif kind == 2:
-        broken[place:place] = dice.choice(
-            [b"\xff\xfe", b"\xed\xa0\x80", b"\xc0\x80", b"\xef\xbb\xbf", b"\x00"]
-        )
-    elif kind == 3:
-        broken[place:place] = dice.choice([b"[", b'{"a":']) * dice.choice([10, 1_500, 100_000])
-    elif kind == 4:
-        return dice.randbytes(dice.randint(0, 3_000))
-    else:
-        broken[place:place] = broken[dice.randrange(len(broken)) :]
-    return bytes(broken)
+    return broken_bytes(data, dice) if dice.random() < 0.4 else data
 
 
 def _damaged_json(data: bytes, dice: random.Random) -> bytes:
-    """Still JSON, in other words than ours in some places; surrogates come as escapes."""
+    """In other words than ours in some places; surrogates come as escapes."""
     root = json.loads(data)
     for _ in range(dice.choice([1, 1, 1, 2, 5])):
-        places = list(_places(root))
-        if not places:  # nothing is left to damage
-            break
-        holder, key = dice.choice(places)
-        kind = dice.randrange(5)
-        if kind == 0 and isinstance(holder, dict):
-            del holder[key]
-        elif kind == 1 and isinstance(holder, list):
-            holder.append(holder[key])
-        elif kind == 2:
-            other, other_key = dice.choice(places)
-            holder[key] = json.loads(json.dumps(other[other_key]))
-        elif kind == 3:
-            for _ in range(dice.choice([1, 30, 150])):
-                holder[key] = [holder[key]] if dice.random() < 0.5 else {"a": holder[key]}
-        else:
-            holder[key] = dice.choice(_VALUES)(dice)
+        damage_value(root, dice)
     return json.dumps(root).encode()
-
-
-def _places(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Everything that can be replaced: its holder and where it is there."""
-    waiting = [node]
-    while waiting:
-        holder = waiting.pop()
-        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
-            yield holder, key
-            if isinstance(holder[key], dict | list):
-                waiting.append(holder[key])
 
 
 CAMPAIGN = Campaign(
