@@ -28,8 +28,6 @@ from core.errors import DraftlightError
 from core.settings.declaration import find
 from core.settings.prefill import SCORERS
 
-_TEACHERS = ("same", "earlier", "rounded", "thinned")
-
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
@@ -45,7 +43,6 @@ def parser() -> argparse.ArgumentParser:
 
     command("fit", "fit the weights of auto's evidence to recorded answers", _fit)
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
-    command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
     command("answers", "right answers and loops: facts asked about documents", _answers)
     command("kv-bits", "size and quality of quantised caches", add_model)
     command("replay", "drafters on recorded answers, without a model", _replay)
@@ -164,42 +161,6 @@ def _rehearse(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kbytes", type=whole(), default=1500, help="approximate size limit of the table (default 1500)"
     )
-
-
-def _warm_tables(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    parser.add_argument("--pairs", type=whole(), default=2, help="pairs of conversations (default 2)")
-    add_answer_length(parser, 160)
-    parser.add_argument(
-        "--drafters",
-        type=names("drafter", DRAFTERS),
-        default=("auto", "ngram-mod"),
-        help="comma-separated (default auto,ngram-mod)",
-    )
-    parser.add_argument(
-        "--warmed-by",
-        type=names("way to warm a table", _TEACHERS),
-        default=_TEACHERS,
-        help="comma-separated: the same questions, earlier ones, the same by a rounded copy of the model or"
-        " by one without a layer (default same,earlier,rounded,thinned)",
-    )
-    parser.add_argument(
-        "--teacher",
-        action="append",
-        default=[],
-        metavar="MODEL",
-        help="another model folder of the family that warms the table; repeatable",
-    )
-    parser.add_argument(
-        "--conversation",
-        type=readable_file,
-        metavar="FILE",
-        help="the requests (default tests/tuning/edits.json; see also list.json)",
-    )
-    parser.add_argument(
-        "--without-layer", type=whole(0), metavar="N", help="layer to remove (default: the middle one)"
-    )
-    parser.add_argument("--bits", type=whole(2, 8), default=8, help="bits of the rounded copy (default 8)")
 
 
 def main(arguments: list[str] | None = None) -> int:
