@@ -51,23 +51,6 @@ def test_generate_json_is_one_event_a_line(toy_folder: Path, tmp_path: Path) -> 
     assert last["stats"]["prompt_tokens"] > len("abc abc abc abc")
 
 
-def test_generate_from_a_messages_file(toy_folder: Path, tmp_path: Path) -> None:
-    messages = tmp_path / "chat.json"
-    messages.write_text(
-        json.dumps(
-            [
-                {"role": "user", "content": "a"},
-                {"role": "assistant", "content": "b"},
-                {"role": "user", "content": "c"},
-            ]
-        )
-    )
-    done = draftlight(
-        "generate", "--model", str(toy_folder), "--messages", str(messages), "--max-tokens", "3"
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -92,15 +75,6 @@ def test_what_goes_wrong_is_said(
         ended = usage.code
     assert ended == status
     assert words in capsys.readouterr().err
-
-
-def test_a_bad_model_is_said() -> None:
-    done = draftlight("generate", "--model", "/no/such/folder", "--prompt", "x", "--json")
-    assert done.returncode == 1
-    started, failed = map(json.loads, done.stdout.splitlines())
-    assert (started["type"], started["schema"]) == ("started", 1)
-    assert (failed["type"], failed["code"]) == ("failed", "bad-model")
-    assert "no model folder" in done.stderr
 
 
 def test_help_and_version() -> None:

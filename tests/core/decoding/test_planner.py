@@ -1,4 +1,4 @@
-"""Planner against every sub-tree there is; the rate; budgets, pending rows, silent drafts."""
+"""Planner against every sub-tree there is; the rate; budgets, pending rows, silent drafts; the walk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.decoding.planner import Planner
+from core.decoding.planner import Planner, Walk, walk
 from core.drafting.draft import EMPTY, Draft, sanitise
 
 
@@ -118,3 +118,18 @@ def test_a_draft_without_confidences_comes_back_whole() -> None:
 def test_confidences_that_cannot_be_promise_nothing(confidence: float) -> None:
     draft = Draft((1,), (-1,), (confidence,))
     assert Planner(lambda width, tree: 1.0 + 0.01 * width).shape(draft, 9) == EMPTY
+
+
+@given(drafts(), st.data())
+def test_the_walk_follows_the_choices_as_far_as_they_were_drafted(draft: Draft, data: st.DataObject) -> None:
+    choices = data.draw(st.lists(st.sampled_from([7, *draft.tokens]), min_size=9, max_size=9))
+    path: list[int] = []
+    tested, node = 0, -1
+    while children := draft.children(node):
+        tested += 1
+        chosen = [child for child in children if draft.tokens[child] == choices[node + 1]]
+        if not chosen:
+            break
+        (node,) = chosen
+        path.append(node)
+    assert walk(draft, choices) == Walk(tuple(path), choices[node + 1], tested)

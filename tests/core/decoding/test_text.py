@@ -38,40 +38,10 @@ def texts(tokenizer: TokenizerWrapper, text: str) -> tuple[list[int], list[str]]
     return ids, [*found, *stream.finish()]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "plain words",
-        "x 🎉 y",
-        "👩‍👩‍👧‍👦 family",
-        "日本語のテキスト",
-        "naïve café",
-        "a\n\n  b\tc",
-        "1 234",
-        "def f():\n    return 1\n",
-    ],
-)
-def test_texts_concatenate_to_the_answer(starter: TokenizerWrapper, toy: TokenizerWrapper, text: str) -> None:
-    for tokenizer in (starter, toy):
-        ids, found = texts(tokenizer, text)
-        assert len(found) == len(ids)
-        assert "".join(found) == text
-
-
 def test_an_emoji_belongs_to_the_token_that_completes_it(toy: TokenizerWrapper) -> None:
     ids, found = texts(toy, "a🎉b")
     assert len(ids) == 6  # one token a byte
     assert found == ["a", "", "", "", "🎉", "b"]
-
-
-def test_cjk_characters_are_not_merged(toy: TokenizerWrapper) -> None:
-    _, found = texts(toy, "日本")
-    assert found == ["", "", "日", "", "", "本"]
-
-
-def test_a_lone_space_belongs_to_its_own_token(toy: TokenizerWrapper) -> None:
-    _, found = texts(toy, "a b")
-    assert found == ["a", " ", "b"]
 
 
 def test_an_answer_that_ends_inside_a_character_keeps_every_token(toy: TokenizerWrapper) -> None:
@@ -81,18 +51,6 @@ def test_an_answer_that_ends_inside_a_character_keeps_every_token(toy: Tokenizer
     found += stream.finish()
     assert len(found) == len(ids)
     assert "".join(found).startswith("ok")
-
-
-@given(st.text(max_size=40))
-def test_any_text(toy: TokenizerWrapper, text: str) -> None:
-    ids, found = texts(toy, well_formed(text))
-    assert len(found) == len(ids)
-    assert "".join(found) == well_formed(text)
-
-
-def test_a_space_at_the_beginning_of_an_answer_is_kept(starter: TokenizerWrapper) -> None:
-    for text in (" Paris.", "    return 1\n", "\t x", " "):
-        assert "".join(texts(starter, text)[1]) == text
 
 
 # ---- every kind of tokenizer
@@ -221,26 +179,6 @@ def test_a_token_takes_the_same_time_late_in_an_answer(starter: TokenizerWrapper
     assert max(decoded) < 64
 
 
-@pytest.mark.parametrize(
-    "text", ["plain words  and more", "x 🎉 y", "日本語のテキスト", "a\n\n  b\tc", " b c d"]
-)
-def test_an_answer_in_two_parts_reads_as_in_one(
-    starter: TokenizerWrapper, toy: TokenizerWrapper, text: str
-) -> None:
-    for tokenizer in (starter, toy):
-        ids, whole = texts(tokenizer, text)
-        for cut in range(1, len(ids)):
-            first, then = TokenTexts(tokenizer), TokenTexts(tokenizer, ids[:cut])
-            found = [piece for token in ids[:cut] for piece in first.add(token)]
-            found += first.finish()
-            # Half a character at the end is told by the part that completes it.
-            found = [piece.rstrip("\ufffd") for piece in found]
-            found += [piece for token in ids[cut:] for piece in then.add(token)]
-            found += then.finish()
-            assert len(found) == len(ids)
-            assert "".join(found) == "".join(whole), (cut, found)
-
-
 def tokens_of(text: str, cuts: list[int]) -> list[Token]:
     """`text` in tokens that end at `cuts`; equal cuts are tokens without text."""
     ends = [*sorted(min(cut, len(text)) for cut in cuts), len(text)]
@@ -308,13 +246,6 @@ def test_a_token_is_told_in_part() -> None:
 def test_of_two_that_begin_together_the_longer_is_named() -> None:
     _, texts = run(["a", "ab"], tokens_of("xab", []))
     assert texts.stopped_by == "ab"
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_without_stop_texts_every_token_passes_at_once(seed: int) -> None:
-    texts = StopTexts()
-    for token in tokens_of("some text", [random.Random(seed).randrange(9) for _ in range(4)]):
-        assert list(texts.add(token)) == [token]
 
 
 def test_a_token_that_only_began_a_character_is_held_with_it() -> None:

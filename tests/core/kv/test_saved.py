@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from safetensors import safe_open
 
 from core.kv.cached_sequence import CachedSequence
+from core.kv.mlx_lm_caches import KvQuantisation
 from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, stamp_of
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 
@@ -121,6 +122,24 @@ def test_what_is_read_continues_bit_by_bit(name: str, sparse: bool, tmp_path: Pa
     for length in [50, 60] if sequence.keeps_all else [each.length for each in sequence.snapshots]:
         assert_equal(model, sequence.fork(length), model.read(content, tmp_path / "saved", length=length))
     assert_equal(model, sequence, other)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_file_is_reused_as_far_as_its_sequence(name: str, tmp_path: Path) -> None:
+    model, rng = model_of(name), random.Random(name)
+    sequence = model.sequence(sparse=True)
+    path = tmp_path / "saved"
+    path.write_bytes(model.saved(sequence))
+    with path.open("rb") as file:
+        saved = SavedFile(file, model.stamp, VOCABULARY)
+        shares = set()
+        for length in (0, 29, 30, 31, 59, 60, 70, 71):
+            for whole in (False, True):
+                prompt = [*sequence.tokens[:length], *(rng.randrange(4, VOCABULARY) for _ in range(3))]
+                shares.add(saved.shared_as(None, prompt, whole=whole))
+                assert saved.shared_as(None, prompt, whole=whole) == sequence.shared(prompt, whole=whole)
+        assert len(shares) > 2
+        assert saved.shared_as(KvQuantisation(8, (32,)), sequence.tokens, whole=False) == 0
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma3_text", "qwen3_5"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import tempfile
@@ -172,20 +171,6 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     home.memory.close()
 
 
-@pytest.mark.quiet
-def test_a_hundred_thousand_entries_are_quick(tmp_path: Path) -> None:
-    """The figures are the bench's; this only notices when they are off by far."""
-    home = Home(tmp_path).open()
-    fill(home.tables.table(FAMILY, N, 2**18), 100_000)
-    home.memory.answer_finished(Settings())
-    done = home.memory.save()
-    assert done.entries > 80_000
-    started = time.perf_counter()
-    home.memory.load()
-    assert max(done.took_s, time.perf_counter() - started) < 1.0
-    home.memory.close()
-
-
 # ---- damage
 
 
@@ -317,32 +302,6 @@ def test_a_failed_save_is_said_and_tried_again(tmp_path: Path, monkeypatch: pyte
 
 def full(descriptor: int) -> None:
     raise OSError(28, "No space left on device")
-
-
-def test_a_small_full_disk(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=64k tmpfs {disk} 2>/dev/null") != 0:
-        pytest.skip("mounting a small disk is not permitted here")
-    try:
-        home = Home(disk / "tables").open().learn(900)
-        home.memory.save()
-        before = content(home.table)
-        home.learn(900, seed=1)
-        with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(512))
-        with pytest.raises(TableError, match="No space left") as caught:
-            home.memory.save()
-        assert "Free some disk space" in caught.value.hint
-        assert files(home.folder) == [FILE]
-        home.memory.close()
-        assert "No space left" in home.notes
-        again = Home(disk / "tables").open()
-        assert content(again.table) == before
-        again.memory.close()
-    finally:
-        os.system(f"umount {disk}")
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
@@ -485,15 +444,6 @@ def test_imports_take_nothing_bad(tmp_path: Path, kind: str) -> None:
     assert content(home.table) == before
     assert path.exists() == (kind != "missing"), "an import never moves what it was given"
     home.memory.close()
-
-
-def test_an_imported_name_means_nothing(tmp_path: Path) -> None:
-    Home(tmp_path / "a").open().learn(20).memory.close()
-    evil = tmp_path / "..%2f..%2fetc%2fpasswd; rm -rf ~"
-    evil.write_bytes((tmp_path / "a" / FILE).read_bytes())
-    home = Home(tmp_path / "b")
-    home.memory.import_(evil)
-    assert files(tmp_path / "b") == [FILE]
 
 
 # ---- without a folder

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import threading
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from core.events import (
 )
 from core.settings import Settings, assign_all
 from core.system.paths import tables_dir
-from core.tables import files as folder_module
 from core.tables.files import TableFolder
 from core.tables.memory import TableMemory
 from core.tables.prebuilt import GRAMS, built_dir, save_grams
@@ -174,26 +172,6 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     engine.close()
 
 
-def test_decoding_goes_on_while_a_slow_disk_saves(
-    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = engine_on(tmp_path / "t", toy_folder)
-    answer(engine)
-    gate, sync = threading.Event(), os.fsync
-
-    def slow(descriptor: int) -> None:
-        assert gate.wait(60)
-        sync(descriptor)
-
-    monkeypatch.setattr(folder_module.os, "fsync", slow)
-    engine.memory.save_soon()
-    assert len(answer(engine)[0]) == 60, "the disk is still waiting"
-    assert files(tmp_path / "t")[0].startswith("."), "only the unfinished file is there"
-    gate.set()
-    engine.close()
-    assert len(files(tmp_path / "t")) == 2
-
-
 def test_gauges_carry_the_table(tmp_path: Path, toy_folder: Path) -> None:
     engine = engine_on(tmp_path / "t", toy_folder)
     uses = []
@@ -257,9 +235,15 @@ def test_the_worker_keeps_tables_from_one_run_to_the_next(home: Path, toy_folder
     run(life)
 
 
+# Nothing is asked for half a second instead of fifteen.
+_HASTY = (
+    "import core.tables.memory as m, core.worker.main as w; m._SAVE_AFTER_S = 0.5; raise SystemExit(w.main())"
+)
+
+
 def test_the_worker_saves_when_nothing_is_asked_for_a_while(home: Path, toy_folder: Path) -> None:
     async def life() -> None:
-        async with worker() as talk:
+        async with worker(command=[sys.executable, "-c", _HASTY]) as talk:
             await talk.client.send(LoadModel(str(toy_folder)))
             await talk.client.send(question("r1"))
             await talk.until(Finished)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -106,23 +104,3 @@ def test_nothing_is_embedded_while_the_worker_is_to_stand_still(toy_folder: Path
             assert await _end(talk, "d") == DocumentEmbedded("d", "done", 1.0)
 
     run(life)
-
-
-def test_without_documents_and_sparse_prefill_the_encoder_is_not_opened(toy_folder: Path) -> None:
-    program = f"""
-from core.models.runtime import prepare
-prepare()
-from core.engine.engine import Engine
-from core.events import Generate, Message
-from core.settings import Settings, assign_all
-engine = Engine()
-engine.load({str(toy_folder)!r})
-settings = assign_all(Settings(), [("prefill.mode", "off"), ("sampling.max_tokens", 2)])
-for event in engine.generate(Generate("q", (Message("user", "hello " * 50),), settings)):
-    pass
-for _ in range(3):
-    engine.idle_work()
-print(engine._embedder.is_open)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -7,28 +7,20 @@ import sys
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from core.errors import ProtocolError
 from core.events import (
-    CountTokens,
     Failed,
     Finished,
-    Generate,
     ImportModel,
     LoadModel,
-    Message,
     ModelLoaded,
     ModelUnloaded,
     RemoveModel,
     Token,
     TokenCount,
-    decode_command,
-    encode,
 )
 from core.events.codec import LINE_LIMIT_BYTES, BadLine, WorkerExited, failure
-from core.settings import Settings
 from tests.core.worker.test_worker import Conversation, ask, worker
 
 _M = 8_000_000
@@ -106,17 +98,6 @@ def test_what_the_system_says_of_a_file_is_told_as_that() -> None:
     assert (told.kind, told.code) == ("request", "bad-path")
     assert told.message == "/secret/config.json: Permission denied."
     assert failure(OSError("no file"), command="x").code == "internal"
-
-
-def test_half_a_character_is_not_an_exception() -> None:
-    line = encode(CountTokens("r", "a\ud800b\ud83d\ude00\udc00"))
-    assert msgspec.json.decode(line)["text"] == "a\ufffdb\U0001f600\ufffd"
-    sent = encode(Generate("r", (Message("user", "\udfff"),), Settings()))
-    assert decode_command(sent) == Generate("r", (Message("user", "\ufffd"),), Settings())
-    escaped = b'{"type":"count_tokens","request":"r","text":"\\ud800"}'
-    assert decode_command(escaped) == CountTokens("r", "\ufffd")
-    with pytest.raises(ProtocolError):
-        decode_command(b'{"type":"\xff"}')
 
 
 def test_a_line_without_end_is_skipped_in_both_directions(toy_folder: Path) -> None:

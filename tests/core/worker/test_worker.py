@@ -132,32 +132,6 @@ def test_cancel_acts_within_a_step(toy_folder: Path) -> None:
     run(life)
 
 
-def test_an_answers_times_leave_out_the_commands_before_it(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.until(Hello)
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.client.send(ask("long", **{"sampling.max_tokens": 400}))
-            await talk.client.send(ask("short", **{"sampling.max_tokens": 1}))
-            long, short = await talk.until(Finished), await talk.until(Finished)
-            assert short.stats.total_s < long.stats.total_s / 2
-
-    run(life)
-
-
-def test_a_request_cancelled_before_its_turn_does_nothing(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.client.send(ask("early"))
-            await talk.client.send(Cancel("early"))
-            finished = await talk.until(Finished)
-            assert finished.reason == "cancelled"
-            assert talk.of(Token) == []
-
-    run(life)
-
-
 def test_bad_lines_are_answered_and_survived(toy_folder: Path) -> None:
     async def life() -> None:
         async with worker() as talk:
@@ -189,20 +163,6 @@ def test_bad_lines_are_answered_and_survived(toy_folder: Path) -> None:
                 assert (failed.request, failed.code, failed.kind) == (request, code, "request")
             await talk.client.send(ask("good"))
             assert (await talk.until(Finished)).request == "good"
-
-    run(life)
-
-
-def test_a_bad_model_leaves_the_one_in_use(toy_folder: Path, tmp_path: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            await talk.client.send(LoadModel(str(tmp_path)))
-            failed = await talk.until(Failed)
-            assert (failed.command, failed.code) == ("load_model", "bad-model")
-            await talk.client.send(ask("still"))
-            assert (await talk.until(Finished)).request == "still"
 
     run(life)
 
