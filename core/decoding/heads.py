@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+from mlx.utils import tree_flatten
 
 from core.drafting.draft_model import NO_PROPOSAL, Proposal
 from core.kv.cached_sequence import CachedSequence, shared_prefix
@@ -71,6 +72,11 @@ class HeadProposer:
         newest = sequence.columns.position(sequence.columns.count - 1) if sequence.columns.count else -1
         if sequence.state is not None and sequence.state[0] != newest:
             sequence.state = None
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the head's weights."""
+        return sum(value.nbytes for _, value in tree_flatten(self._head.module.parameters()))
 
     def read(self, ids: mx.array, cache: Any) -> tuple[mx.array, mx.array]:
         logits, states = self._head.parts.read(ids, cache, self._head.layers)

@@ -137,12 +137,18 @@ class ReadAhead:
         while chunk > least and (session.profile.dense_s(chunk, end) or 0.0) > _CHUNK_S:
             chunk //= 2
         chunk = fits(reused, end, chunk)
-        for step in read_prompt(model.model, sequence, prompt, chunk_tokens=chunk, snapshots=[end]):
-            sequence.ahead_columns = step.done_tokens - reused
-            self._say(ReadAheadProgress(request.chat, step.done_tokens, step.total_tokens))
-            yield
-            if sequence is not session.prefix_cache.current or sequence.nbytes > budget_bytes:
-                return
+        head = session.head_for(request.settings)
+        steps = read_prompt(model.model, sequence, prompt, chunk_tokens=chunk, snapshots=[end], states=head)
+        try:
+            for step in steps:
+                sequence.ahead_columns = step.done_tokens - reused
+                self._say(ReadAheadProgress(request.chat, step.done_tokens, step.total_tokens))
+                yield
+                if sequence is not session.prefix_cache.current or sequence.nbytes > budget_bytes:
+                    return
+        finally:
+            if head is not None:
+                head.end()
         session.prefix_cache.fit(budget_bytes)
         self._chats.answered(chat, settings)
 

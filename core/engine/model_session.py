@@ -27,6 +27,7 @@ from core.machine.width_cost import LiveCost
 from core.models.head_loader import NO_HEAD, load_head
 from core.models.loader import LoadedModel, load
 from core.prefill.scorers.scorer import ScoringDraft
+from core.settings import Settings
 from core.settings.prefill import KvCache
 from core.system.paths import models_dir
 from core.tables.memory import TableMemory
@@ -230,6 +231,13 @@ class ModelSession:
             self._head, self._downloads_ns = self._load_head(), changed_ns
         return self._head
 
+    def head_for(self, settings: Settings) -> HeadProposer | None:
+        """The head that drafts in an answer with `settings`; None if none does."""
+        drafter, second = settings.drafting.drafter, settings.draft_model.model
+        if drafter != "mtp" and not (drafter == "auto" and settings.auto.model_drafts and not second):
+            return None
+        return head if isinstance(head := self.head(), HeadProposer) else None
+
     def proposals(self, proposer: Proposer, live: LiveCost, *, isolated: bool) -> Proposals:
         """The proposals of `proposer` for an answer with the costs `live`; `isolated`: without a memory."""
         if isolated or self._proposals is None or self._proposals[0] is not proposer:
@@ -259,8 +267,9 @@ class ModelSession:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of weights and caches, the draft model's included: what unloading frees."""
-        return self.model.info.size_bytes + self.prefix_cache.nbytes + self.drafts.nbytes
+        """Bytes of weights and caches, the head's and draft model's included: what unloading frees."""
+        head = self._head.nbytes if isinstance(self._head, HeadProposer) else 0
+        return self.model.info.size_bytes + self.prefix_cache.nbytes + self.drafts.nbytes + head
 
     # ---- quantised caches
 

@@ -14,8 +14,8 @@ Layouts: SpecForge's and SafeAILab's (`midlayer.`, a flat config), vLLM's (`laye
 speculators (the layer's config within `transformer_layer_config`). Which states the three are is told in two
 ways: numbers that begin with 1 are of layers whose results are taken, others of layers whose inputs are
 (SGLang tells them apart in the same way). Without numbers they are the inputs of layers 2, n/2 and n − 3. The
-embedding is the model's unless the head has its own. Sources: arXiv 2503.01840, the code of SpecForge, vLLM,
-SGLang, and mlx-vlm's drafter. Worker's main thread.
+embedding is the model's unless the head has one of its own size, or a trained one. Sources: arXiv 2503.01840,
+the code of SpecForge, vLLM, SGLang, and mlx-vlm's drafter. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -86,18 +86,23 @@ def eagle3(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> Draft
     weights = {_own_name(name): each for name, each in weights.items() if not name.endswith(_LEFT_OUT)}
     taken = taken_layers(config, len(parts.owner.model.layers))
     width = len(taken) * int(parts.owner.args.hidden_size)
-    head = Eagle3(args, width, normed=bool(config.get("norm_before_residual")))
+    # vLLM's default for the nested layout.
+    normed = bool(config.get("norm_before_residual", "transformer_layer_config" in config))
+    head = Eagle3(args, width, normed=normed)
     drafted = int(config.get("draft_vocab_size") or args.vocab_size)
     moved = weights.pop("d2t", None)
     if "input_norm.weight" in weights:
         head.input_norm = nn.RMSNorm(width, eps=args.rms_norm_eps)
+    same_size = args.hidden_size == parts.owner.args.hidden_size
+    if same_size and not config.get("embed_requires_grad"):  # copies of the model's
+        weights = {name: each for name, each in weights.items() if not name.startswith("embed_tokens.")}
     if "embed_tokens.weight" in weights:
         head.embed_tokens = nn.Embedding(args.vocab_size, args.hidden_size)
     if "lm_head.weight" in weights:
         head.lm_head = nn.Linear(args.hidden_size, drafted, bias=False)
     elif moved is not None:
         raise ValueError("it has no output layer for its part of the vocabulary")
-    if args.hidden_size != parts.owner.args.hidden_size and "embed_tokens" not in head:
+    if not same_size and "embed_tokens" not in head:
         raise ValueError("it has no embedding of its own size")
     head = filled(head, weights)
     embed = head.embed_tokens if "embed_tokens" in head else parts.embed

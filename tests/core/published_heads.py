@@ -150,7 +150,10 @@ EAGLES: Mapping[str, Eagle] = {
     "eagle3-specforge": Eagle("llama", (), False, {}),
     "eagle3-numbered": Eagle("qwen3_5", (1, 2, 5), False, {"num_hidden_layers": 2}),
     "eagle3-speculators": Eagle("qwen3", (1, 3, 4), True, {"norm_before_residual": True}),
-    "eagle3-narrow": Eagle("gemma3_text", (3, 5, 6), True, {**_NARROW, "norm_before_fc": True}),
+    "eagle3-own-embedding": Eagle("llama", (), False, {"embed_requires_grad": True}),
+    "eagle3-narrow": Eagle(
+        "gemma3_text", (3, 5, 6), True, {**_NARROW, "norm_before_fc": True, "norm_before_residual": False}
+    ),
 }
 DRAFTED = 96
 EAGLE_SIZE = 32
@@ -170,7 +173,7 @@ def eagle_config(name: str) -> dict[str, Any]:
         "vocab_size": VOCABULARY,
         "max_position_embeddings": CONTEXT_TOKENS,
     }
-    outer = {key: value for key, value in own.changes.items() if key.startswith("norm_")}
+    outer = {key: value for key, value in own.changes.items() if key.startswith(("norm_", "embed_"))}
     layer |= {key: value for key, value in own.changes.items() if key not in outer}
     outer["draft_vocab_size"] = DRAFTED
     numbers = {"eagle_aux_hidden_state_layer_ids": list(own.layers)} if own.layers else {}
@@ -214,7 +217,8 @@ def raw_eagle(name: str, seed: int = 0) -> Raw:
     ids = np.sort(rng.permutation(VOCABULARY)[:DRAFTED])
     raw["d2t"] = ids - np.arange(DRAFTED)
     raw["t2d"] = np.isin(np.arange(VOCABULARY), ids)
-    if size != EAGLE_SIZE:
+    # Without training, an embedding of the model's size counts as a copy of the model's.
+    if size != EAGLE_SIZE or "embed_requires_grad" in config or name == "eagle3-numbered":
         raw["embed_tokens.weight"] = random(VOCABULARY, size)
     return raw
 

@@ -84,6 +84,9 @@ def _guesses(kind: str, config: dict[str, Any], weights: Any, given: Any) -> Any
     head = module.Model(module.ModelConfig.from_dict(config))
     head.load_weights(list(head.sanitize(dict(weights)).items()))
     cache = head.reset(_Target(given))
+    if config.get("embed_requires_grad"):  # it takes the model's
+        head.embed_tokens = type(head.embed_tokens)(1, 1)
+        head.embed_tokens.weight = weights["embed_tokens.weight"]
     ids, states = given["ids"][None], given["states"][None]
     found = []
     if kind == "gemma4_assistant":

@@ -34,6 +34,7 @@ from core.system import power
 from tests.attack.campaigns.reading_ahead import Walk, models_in
 from tests.core.architectures import ARCHITECTURES, FULL, tiny
 from tests.core.engine.test_second_turn import KEPT, LONG, TEMPLATES, ask, engine_of
+from tests.core.published_heads import write_drafted_model
 from tests.thinned import thinned
 
 CHOSEN: dict[str, object] = {"prefill.mode": "off", "prefill.chunk_tokens": 64, "prefill.save": False}
@@ -283,3 +284,29 @@ def test_it_waits_while_the_system_saves_energy(energy: list[str], tmp_path: Pat
     assert ahead(engine, messages) == 0
     assert ahead(engine, messages, **{"prefill.read_ahead": "on"}) > 0
     engine.unload()
+
+
+@pytest.mark.parametrize("name", ["eagle3-specforge", "dflash", "gemma4"])
+def test_the_head_reads_ahead_too(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    write_drafted_model(tmp_path / "Tiny", name)
+    engine = Engine()
+    engine.load(str(tmp_path / "Tiny"))
+    engine.try_out()
+    messages = [Message("user", "What is wrong?", (Attachment("log", LONG[:900]),))]
+    _, ids, _ = ask(engine, messages, **CHOSEN)
+    for pieces in (None, 9):
+        engine.forget()
+        ahead(engine, messages, pieces, **{"drafting.drafter": "auto"})
+        read = len(engine.sequence.tokens)
+        assert read > 60, pieces
+        engine.read_ahead(None)
+        own = engine.sequence.head
+        if name == "gemma4":
+            assert own is None
+            assert engine.sequence.state is not None
+        else:
+            assert own is not None
+            assert (len(own.tokens), own.skipped) == (read, 1)
+        assert ask(engine, messages, **CHOSEN, **{"drafting.drafter": "mtp"})[1] == ids
+        assert engine.sequence.head is None or engine.sequence.head.skipped == 1

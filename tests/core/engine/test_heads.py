@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,16 @@ import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
+from msgspec.structs import replace
 
+from core.decoding.heads import HeadProposer
+from core.drafting.draft_model import Proposal
 from core.engine.engine import Engine
 from core.models.draft_head import DraftHead
 from core.models.head_loader import load_head
 from core.settings import Settings, assign
 from core.system.paths import models_dir
+from tests.core.architectures import VOCABULARY
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.support import SAMPLED, ends_and_goes_on, run, settings
 from tests.core.engine.test_sparse_session import prompt_of
@@ -129,6 +135,42 @@ def test_auto_asks_the_head(engine: Engine, name: str, mode: str) -> None:
     assert got == plainly(engine, follow, **values)
     run(engine, follow, drafting(**{**values, "auto.model_drafts": False}))
     assert engine.sequence.head is None
+
+
+@each_head
+def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
+    engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    ask = HeadProposer.propose
+
+    def wrong(proposer: HeadProposer, context: Sequence[int], count: int) -> Proposal:
+        asked.append(len(context) - len(prompt))
+        found = ask(proposer, context, count)
+        return replace(found, tokens=[VOCABULARY - 1 for _ in found.tokens], second=-1)
+
+    monkeypatch.setattr(HeadProposer, "propose", wrong)
+    prompt = [random.Random(name).randrange(VOCABULARY - 1) for _ in range(60)]
+    chosen = drafting(
+        **{"drafting.drafter": "auto", "sampling.max_tokens": 96, **SAMPLED, "sampling.seed": 3}
+    )
+    got, _ = run(engine, prompt, chosen)
+    assert len(got) == 96
+    assert asked
+    assert len([at for at in asked if at < 64]) <= 11
+    assert max(after - at for at, after in pairwise([*asked, 96])) >= 32
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "gemma4", "eagle3-specforge", "dflash"])
+def test_in_exact_mode(engine: Engine, name: str) -> None:
+    prompt = prompt_with_repetition(random.Random(name))
+    for values in MODES.values():
+        exact = {"decoding.exactness": "exact", **values}
+        expected = plainly(engine, prompt, **exact)
+        for drafter in ("mtp", "auto"):
+            engine.forget()
+            got, _ = run(engine, prompt, drafting(**exact, **{"drafting.drafter": drafter}))
+            assert got == expected
 
 
 @each_head

@@ -9,13 +9,24 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.cache import KVCache, make_prompt_cache
+from mlx_lm.models.gemma4_text import DecoderLayer, ModelArgs
 
+from core.kv.mlx_lm_caches import is_window
+from core.models.assistant import _Keys
 from core.models.draft_head import DraftHead
 from core.models.head_loader import load_head
 from core.models.loader import load
+from tests.core.architectures import WINDOW_TOKENS
 from tests.core.heads import Layout, write_headed_model
-from tests.core.published_heads import CASES, MTP_CASES, RECORDED, inputs, write_drafted_model
+from tests.core.published_heads import (
+    CASES,
+    MTP_CASES,
+    RECORDED,
+    assistant_config,
+    inputs,
+    write_drafted_model,
+)
 from tests.tuning.head_oracle import EVERY
 
 
@@ -69,3 +80,45 @@ def filled(model: Any, given: dict[str, mx.array]) -> Any:
     for kind, entry in last.items():
         entry.update_and_fetch(given[f"{kind}.keys"], given[f"{kind}.values"])
     return cache
+
+
+def test_an_assistant_sees_the_window_that_a_plain_step_would(tmp_path: Path) -> None:
+    write_drafted_model(tmp_path / "Tiny", "gemma4")
+    model: Any = load(str(tmp_path / "Tiny")).model
+    head = load_head(model, tmp_path / "Tiny")
+    assert isinstance(head, DraftHead)
+    given = {key: mx.array(value) for key, value in inputs("gemma4").items()}
+    for kind in ("full_attention", "sliding_attention"):
+        for part in ("keys", "values"):
+            given[f"{kind}.{part}"] = mx.concatenate([given[f"{kind}.{part}"]] * 2, axis=2)
+    columns = given["sliding_attention.keys"].shape[2]
+    assert columns > WINDOW_TOKENS
+    cache, other = filled(model, given), filled(model, given)
+    for entry in other:
+        if entry.keys is not None and is_window(entry):
+            entry.keys = entry.keys[..., -WINDOW_TOKENS:, :]
+            entry.values, entry._idx = entry.values[..., -WINDOW_TOKENS:, :], WINDOW_TOKENS
+    step = given["ids"][None, -1:], given["states"][None, -1:]
+    found, expected = head.step(*step, cache)[0], head.step(*step, other)[0]
+    assert mx.array_equal(found, expected).item()
+    other[-2].keys = other[-2].keys + 1.0
+    assert not mx.array_equal(found, head.step(*step, other)[0]).item()
+
+
+def test_an_assistant_attends_into_a_quantised_cache() -> None:
+    config = assistant_config("gemma4")["text_config"]
+    args = ModelArgs.from_dict(
+        {**config, "head_dim": 64, "global_head_dim": 64, "layer_types": ["full_attention"] * 4}
+    )
+    layer = DecoderLayer(args, 0)
+    entry = KVCache()
+    keys = mx.random.normal((1, 1, 9, 64))
+    entry.update_and_fetch(keys, keys)
+    outputs = []
+    for each in (entry, entry.to_quantized(group_size=32, bits=8)):
+        held = _Keys(each)
+        assert held.position == 8
+        outputs.append(
+            layer(mx.ones((1, 1, 24)), None, held, None, (held.keys, held.values), held.position)[0]
+        )
+    assert 0.0 < mx.abs(outputs[0] - outputs[1]).max().item() < 0.05 * mx.abs(outputs[0]).max().item()

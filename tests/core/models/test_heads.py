@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from core.cli.models import _facts
 from core.errors import ModelError
+from core.events import HeadOffer
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.models.draft_head import DraftHead
@@ -61,6 +63,18 @@ def test_a_head_is_found_beside_or_in_its_model_under_any_name(name: str, tmp_pa
     mx.save_safetensors(str(place / "model.safetensors"), weights)
     head = load_head(load(str(folder)).model, folder)
     assert isinstance(head, DraftHead), (key, head)
+
+
+def test_an_assistant_is_offered_to_its_model(tmp_path: Path) -> None:
+    folder = tmp_path / "gemma-4-e4b-it-4bit"
+    write_drafted_model(folder, "gemma4")
+    catalogue = Catalogue(Machine(1 << 40, expands=True))
+    place = head_folder(folder).rename(tmp_path / "gemma-4-E4B-it-assistant-bf16")
+    assert catalogue.take(str(folder)).head_offer is None
+    assert catalogue.take(str(place)).hint == "gemma 4 e4b it drafts with it."
+    shutil.rmtree(place)
+    offer = catalogue.entry(str(folder)).head_offer
+    assert offer == HeadOffer("mlx-community/gemma-4-E4B-it-assistant-bf16", 205_000_000, "assistant")
 
 
 SIZES: list[tuple[str, dict[str, Any], str]] = [

@@ -43,8 +43,10 @@ def test_taken_states_leave_the_logits_as_they_are(name: str) -> None:
         # They are the right ones: the last becomes the body's result, and they differ.
         assert mx.array_equal(body.norm(outputs[-1]), last).item()
         assert not any(mx.array_equal(one, other).item() for one, other in pairwise(outputs))
-        picked = parts.read(block, make_prompt_cache(model), (every[-1], 0, 0))[1]
-        assert picked.shape[-1] == 3 * last.shape[-1]
+    _, states = parts.read(ids, make_prompt_cache(model), every)
+    outputs = mx.split(states, len(every), axis=-1)
+    _, picked = parts.read(ids, make_prompt_cache(model), (every[-1], 0, 0))
+    assert mx.array_equal(picked, mx.concatenate([outputs[-1], outputs[0], outputs[0]], axis=-1)).item()
     for one, other in zip(tree_flatten([e.state for e in plain]), tree_flatten([e.state for e in tapped])):
         assert one[1] is other[1] is None or mx.array_equal(one[1], other[1]).item()
     with pytest.raises(ValueError, match=r"\w"):
