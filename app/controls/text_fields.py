@@ -1,14 +1,15 @@
-"""SearchField, one line, and TextArea, several lines of plain text."""
+"""SearchField, one line, TextArea, several lines of plain text, and TextView, a text to read."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QInputMethodEvent, QKeyEvent, QTextBlockFormat, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QLineEdit, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QPlainTextEdit, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
 
 from app.controls.buttons import themed_icon
 from app.controls.text_label import TextLabel
-from app.theme.measures import set_font
+from app.theme.measures import set_font, set_mono_font
+from app.theme.sheet import set_ground
 from app.theme.theme import theme
 from app.theme.zoom import px, px_size
 from core.events.wire import well_formed
@@ -151,3 +152,27 @@ class TextArea(QTextEdit):
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.mergeBlockFormat(spacing)
         self.document().clearUndoRedoStacks()
+
+
+class TextView(QPlainTextEdit):
+    """A text to read, select and copy, named `name`, in the text font or, with `mono`, the code font.
+
+    `ground` is the color of its ground in the palette.
+    """
+
+    def __init__(self, name: str, size_px: float, *, mono: bool = False, ground: str = "window") -> None:
+        super().__init__()
+        set_ground(self, ground)
+        flags = Qt.TextInteractionFlag
+        self.setReadOnly(True)
+        self.setTextInteractionFlags(flags.TextSelectableByMouse | flags.TextSelectableByKeyboard)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(name)
+        self.document().setDocumentMargin(0)
+        if mono:
+            set_mono_font(self, size_px)
+        else:
+            set_font(self, size_px)
+        # Lines wrap; only the caret's width would scroll.
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -29,9 +29,9 @@ from app.controllers.app import App
 from app.controls.buttons import Button, IconButton
 from app.controls.record_table import Column, RecordTable
 from app.controls.sheets import open_files
-from app.controls.text_fields import SearchField
+from app.controls.text_fields import SearchField, TextView
 from app.controls.text_label import TextLabel
-from app.features.side_window import Hairline, SideWindow, TextView
+from app.features.side_window import Hairline, SideWindow
 from app.features.worker_caches import EmbeddingController, digest_in_prompts
 from app.panels.chat_row import time_label
 from app.richtext.passage import draw_passage

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QFrame, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QWidget
 
 from app.controls.buttons import Kind
 from app.controls.sheets import Question
@@ -18,10 +18,8 @@ from app.theme.measures import (
     column_of,
     row_of,
     set_fixed_height,
-    set_font,
     set_maximum_width,
     set_minimum_width,
-    set_mono_font,
     start_at,
 )
 from app.theme.sheet import set_ground
@@ -151,27 +149,3 @@ class PanelBeside(QWidget):
         set_ground(self, "panel", "left" if beside else "top")
         set_minimum_width(self, self._width_px if beside else 0)
         set_maximum_width(self, self._width_px if beside else ANY_PX)
-
-
-class TextView(QPlainTextEdit):
-    """A text to read, select and copy, named `name`, in the text font or, with `mono`, the code font.
-
-    `ground` is the color of its ground in the palette.
-    """
-
-    def __init__(self, name: str, size_px: float, *, mono: bool = False, ground: str = "window") -> None:
-        super().__init__()
-        set_ground(self, ground)
-        flags = Qt.TextInteractionFlag
-        self.setReadOnly(True)
-        self.setTextInteractionFlags(flags.TextSelectableByMouse | flags.TextSelectableByKeyboard)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setTabChangesFocus(True)
-        self.setAccessibleName(name)
-        self.document().setDocumentMargin(0)
-        if mono:
-            set_mono_font(self, size_px)
-        else:
-            set_font(self, size_px)
-        # Lines wrap; only the caret's width would scroll.
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

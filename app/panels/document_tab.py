@@ -20,7 +20,7 @@ from app.controls.choices import Popup, Segment
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.panels.document_paint import NO_MATCHES, Matches, matches_of
+from app.panels.document_text import NO_MATCHES, Matches, matches_of
 from app.panels.document_view import DocumentView
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import Document
@@ -38,7 +38,6 @@ from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size
 
 WIDTH_PX = 400
 _HEAD_PX = 86
-_JUMP_MARGIN_PX = 24
 
 
 _SIMILAR_AFTER_MS = 400
@@ -148,7 +147,7 @@ class DocumentTab(QWidget):
         self.next_button.clicked.connect(lambda: self.jump(1))
         self.chooser.value_changed.connect(self._choose)
         self.gutter.place_chosen.connect(self._scroll_to_share)
-        self.view.moved.connect(self._show_bracket)
+        self.view.verticalScrollBar().valueChanged.connect(self._show_bracket)
         self._show()
 
     # ---- display
@@ -201,7 +200,7 @@ class DocumentTab(QWidget):
             if found:
                 self.view.select_stretch(found[0])
             else:
-                self.view.scroll_to_character(character, _JUMP_MARGIN_PX)
+                self.view.scroll_to_character(character)
 
     def jump(self, steps: int) -> bool:
         """Go to the next or previous kept passage."""

@@ -173,6 +173,9 @@ SearchField { background: @sel; border-color: transparent; }
 TextArea { background: @text_area; color: @text; border: 1px solid @control_border; border-radius: 6dp;
     padding: 8dp-1 10dp-1; }
 TextArea:focus { border: 2px solid @focus; padding: 8dp-2 10dp-2; }
+DocumentView { color: @text; border: 2px solid transparent; }
+DocumentView[dim="true"] { color: @dim; }
+DocumentView:focus { border-color: @focus; }
 
 QListWidget { color: @text; padding-top: 8dp; outline: 0; }
 QListWidget::item { padding: 6dp 16dp; }

@@ -16,11 +16,12 @@ from app.controls.buttons import Button, CopyButton
 from app.controls.choices import Popup
 from app.controls.record_table import RecordTable
 from app.controls.scroll_bar import ScrollPage
+from app.controls.text_fields import TextView
 from app.controls.text_label import TextLabel
 from app.features.server import strings
 from app.features.server.rows import COLUMNS, RequestRow, row_instead
 from app.features.settings.window import SettingsForm
-from app.features.side_window import Hairline, PanelBeside, SideWindow, TextView
+from app.features.side_window import Hairline, PanelBeside, SideWindow
 from app.panels.groups import groups
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
 from core.serve.apps import APPS, Connection, configuration

@@ -1,0 +1,70 @@
+"""A document's text as the Document tab shows it, and the search in it. Pure; no Qt."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import islice, pairwise
+
+from msgspec import Struct
+
+from app.chat.reading_map import heading_levels
+from app.richtext.selection import pattern_of
+
+# Laid out in a few milliseconds; a line of a CSV or minified JSON can have a million characters.
+_LONG_CHARACTERS = 2000
+_LONG = re.compile(rf"(.{{{_LONG_CHARACTERS}}}[^ ]*) ")
+# A line of prose of at least this length was wrapped there; one that does not begin like prose was not.
+_WRAPPED_CHARACTERS = 40
+_NO_PROSE = re.compile(r"\s|[-*+|>#~`•]|\d+[.)]\s")
+# A single letter would match everywhere in a long document.
+MOST_MATCHES = 10_000
+
+
+def shown_text(text: str) -> str:
+    """Returns `text` with the same positions, to be wrapped at any width.
+
+    A line break inside prose that was wrapped at a fixed width becomes a space. In a very long line a space
+    becomes a line break now and then.
+    """
+    lines = text.replace("\r", " ").split("\n")
+    levels = heading_levels(lines)
+    parts = [lines[0]]
+    for number, (before, line) in enumerate(pairwise(lines)):
+        wrapped = len(before) >= _WRAPPED_CHARACTERS and not (_NO_PROSE.match(before) or levels[number])
+        goes_on = bool(line.strip()) and not (_NO_PROSE.match(line) or levels[number + 1])
+        parts += [" " if wrapped and goes_on else "\n", line]
+    lines = "".join(parts).split("\n")
+    return "\n".join(_LONG.sub(r"\1\n", line) if len(line) > _LONG_CHARACTERS else line for line in lines)
+
+
+class Matches(Struct, frozen=True):
+    """Match i is the range `starts[i]` to `ends[i]` (end-exclusive); `current` is its selected match, or −1.
+
+    `whole`: there are no further matches.
+    """
+
+    starts: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+    current: int = -1
+    whole: bool = True
+
+
+NO_MATCHES = Matches()
+
+
+def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen: int) -> Matches:
+    """Returns the matches of `needle` in the `shown` parts of `text`; the first from `first_seen` on is
+    current.
+    """
+    pattern = pattern_of(needle)
+    if pattern is None:
+        return NO_MATCHES
+    found = [match.span() for match in islice(pattern.finditer(text), MOST_MATCHES + 1)]
+    whole = len(found) <= MOST_MATCHES
+    found = [span for span in found[:MOST_MATCHES] if shown(span[0])]
+    if not found:
+        return Matches(whole=whole)
+    starts, ends = zip(*found)
+    return Matches(starts, ends, bisect_left(starts, first_seen) % len(starts), whole)
