@@ -6,28 +6,32 @@ Removing a model is confirmed in place of the buttons.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainterPath, QPaintEvent
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons import Button, IconButton
 from app.controls.choices import CheckBox
 from app.controls.numbers import Slider
 from app.controls.scroll_bar import ScrollPage
-from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.features.models import facts as facts_of
 from app.features.models import strings
-from app.features.models.facts import DraftFacts, MemoryPart
-from app.features.models.model_list import LEFT, chip_width, draw_chip
+from app.features.models.facts import Command, DraftFacts, MemoryPart, ModelRow
 from app.features.models.state import ModelsState
 from app.features.side_window import Hairline, PanelBeside, on_click
-from app.theme.fonts import ui_font
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_font
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_fixed_size,
+    set_fixed_width,
+    set_font,
+)
 from app.theme.sheet import set_ground
-from app.theme.theme import color
-from app.theme.zoom import area_of, painter_on, px_size, width_of
 from core.events import ModelEntry
 
 WIDTH_PX = 388
@@ -37,9 +41,9 @@ _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 
 
 class ModelDetail(PanelBeside):
-    """Call `show_model()` after each change; signals have the model's reference."""
+    """Call `show_model()` or `show_row()` after each change."""
 
-    commanded = Signal(str, str)  # a command of `ModelsWindow`; the model's or draft model's reference
+    commanded = Signal(str, str)  # a command of `ModelsWindow`; the row's id or a draft model's reference
     context_changed = Signal(int)  # context in tokens for the memory estimate
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -47,8 +51,6 @@ class ModelDetail(PanelBeside):
         self._entry: ModelEntry | None = None
         self.setAccessibleName(strings.DETAIL)
         self.title = TextLabel("", 15, 20, "text", weight=600)
-        self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.family = _Chip()
         self.summary = TextLabel("", 12, 16, tabular=True, wrap=True, width_px=_INSIDE_PX)
         self.problem = TextLabel("", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
         self.exactness = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
@@ -65,23 +67,45 @@ class ModelDetail(PanelBeside):
         self.at_start = Button(strings.AT_START)
         self.folder = IconButton("folder", strings.SHOW_FOLDER)
         self.remove = IconButton("trash", strings.REMOVE)
+        self.act = Button("", "primary")  # the first command of a row that is no installed model
+        self.cancel = Button(strings.CANCEL)
         self.question = TextLabel("", 12, 16, "text", wrap=True, width_px=_INSIDE_PX)
         self.keep = Button(strings.KEEP)
         self.confirm = Button(strings.ERASE, "primary")
+        self._row_id = ""
+        self._command_of_row: Command = "get"
         self._lay_out()
         self._wire()
-        self.show_nothing()
+        self.show_row(None, False)
 
     @property
     def entry(self) -> ModelEntry | None:
         """The displayed model; None for no selection."""
         return self._entry
 
-    def show_nothing(self) -> None:
-        """Show that no model is selected."""
-        self._entry = None
-        self._body.hide()
-        self._nothing.show()
+    def show_row(self, row: ModelRow | None, alive: bool) -> None:
+        """Show a download or a model of the hub; None if nothing is selected. Without a worker (`alive`) it
+        has no commands.
+        """
+        self._entry, self._row_id = None, row.id if row else ""
+        self.title.setText(row.title if row else strings.NOTHING_CHOSEN)
+        parts = (row.family, row.detail, row.memory, row.drafts) if row else ()
+        self.summary.setText(". ".join(filter(None, parts)))
+        self.problem.setText(row.problem if row else "")
+        self.problem.setVisible(bool(row and row.problem))
+        for part in (self.exactness, self.head, self.get_head, self._of_memory, self._of_drafts):
+            part.hide()
+        if row is not None:
+            self._command_of_row = row.commands[0]
+            words = {"pause": strings.PAUSE, "resume": strings.RESUME}.get(row.commands[0], row.get)
+            self.act.setText(words)
+            self.cancel.setVisible("cancel" in row.commands)
+            for button in (self.act, self.cancel):
+                button.setAccessibleName(f"{button.text()} {row.title}")
+                button.setEnabled(alive)
+        self._remote.setVisible(row is not None)
+        self._buttons.hide()
+        self._asking.hide()
 
     def show_model(
         self,
@@ -92,17 +116,26 @@ class ModelDetail(PanelBeside):
         draft: str,
         at_start: bool,
         can_load: bool,
+        tokens_per_s: float,
     ) -> None:
-        """`draft` is the reference of the selected draft model; `at_start`: this model is the default."""
+        """`draft` is the reference of the selected draft model; `at_start`: this model is the default.
+
+        `tokens_per_s` is the speed of its last answer, 0 without one.
+        """
         if self._entry is None or self._entry.reference != entry.reference:
             self._ask(False)
-        self._entry = entry
-        self._nothing.hide()
-        self._body.show()
+        self._entry, self._row_id = entry, entry.reference
+        self._remote.hide()
         loaded = state.loaded is entry
-        color = facts_of.family_colors(state.models).get(entry.family, facts_of.FAMILY_COLORS[-1])
         self.title.setText(entry.name)
-        self.family.show_family(entry.family_name, color)
+        words = strings.on_disk(
+            strings.joined((entry.family_name, facts_of.precision(entry))),
+            entry.disk_bytes,
+            tokens_per_s,
+            head=entry.head,
+            has_template=entry.has_template,
+        )
+        self.summary.setText(words)
         self.problem.setText(" ".join(part for part in (entry.problem, entry.hint) if part))
         self.problem.setVisible(bool(entry.problem))
         self.exactness.setText(strings.exactness(entry.exactness))
@@ -112,16 +145,12 @@ class ModelDetail(PanelBeside):
         self._show_drafts(entry, state, context_tokens, draft if loaded else "", loaded)
         self._show_buttons(entry, state, at_start, can_load, loaded)
 
-    def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
-        """Show the decode speed below the name; 0 for a model without an answer."""
-        words = strings.on_disk(
-            facts_of.precision(entry),
-            entry.disk_bytes,
-            tokens_per_s,
-            head=entry.head,
-            has_template=entry.has_template,
-        )
-        self.summary.setText(words)
+    def ask(self) -> None:
+        """Ask whether to remove the model, or cancel the download."""
+        if self.remove.isEnabled() and self.remove.isVisible():
+            self._ask(True)
+        elif self.cancel.isVisible():
+            self.cancel.click()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._asking.isVisible():
@@ -220,16 +249,17 @@ class ModelDetail(PanelBeside):
             self.commanded.emit("get", self._entry.head_offer.repository)
 
     def _command(self, command: str) -> None:
-        if self._entry:
-            self.commanded.emit(command, self._entry.reference)
+        self.commanded.emit(command, self._row_id)
 
     def _wire(self) -> None:
         on_click(
-            (self.load, lambda: self._command("load")),
+            (self.load, partial(self._command, "load")),
+            (self.unload, partial(self._command, "unload")),
+            (self.at_start, partial(self._command, "default")),
+            (self.folder, partial(self._command, "folder")),
+            (self.act, lambda: self._command(self._command_of_row)),
+            (self.cancel, partial(self._command, "cancel")),
             (self.get_head, self._get_head),
-            (self.unload, lambda: self._command("unload")),
-            (self.at_start, lambda: self._command("default")),
-            (self.folder, lambda: self._command("folder")),
             (self.remove, lambda: self._ask(True)),
             (self.keep, lambda: self._ask(False)),
             (self.confirm, self._confirmed),
@@ -261,43 +291,18 @@ class ModelDetail(PanelBeside):
         column_of(self.question, answers, gap=10, parent=self._asking)
         self._asking.hide()
         self._of_memory, self._of_drafts = memory, drafts
-        self._body = QWidget()
-        head = row_of(self.title, self.family, STRETCH, gap=9)
+        self._remote, body = QWidget(), QWidget()
+        row_of(self.act, self.cancel, STRETCH, gap=8, parent=self._remote)
         column_of(
-            *(head, 2, self.summary, 4, self.problem, self.exactness, self.head, 6),
+            *(self.title, 2, self.summary, 4, self.problem, self.exactness, self.head, 6),
             *(row_of(self.get_head, STRETCH), memory, drafts, 14),
-            *(self._buttons, self._asking, STRETCH),
+            *(self._buttons, self._asking, self._remote, STRETCH),
             margins=(_PADDING_PX + 1, 18, _PADDING_PX, 18),
-            parent=self._body,
+            parent=body,
         )
-        self._nothing = QWidget()
-        nothing = TextLabel(strings.NOTHING_CHOSEN, 12, 16, wrap=True)
-        row_of(nothing, margins=(_PADDING_PX + 1, 18, _PADDING_PX, 0), parent=self._nothing)
-        column_of(self._nothing, (ScrollPage(self._body), 1), parent=self)
+        column_of((ScrollPage(body), 1), parent=self)
 
 
-class _Chip(QWidget):
-    """The label of the tokenizer family."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._text, self._color = "", ""
-        set_fixed_height(self, 20)
-
-    def show_family(self, text: str, color: str) -> None:
-        """Show the family; an empty text hides the chip."""
-        self._text, self._color = text, color
-        self.setVisible(bool(text))
-        set_fixed_width(self, int(chip_width(text) + 7) if text else 0)
-        self.setAccessibleName(text)
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        if self._text:
-            draw_chip(painter_on(self), area_of(self), self._text, self._color)
-
-
-_RIGHT = Qt.AlignmentFlag.AlignRight
 # Of a line below a check box's text, from the box's left.
 _BELOW_PX = 25
 
@@ -356,61 +361,48 @@ class DraftChoices(QWidget):
         return choice, row
 
 
-_BAR_PX = 14
-_LINE_PX = 21
-_GAP_PX = 7
-_SQUARE_PX = 9
+_BAR_PX, _LINE_PX = 14, 21
 
 
 class MemoryBar(QWidget):
-    """The parts of the memory. A bar beyond the limit is cut; the text above has the excess."""
+    """The parts of the memory, as a bar and one below the other. What is beyond the limit is not shown."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._parts: tuple[MemoryPart, ...] = ()
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: tuple[MemoryPart, ...] = ()
         self._limit_bytes = 0
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(strings.MEMORY)
-
-    @property
-    def parts(self) -> tuple[MemoryPart, ...]:
-        return self._parts
+        bar = QWidget()
+        set_ground(bar, "fill2")
+        set_fixed_height(bar, _BAR_PX)
+        self._bar = row_of(gap=1, parent=bar)
+        self._lines = column_of(bar, 7, parent=self)
+        self._shown: list[QWidget] = []
 
     def show_parts(self, parts: Sequence[MemoryPart], limit_bytes: int) -> None:
         """Show `parts` of `limit_bytes`."""
-        self._parts, self._limit_bytes = tuple(parts), limit_bytes
+        if (tuple(parts), limit_bytes) == (self.parts, self._limit_bytes):
+            return
+        self.parts, self._limit_bytes = tuple(parts), limit_bytes
         told = ", ".join(f"{part.label} {strings.size(part.size_bytes)}" for part in parts)
         self.setAccessibleDescription(told)
-        self.updateGeometry()
-        self.update()
+        for old in self._shown:
+            old.hide()
+            old.setParent(None)
+            old.deleteLater()
+        while self._bar.takeAt(0):
+            pass
+        spare = limit_bytes - sum(part.size_bytes for part in parts)
+        self._shown = [widget for part in parts for widget in self._add(part)]
+        self._bar.addStretch(max(0, spare >> 20))
 
-    def sizeHint(self) -> QSize:
-        return px_size(QSize(200, _BAR_PX + _GAP_PX + _LINE_PX * len(self._parts)))
-
-    def minimumSizeHint(self) -> QSize:
-        return self.sizeHint()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        bar = QRectF(0, 0, width_of(self), _BAR_PX)
-        draw_box(painter, bar, 4, color("fill2"))
-        path = QPainterPath()
-        path.addRoundedRect(bar, 4, 4)
-        painter.save()
-        painter.setClipPath(path)
-        left = 0.0
-        for part in self._parts:
-            width = part.size_bytes / max(1, self._limit_bytes) * width_of(self)
-            painter.fillRect(QRectF(left, 0, max(1.0, width - 1.5), _BAR_PX), color(part.color))
-            left += max(2.5, width)
-        painter.restore()
-        top = float(_BAR_PX + _GAP_PX)
-        for part in self._parts:
-            middle = top + _LINE_PX / 2
-            square = QRectF(0, middle - _SQUARE_PX / 2, _SQUARE_PX, _SQUARE_PX)
-            draw_box(painter, square, 2, color(part.color))
-            line = QRectF(_SQUARE_PX + 8, top, width_of(self) - _SQUARE_PX - 8, _LINE_PX)
-            font = ui_font(12, tabular=True)
-            draw_text(painter, line, part.label, font, color("text"), LEFT)
-            draw_text(painter, line, strings.size(part.size_bytes), font, color("text2"), _RIGHT)
-            top += _LINE_PX
+    def _add(self, part: MemoryPart) -> tuple[QWidget, QWidget]:
+        block, square, line = QWidget(), QWidget(), QWidget()
+        for swatch in (block, square):
+            set_ground(swatch, part.color)
+        set_fixed_size(square, QSize(9, 9))
+        self._bar.addWidget(block, max(1, part.size_bytes >> 20))
+        size = TextLabel(strings.size(part.size_bytes), 12, _LINE_PX, tabular=True)
+        row_of(square, TextLabel(part.label, 12, _LINE_PX, "text"), STRETCH, size, gap=8, parent=line)
+        self._lines.addWidget(line)
+        return block, line

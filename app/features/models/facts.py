@@ -1,4 +1,4 @@
-"""The facts of a model that rows and details show, as texts and shares. Pure; no Qt."""
+"""The rows of the Models window, and the facts that rows and details show. Pure; no Qt."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from app.features.models import strings
 from app.features.models.state import ModelsState
-from core.events import Fit, ModelEntry, fit_of
+from core.events import DownloadProgress, Fit, HubModel, ModelEntry, fit_of
 from core.settings.prefill import KvCache
 
-Standing = Literal["loaded", "loading", "loadable", "unusable", "on-the-hub"]
+Command = Literal["load", "get", "resume", "pause", "cancel"]
 # Green and amber are the token tints; vermilion marks failures.
 FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
 DEFAULT_CONTEXT_TOKENS = 32_768
@@ -39,27 +39,47 @@ class FitFacts(Struct, frozen=True):
     text: str
     share: float
 
+    @property
+    def words(self) -> str:
+        """The fit in words."""
+        return f"{strings.FIT_WORDS[self.fit]}, {self.text}"
 
-class RowFacts(Struct, frozen=True):
-    """One row. `fit` is None if memory is unknown or the model cannot be used."""
 
-    reference: str
-    name: str
-    detail: str
-    family: str
-    family_color: str
-    fit: FitFacts | None
-    drafts: str
-    standing: Standing
-    state: str = ""
+class ModelRow(Struct, frozen=True):
+    """A model, a download, or what the text of the search stands for.
+
+    `bar` is the memory fit or the share of the download that arrived. `commands` are those possible for it,
+    but for an installed model only `load`; the first is that of a double click.
+    """
+
+    id: str
+    title: str
+    detail: str = ""
+    family: str = ""
+    family_color: str = "series_grey"
+    memory: str = ""
+    bar: FitFacts | float | None = None
+    drafts: str = ""
+    status: str = ""
     problem: str = ""
+    commands: tuple[Command, ...] = ()
+    get: str = strings.GET
+
+    @property
+    def note(self) -> str:
+        """What is wrong with it, else what it drafts for or is good at."""
+        return self.problem or self.drafts
+
+    @property
+    def tip(self) -> str:
+        """The text of the tooltip."""
+        return self.note
 
     @property
     def spoken(self) -> str:
         """The row as one line for screen readers."""
-        fit = f"{strings.FIT_WORDS[self.fit.fit]}, {self.fit.text}" if self.fit else ""
-        parts = (self.name, self.detail, self.family, fit, self.drafts, self.state, self.problem)
-        return ", ".join(part for part in parts if part)
+        parts = (self.title, self.detail, self.family, self.memory, self.note, self.status)
+        return ", ".join(filter(None, parts))
 
 
 class DraftFacts(Struct, frozen=True):
@@ -104,30 +124,80 @@ def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
     return {family: FAMILY_COLORS[at % len(FAMILY_COLORS)] for at, family in enumerate(families)}
 
 
-def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
-    """Returns the models whose names contain `wanted`, for this context or the model's own if shorter."""
-    colors = family_colors(state.models)
-    names = names_of(state.models)
-    word = wanted.strip().lower()
-    return tuple(
-        _row(
+def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[ModelRow, ...]:
+    """Returns the installed models whose names contain `wanted`, all downloads, what the hub has for it, and
+    suggestions. Memory is that for this context, or the model's own if that is shorter.
+    """
+    names, colors = names_of(state.models), family_colors(state.models)
+    installed = [
+        _installed(
             entry,
             names[entry.reference],
+            colors.get(entry.family, FAMILY_COLORS[-1]),
             state,
             context_tokens,
-            colors.get(entry.family, FAMILY_COLORS[-1]),
         )
         for entry in state.models
-        if word in entry.name.lower() or word in entry.reference.lower()
+        if _is_named(entry, wanted)
+    ]
+    downloads = map(_download, state.downloads)
+    return (*installed, *downloads, *_on_the_hub(state, wanted), *suggestions(state, context_tokens, wanted))
+
+
+def _is_named(entry: ModelEntry, wanted: str) -> bool:
+    word = wanted.strip().lower()
+    return word in entry.name.lower() or word in entry.reference.lower()
+
+
+def _download(told: DownloadProgress) -> ModelRow:
+    owner, _, name = told.model.rpartition("/")
+    arrived = strings.arrived(told.done_bytes, told.total_bytes) if told.total_bytes else ""
+    runs = told.state == "running"
+    pace = strings.pace(told.bytes_per_s, told.seconds_left) if told.bytes_per_s else strings.STARTING
+    return ModelRow(
+        told.model,
+        name,
+        strings.joined((strings.size(told.total_bytes) if told.total_bytes else "", owner)),
+        memory=arrived,
+        bar=told.done_bytes / told.total_bytes if told.total_bytes else 0.0,
+        drafts=pace if runs else "",
+        status=strings.DOWNLOAD_STATES[told.state],
+        problem=" ".join(filter(None, (told.problem, told.hint))) if told.state == "failed" else "",
+        commands=("pause" if runs else "resume", "cancel"),
     )
 
 
-def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
+def _on_the_hub(state: ModelsState, wanted: str) -> list[ModelRow]:
+    """Returns a folder, a hub name or a search for the text `wanted`, or the results of that search."""
+    text = wanted.strip()
+    taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
+    if path := local_path(text):
+        return [ModelRow(text, path, strings.ON_DISK, commands=("get",), get=strings.ADD_FOLDER)]
+    if text and text != state.asked:
+        if not is_hub_name(text):
+            title, detail = strings.ask_for(text), strings.NOT_ASKED
+            return [ModelRow(text, title, detail, commands=("get",), get=strings.ASK_HUB)]
+        found = (HubModel(text),)
+    else:
+        found = state.found if text else ()
+    return [
+        ModelRow(
+            each.model,
+            each.model,
+            strings.joined((strings.downloads(each.downloads), strings.GATED if each.gated else "")),
+            status=strings.ON_THE_HUB,
+            commands=("get",),
+        )
+        for each in found
+        if each.model not in taken
+    ]
+
+
+def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[ModelRow, ...]:
     """Returns the best suggested downloads that fit, the best first.
 
     Only names that contain `wanted`; models that are installed or downloading are left out.
     """
-    word = wanted.strip().lower()
     taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
     tokens = min(context_tokens, _SUGGESTED_CONTEXT_TOKENS)
     fitting = [
@@ -144,18 +214,16 @@ def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tu
             _row(
                 entry,
                 entry.name,
-                state,
-                _SUGGESTED_CONTEXT_TOKENS,
                 known.get(entry.family_name, FAMILY_COLORS[-1]),
+                fit_facts(entry, _SUGGESTED_CONTEXT_TOKENS, state.limit_bytes, kv=state.kv),
+                strings.download_time(entry.disk_bytes),
             ),
-            detail=strings.joined(
-                (precision(entry), strings.size(entry.disk_bytes), strings.download_time(entry.disk_bytes))
-            ),
-            standing="on-the-hub",
             drafts=strings.good_at(entry.good_at),
+            status=strings.SUGGESTED,
+            commands=("get",),
         )
         for entry in fitting[:_SUGGESTED]
-        if word in entry.name.lower() or word in entry.reference.lower()
+        if _is_named(entry, wanted)
     )
 
 
@@ -240,35 +308,38 @@ _ORIGINS = {
 }
 
 
-def _row(entry: ModelEntry, name: str, state: ModelsState, context_tokens: int, color: str) -> RowFacts:
-    origin = _ORIGINS.get(entry.source, "")
-    last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
-    standing = _standing(entry, state)
-    words = {
-        "loaded": strings.RELEASED if state.released else strings.LOADED,
-        "loading": strings.loading(state.fraction),
-        "unusable": strings.UNUSABLE,
-    }.get(standing, "")
-    return RowFacts(
+def _row(entry: ModelEntry, name: str, color: str, fit: FitFacts | None, last: str) -> ModelRow:
+    unknown = "" if entry.problem else strings.UNKNOWN_FIT
+    return ModelRow(
         entry.reference,
         name,
         strings.joined((precision(entry), strings.size(entry.disk_bytes), last)),
         entry.family_name,
         color,
-        fit_facts(entry, context_tokens, state.limit_bytes, kv=state.kv),
-        _draft_words(entry, state),
-        standing,
-        words,
-        entry.problem,
+        fit.words if fit else unknown,
+        fit,
     )
 
 
-def _standing(entry: ModelEntry, state: ModelsState) -> Standing:
+def _installed(entry: ModelEntry, name: str, color: str, state: ModelsState, context_tokens: int) -> ModelRow:
+    last = strings.context(entry.context_tokens) if entry.context_tokens else ""
+    fit = fit_facts(entry, context_tokens, state.limit_bytes, kv=state.kv)
+    loadable, status = False, ""
     if state.loading and state.loading in (entry.reference, entry.path):
-        return "loading"
-    if state.loaded is entry:
-        return "loaded"
-    return "unusable" if entry.problem else "loadable"
+        status = strings.loading(state.fraction)
+    elif state.loaded is entry:
+        status = strings.RELEASED if state.released else strings.LOADED
+    elif entry.problem:
+        status = strings.UNUSABLE
+    else:
+        loadable = True
+    return replace(
+        _row(entry, name, color, fit, _ORIGINS.get(entry.source, "") or last),
+        drafts=_draft_words(entry, state),
+        status=status,
+        problem=entry.problem,
+        commands=("load",) if loadable else (),
+    )
 
 
 def _draft_words(entry: ModelEntry, state: ModelsState) -> str:

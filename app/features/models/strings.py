@@ -15,14 +15,15 @@ ADD_TITLE = "Choose a model folder"
 LISTING = "Listing models…"
 NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."
 
-COLUMNS = ("Model", "Tokenizer", "Memory fit", "Draft model")
-ON_THIS_MACHINE = f"On {MACHINE}"
-DOWNLOADING = "Downloading"
+MODEL = "Model"
+TOKENIZER = "Tokenizer"
+FIT = "Memory fit"
+STATUS = "Status"
 ON_THE_HUB = "On the hub"
+SUGGESTED = "Suggested"
 ASKING = "Asking the hub…"
-ASK_HUB = "Search hub"
+ASK_HUB = "Search Hub"
 GET = "Download"
-HERE = "Installed"
 GATED = "its owner asks you to accept terms first"
 ADD_FOLDER = "Add"
 ON_DISK = "A folder on this machine. Its name is sent nowhere."
@@ -37,14 +38,14 @@ RELEASED = "Idle"
 LOADING = "Loading"
 STARTER = "starter model"
 OTHER_APP = "in another app’s folder"
-UNUSABLE = "Cannot be used"
+UNUSABLE = "Unusable"
 UNKNOWN_FIT = "Known after the first load"
 NO_DRAFTS = "None installed"
 
 PAUSE = "Pause"
 RESUME = "Resume"
 CANCEL = "Cancel"
-PAUSED = "Paused"
+DOWNLOAD_STATES = {"running": "Downloading", "paused": "Paused", "failed": "Failed"}
 STARTING = "Asking the hub"
 
 MEMORY = "Memory"
@@ -76,15 +77,12 @@ KEEP = "Cancel"
 WAIT_FOR_ANSWER = "An answer is being written. It can be loaded when that is done."
 NOTHING_CHOSEN = "Choose a model to see its memory need."
 MODEL_LIST = "Models"
-DETAIL = "The chosen model"
+DETAIL = "The selected model"
 
 
-def subtitle(count: int, disk_bytes: int, free_bytes: int) -> str:
-    return f"{count:,} on {MACHINE}, {gigabytes(disk_bytes)} GB on disk, {gigabytes(free_bytes)} GB free"
-
-
-def suggested_for(limit_bytes: int) -> str:
-    return f"Suggested for {gigabytes(limit_bytes)} GB"
+def subtitle(count: int, disk_bytes: int, free_bytes: int, limit_bytes: int) -> str:
+    here = f"{count:,} on {MACHINE}, {gigabytes(disk_bytes)} GB on disk, {gigabytes(free_bytes)} GB free"
+    return f"{here}, memory limit {gigabytes(limit_bytes)} GB" if limit_bytes else here
 
 
 def good_at(what: str) -> str:
@@ -131,10 +129,6 @@ def fetching_text(progress: str) -> str:
 
 def not_fetched(name: str, reason: str) -> str:
     return f"{name} was not downloaded: {reason} It is in Models, where you can resume."
-
-
-def limit_note(limit_bytes: int) -> str:
-    return f"Mark shows the {gigabytes(limit_bytes)} GB limit"
 
 
 def size(size_bytes: int) -> str:
@@ -185,22 +179,6 @@ def left(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s left"
     return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
-
-
-def pause_of(name: str) -> str:
-    return f"{PAUSE} {name}"
-
-
-def resume_of(name: str) -> str:
-    return f"{RESUME} with {name}"
-
-
-def cancel_of(name: str) -> str:
-    return f"{CANCEL} {name} and remove what arrived"
-
-
-def load_of(name: str) -> str:
-    return f"{LOAD} {name}"
 
 
 def get_of(name: str) -> str:

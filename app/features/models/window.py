@@ -8,22 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, QUrl
-from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtCore import QRectF, QSize, QUrl
+from PySide6.QtGui import QDesktopServices, QPainter, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings as app_strings
 from app.controls.buttons import Button
 from app.controls.message_bar import MessageBar
+from app.controls.record_table import Column, RecordTable, swatch
+from app.controls.shapes import draw_box
 from app.controls.sheets import choose_folder
 from app.controls.text_fields import SearchField
 from app.features.models import facts, strings
 from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail
-from app.features.models.model_list import INSET_PX, LEAST_WIDTH_PX, PADDING_PX, HubRow, ModelListView
+from app.features.models.facts import FitFacts, ModelRow
 from app.features.side_window import SideWindow
+from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, lay_beside, row_of
-from app.theme.theme import theme
+from app.theme.theme import color, theme
 from app.theme.zoom import width_of
 
 if TYPE_CHECKING:
@@ -32,8 +35,42 @@ if TYPE_CHECKING:
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
 # In a narrower window the details are below the list.
-_BESIDE_FROM_PX = LEAST_WIDTH_PX + DETAIL_PX
+_BESIDE_FROM_PX = 600 + DETAIL_PX
 _LIST_SHARE, _DETAIL_SHARE = 5, 4
+_BAR_PX = 150
+# Position of the limit on the bar; the space after it shows the excess.
+LIMIT_AT = 0.794
+
+
+def _family(row: ModelRow, place: int, ratio: float) -> QPixmap | None:
+    return swatch(8, 2, ratio, row.family_color) if row.family else None
+
+
+def _fit(row: ModelRow, place: int, ratio: float) -> QPixmap | None:
+    icon = strings.FIT_ICONS[row.bar.fit] if isinstance(row.bar, FitFacts) else ""
+    return icon_pixmap(icon, color("text2"), 13, ratio) if icon else None
+
+
+def _paint_bar(painter: QPainter, box: QRectF, row: ModelRow) -> None:
+    """Paints how much of the memory is needed, with a mark at the limit, or how much has arrived."""
+    track = QRectF(box.left(), box.top() + 6, _BAR_PX, 4)
+    draw_box(painter, track, 2, color("fill2"))
+    fit = row.bar if isinstance(row.bar, FitFacts) else None
+    share = min(1.0, fit.share * LIMIT_AT) if fit else row.bar
+    ink = "series_vermilion" if fit and fit.fit == "too-large" else "series_blue" if fit else "accent_fill"
+    track.setWidth(max(4.0, float(share) * _BAR_PX))
+    draw_box(painter, track, 2, color(ink if fit or "pause" in row.commands else "text3"))
+    if fit:
+        painter.fillRect(QRectF(box.left() + _BAR_PX * LIMIT_AT, track.top() - 3, 1.5, 10), color("text"))
+
+
+COLUMNS = (
+    Column("title", strings.MODEL, 236, grows=True, below="detail"),
+    Column("family", strings.TOKENIZER, 104, icon=_family),
+    Column("memory", strings.FIT, 192, icon=_fit, below="bar", paint_below=_paint_bar),
+    Column("note", strings.DRAFT_MODEL, 162, ink=lambda row: "danger" if row.problem else "text2"),
+    Column("status", strings.STATUS, 106, ink=lambda row: "danger" if row.problem else "text"),
+)
 
 
 class ModelsWindow(SideWindow):
@@ -42,13 +79,11 @@ class ModelsWindow(SideWindow):
     def __init__(self, controller: ModelsController, parent: QWidget | None = None) -> None:
         super().__init__(strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
         self._controller = controller
-        self._chosen = ""
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
-        self._hub_shown: tuple[object, ...] = ()
         self.search = SearchField(strings.SEARCH, strings.CLEAR_SEARCH)
         self.add = Button(strings.ADD, icon_name="folder")
         self.problem = MessageBar(app_strings.CLOSE_BANNER)
-        self.list = ModelListView()
+        self.list = RecordTable[ModelRow](strings.MODEL_LIST, COLUMNS)
         self.detail = ModelDetail()
         self._lay_out()
         self._wire()
@@ -58,14 +93,12 @@ class ModelsWindow(SideWindow):
 
     @property
     def chosen(self) -> str:
-        """The reference of the model in the details; empty for none."""
-        return self._chosen
+        """The id of the selected row; empty for none."""
+        return self.list.selected
 
-    def choose(self, reference: str) -> None:
-        """Show this model in the details."""
-        self._chosen = reference
-        self._show()
-        self.list.choose(reference)
+    def row(self, row_id: str) -> ModelRow | None:
+        """Returns the row with that id; None if it is not listed."""
+        return next((row for row in self.list.rows if row.id == row_id), None)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -75,24 +108,27 @@ class ModelsWindow(SideWindow):
 
     def _show(self) -> None:
         controller, state = self._controller, self._controller.shown
-        if state.entry(self._chosen) is None and state.models:
-            self._chosen = (state.loaded or state.models[0]).reference
-        limit = strings.limit_note(state.limit_bytes) if state.limit_bytes else ""
-        rows = facts.rows(state, self._context_tokens, self.search.text())
-        self.titles.say(
-            strings.subtitle(len(state.models), state.disk_bytes, state.free_bytes) if state.listed else ""
-        )
-        self.list.show_models(rows, self._chosen, can_load=controller.may_choose, limit_note=limit)
-        self.list.show_downloads(state.downloads, controller.alive)
-        self.list.say("" if state.listed else strings.LISTING if controller.alive else strings.NO_WORKER)
-        worth = facts.suggestions(state, self._context_tokens, self.search.text())
-        self.list.show_suggested(worth, strings.suggested_for(state.limit_bytes), controller.alive)
-        self._show_hub()
-        self.problem.show_message(f"{state.problem} {state.hint}".strip(), bad=True)
-        entry = state.entry(self._chosen)
-        if entry is None:
-            self.detail.show_nothing()
+        figures = (len(state.models), state.disk_bytes, state.free_bytes, state.limit_bytes)
+        self.titles.say(strings.subtitle(*figures) if state.listed else "")
+        self.list.set_empty(strings.LISTING if controller.alive else strings.NO_WORKER)
+        first = not self.list.rows
+        text = self.search.text().strip()
+        self.list.show_rows(facts.rows(state, self._context_tokens, text) if state.listed else ())
+        if first and state.loaded:
+            self.list.select(state.loaded.reference)
+        note = strings.ASKING if state.finding else ""
+        if text and text == state.asked and not state.finding and not state.found:
+            note = strings.not_found(text)
+        self.problem.show_message(f"{state.problem} {state.hint}".strip() or note, bad=bool(state.problem))
+        self._show_detail()
+
+    def _show_detail(self) -> None:
+        controller, state = self._controller, self._controller.shown
+        row, entry = self.row(self.chosen), state.entry(self.chosen)
+        if entry is None or row is None:
+            self.detail.show_row(row, controller.alive)
             return
+        told = controller.last_stats
         self.detail.show_model(
             entry,
             state,
@@ -100,45 +136,15 @@ class ModelsWindow(SideWindow):
             draft=controller.draft,
             at_start=controller.loads_at_start(entry.reference),
             can_load=controller.may_choose,
+            tokens_per_s=told[1].tokens_per_s if told and told[0] == entry.path else 0.0,
         )
-        told = controller.last_stats
-        self.detail.show_speed(entry, told[1].tokens_per_s if told and told[0] == entry.path else 0.0)
-
-    def _show_hub(self) -> None:
-        """Show downloads that match the search field; rows are rebuilt only after a change."""
-        state, text = self._controller.state, self.search.text().strip()
-        coming = tuple(each.model for each in state.downloads)
-        here = tuple(each.reference for each in state.models)
-        shown = (text, state.asked, state.finding, state.found, coming, here)
-        if shown == self._hub_shown:
-            return
-        self._hub_shown = shown
-        rows: list[HubRow] = []
-        note = ""
-        taken = {*here, *coming}
-        if path := facts.local_path(text):
-            rows = [HubRow(text, path, strings.ON_DISK, strings.ADD_FOLDER, "folder")]
-        elif text and text != state.asked:
-            if facts.is_hub_name(text):
-                rows = [] if text in taken else [HubRow(text, text, "", strings.GET)]
-            else:
-                title = strings.ask_for(text)
-                rows = [HubRow(text, title, strings.NOT_ASKED, strings.ASK_HUB)]
-        elif text:
-            rows = [HubRow.of_model(each) for each in state.found if each.model not in taken]
-            if state.finding:
-                note = strings.ASKING
-            elif not state.found and not state.problem:
-                note = strings.not_found(text)
-        self.list.show_hub(rows, note)
 
     # ---- commands
 
     def _act(self, command: str, key: str) -> None:
-        """Carry out a command of the list or the details on a model, a hub name or a text of the search."""
+        """Carry out a command of the details on a model, a hub name or a text of the search."""
         controller = self._controller
         commands: dict[str, Callable[[str], object]] = {
-            "select": self._select,
             "load": controller.load,
             "unload": lambda _: controller.unload(),
             "default": controller.make_default,
@@ -152,9 +158,11 @@ class ModelsWindow(SideWindow):
         }
         commands[command](key)
 
-    def _select(self, key: str) -> None:
-        if key in self.list.models:  # downloads and hub results have no details
-            self.choose(key)
+    def _open(self, row_id: str) -> None:
+        """Load, download, pause or resume with Return or a double click."""
+        row = self.row(row_id)
+        if row is not None and row.commands:
+            self._act(row.commands[0], row_id)
 
     def _search_changed(self) -> None:
         if self._controller.state.asked:
@@ -190,12 +198,14 @@ class ModelsWindow(SideWindow):
     def _wire(self) -> None:
         controller = self._controller
         controller.changed.connect(self._show)
-        controller.imported.connect(self.choose)
+        controller.imported.connect(self.list.select)
         self.search.textChanged.connect(lambda text: self._search_changed())
         self.search.results_wanted.connect(self._search_entered)
         self.add.clicked.connect(self._ask_folder)
         self.problem.closed.connect(controller.dismiss)
-        self.list.commanded.connect(self._act)
+        self.list.row_selected.connect(self._show_detail)
+        self.list.opened.connect(self._open)
+        self.list.remove_requested.connect(self.detail.ask)
         self.detail.commanded.connect(self._act)
         self.detail.context_changed.connect(self._set_context)
         theme.zoomed.connect(self._arrange)
@@ -210,5 +220,5 @@ class ModelsWindow(SideWindow):
 
     def _lay_out(self) -> None:
         self._content = row_of(column_of(self.problem, (self.list, 1)), self.detail)
-        header = self.make_header((self.search, self.add), left_px=INSET_PX + PADDING_PX)
+        header = self.make_header((self.search, self.add), left_px=20)
         column_of(header, (self._content, 1), parent=self)

@@ -15,8 +15,8 @@ from pytestqt.qtbot import QtBot
 from app.controls.choices import CheckBox, Popup
 from app.controls.record_table import Column, RecordTable
 from app.features import library
-from app.features.models.facts import RowFacts
-from app.features.models.model_list import ModelRow
+from app.features.models import window as models
+from app.features.models.facts import ModelRow
 from app.features.server import rows as server
 from app.features.tables import rows as tables
 from app.panels.chat_list import ChatList
@@ -31,7 +31,15 @@ LONG = "of the quick brown harbour pilot, who reads every tide table before the 
 def with_long_texts(kind: type) -> Any:
     """A record of `kind` whose every text is too long for its column."""
     hints = {name: hint for name, hint in get_type_hints(kind).items() if not name.startswith("_")}
-    known: dict[str, object] = {"id": "1", "level": "dim", "share": 0.4, "marks": (), "loaded": True}
+    known: dict[str, object] = {
+        "id": "1",
+        "level": "dim",
+        "share": 0.4,
+        "marks": (),
+        "loaded": True,
+        "bar": None,
+        "commands": (),
+    }
     return kind(**{name: known.get(name, f"{name} {LONG}") for name in hints if name != "over"})
 
 
@@ -52,17 +60,12 @@ def chats() -> QWidget:
     return shown
 
 
-def model() -> QWidget:
-    facts = RowFacts("a", f"Name {LONG}", f"detail {LONG}", f"Family {LONG}", "text", None, "", "unusable")
-    return ModelRow(facts)
-
-
 LISTS = {
     "tables": table(tables.COLUMNS, tables.TableRow),
     "requests": table(server.COLUMNS, server.RequestRow),
     "documents": table(library.COLUMNS, library.LibraryRow),
     "chats": chats,
-    "models": model,
+    "models": table(models.COLUMNS, ModelRow),
 }
 
 

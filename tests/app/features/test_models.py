@@ -90,30 +90,31 @@ def test_a_longer_context_than_the_models_own_needs_no_more() -> None:
 
 
 def test_rows_say_who_drafts_for_whom() -> None:
-    found = {row.name: row for row in rows(state(LARGE, MIDDLE, SMALL, OTHER, BROKEN, info=INFO), 8192)}
+    found = {row.title: row for row in rows(state(LARGE, MIDDLE, SMALL, OTHER, BROKEN, info=INFO), 8192)}
     assert found["large"].drafts == "small, middle"
     assert found["small"].drafts == "Drafts for large"
     assert found["other"].drafts == strings.NO_DRAFTS
-    assert [found[name].standing for name in ("large", "small", "broken")] == [
-        "loaded",
-        "loadable",
-        "unusable",
+    assert [found[name].status for name in ("large", "small", "broken")] == [
+        strings.LOADED,
+        "",
+        strings.UNUSABLE,
     ]
-    assert found["broken"].problem == "It lacks a file."
+    assert [found[name].commands for name in ("large", "small", "broken")] == [(), ("load",), ()]
+    assert found["broken"].note == "It lacks a file."
     assert found["large"].spoken.startswith(
         "large, 4-bit · 8.0 GB · 8,192 context, Alpha, Fits, 6.0 GB spare"
     )
 
 
 def test_a_model_that_was_unloaded_while_idle_says_so() -> None:
-    words = [rows(state(LARGE, info=INFO, released=idle), 8192)[0].state for idle in (False, True)]
+    words = [rows(state(LARGE, info=INFO, released=idle), 8192)[0].status for idle in (False, True)]
     assert words == ["Loaded", "Idle"]
 
 
 def test_rows_are_filtered_and_one_is_on_its_way() -> None:
     known = state(LARGE, SMALL, loading="owner/small", fraction=0.5)
     (row,) = rows(known, 8192, " SMA ")
-    assert (row.name, row.standing, row.state) == ("small", "loading", "Loading 50%")
+    assert (row.title, row.status, row.commands) == ("small", "Loading 50%", ())
 
 
 def test_drafts_are_offered_with_the_reason_where_they_cannot() -> None:
@@ -148,9 +149,8 @@ def test_a_quantised_cache_takes_less_memory() -> None:
     assert [part.size_bytes / GIB for part in parts] == [8, 0.25, 1 + 1 / 16]
     assert memory_parts(LARGE, 4096, None, kv) == memory_parts(LARGE, 4096)
     (row,) = rows(state(model, kv=kv), 4096)
-    assert row.fit
-    assert row.fit.text == "6.7 GB spare"
-    assert rows(state(model), 4096)[0].fit != row.fit
+    assert row.memory == "Fits, 6.7 GB spare"
+    assert rows(state(model), 4096)[0].memory != row.memory
 
 
 def test_the_chosen_draft_model_takes_memory_too() -> None:
@@ -173,14 +173,14 @@ def test_the_best_that_fit_are_suggested() -> None:
     """`suggested` is in order of preference, not of size."""
     offered = (LARGE, MIDDLE, OTHER, SMALL)
     found = suggestions(state(limit_gib=8, suggested=offered), 8192)
-    assert [each.name for each in found] == ["middle", "other", "small"]
-    assert {each.standing for each in found} == {"on-the-hub"}
+    assert [each.title for each in found] == ["middle", "other", "small"]
+    assert {each.commands for each in found} == {("get",)}
     assert "about 1 min at 100 Mbit/s" in found[-1].detail
     found = suggestions(state(limit_gib=8, suggested=offered), 8192, " MID")
-    assert [each.name for each in found] == ["middle"]
+    assert [each.title for each in found] == ["middle"]
     coming = (DownloadProgress("owner/middle", "running"),)
     found = suggestions(state(SMALL, limit_gib=8, suggested=offered, downloads=coming), 8192)
-    assert [each.name for each in found] == ["other"]
+    assert [each.title for each in found] == ["other"]
     assert suggestions(state(limit_gib=1, suggested=offered), 8192) == ()
 
 
@@ -250,8 +250,50 @@ def test_case_alone_tells_nothing_apart() -> None:
 
 def test_lists_say_it_too() -> None:
     listed = state(LARGE, SMALL, replace(SMALL, reference="other/small", bits=8))
-    assert [row.name for row in rows(listed, 8192)] == ["large", "small (4-bit)", "small (8-bit)"]
+    assert [row.title for row in rows(listed, 8192)] == ["large", "small (4-bit)", "small (8-bit)"]
     assert {each.name for each in drafts(LARGE, listed, 8192)} == {"small (4-bit)", "small (8-bit)"}
+
+
+def test_downloads_are_rows_with_what_arrived_and_what_can_be_done() -> None:
+    coming = (
+        DownloadProgress("a/one", "running", GIB, 4 * GIB, 2**20, 75.0),
+        DownloadProgress("a/two", "paused", GIB, 4 * GIB),
+        DownloadProgress("a/three", "failed", problem="No room.", hint="Delete some."),
+    )
+    found = rows(state(downloads=coming), 8192)
+    assert [each.status for each in found] == ["Downloading", "Paused", "Failed"]
+    assert [each.commands for each in found] == [
+        ("pause", "cancel"),
+        ("resume", "cancel"),
+        ("resume", "cancel"),
+    ]
+    assert (found[0].title, found[0].memory, found[0].bar) == ("one", "1.0 GB of 4.0 GB", 0.25)
+    assert found[0].note == "1.0 MB/s · 75 s left"
+    assert found[2].note == "No room. Delete some."
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "get"),
+    [
+        ("toy", strings.ask_for("toy"), strings.ASK_HUB),
+        ("owner/toy", "owner/toy", strings.GET),
+        ("/models/toy", "/models/toy", strings.ADD_FOLDER),
+    ],
+)
+def test_the_text_of_the_search_is_a_row(text: str, title: str, get: str) -> None:
+    (row,) = rows(state(), 8192, f" {text} ")
+    assert (row.id, row.title, row.commands, row.get) == (text, title, ("get",), get)
+
+
+def test_results_of_the_hub_are_rows_but_not_those_that_are_here() -> None:
+    found = (HubModel("owner/small", 1200), HubModel("owner/toy", 1200, gated=True))
+    *_, row = rows(state(SMALL, asked="o", found=found), 8192, "o")
+    assert (row.title, row.status) == ("owner/toy", strings.ON_THE_HUB)
+    assert row.detail == f"downloaded 1,200 times · {strings.GATED}"
+    assert [each.id for each in rows(state(SMALL, asked="o", found=found), 8192, "o")] == [
+        "owner/small",
+        "owner/toy",
+    ]
 
 
 TOY = ModelEntry("/toy", "toy", "folder", "/toy", disk_bytes=7)
@@ -321,7 +363,7 @@ async def test_a_head_and_what_exact_allows_are_said(window: MainWindow) -> None
     middle = replace(MIDDLE, head_problem="It is cut off.", exactness="no drafting on this machine")
     listed = (replace(LARGE, head_offer=offer), middle, SMALL)
     window.controller.models.on_list(ModelList("", "/m", listed))
-    models.choose(LARGE.reference)
+    models.list.select(LARGE.reference)
     assert models.detail.head.text() == "Faster with its MTP head, 0.4 GB."
     commands = sent(window, DownloadModel)
     await click(models.detail.get_head)
@@ -329,10 +371,10 @@ async def test_a_head_and_what_exact_allows_are_said(window: MainWindow) -> None
     coming = (DownloadProgress("owner/large-MTP", "running", 0, 1),)
     window.controller.models.on_list(ModelList("", "/m", listed, coming))
     assert not models.detail.get_head.isVisible()
-    models.choose(MIDDLE.reference)
+    models.list.select(MIDDLE.reference)
     assert models.detail.head.text() == "It is cut off."
     assert models.detail.exactness.text() == "With “Exact”: no drafting on this machine."
-    models.choose(SMALL.reference)
+    models.list.select(SMALL.reference)
     assert not models.detail.head.isVisible()
     assert not models.detail.exactness.isVisible()
     assert not models.detail.get_head.isVisible()

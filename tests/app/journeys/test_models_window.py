@@ -18,6 +18,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app.features.models import strings
+from app.features.models.facts import FitFacts, ModelRow
 from app.features.models.window import ModelsWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
@@ -75,39 +76,64 @@ async def opened(window: MainWindow) -> ModelsWindow:
     await press(window, Qt.Key.Key_M, CONTROL_SHIFT)
     models = window.windows.find("models")
     assert isinstance(models, ModelsWindow)
-    await until(lambda: bool(models.list.models), 60, "no list")
+    await until(lambda: bool(models.list.rows), 60, "no list")
     return models
 
 
-def row(models: ModelsWindow, reference: object):  # type: ignore[no-untyped-def]
-    return models.list.models[str(reference)]
+def row(models: ModelsWindow, row_id: object) -> ModelRow:
+    """The row with that id. Raises `LookupError`."""
+    found = models.row(str(row_id))
+    if found is None:
+        raise LookupError(f"{row_id} is not listed")
+    return found
+
+
+def status(models: ModelsWindow, row_id: object) -> str:
+    found = models.row(str(row_id))
+    return found.status if found else "not listed"
+
+
+def arrived(models: ModelsWindow) -> float:
+    """The share of the download that has arrived; 0 without one."""
+    found = models.row(NAME)
+    return found.bar if found and isinstance(found.bar, float) else 0.0
+
+
+async def act(models: ModelsWindow, row_id: object, button: str = "act") -> None:
+    """Select a row and press a button of its details."""
+    models.list.select(str(row_id))
+    await click(getattr(models.detail, button))
 
 
 def test_another_model_is_loaded_and_answers(qapp: QApplication, home: Path) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, 60)
         models = await opened(window)
-        assert list(models.list.models) == ["starter", *(str(home / n) for n in ("large", "other", "small"))]
+        assert [each.id for each in models.list.rows[:4]] == [
+            "starter",
+            *(str(home / name) for name in ("large", "other", "small")),
+        ]
         assert models.chosen == str(home / "large")
-        assert row(models, home / "large").facts.standing == "loaded"
-        assert not row(models, home / "large").button.isVisible()
-        fit = row(models, home / "small").facts.fit
-        assert fit
+        assert status(models, home / "large") == strings.LOADED
+        assert not models.detail.load.isVisible()
+        fit = row(models, home / "small").bar
+        assert isinstance(fit, FitFacts)
         assert fit.fit == "fits"
-        assert row(models, home / "large").facts.drafts == "small"
-        assert row(models, home / "other").facts.drafts == strings.NO_DRAFTS
-        await click(row(models, home / "small").button)
-        await until(lambda: row(models, home / "small").facts.standing == "loaded", 60)
+        assert row(models, home / "large").drafts == "small"
+        assert row(models, home / "other").drafts == strings.NO_DRAFTS
+        models.list.select(str(home / "small"))
+        await press(models.list, Qt.Key.Key_Return)
+        await until(lambda: status(models, home / "small") == strings.LOADED, 60)
         await ready(window, 60)
         assert window.controller.link.info
         assert window.controller.link.info.name == "small"
-        assert row(models, home / "large").button.isVisible()
+        assert row(models, home / "large").commands == ("load",)
         assert "small" in window.views.header.subtitle
         window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
         ask(window, "hello")
         await ready(window, 60)
         assert last(window).finished
-        models.choose(str(home / "small"))
+        models.list.select(str(home / "small"))
         assert "tok/s on your last answer" in models.detail.summary.text()
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
@@ -228,12 +254,12 @@ def test_draft_models_of_the_family_are_offered_and_draft(qapp: QApplication, ho
         assert finished.effective.drafter == "draft-model"
         assert finished.stats.draft_us_median > 0
         await until(lambda: not window.controller.link.busy)
-        models.choose(str(home / "small"))
+        models.list.select(str(home / "small"))
         await click(models.detail.remove)
         await click(models.detail.confirm)
         await until(lambda: bool(models.problem.text), 60)
         assert "small is in use" in models.problem.text
-        models.choose(str(home / "large"))
+        models.list.select(str(home / "large"))
         await click(models.detail.choices.choices[0])
         assert read(inspector.settings, "draft_model.model") == ""
 
@@ -248,13 +274,13 @@ def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
         models = await opened(window)
         weights = home / "small" / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:3000])
-        await click(row(models, home / "small").button)
+        await act(models, home / "small", "load")
         await until(lambda: bool(models.problem.text), 60)
         assert "is cut off: it has 3,000 of" in models.problem.text
         assert window.views.banner.trouble
         assert "large stays loaded." in window.views.banner.trouble.text
         await ready(window, 60)
-        assert row(models, home / "large").facts.standing == "loaded"
+        assert status(models, home / "large") == strings.LOADED
         window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
         ask(window, "hello")
         await ready(window, 60)
@@ -262,8 +288,8 @@ def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
         await click(models.problem.close_button)
         assert not models.problem.isVisible()
         window.controller.models.refresh()
-        await until(lambda: row(models, home / "small").facts.standing == "unusable", 60)
-        assert not row(models, home / "small").button.isVisible()
+        await until(lambda: status(models, home / "small") == strings.UNUSABLE, 60)
+        assert row(models, home / "small").commands == ()
         window.controller.restart()
         await ready(window, 60)
         assert window.controller.link.info
@@ -282,28 +308,22 @@ def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
         await ready(window, 60)
         models = await opened(window)
         models.search.setText("toy")
-        assert [each.title for each in models.list.hub] == [strings.ask_for("toy")]
-        await click(models.list.hub[0].button)
-        await until(lambda: [each.title for each in models.list.hub] == [NAME], 60, "nothing found")
+        assert row(models, "toy").title == strings.ask_for("toy")
+        await act(models, "toy")
+        await until(lambda: status(models, NAME) == strings.ON_THE_HUB, 60, "nothing found")
         assert not [path for path, _ in hub.asked if "toy" not in path and path != "/api/models"]
-        await click(models.list.hub[0].button)
-        await until(lambda: NAME in models.list.downloads, 60)
-        download = models.list.downloads[NAME]
-        await until(lambda: download.progress.done_bytes > 400_000, 60)
-        assert download.progress.total_bytes > 3_000_000
-        assert "MB/s" in download.figures[1]
-        await click(download.pause)
-        await until(lambda: download.progress.state == "paused", 60)
-        stood = download.progress.done_bytes
-        assert download.figures[1] == strings.PAUSED
-        await until(lambda: download.resume.isVisible())
-        await click(download.resume)
-        await until(lambda: download.progress.done_bytes > stood, 60)
-        await until(lambda: NAME in models.list.models, 60, "never there")
-        assert NAME not in models.list.downloads
+        await act(models, NAME)
+        await until(lambda: arrived(models) > 0.1, 60)
+        assert "MB/s" in row(models, NAME).note
+        await act(models, NAME)
+        await until(lambda: status(models, NAME) == "Paused", 60)
+        stood = arrived(models)
+        await act(models, NAME)
+        await until(lambda: arrived(models) > stood, 60)
+        await until(lambda: row(models, NAME).commands == ("load",), 60, "never there")
         models.search.clear()
-        await click(row(models, NAME).button)
-        await until(lambda: row(models, NAME).facts.standing == "loaded", 60)
+        await act(models, NAME, "load")
+        await until(lambda: status(models, NAME) == strings.LOADED, 60)
         assert window.controller.link.info
         assert window.controller.link.info.name == "Toy 1M"
 
@@ -325,10 +345,9 @@ def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
         assert banner.isHidden()
         models = window.windows.find("models")
         assert isinstance(models, ModelsWindow)
-        await until(lambda: NAME in models.list.downloads, 60, "no download")
-        download = models.list.downloads[NAME]
-        await until(lambda: download.progress.done_bytes > 400_000, 60)
-        assert download.pause.isVisible()
+        await until(lambda: arrived(models) > 0.1, 60, "no download")
+        models.list.select(NAME)
+        assert models.detail.act.text() == strings.PAUSE
         await ready(window, 60)
         assert window.controller.link.info
         assert window.controller.link.info.name == "Toy 1M"
@@ -345,20 +364,16 @@ def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
         await ready(window, 60)
         models = await opened(window)
         models.search.setText(NAME)
-        await click(models.list.hub[0].button)
-        await until(lambda: NAME in models.list.downloads, 60)
-        await until(lambda: models.list.downloads[NAME].progress.done_bytes > 200_000, 60)
-        await click(models.list.downloads[NAME].cancel)
-        await until(lambda: NAME not in models.list.downloads, 60)
+        await act(models, NAME)
+        await until(lambda: arrived(models) > 0.05, 60)
+        await act(models, NAME, "cancel")
+        await until(lambda: status(models, NAME) == strings.ON_THE_HUB, 60)
         models.search.setText("nobody/nothing")
-        await click(models.list.hub[0].button)
-        await until(
-            lambda: any(each.progress.state == "failed" for each in models.list.downloads.values()), 20
-        )
-        failed = models.list.downloads["nobody/nothing"]
-        assert "no model “nobody/nothing” on the hub" in failed.figures[1]
-        await click(failed.cancel)
-        await until(lambda: not models.list.downloads, 60)
+        await act(models, "nobody/nothing")
+        await until(lambda: status(models, "nobody/nothing") == "Failed", 20)
+        assert "no model “nobody/nothing” on the hub" in row(models, "nobody/nothing").note
+        await act(models, "nobody/nothing", "cancel")
+        await until(lambda: status(models, "nobody/nothing") == strings.ON_THE_HUB, 60)
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
     left = {path.name for path in (home / "home" / "data" / "models").iterdir()}
@@ -375,22 +390,21 @@ def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
         await ready(window, 60)
         models = await opened(window)
         window.controller.models.download(NAME)
-        await until(lambda: NAME in models.list.downloads, 60)
-        download = models.list.downloads[NAME]
-        await until(lambda: download.progress.done_bytes > 500_000, 60)
+        await until(lambda: arrived(models) > 0.1, 60)
+        models.list.select(NAME)
         pid = window.worker.pid
         assert pid
         os.kill(pid, signal.SIGKILL)
         await until(lambda: window.controller.link.phase is Phase.DEAD)
-        assert download.progress.state == "paused"
-        assert not download.resume.isEnabled()
-        assert row(models, home / "small").button.isEnabled()  # another model may be one that loads
+        assert status(models, NAME) == "Paused"
+        assert not models.detail.act.isEnabled()
+        assert row(models, home / "small").commands == ("load",)  # another model may be one that loads
         window.controller.restart()
         await ready(window, 60)
-        await until(lambda: download.resume.isEnabled(), 60)
+        await until(models.detail.act.isEnabled, 60)
         hub.trouble = Trouble()
-        await click(download.resume)
-        await until(lambda: NAME in models.list.models, 60)
+        await act(models, NAME)
+        await until(lambda: row(models, NAME).commands == ("load",), 60)
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
@@ -418,14 +432,14 @@ def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folde
         await click(detail.remove)
         assert detail.confirm.isVisible()
         await click(detail.confirm)
-        await until(lambda: str(folders / "served") not in models.list.models, 60)
+        await until(lambda: models.row(str(folders / "served")) is None, 60)
         assert (folders / "served" / "config.json").is_file()
-        assert models.chosen == str(home / "large")
+        models.list.select(str(home / "large"))
         assert not detail.remove.isEnabled()
         # A path in the search is added, and sent nowhere.
         for path in (str(folders / "served"), str(folders / "nowhere")):
             models.search.setText(path)
-            assert [each.title for each in models.list.hub] == [path]
+            assert row(models, path).get == strings.ADD_FOLDER
             models.search.setFocus()
             await press(models, Qt.Key.Key_Return)
         await until(lambda: models.chosen == str(folders / "served"), 60)
@@ -446,14 +460,13 @@ def test_models_of_other_apps_are_used_where_they_are(
     async def scene(window: MainWindow) -> None:
         await ready(window, 60)
         models = await opened(window)
-        served = row(models, "owner/Served-4bit")
-        assert strings.OTHER_APP in served.facts.detail
-        await click(served.button)
-        await until(lambda: row(models, "owner/Served-4bit").facts.standing == "loaded", 60)
+        assert strings.OTHER_APP in row(models, "owner/Served-4bit").detail
+        await act(models, "owner/Served-4bit", "load")
+        await until(lambda: status(models, "owner/Served-4bit") == strings.LOADED, 60)
         await ready(window, 60)
         assert window.controller.link.info
         assert window.controller.link.info.path == str(lm_studio)
-        models.choose("owner/Served-4bit")
+        models.list.select("owner/Served-4bit")
         assert not models.detail.remove.isVisible()
         # A folder of several models is listed, and can be taken off the list again.
         window.controller.models.take_folder(str(home / "mine"))
@@ -462,7 +475,7 @@ def test_models_of_other_apps_are_used_where_they_are(
         await click(models.detail.remove)
         assert models.detail.question.text() == strings.ask_forget_all(str(home / "mine"))
         await click(models.detail.confirm)
-        await until(lambda: str(found) not in models.list.models, 60)
+        await until(lambda: models.row(str(found)) is None, 60)
         assert (found / "config.json").is_file()
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
@@ -472,7 +485,7 @@ def test_the_model_at_the_start_is_remembered(qapp: QApplication, home: Path) ->
     async def first(window: MainWindow) -> None:
         await ready(window, 60)
         models = await opened(window)
-        models.choose(str(home / "small"))
+        models.list.select(str(home / "small"))
         await click(models.detail.at_start)
         assert models.detail.at_start.text() == strings.IS_AT_START
 
@@ -483,10 +496,10 @@ def test_the_model_at_the_start_is_remembered(qapp: QApplication, home: Path) ->
         await click(window.views.sidebar.models_button)
         models = window.windows.find("models")
         assert isinstance(models, ModelsWindow)
-        await until(lambda: bool(models.list.models), 60)
+        await until(lambda: bool(models.list.rows), 60)
         await click(models.detail.unload)
         await until(lambda: window.controller.link.phase is Phase.NO_MODEL, 60)
-        await until(lambda: row(models, home / "small").button.isVisible(), 60)
+        await until(lambda: row(models, home / "small").commands == ("load",), 60)
         assert "No model" in window.views.header.subtitle
 
     play(qapp, first, command=worker_command(), model=str(home / "large"), folder=home / "kept")
