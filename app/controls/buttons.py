@@ -46,8 +46,9 @@ class PaintedButton(QAbstractButton):
             super().keyPressEvent(event)
 
 
-# The last five: an icon alone, the round Send, a button over a text, a text without a frame, a card.
-Kind = Literal["plain", "primary", "link", "danger", "icon", "send", "floating", "quiet", "card"]
+# From the fifth on: an icon alone, the round Send, a button over a text, a text without a frame, a card, the
+# header of a section.
+Kind = Literal["plain", "primary", "link", "danger", "icon", "send", "floating", "quiet", "card", "section"]
 
 
 class Button(QPushButton):

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, QTimer, Signal
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.fields.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX, FieldColumn, SettingField
+from app.fields.setting_field import CONTENT_PX, FieldColumn, SettingField
 from app.panels import strings
 from app.panels.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.preset_bar import PresetBar
@@ -29,7 +29,6 @@ from app.theme.measures import (
     row_of,
     set_fixed_height,
     set_fixed_width,
-    set_spacing,
 )
 from app.theme.sheet import set_ground
 from app.theme.zoom import px_size
@@ -40,7 +39,6 @@ from core.settings import FROM_MODEL, Setting, Settings, assign_all, declared, r
 from core.settings.declaration import find
 
 WIDTH_PX = 304
-_FOOTER_PX = 34
 READING_KEY = "prefill.mode"
 KV_KEY = "kv.bits"
 THINKING_KEY = "chat.thinking"
@@ -93,15 +91,16 @@ class Inspector(QWidget):
         self.setAccessibleName(strings.SETTINGS)
 
         self.presets = PresetBar()
-        self._card = ModelCard()
-        self._model_section = Section(strings.MODEL)
-        self._model_section.body.addWidget(self._card)
+        self._facts = TextLabel("", 12, 16, wrap=True, width_px=CONTENT_PX)
+        self.models_button = Button(strings.CHOOSE_ANOTHER_MODEL, small=True)
+        self._model_section = Section(strings.MODEL, False)
+        self._model_section.body.addWidget(self._facts)
+        self._model_section.body.addWidget(self.models_button)
         self.advanced = Section(strings.ADVANCED, False, flush=True)
         self.estimate = TextLabel("", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
         # Always two lines high: what is below must not move while a draft is counted.
         set_fixed_height(self.estimate, 30)
         self._groups = groups()
-        self._basic_keys = {each.key for each in self._groups[0].settings}
         self._sections = {group.name: self._build_section(group) for group in self._groups}
         self.advanced.header.toggled.connect(self._fill_shown)
         self._footer = TextLabel(strings.FOOTER)
@@ -152,7 +151,7 @@ class Inspector(QWidget):
 
     def set_model(self, info: ModelInfo | None) -> None:
         """Show the loaded model; None without one."""
-        self._card.show_model(info)
+        self._facts.setText(strings.model_facts(info) if info else strings.NO_MODEL)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
         self._model_defaults = {each.key: each for each in info.defaults} if info else {}
         self._without_effect = without_effect(info) if info else frozenset()
@@ -164,11 +163,6 @@ class Inspector(QWidget):
             self._fields[DRAFTER_KEY].leave_out(self._absent)
         self._show_effective()
         self._show_sources()
-
-    @property
-    def models_button(self) -> Button:
-        """The button below the model's facts."""
-        return self._card.models_button
 
     def set_footer(self, text: str) -> None:
         """Set the bottom line, which says when changes apply."""
@@ -216,19 +210,15 @@ class Inspector(QWidget):
     # ---- building
 
     def _build_frame(self) -> None:
-        """Create the scrolling sections and the footer."""
+        """Create the scrolling sections. Nothing lies over them: a fixed footer would cut a row."""
         page = QWidget()
         sections = column_of(self.presets, self._model_section, parent=page)
         for name, section in self._sections.items():
             (sections if name == BASICS else self.advanced.body).addWidget(section)
         sections.addWidget(self.advanced)
+        sections.addLayout(row_of(self._footer, margins=(PADDING_PX, 9, PADDING_PX, 9)))
         sections.addStretch(1)
-        column_of(
-            (ScrollPage(page), 1),
-            _bar(self._footer, _FOOTER_PX),
-            margins=(1, 0, 0, 0),
-            parent=self,
-        )
+        column_of(ScrollPage(page), margins=(1, 0, 0, 0), parent=self)
 
     def _build_section(self, group: Group) -> Section:
         section = Section(group.title, group.name in _OPEN_AT_FIRST)
@@ -259,8 +249,7 @@ class Inspector(QWidget):
         return column
 
     def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
-        terse = setting.key not in self._basic_keys
-        field = self._fields[setting.key] = SettingField(setting, labelled, terse=terse)
+        field = self._fields[setting.key] = SettingField(setting, labelled, terse=True)
         field.show_value(read(self._settings, setting.key))
         field.hold(self._why_held(setting.key))
         if setting.key == DRAFTER_KEY:
@@ -404,14 +393,6 @@ class Inspector(QWidget):
         return strings.MODEL_DEFAULT_MOVED.format(given=model.given) if moved else strings.MODEL_DEFAULT
 
 
-def _bar(label: TextLabel, height_px: int) -> QWidget:
-    """Returns a fixed strip with one line of text."""
-    bar = QWidget()
-    set_fixed_height(bar, height_px)
-    row_of(label, margins=(PADDING_PX, 0, PADDING_PX, 0), parent=bar)
-    return bar
-
-
 class OwnSettings(QWidget):
     """Shown only if there is something to reset."""
 
@@ -423,64 +404,3 @@ class OwnSettings(QWidget):
         self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
         self.reset_button.setProperty("flush", True)
         row_of(self.reset_button, 4, self.default_button, STRETCH, parent=self)
-
-
-class ModelCard(QWidget):
-    """The facts, or a note without a model. The button opens the models."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._values: dict[str, TextLabel] = {}
-        self._rows = QWidget()
-        rows = QVBoxLayout(self._rows)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(0)
-        titles = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
-        for title in titles:
-            row = QHBoxLayout()
-            set_spacing(row, GAP_PX)
-            label = TextLabel(title, 12, ROW_PX)
-            set_fixed_width(label, LABEL_PX)
-            value = TextLabel("", 12, ROW_PX, "text", tabular=True)
-            row.addWidget(label)
-            row.addWidget(value, 1)
-            rows.addLayout(row)
-            self._values[title] = value
-        self._note = TextLabel(strings.NO_MODEL, 11, 15, wrap=True, width_px=CONTENT_PX)
-        layout = column_of(self._rows, self._note, gap=6, parent=self)
-        self.models_button = Button(strings.CHOOSE_ANOTHER_MODEL, small=True)
-        layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
-        self.show_model(None)
-
-    @property
-    def text(self) -> str:
-        """All displayed text, for tests and for copying."""
-        lines = [f"{title}: {label.text()}" for title, label in self._values.items() if label.text()]
-        return "\n".join([*lines, self._note.text()])
-
-    def show_model(self, info: ModelInfo | None) -> None:
-        """Show the model; None for no model."""
-        self._rows.setVisible(info is not None)
-        for title, value in (_facts(info) if info else dict.fromkeys(self._values, "")).items():
-            self._values[title].setText(value)
-            self._values[title].setToolTip(value)
-            self._values[title].setAccessibleName(f"{title}: {value}" if value else "")
-        if info is None:
-            self._note.setText(strings.NO_MODEL)
-        else:
-            unfit = strings.SPECULATES_NOT.format(why=info.why_not)
-            drafts = strings.SPECULATES if info.speculates else unfit
-            self._note.setText(" ".join(filter(None, (drafts, info.defaults_problem))))
-
-
-def _facts(info: ModelInfo) -> dict[str, str]:
-    """The value of each row."""
-    precision = info.dtype
-    if info.quantisation and info.quantisation != info.dtype:
-        precision = strings.MODEL_PRECISION_FROM.format(dtype=info.dtype, quantisation=info.quantisation)
-    return {
-        strings.MODEL_NAME: info.name,
-        strings.MODEL_FAMILY: info.family_name,
-        strings.MODEL_CONTEXT: strings.MODEL_CONTEXT_TOKENS.format(tokens=f"{info.context_tokens:,}"),
-        strings.MODEL_PRECISION: precision,
-    }

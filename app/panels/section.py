@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.buttons import pressed_by
-from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box, draw_text
+from app.controls.buttons import Button, themed_icon
+from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
-from app.theme.measures import column_of, set_fixed_height, set_margins, set_spacing
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_fixed_width,
+    set_margins,
+    set_maximum_width,
+    set_spacing,
+)
 from app.theme.sheet import set_ground
-from app.theme.theme import color
-from app.theme.zoom import height_of, painter_on, px_size, ratio_of, width_of
 
 PADDING_PX = 16
 _HEADER_PX = 38
-_CHEVRON_PX = 14
 _SUMMARY_MAX_PX = 180
-_DOT_PX = 6
 
 
 class Section(QWidget):
@@ -98,67 +100,54 @@ class Section(QWidget):
             QWidget.setTabOrder(before, after)
 
 
-class _Header(QAbstractButton):
+class _Header(Button):
     """Chevron, title, and the summary while closed."""
 
     def __init__(self, title: str) -> None:
-        super().__init__()
-        self.summary = ""
-        self.is_own = False
-        self.setText(title)
-        self.setAccessibleName(title)
+        super().__init__(title, "section")
+        self.setIcon(themed_icon("right", name_on="down"))
         self.setCheckable(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        set_fixed_height(self, _HEADER_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._ring = FocusRing(self, 6, inset_px=8)
+        set_fixed_height(self, _HEADER_PX)
+        self._summary = TextLabel("", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        set_maximum_width(self._summary, _SUMMARY_MAX_PX)
+        self._dot = QLabel()
+        self._dot.setProperty("dot", "own")
+        set_fixed_height(self._dot, 8)
+        set_fixed_width(self._dot, 8)
+        self._dot.hide()
+        for part in (self._summary, self._dot):
+            part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        margins = (PADDING_PX, 0, PADDING_PX, 0)
+        row_of(STRETCH, self._dot, self._summary, gap=8, margins=margins, parent=self)
         self.toggled.connect(self._describe)
         self._describe()
 
+    @property
+    def summary(self) -> str:
+        return self._summary.text()
+
     def set_summary(self, summary: str) -> None:
-        self.summary = summary
+        self._summary.setText(summary)
         self._describe()
-        self.update()
+
+    @property
+    def is_own(self) -> bool:
+        return not self._dot.isHidden()
 
     def set_own(self, own: bool) -> None:
-        self.is_own = own
+        self._dot.setVisible(own)
         self._describe()
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        return px_size(QSize(200, _HEADER_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             self.setChecked(key == Qt.Key.Key_Right)
-        elif not pressed_by(self, event):
+        else:
             super().keyPressEvent(event)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-        chevron = icon_pixmap(
-            "down" if self.isChecked() else "right", color("text2"), _CHEVRON_PX, ratio_of(self)
-        )
-        painter.drawPixmap(QPointF(PADDING_PX - 3, (height_of(self) - _CHEVRON_PX) // 2), chevron)
-        font = ui_font(12.5, 600)
-        title_left = PADDING_PX - 3 + _CHEVRON_PX + 6
-        box = QRectF(title_left, 0, width_of(self) - title_left - PADDING_PX, height_of(self))
-        draw_text(painter, box, self.text(), font, color("text"), left)
-        title_px = QFontMetricsF(font).horizontalAdvance(self.text())
-        if self.is_own:
-            dot = QRectF(title_left + title_px + 8, (height_of(self) - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
-            draw_box(painter, dot, _DOT_PX / 2, color("accent"))
-            title_px += 8 + _DOT_PX
-        if self.summary and not self.isChecked():
-            room = box.width() - title_px - 12
-            width = min(_SUMMARY_MAX_PX, room)
-            summary_box = QRectF(box.right() - width, 0, width, height_of(self))
-            summary_font = ui_font(11.5, tabular=True)
-            draw_text(painter, summary_box, self.summary, summary_font, color("text2"), right)
-
     def _describe(self) -> None:
+        self._summary.setVisible(not self.isChecked())
         state = strings.OPEN_SECTION if self.isChecked() else strings.CLOSED_SECTION
         summary = "" if self.isChecked() else self.summary
         own = strings.OWN_SETTINGS if self.is_own else ""

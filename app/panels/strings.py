@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.chat.reading_map import duration
+from core.events import ModelInfo
 from core.prefill.forecast import ReadingForecast
 
 NEW_CHAT = "New chat"
@@ -106,12 +107,6 @@ FOOTER = "Changes apply to the next answer."
 MODEL = "Model"
 NO_MODEL = "No model is loaded."
 CHOOSE_ANOTHER_MODEL = "Choose Another…"
-MODEL_NAME = "Name"
-MODEL_FAMILY = "Family"
-MODEL_CONTEXT = "Context"
-MODEL_CONTEXT_TOKENS = "{tokens} tokens"
-MODEL_PRECISION = "Precision"
-MODEL_PRECISION_FROM = "{dtype}, from {quantisation}"
 SPECULATES = "The model checks each draft; what it rejects is undone exactly."
 SPECULATES_NOT = "Drafts are not used: {why}"
 KV_NOT_QUANTISED = "Not available for this model: {why}."
@@ -180,6 +175,21 @@ def reads(will: ReadingForecast) -> str:
     if not will.all_fits:
         return f"{words}, as not all fit the context{takes}"
     return f"{words}{takes} instead of {duration(will.dense_s)}" if takes and will.dense_s else words
+
+
+def tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count:,} tokens"
+
+
+def model_facts(info: ModelInfo) -> str:
+    """The loaded model in sentences."""
+    precision = info.dtype
+    if info.quantisation and info.quantisation != info.dtype:
+        precision = f"{info.dtype}, from {info.quantisation}"
+    facts = f"{info.name}, of the tokenizer family {info.family_name}, in {precision}."
+    drafts = SPECULATES if info.speculates else SPECULATES_NOT.format(why=info.why_not)
+    context = f"Its context is {tokens(info.context_tokens)}."
+    return " ".join(filter(None, (facts, context, drafts, info.defaults_problem)))
 
 
 def update_preset(name: str) -> str:

@@ -50,6 +50,7 @@ _TEMPLATE: Final = """
 *[edge~="top"] { border-top: 1px solid @hair; }
 *[edge~="bottom"] { border-bottom: 1px solid @hair; }
 *[dot] { background: @series_blue; border-radius: 4dp; }
+*[dot="own"] { background: @accent; }
 *[dot="bad"] { background: @series_vermilion; }
 *[dot="idle"] { background: @normal_mark; }
 QMenuBar { background: @window; color: @text; border-bottom: 1px solid @hair; }
@@ -111,6 +112,9 @@ QPushButton[kind="title"] { background: transparent; border: 2px solid transpare
 QPushButton[kind="title"]:hover { background: @fill1; }
 QPushButton[kind="title"]:pressed { background: @fill2; }
 QPushButton[kind="title"]:focus { border-color: @focus; }
+QPushButton[kind="section"] { background: transparent; border: 2px solid transparent; border-radius: 6dp;
+    margin: 0 8dp; padding: 0 0 0 3dp; min-height: 38dp-4; text-align: left; font-weight: 600; }
+QPushButton[kind="section"]:focus { border-color: @focus; padding: 0 0 0 3dp; min-height: 38dp-4; }
 QPushButton[kind="segment"] { background: transparent; border: 2px solid transparent; border-radius: 5dp;
     padding: 0 8dp; min-height: 20dp-4; font-size: 12dp; font-weight: 400; }
 QPushButton[kind="segment"]:checked { background: @segment_on; }

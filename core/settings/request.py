@@ -102,7 +102,7 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
 
     system_prompt: Annotated[
         str,
-        text(100000, empty="The model’s own"),
+        text(100000, lines=3, empty="The model’s own"),
         about("System prompt", "Instructions before the chat. Empty uses the model’s own."),
     ] = ""
     thinking: Annotated[

@@ -10,19 +10,21 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
 from app.controls.choices import Popup, Switch
 from app.controls.numbers import Slider, Spin
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.panels.groups import Group, groups, summary
 from app.panels.inspector import Inspector
 from app.panels.section import Section
+from app.panels.side_panel import SidePanel
 from app.theme.theme import Theme
 from core.drafting.registry import DRAFTERS
 from core.events import ModelInfo
@@ -79,6 +81,7 @@ def opened() -> Inspector:
     """All sections open and in sight."""
     inspector = Inspector()
     inspector.resize(304, 2400)
+    inspector.open_section("model")
     for group in groups():
         inspector.open_section(group.name)
     return inspector
@@ -299,7 +302,8 @@ def test_the_model_is_described(inspector: Inspector) -> None:
     assert "No model is loaded." in shown
     inspector.set_model(MODEL)
     shown = "\n".join(label.text() for label in inspector.findChildren(TextLabel) if label.isVisible())
-    for fact in ("SmolLM2 135M Instruct", "SmolLM2", "8,192 tokens", "float32, from Q4_1"):
+    assert "Its context is 8,192 tokens." in shown
+    for fact in ("SmolLM2 135M Instruct", "SmolLM2", "float32, from Q4_1"):
         assert fact in shown
     assert "No model is loaded." not in shown
     assert "undone exactly" in shown
@@ -314,7 +318,7 @@ def test_a_model_that_cannot_speculate_says_why(inspector: Inspector) -> None:
         }
     )
     inspector.set_model(unfit)
-    shown = {label.text() for label in inspector.findChildren(TextLabel) if label.isVisible()}
+    shown = "\n".join(label.text() for label in inspector.findChildren(TextLabel) if label.isVisible())
     assert "Drafts are not used: its state cannot be rolled back." in shown
 
 
@@ -463,15 +467,37 @@ def test_a_cache_that_cannot_be_quantised_is_not_offered(inspector: Inspector) -
     assert bits.control.isEnabled()
 
 
-def test_a_setting_under_advanced_is_one_line(inspector: Inspector) -> None:
+def test_a_setting_is_one_line(inspector: Inspector) -> None:
     inspector.set_settings(assign(Settings(), "sampling.temperature", 0.7))
     inspector.hold({"prefill.scorer": "Not today.", "prefill.mode": "Not today."})
-    scorer = inspector.field("prefill.scorer")
-    assert scorer.toolTip() == "Not today."
-    assert scorer.control.editor.accessibleDescription() == f"{scorer.setting.help} Not today."
+    for key in ("prefill.scorer", "prefill.mode"):
+        field = inspector.field(key)
+        assert field.toolTip() == "Not today."
+        assert field.control.editor.accessibleDescription() == f"{field.setting.help} Not today."
     notes = [each for each in inspector.findChildren(TextLabel) if each.text() == "Not today."]
-    shown = [note for note in notes if note.isVisible()]
-    assert [inspector.field("prefill.mode").isAncestorOf(note) for note in shown] == [True]
+    assert [note for note in notes if note.isVisible()] == []
+
+
+@pytest.mark.parametrize("thinks", [True, False])
+@pytest.mark.parametrize(("height_px", "zoom"), [(640, 1.0), (700, 1.0), (800, 1.0), (900, 1.5)])
+def test_at_first_no_row_is_cut_by_the_footer(
+    qtbot: QtBot, theme: Theme, height_px: int, zoom: float, thinks: bool
+) -> None:
+    """The height is that of the whole window. All settings and Advanced are seen at once."""
+    theme.set_zoom(zoom)
+    side = SidePanel()
+    qtbot.addWidget(side)
+    side.inspector.set_model(replace(MODEL, thinks=thinks))
+    side.resize(round(304 * zoom), height_px)
+    activate(side, qtbot)
+    area = side.inspector.findChild(ScrollPage)
+    assert isinstance(area, ScrollPage)
+    rows = [*side.inspector.findChildren(SettingField), *side.inspector.findChildren(Section)]
+    seen = [row.header if isinstance(row, Section) else row for row in rows if row.isVisible()]
+    assert len(seen) == 7 + thinks + len(("model", "basics", "advanced"))
+    for row in seen:
+        box = QRect(row.mapTo(area.viewport(), QPoint(0, 0)), row.size())
+        assert area.viewport().rect().contains(box), (row, box, area.viewport().rect())
 
 
 def test_no_field_is_ever_a_window(qtbot: QtBot) -> None:

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
+from app.controls.text_label import TextLabel
 from app.launch.scenario import ask
 from app.session.chats.presets import Override
 from app.session.turn.intents import Load
@@ -139,8 +140,5 @@ def test_a_file_that_is_no_use_is_said(qapp: QApplication, models: Path) -> None
     play(qapp, scene, command=worker_command(), model=str(models / "warm"))
 
 
-def _text(section: object) -> str:
-    from app.panels.inspector import ModelCard
-
-    cards = section.findChildren(ModelCard)  # type: ignore[attr-defined]
-    return "\n".join(card.text for card in cards)
+def _text(section: QWidget) -> str:
+    return "\n".join(label.text() for label in section.findChildren(TextLabel))
