@@ -18,17 +18,15 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFileDialog,
-    QHBoxLayout,
     QInputDialog,
     QMessageBox,
+    QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
-from app.controls.buttons import Button, Kind
+from app.controls.buttons import Kind
 from app.controls.choices import CheckBox
-from app.controls.text_label import TextLabel
-from app.theme.measures import add_gap, set_margins, set_spacing
 
 REPLACE = "Replace"
 REPLACE_DETAIL = "Replacing it overwrites its current contents."
@@ -220,13 +218,9 @@ def show_in_folder(path: Path) -> bool:
     return QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
 
-_WIDTH_PX = 420
-_MARGIN_PX = 20
-
-
-class Question(QDialog):
-    """A dialog that asks before a command runs. `answers` are the value, text and kind of each button after
-    `cancel`.
+class Question(QMessageBox):
+    """A message box that asks before a command runs. `answers` are the value, text and kind of each button
+    besides `cancel`.
 
     `open()` returns at once; `chosen` reports the answer. Escape and closing cancel. Cancel has the first
     focus, so that Return alone changes nothing. Deletes itself after the answer.
@@ -244,33 +238,24 @@ class Question(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowModality(Qt.WindowModality.WindowModal)
         self.setWindowTitle(title)
+        self.setText(title)
+        self.setInformativeText(detail)
         self.setAccessibleName(title)
         self.setAccessibleDescription(detail)
-        self.setWindowModality(Qt.WindowModality.WindowModal)
-        inner_px = _WIDTH_PX - 2 * _MARGIN_PX
-        self.title = TextLabel(title, 15, 20, "text", weight=600, wrap=True, width_px=inner_px)
-        self.detail = TextLabel(detail, 12.5, 18, wrap=True, width_px=inner_px)
-        self.cancel = Button(cancel)
-        self.cancel.clicked.connect(self.reject)
-        self.buttons = {value: Button(words, kind) for value, words, kind in answers}
-        column = QVBoxLayout(self)
-        set_margins(column, _MARGIN_PX, 18, _MARGIN_PX, 16)
-        set_spacing(column, 8)
-        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
-        column.addWidget(self.title)
-        column.addWidget(self.detail)
-        add_gap(column, 8)
-        row = QHBoxLayout()
-        set_spacing(row, 8)
-        row.addStretch(1)
-        row.addWidget(self.cancel)
-        for value, button in self.buttons.items():
-            button.clicked.connect(lambda checked, value=value: self._choose(value))
-            row.addWidget(button)
-        column.addLayout(row)
-        self.cancel.setFocus()
+        self.answers: dict[str, QPushButton] = {}
+        for value, words, kind in answers:
+            button = self.answers[value] = self.addButton(words, self.ButtonRole.ActionRole)
+            button.setProperty("kind", kind)
+            button.style().polish(button)
+        self.cancel = self.addButton(cancel, self.ButtonRole.RejectRole)
+        self.setDefaultButton(self.cancel)
+        self.setEscapeButton(self.cancel)
+        self.finished.connect(self._report)
 
-    def _choose(self, value: str) -> None:
-        self.accept()
-        self.chosen.emit(value)
+    def _report(self) -> None:
+        clicked = self.clickedButton()
+        for value, button in self.answers.items():
+            if button is clicked:
+                self.chosen.emit(value)

@@ -56,6 +56,8 @@ _TEMPLATE: Final = """
 QMenuBar { background: @window; color: @text; border-bottom: 1px solid @hair; }
 QMenuBar::item { background: transparent; padding: 3dp 8dp; border-radius: 5dp; }
 QMenuBar::item:selected { background: @fill2; }
+QMessageBox QLabel { color: @text2; font-size: 12dp; }
+QMessageBox #qt_msgbox_label { color: @text; font-size: 15dp; font-weight: 600; }
 TokenTip { background: @tip; color: @text; border: 1px solid @hair2; border-radius: 10dp;
     padding: 9dp 12dp; }
 QToolTip { background: @tip; color: @text; border: 1px solid @hair2; padding: 2dp 4dp; }

@@ -92,7 +92,7 @@ def test_a_question_changes_nothing_by_return_or_escape(qtbot: QtBot, window: Ta
         assert heard == []
     question = window.ask("Reset?", "All of it.", [("reset", "Reset", "danger")])
     question.chosen.connect(heard.append)
-    QTest.mouseClick(question.buttons["reset"], Qt.MouseButton.LeftButton)
+    QTest.mouseClick(question.answers["reset"], Qt.MouseButton.LeftButton)
     assert heard == ["reset"]
 
 

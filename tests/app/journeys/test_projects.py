@@ -54,7 +54,7 @@ async def saved(window: MainWindow, dialog: ProjectSheet) -> None:
 async def answer(window: MainWindow, value: str) -> None:
     question = await sheet(window, Question)
     assert isinstance(question, Question)
-    await click(question.buttons[value] if value else question.cancel)
+    await click(question.answers[value] if value else question.cancel)
 
 
 def only_project(window: MainWindow) -> Project:

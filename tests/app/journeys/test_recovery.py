@@ -133,14 +133,14 @@ def test_closing_with_unsaved_chats_asks_and_can_be_cancelled(qapp: QApplication
     async def scene(window: MainWindow) -> None:
         await asked(window, "write 3")
         question = await question_on_closing(window)
-        assert question.title.text() == "One change is not saved."
-        assert "The disk is full." in question.detail.text()
-        assert "lost" in question.detail.text()
+        assert question.text() == "One change is not saved."
+        assert "The disk is full." in question.informativeText()
+        assert "lost" in question.informativeText()
         await click(question.cancel)
         await asked(window, "write 4")
         assert window.isVisible()
         question = await question_on_closing(window)
-        await click(question.buttons["discard"])
+        await click(question.answers["discard"])
         await window.closed()
 
     async def again(window: MainWindow) -> None:
@@ -184,8 +184,8 @@ def test_unsaved_chats_are_saved_elsewhere_and_restored_by_the_next_start(
         await asked(window, "write 3")
         kept.append(window.controller.chats.open)
         question = await question_on_closing(window)
-        assert "next start" in question.detail.text()
-        await click(question.buttons["elsewhere"])
+        assert "next start" in question.informativeText()
+        await click(question.answers["elsewhere"])
         await choose_in_sheet(window, file)
         await window.closed()
 

@@ -83,7 +83,7 @@ def files(suffix: str = ".safetensors") -> list[Path]:
 async def answer(tables: TablesWindow, value: str) -> Question:
     """Press one of the answers of the question that is asked; empty is Cancel."""
     (question,) = tables.findChildren(Question)
-    await click(question.buttons[value] if value else question.cancel)
+    await click(question.answers[value] if value else question.cancel)
     return question
 
 
@@ -134,8 +134,8 @@ def test_what_is_taught_is_listed_saved_taken_along_and_reset(on: Play, tmp_path
         assert files() == [file]
         await click(tables.reset)
         (question,) = tables.findChildren(Question)
-        assert f"{exported:,} entries will be removed" in question.detail.text()
-        assert "No backup is kept" in question.detail.text()
+        assert f"{exported:,} entries will be removed" in question.informativeText()
+        assert "No backup is kept" in question.informativeText()
         await answer(tables, "reset")
         await told(tables, f"Reset toy: {exported:,} entries removed.")
         await until(lambda: not [one for one in tables._tables.tables if one.figures.used])

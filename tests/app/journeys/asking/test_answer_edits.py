@@ -126,7 +126,7 @@ def test_escape_asks_before_an_edit_is_lost(qapp: QApplication) -> None:
         await press(window, Qt.Key.Key_Escape)
         question = await sheet(window, Question)
         assert isinstance(question, Question)
-        await click(question.buttons["discard"])
+        await click(question.answers["discard"])
         assert view(window).editor is None
         assert view(window).body.isVisible()
         # An empty answer cannot be saved.
