@@ -6,7 +6,6 @@ the worker's cache stay unchanged. Events of the answers come from `RunningAnswe
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from enum import Enum
 
 from msgspec import Struct, field
@@ -60,10 +59,6 @@ class Recording(Struct):
     def first_s(self) -> float:
         """The time of the first token."""
         return self.tokens[0].time_s if self.tokens else 0.0
-
-    def written(self, at_s: float) -> int:
-        """Returns the number of tokens at that time."""
-        return bisect_right(self.tokens, at_s, key=lambda token: token.time_s)
 
 
 class Race(Struct):

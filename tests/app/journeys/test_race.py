@@ -46,9 +46,11 @@ async def test_a_race_is_recorded_and_compared(window: MainWindow) -> None:
     assert "All 40 tokens are identical." in page.verdict.text()
     whole = "".join(token.text for token in racing.race.drafted.tokens)
     for side in (page.plain, page.drafted):
-        assert side.text.body.table.text == whole
+        assert side.transcript.answer_text("race") == whole
         assert side.status.text() == strings.FINISHED
-        assert side.stats.text.startswith("50.0 tok/s")
+        answer = side.transcript.answer("race")
+        assert answer
+        assert answer.footer.stats.text.startswith("50.0 tok/s")
     assert page.headline.text() == "1.00× the plain speed"
     await click(page.done_button)
     assert window.views.composer.isVisible()
@@ -174,6 +176,7 @@ def test_a_real_race(qapp: QApplication) -> None:
         for side in (race.plain, race.drafted):
             assert side.finished
             assert side.finished.stats.reused_tokens == 0
-        assert page.drafted.text.body.table.text == "".join(token.text for token in race.drafted.tokens)
+        whole = "".join(token.text for token in race.drafted.tokens)
+        assert page.drafted.transcript.answer_text("race") == whole
 
     play(qapp, scene, command=worker_command())

@@ -201,8 +201,8 @@ async def test_a_race(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
     await asyncio.sleep(0.05)
     assert illegible(page) == []
     for side in (page.plain, page.drafted):
-        assert side.text.height() >= 5 * side.subtitle.height()
-        assert within(side.stats, page)
+        assert side.transcript.height() >= 5 * side.subtitle.height()
+        assert within(side.clock, page)
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)

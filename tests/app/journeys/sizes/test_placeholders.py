@@ -76,7 +76,6 @@ async def everything(window: MainWindow) -> set[str]:
     await asyncio.sleep(0.05)
     found |= measured(window)
     window.controller.racing.show()
-    views.race.prompt.open_editor(True)
     views.race.prompt.question.set_value("")
     await asyncio.sleep(0.05)
     found |= measured(window)
