@@ -177,7 +177,7 @@ def _on_the_hub(state: ModelsState, wanted: str) -> list[ModelRow]:
         if not is_hub_name(text):
             title, detail = strings.ask_for(text), strings.NOT_ASKED
             return [ModelRow(text, title, detail, commands=("get",), get=strings.ASK_HUB)]
-        found = (HubModel(text),)
+        found: tuple[HubModel, ...] = (HubModel(text),)
     else:
         found = state.found if text else ()
     return [

@@ -55,12 +55,14 @@ def _paint_bar(painter: QPainter, box: QRectF, row: ModelRow) -> None:
     """Paints how much of the memory is needed, with a mark at the limit, or how much has arrived."""
     track = QRectF(box.left(), box.top() + 6, _BAR_PX, 4)
     draw_box(painter, track, 2, color("fill2"))
-    fit = row.bar if isinstance(row.bar, FitFacts) else None
-    share = min(1.0, fit.share * LIMIT_AT) if fit else row.bar
-    ink = "series_vermilion" if fit and fit.fit == "too-large" else "series_blue" if fit else "accent_fill"
-    track.setWidth(max(4.0, float(share) * _BAR_PX))
-    draw_box(painter, track, 2, color(ink if fit or "pause" in row.commands else "text3"))
-    if fit:
+    if isinstance(row.bar, FitFacts):
+        share, ink = row.bar.share * LIMIT_AT, "series_blue"
+        ink = "series_vermilion" if row.bar.fit == "too-large" else ink
+    else:
+        share, ink = row.bar or 0.0, "accent_fill" if "pause" in row.commands else "text3"
+    track.setWidth(max(4.0, min(1.0, share) * _BAR_PX))
+    draw_box(painter, track, 2, color(ink))
+    if isinstance(row.bar, FitFacts):
         painter.fillRect(QRectF(box.left() + _BAR_PX * LIMIT_AT, track.top() - 3, 1.5, 10), color("text"))
 
 
