@@ -20,6 +20,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QResizeEvent,
+    QTextCharFormat,
     QTextCursor,
     QTextFormat,
 )
@@ -229,8 +230,7 @@ class DocumentView(TextView):
             tint = color("accent_tint")
             if number == self.current_stretch:
                 tint = blend(color("accent_mid"), tint, 0.35)
-            marks.append(self._colored(stretch, tint))
-            marks[-1].format.setProperty(QTextFormat.Property.FullWidthSelection, True)
+            marks.append(self._colored(stretch, tint, whole_lines=True))
         found = QColor(color("accent"))
         found.setAlpha(_FOUND_ALPHA)
         for number, (first, last) in enumerate(zip(self._matches.starts, self._matches.ends)):
@@ -239,13 +239,17 @@ class DocumentView(TextView):
             marks.append(self._colored(self.place, found, framed=True))
         self.setExtraSelections(marks)
 
-    def _colored(self, part: Stretch, fill: QColor, *, framed: bool = False) -> QTextEdit.ExtraSelection:
-        mark = QTextEdit.ExtraSelection()
-        mark.cursor = self._range(part.first, part.last)
-        mark.format.setBackground(fill)
-        mark.format.setForeground(color("text"))
+    def _colored(
+        self, part: Stretch, fill: QColor, *, framed: bool = False, whole_lines: bool = False
+    ) -> QTextEdit.ExtraSelection:
+        mark, look = QTextEdit.ExtraSelection(), QTextCharFormat()
+        look.setBackground(fill)
+        look.setForeground(color("text"))
         if framed:
-            mark.format.setProperty(QTextFormat.Property.OutlinePen, QPen(color("accent"), 1))
+            look.setProperty(QTextFormat.Property.OutlinePen, QPen(color("accent"), 1))
+        look.setProperty(QTextFormat.Property.FullWidthSelection, whole_lines)
+        mark.cursor = self._range(part.first, part.last)
+        mark.format = look
         return mark
 
     def _range(self, first: int, last: int | None = None) -> QTextCursor:

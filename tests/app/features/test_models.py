@@ -113,7 +113,8 @@ def test_a_model_that_was_unloaded_while_idle_says_so() -> None:
 
 def test_rows_are_filtered_and_one_is_on_its_way() -> None:
     known = state(LARGE, SMALL, loading="owner/small", fraction=0.5)
-    (row,) = rows(known, 8192, " SMA ")
+    row, search = rows(known, 8192, " SMA ")
+    assert search.id == "SMA"
     assert (row.title, row.status, row.commands) == ("small", "Loading 50%", ())
 
 
