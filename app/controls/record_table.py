@@ -346,7 +346,32 @@ class _Model(QAbstractTableModel):
         return True
 
 
-class _Delegate(QStyledItemDelegate):
+class RowDelegate(QStyledItemDelegate):
+    """A delegate whose rows have tooltips of elided texts, and a title that is edited in place."""
+
+    def editor_name(self, index: _Index) -> str:
+        """The accessible name of the editor."""
+        raise NotImplementedError
+
+    def helpEvent(
+        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
+    ) -> bool:
+        """Shows the full text of an elided cell or line, else the row's tooltip."""
+        elided = elided_at(lambda painter: self.paint(painter, option, index), QPointF(event.pos()))
+        show_tip(event, view, elided or str(index.data(Qt.ItemDataRole.ToolTipRole) or ""))
+        return True
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
+        editor = QLineEdit(parent)
+        set_font(editor, 13)
+        editor.setFrame(False)
+        editor.setMaxLength(_MOST_CHARACTERS)
+        editor.setAccessibleName(self.editor_name(index))
+        editor.setProperty("kind", "editor")
+        return editor
+
+
+class _Delegate(RowDelegate):
     """Paints the texts of a cell over the ground that the style sheet gives it."""
 
     def __init__(self, columns: Sequence[Column], editable: str, table: RecordTable[Any]) -> None:
@@ -354,6 +379,9 @@ class _Delegate(QStyledItemDelegate):
         self._columns = columns
         self._editable = editable
         self._table = table
+
+    def editor_name(self, index: _Index) -> str:
+        return self._editable
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         return QSize(0, px(ROW_PX))
@@ -389,23 +417,6 @@ class _Delegate(QStyledItemDelegate):
         elif not lone:
             draw_text(painter, second, below, ui_font(11, tabular=True), color("text2"), align)
         painter.restore()
-
-    def helpEvent(
-        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
-    ) -> bool:
-        """Shows the full text of an elided cell, else the row's tooltip."""
-        elided = elided_at(lambda painter: self.paint(painter, option, index), QPointF(event.pos()))
-        show_tip(event, view, elided or str(index.data(Qt.ItemDataRole.ToolTipRole) or ""))
-        return True
-
-    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
-        editor = QLineEdit(parent)
-        set_font(editor, 13, 500)
-        editor.setFrame(False)
-        editor.setMaxLength(_MOST_CHARACTERS)
-        editor.setAccessibleName(self._editable)
-        editor.setProperty("kind", "editor")
-        return editor
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
         name = self._box(option, index)

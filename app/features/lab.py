@@ -1,6 +1,6 @@
 """The Lab: measures drafters on this machine with `draftlight bench` in a process of its own.
 
-LabController runs the process and collects its results; LabWindow shows them in one table and one plot. The
+LabController runs the process and collects its results; LabWindow shows them in a table with bars. The
 process is stopped (SIGSTOP) while the chat is answered.
 """
 
@@ -16,26 +16,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from PySide6.QtCore import QObject, QRectF, QSize, Qt
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import QObject, QRectF, QSize
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from app.chat.reading_map import duration
 from app.controls.buttons import Button
 from app.controls.choices import CheckBox
 from app.controls.numbers import Spin
-from app.controls.plot import Plot, above
 from app.controls.record_table import Column, RecordTable
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import draw_box
 from app.controls.sheets import show_in_folder
 from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow, on_click
 from app.gauges.figures import percent, speed
 from app.session.turn.link_state import Link, Phase
-from app.theme.fonts import ui_font
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
+from app.theme.measures import STRETCH, column_of, row_of
 from app.theme.theme import color
-from app.theme.zoom import height_of, painter_on, width_of
 from core.errors import ProtocolError, reason_of
 from core.events import Failed
 from core.events.bench import (
@@ -58,11 +55,10 @@ STOP = "Stop"
 SHOW_FOLDER = "Show Folder"
 EACH_PROMPT = "Runs of each prompt"
 AT_MOST = "Most tokens"
-PLOT = "Speed against plain decoding"
 RESULTS = "Results"
 PROMPTS = "Prompts"
 DRAFTER = "Drafter"
-SPEED = "Speed"
+SPEED = "Speed against plain decoding"
 RANGE = "Range"
 TOKENS_PER_S = "tok/s"
 ACCEPTED = "Accepted"
@@ -136,12 +132,15 @@ class Measurement(Struct):
 
 
 class LabRow(Struct, frozen=True):
-    """One drafter on one class of prompts. `ratio` is the median speed against plain decoding."""
+    """One drafter on one class of prompts. `ratio` is the median speed against plain decoding, `most` the
+    highest one of all rows.
+    """
 
     id: str
     title: str
     drafter: str
     ratio: float
+    most: float
     speed: str
     spread: str
     tokens_per_s: str
@@ -162,11 +161,10 @@ class LabRow(Struct, frozen=True):
 def rows_of(records: Sequence[Record]) -> list[LabRow]:
     """Returns a row for each class and drafter that was measured, in the order of the results."""
     labels = find("drafting.drafter").labels
+    shown = [group for group in groups(records) if group.ratios and group.case != ALL_CASES]
     found = []
-    for group in groups(records):
+    for group in shown:
         ratios = group.ratios
-        if not ratios or group.case == ALL_CASES:
-            continue
         drafter = group.configuration.partition(" ")[0]
         found.append(
             LabRow(
@@ -174,6 +172,7 @@ def rows_of(records: Sequence[Record]) -> list[LabRow]:
                 KINDS.get(group.case, group.case),
                 labels.get(drafter, drafter),
                 group.ratio,
+                max(1.0, *(each.ratio for each in shown)),
                 f"{group.ratio:.2f}×",
                 f"{ratios[0]:.2f} to {ratios[-1]:.2f}",
                 speed(group.median(lambda pair: pair.stats.tokens_per_s)),
@@ -363,12 +362,23 @@ async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
 
 _SIZE, _MINIMUM = QSize(1000, 720), QSize(640, 480)
 _PADDING_PX = 26
-_PLOT_PX = 220
+_BAR_PX = 150
 _BOXES_A_ROW = 4
+
+
+def _paint_bar(painter: QPainter, box: QRectF, row: LabRow) -> None:
+    """Paints the speed as a bar, with a mark at the speed of plain decoding."""
+    track = QRectF(box.left(), box.top() + 5, _BAR_PX, 4)
+    draw_box(painter, track, 2, color("fill2"))
+    track.setWidth(max(4.0, row.ratio / row.most * _BAR_PX))
+    draw_box(painter, track, 2, color("series_blue"))
+    painter.fillRect(QRectF(box.left() + _BAR_PX / row.most - 1.5, track.top() - 3, 1.5, 10), color("text"))
+
+
 COLUMNS = (
     Column("title", PROMPTS, 92),
     Column("drafter", DRAFTER, 128, grows=True),
-    Column("speed", SPEED, 68, right=True),
+    Column("speed", SPEED, 182, below="ratio", paint_below=_paint_bar),
     Column("spread", RANGE, 112, right=True, ink="text2"),
     Column("tokens_per_s", TOKENS_PER_S, 64, right=True),
     Column("accepted", ACCEPTED, 78, right=True),
@@ -395,7 +405,6 @@ class LabWindow(SideWindow):
         self.stop_button = Button(STOP, small=True, icon_name="stop")
         self.folder_button = Button(SHOW_FOLDER, "link", small=True)
         self.status = TextLabel("", 12, 16, tabular=True, wrap=True)
-        self.plot = SpeedPlot()
         self.list = RecordTable[LabRow](RESULTS, COLUMNS)
         self.list.set_empty(EMPTY, EMPTY_HINT)
         for box in self.boxes.values():
@@ -416,9 +425,8 @@ class LabWindow(SideWindow):
             gap=8,
             margins=(_PADDING_PX, 12, _PADDING_PX, 12),
         )
-        plot = column_of(self.plot, margins=(_PADDING_PX, 12, _PADDING_PX, 12))
         header = self.make_header((self.run_button, self.stop_button), subtitle=SUBTITLE)
-        column_of(header, choices, Hairline(), plot, (self.list, 1), parent=self)
+        column_of(header, choices, Hairline(), (self.list, 1), parent=self)
 
     @property
     def drafters(self) -> tuple[str, ...]:
@@ -428,7 +436,6 @@ class LabWindow(SideWindow):
         """Shows the progress and the results. `paused`: it waits while the chat is answered."""
         rows = rows_of(run.records)
         self.list.show_rows(rows)
-        self.plot.show_rows(rows)
         shown, hidden = self.run_button, self.stop_button
         if run.running:
             shown, hidden = hidden, shown
@@ -452,49 +459,3 @@ class LabWindow(SideWindow):
 
     def _enable(self) -> None:
         self.run_button.setEnabled(bool(self.drafters))
-
-
-_AXIS_PX, _HEAD_PX, _FOOT_PX, _BAR_PX = 40, 26, 38, 22
-_INKS = ("series_blue", "series_purple", "series_sky", "series_grey", "text2", "text")
-
-
-class SpeedPlot(QWidget):
-    """Bars of the median speeds, grouped by prompts. The table has the figures for assistive technology."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: Sequence[LabRow] = ()
-        self.setAccessibleName(PLOT)
-        set_fixed_height(self, _PLOT_PX)
-
-    def show_rows(self, rows: Sequence[LabRow]) -> None:
-        self._rows = rows
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        title = QRectF(0, 0, width_of(self), 18)
-        left = Qt.AlignmentFlag.AlignLeft
-        draw_text(painter, title, PLOT, ui_font(13, 600), color("text"), left)
-        height = height_of(self) - _HEAD_PX - _FOOT_PX
-        plot = Plot(painter, QRectF(_AXIS_PX, _HEAD_PX, width_of(self) - _AXIS_PX, height))
-        top = above(max((row.ratio for row in self._rows), default=1.0))
-        plot.scale(("0", f"{top / 2:g}×", f"{top:g}×"))
-        kinds = list(dict.fromkeys(row.title for row in self._rows))
-        drafters = list(dict.fromkeys(row.drafter for row in self._rows))
-        for row in self._rows:
-            group, place = kinds.index(row.title), drafters.index(row.drafter)
-            middle = plot.at((group + 0.5) / len(kinds), 0).x()
-            x = middle + (place - len(drafters) / 2) * (_BAR_PX + 4)
-            bar = QRectF(x, plot.at(0, row.ratio / top).y(), _BAR_PX, height * row.ratio / top)
-            draw_box(painter, bar, 2, color(_INKS[place % len(_INKS)]))
-        for group, kind in enumerate(kinds):
-            plot.under(plot.at((group + 0.5) / len(kinds), 0).x(), plot.box.bottom() + 4, kind)
-        for place, drafter in enumerate(drafters):
-            x = _AXIS_PX + place * 130
-            y = height_of(self) - 14
-            draw_box(painter, QRectF(x, y + 3, 9, 9), 2, color(_INKS[place % len(_INKS)]))
-            draw_text(painter, QRectF(x + 14, y, 114, 14), drafter, ui_font(11), color("text2"), left)
-        if self._rows:
-            plain_y = plot.at(0, 1 / top).y()
-            painter.fillRect(QRectF(plot.box.left(), plain_y, plot.box.width(), 1), color("text3"))

@@ -25,28 +25,24 @@ from PySide6.QtCore import (
 from PySide6.QtGui import (
     QFont,
     QFontMetricsF,
-    QHelpEvent,
     QPainter,
     QPen,
     QTextCharFormat,
 )
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QLineEdit,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QWidget,
 )
 
 from app.controls.focus_ring import RING_PX
-from app.controls.shapes import draw_box, draw_text, elided_at, report_elided, show_tip
+from app.controls.record_table import RowDelegate
+from app.controls.shapes import draw_box, draw_text, report_elided
 from app.panels import strings
 from app.panels.chat_row import ChatRow, ProjectRow, Row, arranged, time_label
 from app.richtext.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import set_font
 from app.theme.theme import color, theme
 from app.theme.zoom import design_rect, px, zoom
 
@@ -207,8 +203,6 @@ _BUSY_PX, _BUSY_ROOM_PX = 7, 13
 _ICON_PX = 14
 # The name of a project, and the title of a chat in it.
 _NAME_LEFT_PX, _IN_PROJECT_PX = 40, 22
-# The list elides longer titles.
-_NAME_CHARACTERS = 200
 
 
 def dots_rect(row: QRect) -> QRect:
@@ -222,13 +216,8 @@ def new_chat_rect(row: QRect) -> QRect:
     return dots.translated(-dots.width(), 0)
 
 
-class ChatDelegate(QStyledItemDelegate):
+class ChatDelegate(RowDelegate):
     """Paints and edits the rows of `ChatRows`."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-
-    # ---- painting
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         row = index.data(ROW)
@@ -335,30 +324,12 @@ class ChatDelegate(QStyledItemDelegate):
         marked.setForeground(color("text"))
         draw_passage(painter, line, before + row.passage[cut:], ui_font(11), color("text2"), marks, marked)
 
-    def helpEvent(
-        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
-    ) -> bool:
-        """Show the full text of an elided line, else the chat's title."""
-        elided = elided_at(lambda painter: self.paint(painter, option, index), QPointF(event.pos()))
-        show_tip(event, view, elided or str(index.data(Qt.ItemDataRole.ToolTipRole) or ""))
-        return True
-
-    # ---- editing in place
-
-    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
-        editor = QLineEdit(parent)
-        set_font(editor, 13)
-        editor.setFrame(False)
-        editor.setMaxLength(_NAME_CHARACTERS)
-        is_project = isinstance(index.data(ROW), ProjectRow)
-        editor.setAccessibleName(strings.PROJECT_NAME if is_project else strings.CHAT_TITLE)
-        editor.setTextMargins(4, 0, 4, 0)
-        editor.setProperty("kind", "editor")
-        return editor
+    def editor_name(self, index: _Index) -> str:
+        return strings.PROJECT_NAME if isinstance(index.data(ROW), ProjectRow) else strings.CHAT_TITLE
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
         row = QRect(option.rect.left(), option.rect.top(), option.rect.width(), px(ROW_PX))
-        inset, found = px(_INSET_PX + 7), index.data(ROW)
+        inset, found = px(_INSET_PX + 10), index.data(ROW)
         shift_px = _NAME_LEFT_PX - 12 if isinstance(found, ProjectRow) else _IN_PROJECT_PX
         left_px = shift_px if isinstance(found, ProjectRow) or index.data(INDENTED) else 0
         editor.setGeometry(row.adjusted(inset + px(left_px), px(3), -inset, -px(3)))

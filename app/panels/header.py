@@ -21,7 +21,6 @@ HEIGHT_PX = 52
 # In narrower windows the title needs the space; the menus have the same commands.
 _ADDRESS_FROM_PX = 760
 _BUTTON_PAD_PX = 8
-_BUTTON_RADIUS_PX = 7
 
 
 class ModelButton(QPushButton):

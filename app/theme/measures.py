@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QApplication,
     QBoxLayout,
-    QFormLayout,
     QGridLayout,
     QHBoxLayout,
     QLayout,
@@ -41,10 +40,6 @@ def set_margins(of: QLayout | QWidget, left: int, top: int, right: int, bottom: 
 
 def set_spacing(layout: QBoxLayout | QGridLayout, spacing: int) -> None:
     _note(layout, spacing=(spacing,))
-
-
-def set_spacings(layout: QGridLayout | QFormLayout, across: int, down: int) -> None:
-    _note(layout, spacings=(across, down))
 
 
 def add_gap(layout: QBoxLayout, length: int) -> None:
@@ -119,10 +114,6 @@ def set_minimum_width(widget: QWidget, width: int) -> None:
 
 def set_maximum_width(widget: QWidget, width: int) -> None:
     _note(widget, maximum_width=(width,))
-
-
-def set_maximum_height(widget: QWidget, height: int) -> None:
-    _note(widget, maximum_height=(height,))
 
 
 def set_font(widget: QWidget, size_px: float, weight: int = 400, *, tabular: bool = False) -> None:
@@ -202,20 +193,13 @@ def _apply(of: Any, noted: dict[str, list[float]]) -> None:
             _SETTERS[name](of, *(px(int(value)) for value in values))
 
 
-def _set_spacings(layout: QGridLayout | QFormLayout, across: int, down: int) -> None:
-    layout.setHorizontalSpacing(across)
-    layout.setVerticalSpacing(down)
-
-
 _SETTERS: dict[str, Any] = {
     "margins": lambda of, *lengths: of.setContentsMargins(*lengths),
     "spacing": lambda layout, length: layout.setSpacing(length),
-    "spacings": _set_spacings,
     "fixed_width": lambda widget, length: widget.setFixedWidth(length),
     "fixed_height": lambda widget, length: widget.setFixedHeight(length),
     "minimum_width": lambda widget, length: widget.setMinimumWidth(length),
     "maximum_width": lambda widget, length: widget.setMaximumWidth(length),
-    "maximum_height": lambda widget, length: widget.setMaximumHeight(length),
 }
 
 

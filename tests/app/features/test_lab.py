@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from app.controls.plot import above
 from app.features.lab import KINDS, Measurement, Plan, rows_of
 from core.events import Stats
 from core.events.bench import Difference, Pair, Record
@@ -43,6 +42,7 @@ def test_a_row_is_all_answers_of_a_drafter_on_a_class() -> None:
     auto, simple = rows_of(RECORDS)
     assert (auto.title, auto.drafter, auto.accepted, auto.tokens_per_s) == ("Code", "Auto", "65%", "17.5")
     assert (auto.ratio, auto.speed, auto.spread, auto.equal) == (1.75, "1.75×", "1.50 to 2.00", "1 of 2")
+    assert {auto.most, simple.most} == {1.75}
     assert (simple.speed, simple.equal) == ("1.50×", "0 of 1")
 
 
@@ -57,8 +57,3 @@ def test_the_command_has_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (pairs["--cases"], pairs["--pairs"]) == ("three-class", "3")
     plain = Plan("x", "y", ("auto",), 1, 8, Settings())
     assert {"--draft-model", "--set"}.isdisjoint(plain.command(tmp_path))
-
-
-@pytest.mark.parametrize(("value", "top"), [(0.5, 0.6), (3, 4), (4, 5), (7, 8), (412_306, 500_000), (10, 12)])
-def test_the_scale_ends_on_a_round_figure(value: float, top: float) -> None:
-    assert above(value) == pytest.approx(top)

@@ -212,7 +212,7 @@ async def test_a_sweep(window: MainWindow, size: tuple[int, int], zoom_pct: int)
     lab.show_measurement(MEASURED, paused=False)
     await asyncio.sleep(0.05)
     assert sorted(each for each in illegible(lab) if "edge" not in each) == []
-    for widget in (lab.plot, lab.run_button, *lab.boxes.values()):
+    for widget in (lab.list, lab.run_button, *lab.boxes.values()):
         assert within(widget, lab)
 
 
