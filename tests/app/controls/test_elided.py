@@ -39,6 +39,7 @@ def with_long_texts(kind: type) -> Any:
         "loaded": True,
         "bar": None,
         "commands": (),
+        "family_color": "text",
     }
     return kind(**{name: known.get(name, f"{name} {LONG}") for name in hints if name != "over"})
 
