@@ -7,7 +7,7 @@ closed or its undo bar expires.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,7 @@ from app.controls.record_table import Column, RecordTable
 from app.controls.sheets import open_files
 from app.controls.text_fields import SearchField, TextView
 from app.controls.text_label import TextLabel
-from app.features.side_window import Hairline, SideWindow
+from app.features.side_window import Hairline, SideWindow, on_click
 from app.features.worker_caches import EmbeddingController, digest_in_prompts
 from app.panels.chat_row import time_label
 from app.richtext.passage import draw_passage
@@ -142,13 +142,11 @@ _FOOT_PX = 290
 
 
 class LibraryWindow(SideWindow):
-    """The controller listens to the widgets, and calls `show_rows` after each change."""
+    """The controller calls `show_rows` after each change."""
 
-    hidden = Signal()
-    files_chosen = Signal(object)  # list[Path]: files and folders, by the dialog or dropped
-
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, controller: LibraryController, parent: QWidget | None = None) -> None:
         super().__init__(TITLE, SIZE, _MINIMUM, parent)
+        self._controller = controller
         self.search = SearchField(SEARCH, CLEAR_SEARCH)
         self.add = IconButton("plus", ADD_FILES)
         self.attach = Button(ATTACH, "primary", small=True)
@@ -157,13 +155,24 @@ class LibraryWindow(SideWindow):
         self.list = RecordTable[LibraryRow](LIST, COLUMNS, editable=NAME)
         self.preview = DocumentPreview()
         self.undo_bar = UndoBar()
+        self.undo_bar.set_time_ms(_UNDO_MS)
         self._lay_out()
-        self.search.results_wanted.connect(self.list.setFocus)
-        self.list.row_selected.connect(self._show_buttons)
         self.setAcceptDrops(True)
-        self.add.clicked.connect(lambda: open_files(self, ADD_FILES_TITLE, self.files_chosen.emit))
-        self.rename.clicked.connect(self.list.rename)
-        self.undo_bar.expired.connect(self.undo_bar.clear)
+        self.shown.connect(controller.show)
+        self.search.textChanged.connect(lambda words: controller.search_soon())
+        self.search.results_wanted.connect(self.list.setFocus)
+        self.list.row_selected.connect(self._select)
+        self.list.opened.connect(controller.attach)
+        self.list.renamed.connect(controller.rename)
+        self.list.remove_requested.connect(self._remove)
+        self.undo_bar.undo_requested.connect(controller.undo)
+        self.undo_bar.expired.connect(self._forget_removed)
+        on_click(
+            (self.add, lambda: open_files(self, ADD_FILES_TITLE, controller.add_files)),
+            (self.attach, lambda: controller.attach(self.list.selected)),
+            (self.rename, self.list.rename),
+            (self.remove, self._remove),
+        )
         self._show_buttons()
 
     def show_rows(self, rows: Sequence[LibraryRow]) -> None:
@@ -179,15 +188,26 @@ class LibraryWindow(SideWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        self.files_chosen.emit(local_files(event.mimeData()))
+        self._controller.add_files(local_files(event.mimeData()))
         event.acceptProposedAction()
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
-        self.undo_bar.clear()
-        self.hidden.emit()
+        self._forget_removed()
 
     # ---- inside
+
+    def _select(self, document_id: str) -> None:
+        self._show_buttons()
+        self._controller.preview(document_id)
+
+    def _remove(self) -> None:
+        if self.list.selected:
+            self._controller.remove(self.list.selected)
+
+    def _forget_removed(self) -> None:
+        self.undo_bar.clear()
+        self._controller.purge()
 
     def _show_buttons(self) -> None:
         for button in (self.attach, self.rename, self.remove):
@@ -336,26 +356,17 @@ class LibraryController(QObject):
     def open(self, window: LibraryWindow) -> LibraryWindow:
         """Shows the library in `window`."""
         self._window = window
-        window.undo_bar.set_time_ms(_UNDO_MS)
-        window.shown.connect(self._show)
-        window.hidden.connect(self._purge)
-        window.undo_bar.expired.connect(self._purge)
-        window.search.textChanged.connect(lambda words: self._search_timer.start())
-        window.list.row_selected.connect(self._preview)
-        window.list.renamed.connect(self._rename)
-        window.files_chosen.connect(self.add_files)
-        window.undo_bar.undo_requested.connect(self._undo)
-        for attach in (window.attach.clicked, window.list.opened):
-            attach.connect(lambda *_: self._act_on_selected(self.attach))
-        for remove in (window.remove.clicked, window.list.remove_requested):
-            remove.connect(lambda *_: self._act_on_selected(self._remove))
         window.destroyed.connect(self._forget_window)
         return window
+
+    def search_soon(self) -> None:
+        """Searches after a pause in typing."""
+        self._search_timer.start()
 
     def refresh(self) -> None:
         """Reads the archive again after a repair."""
         self.documents.refresh()
-        self._show()
+        self.show()
 
     def keep(self, attachment: Attachment) -> None:
         """Keeps a document."""
@@ -363,12 +374,12 @@ class LibraryController(QObject):
         kept = self.documents.keep(attachment, self._meter.family)
         said = kept_already_text(kept.name) if known else kept_text(kept.name)
         self._views.notice_bar.show_notice(said, SHOW_LIBRARY, self.window_requested.emit)
-        self._show()
+        self.show()
 
     def keep_quietly(self, attachment: Attachment) -> str:
         """Keeps a document without a notice; returns its id."""
         document_id = self.documents.keep(attachment, self._meter.family).id
-        self._show()
+        self.show()
         return document_id
 
     def add_files(self, paths: Sequence[Path]) -> None:
@@ -405,7 +416,7 @@ class LibraryController(QObject):
         try:
             attachment = self.documents.attach(document_id, self._meter.family)
         except KeyError:
-            self._show()
+            self.show()
             return
         except RequestError as error:
             self._trouble.show_request_error(error, "attach")
@@ -415,9 +426,59 @@ class LibraryController(QObject):
             self._views.notice_bar.show_notice(attached_already_text(attachment.name))
         else:
             composer.attach(attachment)
-        self._show()
+        self.show()
         self.chat_requested.emit()
         composer.edit.setFocus()
+
+    def show(self) -> None:
+        """Shows the documents, or the results of the search, if the window is open."""
+        window = self._window
+        if window is not None and window.isVisible():
+            listed = self.documents.listed()
+            window.show_rows(rows_of(listed, self._meter.family, datetime.now(), self._hits))
+
+    def preview(self, document_id: str) -> None:
+        """Shows the text of a document below the list."""
+        window = self._window
+        if window is None or not document_id:
+            return
+        document = self.documents.get(document_id)
+        try:
+            text = self.documents.text(document_id)
+        except (KeyError, RequestError) as error:
+            said = error.message if isinstance(error, RequestError) else GONE
+            window.preview.show_text(document.name, said, "")
+            return
+        window.preview.show_text(document.name, characters_text(document.characters), text)
+
+    def rename(self, document_id: str, name: str) -> None:
+        """Renames a document."""
+        self.documents.rename(document_id, name)
+        self.show()
+        if self._window and self._window.list.selected == document_id:
+            self.preview(document_id)
+
+    def remove(self, document_id: str) -> None:
+        """Removes a document, until the window is closed or its undo bar expires."""
+        self.documents.remove(document_id)
+        self._removed.append(document_id)
+        self._show_removed()
+        self.show()
+
+    def undo(self) -> None:
+        """Restores the document that was removed last."""
+        if self._removed:
+            restored = self._removed.pop()
+            self.documents.restore(restored)
+            self._show_removed()
+            self.show()
+            if self._window:
+                self._window.list.select(restored)
+
+    def purge(self) -> None:
+        """Erases the removed documents."""
+        self._removed.clear()
+        self.documents.purge_removed()
 
     # ---- inside
 
@@ -443,7 +504,7 @@ class LibraryController(QObject):
                 added = self.documents.keep(attachment, self._meter.family).id
             skipped = reading.skipped if isinstance(reading, FolderReading) else ()
             self._refused += [RequestError(f"{each.name}: {each.reason}") for each in skipped]
-        self._show()
+        self.show()
         if window is not None and added:
             window.list.select(added)
         if self._reader.busy:
@@ -460,10 +521,6 @@ class LibraryController(QObject):
             self._trouble.show_request_error(
                 RequestError(f"{not_added(len(refused))}.", reasons[0]), "attach"
             )
-
-    def _act_on_selected(self, act: Callable[[str], object]) -> None:
-        if self._window is not None and self._window.list.selected:
-            act(self._window.list.selected)
 
     def _tell_folder(self, reading: FolderReading) -> None:
         skipped = reading.skipped
@@ -482,17 +539,11 @@ class LibraryController(QObject):
         else:
             self._views.notice_bar.show_notice(said)
 
-    def _show(self) -> None:
-        window = self._window
-        if window is not None and window.isVisible():
-            listed = self.documents.listed()
-            window.show_rows(rows_of(listed, self._meter.family, datetime.now(), self._hits))
-
     def _search(self) -> None:
         self._search_timer.stop()
         words = self._window.search.text().strip() if self._window else ""
         self._hits = {hit.id: hit for hit in self.documents.search(words)} if words else None
-        self._show()
+        self.show()
         if len(words) >= _LEAST_SIMILAR_CHARACTERS:
             self._search_similar(words)
 
@@ -512,7 +563,7 @@ class LibraryController(QObject):
                     text = self.documents.text(document_id).strip()
                     piece = " ".join(text[passage.first_char : passage.last_char].split())
                     self._hits.setdefault(document_id, DocumentHit(document_id, piece, similar=True))
-            self._show()
+            self.show()
 
         texts = {digest: partial(self.documents.text, document_id) for digest, document_id in ids.items()}
         self._embedding.find(words, texts, found)
@@ -526,40 +577,6 @@ class LibraryController(QObject):
                 return ""
         return self._digests[document_id]
 
-    def _preview(self, document_id: str) -> None:
-        window = self._window
-        if window is None or not document_id:
-            return
-        document = self.documents.get(document_id)
-        try:
-            text = self.documents.text(document_id)
-        except (KeyError, RequestError) as error:
-            said = error.message if isinstance(error, RequestError) else GONE
-            window.preview.show_text(document.name, said, "")
-            return
-        window.preview.show_text(document.name, characters_text(document.characters), text)
-
-    def _rename(self, document_id: str, name: str) -> None:
-        self.documents.rename(document_id, name)
-        self._show()
-        if self._window and self._window.list.selected == document_id:
-            self._preview(document_id)
-
-    def _remove(self, document_id: str) -> None:
-        self.documents.remove(document_id)
-        self._removed.append(document_id)
-        self._show_removed()
-        self._show()
-
-    def _undo(self) -> None:
-        if self._removed:
-            restored = self._removed.pop()
-            self.documents.restore(restored)
-            self._show_removed()
-            self._show()
-            if self._window:
-                self._window.list.select(restored)
-
     def _show_removed(self) -> None:
         if self._window is None:
             return
@@ -568,10 +585,6 @@ class LibraryController(QObject):
             self._window.undo_bar.show_done(removed_text(name))
         else:
             self._window.undo_bar.clear()
-
-    def _purge(self) -> None:
-        self._removed.clear()
-        self.documents.purge_removed()
 
     def _forget_window(self) -> None:
         self._window = None

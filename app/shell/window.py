@@ -347,7 +347,7 @@ class MainWindow(QMainWindow):
     def _make_library(self) -> QWidget:
         from app.features.library import LibraryWindow
 
-        return self.controller.library.open(LibraryWindow())
+        return self.controller.library.open(LibraryWindow(self.controller.library))
 
     def _make_tables(self) -> QWidget:
         from app.features.tables.window import TablesWindow

@@ -5,10 +5,10 @@ Removing a model is confirmed in place of the buttons.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -41,13 +41,15 @@ _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 
 
 class ModelDetail(PanelBeside):
-    """Call `show_model()` or `show_row()` after each change."""
+    """Call `show_model()` or `show_row()` after each change.
 
-    commanded = Signal(str, str)  # a command of `ModelsWindow`; the row's id or a draft model's reference
-    context_changed = Signal(int)  # context in tokens for the memory estimate
+    `act` carries out a command of `ModelsWindow` on a row's id or a draft model's reference. `set_context`
+    takes the context in tokens for the memory estimate.
+    """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(WIDTH_PX, parent)
+    def __init__(self, act: Callable[[str, str], object], set_context: Callable[[int], object]) -> None:
+        super().__init__(WIDTH_PX)
+        self._act = act
         self._entry: ModelEntry | None = None
         self.setAccessibleName(strings.DETAIL)
         self.title = TextLabel("", 15, 20, "text", weight=600)
@@ -59,8 +61,9 @@ class ModelDetail(PanelBeside):
         self.sum = TextLabel("", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.memory = MemoryBar()
         self.context = Slider(0, 1, 1)
+        self.context.value_changed.connect(lambda tokens: set_context(int(tokens)))
         self.tokens = TextLabel("", 12, 16, "text", tabular=True, align=Qt.AlignmentFlag.AlignRight)
-        self.choices = DraftChoices()
+        self.choices = DraftChoices(partial(act, "draft"))
         self.note = TextLabel("", 11, 15, wrap=True, width_px=_INSIDE_PX)
         self.load = Button(strings.LOAD, "primary")
         self.unload = Button(strings.UNLOAD)
@@ -246,10 +249,10 @@ class ModelDetail(PanelBeside):
 
     def _get_head(self) -> None:
         if self._entry is not None and self._entry.head_offer is not None:
-            self.commanded.emit("get", self._entry.head_offer.repository)
+            self._act("get", self._entry.head_offer.repository)
 
     def _command(self, command: str) -> None:
-        self.commanded.emit(command, self._row_id)
+        self._act(command, self._row_id)
 
     def _wire(self) -> None:
         on_click(
@@ -264,8 +267,6 @@ class ModelDetail(PanelBeside):
             (self.keep, lambda: self._ask(False)),
             (self.confirm, self._confirmed),
         )
-        self.choices.chosen.connect(lambda reference: self.commanded.emit("draft", reference))
-        self.context.value_changed.connect(lambda value: self.context_changed.emit(int(value)))
 
     def _lay_out(self) -> None:
         memory, drafts = QWidget(), QWidget()
@@ -325,12 +326,11 @@ class DraftChoice(CheckBox):
 
 
 class DraftChoices(QWidget):
-    """At most one is selected; clicking it again deselects it. `show_choices()` emits nothing."""
+    """At most one is selected; clicking it again deselects it. `choose` gets the reference, or nothing."""
 
-    chosen = Signal(str)  # the reference, empty for none
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, choose: Callable[[str], object]) -> None:
+        super().__init__()
+        self._choose = choose
         self._rows: dict[DraftChoice, QWidget] = {}
         self._layout = column_of(parent=self)
 
@@ -356,7 +356,7 @@ class DraftChoices(QWidget):
         set_ground(row, "", "top")
         why = TextLabel(facts.why, 11, 15, "text2" if facts.usable else "text3")
         column_of(choice, row_of(_BELOW_PX, (why, 1)), margins=(0, 6, 0, 5), parent=row)
-        choice.clicked.connect(lambda on: self.chosen.emit(facts.reference if on else ""))
+        choice.clicked.connect(lambda on: self._choose(facts.reference if on else ""))
         self._layout.addWidget(row)
         return choice, row
 

@@ -86,7 +86,7 @@ class ModelsWindow(SideWindow):
         self.add = Button(strings.ADD, icon_name="folder")
         self.problem = MessageBar(app_strings.CLOSE_BANNER)
         self.list = RecordTable[ModelRow](strings.MODEL_LIST, COLUMNS)
-        self.detail = ModelDetail()
+        self.detail = ModelDetail(self._act, self._set_context)
         self._lay_out()
         self._wire()
         self._arrange()
@@ -208,8 +208,6 @@ class ModelsWindow(SideWindow):
         self.list.row_selected.connect(self._show_detail)
         self.list.opened.connect(self._open)
         self.list.remove_requested.connect(self.detail.ask)
-        self.detail.commanded.connect(self._act)
-        self.detail.context_changed.connect(self._set_context)
         theme.zoomed.connect(self._arrange)
 
     def _arrange(self) -> None:

@@ -122,7 +122,8 @@ def test_another_model_is_loaded_and_answers(qapp: QApplication, home: Path) -> 
         assert row(models, home / "large").drafts == "small"
         assert row(models, home / "other").drafts == strings.NO_DRAFTS
         models.list.select(str(home / "small"))
-        await press(models.list, Qt.Key.Key_Return)
+        models.list.setFocus()
+        await press(models, Qt.Key.Key_Return)
         await until(lambda: status(models, home / "small") == strings.LOADED, 60)
         await ready(window, 60)
         assert window.controller.link.info
