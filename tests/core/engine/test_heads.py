@@ -150,6 +150,7 @@ def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
         return replace(found, tokens=[VOCABULARY - 1 for _ in found.tokens], second=-1)
 
     monkeypatch.setattr(HeadProposer, "propose", wrong)
+    engine._session._proposals = None  # what earlier answers taught
     prompt = [random.Random(name).randrange(VOCABULARY - 1) for _ in range(60)]
     chosen = drafting(
         **{"drafting.drafter": "auto", "sampling.max_tokens": 96, **SAMPLED, "sampling.seed": 3}
@@ -157,11 +158,17 @@ def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
     got, _ = run(engine, prompt, chosen)
     assert len(got) == 96
     assert asked
-    assert len([at for at in asked if at < 64]) <= 11
+    assert len([at for at in asked if at < 64]) <= 6
     assert max(after - at for at, after in pairwise([*asked, 96])) >= 32
 
 
-@pytest.mark.parametrize("name", ["qwen3_5", "gemma4", "eagle3-specforge", "dflash"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dflash",
+        *(pytest.param(each, marks=pytest.mark.sweep) for each in ("qwen3_5", "gemma4", "eagle3-narrow")),
+    ],
+)
 def test_in_exact_mode(engine: Engine, name: str) -> None:
     prompt = prompt_with_repetition(random.Random(name))
     for values in MODES.values():
