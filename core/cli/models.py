@@ -245,7 +245,7 @@ def _profile(options: argparse.Namespace) -> int:
         trial = engine.try_readings()
         line.clear()
         if trial.summary:
-            print(f"right answers, nats a token, after {trial.summary}", flush=True)
+            print(f"long texts, by nats a token of right answers: {trial.summary}", flush=True)
         line.say("Comparing blocks with plain steps (this can take minutes)", now=True)
         found = engine.exactness_profile(complete=True)
     print(f"exact: {found.summary}")

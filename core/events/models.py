@@ -232,7 +232,7 @@ class ModelEntry(Struct, frozen=True):
     `has_template`: it has a chat template. `problem`, `hint`: why it cannot be loaded and what to do.
     `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
     suggested model is good at; empty for installed ones. `exactness`: what the setting `exact` allows on this
-    machine; empty before any comparison.
+    machine, `readings`: likelihoods of right answers by ways of reading; both empty if not measured.
     """
 
     reference: str
@@ -260,6 +260,7 @@ class ModelEntry(Struct, frozen=True):
     listed_in: str = ""
     good_at: str = ""
     exactness: str = ""
+    readings: str = ""
 
 
 def api_id(model: ModelInfo | ModelEntry) -> str:

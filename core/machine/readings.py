@@ -55,9 +55,11 @@ class ReadingTrial(Struct, frozen=True):
     """Mean log-likelihoods of right answers, in nats a token, one a question.
 
     `columns` is empty for a model whose columns cannot be selected, and all are if the text did not fit.
+    `folder`: the model's.
     """
 
     key: str
+    folder: str = ""
     whole: tuple[float, ...] = ()
     columns: tuple[float, ...] = ()
     passages: tuple[float, ...] = ()
@@ -78,9 +80,15 @@ class ReadingTrial(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The means in words; empty if nothing was tried."""
-        held = (("all of a text", self.whole), ("its columns", self.columns), ("passages", self.passages))
-        return ", ".join(f"{name} {fmean(values):.2f}" for name, values in held if values)
+        """The ways and their means, the best first; empty if nothing was tried."""
+        ways = (("all of it", self.whole), ("passages’ columns", self.columns), ("passages", self.passages))
+        means = sorted(((fmean(values), name) for name, values in ways if values), reverse=True)
+        return ", ".join(f"{name} (−{abs(mean):.2f})" for mean, name in means)
+
+
+def summaries() -> dict[str, str]:
+    """The summary of each model that was tried, by its folder."""
+    return {each.folder: each.summary for each in TRIALS.all()}
 
 
 def _is_better(one: Sequence[float], other: Sequence[float]) -> bool | None:
@@ -94,6 +102,7 @@ def _is_better(one: Sequence[float], other: Sequence[float]) -> bool | None:
 
 def try_readings(loaded: LoadedModel, key: str) -> Generator[None, None, ReadingTrial]:
     """Reads one chunk per `next()`."""
+    folder = loaded.info.path
     text = (resources_dir() / "first-page" / "heat-pump.md").read_text("utf-8")[:_CHARACTERS]
     dense = CachedSequence(loaded.new_cache)
     found: dict[str, list[float]] = {"whole": [], "columns": [], "passages": []}
@@ -102,9 +111,9 @@ def try_readings(loaded: LoadedModel, key: str) -> Generator[None, None, Reading
         try:
             prompt = render(loaded.tokenizer, [message], thinking="off", rows=loaded.info.vocabulary)
         except DraftlightError:  # the template refuses it
-            return ReadingTrial(key)
+            return ReadingTrial(key, folder)
         if len(prompt.ids) > _MOST_OF_CONTEXT * loaded.info.context_tokens:
-            return ReadingTrial(key)
+            return ReadingTrial(key, folder)
         gold = loaded.tokenizer.encode(right, add_special_tokens=False)
 
         def answered(mode: PrefillMode, sequence: CachedSequence) -> Generator[None, None, float]:
@@ -122,7 +131,7 @@ def try_readings(loaded: LoadedModel, key: str) -> Generator[None, None, Reading
             found["columns"].append((yield from answered("auto", dense)))
         found["passages"].append((yield from answered("on", CachedSequence(loaded.new_cache))))
         mx.clear_cache()
-    return ReadingTrial(key, *(tuple(found[name]) for name in ("whole", "columns", "passages")))
+    return ReadingTrial(key, folder, *(tuple(found[name]) for name in ("whole", "columns", "passages")))
 
 
 def _settings(mode: PrefillMode) -> Settings:

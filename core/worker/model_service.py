@@ -140,15 +140,18 @@ class ModelService:
             self._say(DownloadProgress(model, "failed", problem=error.message, hint=error.hint))
 
     def _listing(self, request: str) -> ModelList:
-        from core.machine.exactness import summaries  # with MLX, which the processes of downloads do not load
+        from core.machine import exactness, readings  # with MLX, which the processes of downloads do not load
 
-        found, entries = summaries(), self._catalogue.entries()
+        exact, tried = exactness.summaries(), readings.summaries()
         folder = models_dir()
         place = next((each for each in (folder, *folder.parents) if each.exists()), data_dir())
         return ModelList(
             request,
             str(folder),
-            tuple(replace(each, exactness=found.get((each.path, each.name), "")) for each in entries),
+            tuple(
+                replace(e, exactness=exact.get((e.path, e.name), ""), readings=tried.get(e.path, ""))
+                for e in self._catalogue.entries()
+            ),
             self._downloads.states(),
             self._catalogue.machine.limit_bytes,
             shutil.disk_usage(place).free,

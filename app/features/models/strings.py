@@ -220,6 +220,10 @@ def exactness(found: str) -> str:
     return f"With “Exact”: {found}." if found else ""
 
 
+def readings(found: str) -> str:
+    return f"Long texts, best way first, by nats a token of right answers: {found}." if found else ""
+
+
 def head_offer(label: str, size_bytes: int) -> str:
     return f"Faster with its {label}, {size(size_bytes)}."
 

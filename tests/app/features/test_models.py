@@ -356,12 +356,13 @@ def test_a_dead_worker_pauses_what_ran() -> None:
     assert (stood.state, stood.done_bytes, stood.bytes_per_s, stood.seconds_left) == ("paused", 10, 0.0, None)
 
 
-async def test_a_head_and_what_exact_allows_are_said(window: MainWindow) -> None:
+async def test_a_head_and_what_was_measured_are_said(window: MainWindow) -> None:
     await ready(window)
     models = window.windows.show("models")
     assert isinstance(models, ModelsWindow)
     offer = HeadOffer("owner/large-MTP", 400 << 20)
     middle = replace(MIDDLE, head_problem="It is cut off.", exactness="no drafting on this machine")
+    middle = replace(middle, readings="passages (−2.99), all of it (−3.31)")
     listed = (replace(LARGE, head_offer=offer), middle, SMALL)
     window.controller.models.on_list(ModelList("", "/m", listed))
     models.list.select(LARGE.reference)
@@ -374,7 +375,10 @@ async def test_a_head_and_what_exact_allows_are_said(window: MainWindow) -> None
     assert not models.detail.get_head.isVisible()
     models.list.select(MIDDLE.reference)
     assert models.detail.head.text() == "It is cut off."
-    assert models.detail.exactness.text() == "With “Exact”: no drafting on this machine."
+    assert models.detail.exactness.text() == (
+        "With “Exact”: no drafting on this machine."
+        " Long texts, best way first, by nats a token of right answers: passages (−2.99), all of it (−3.31)."
+    )
     models.list.select(SMALL.reference)
     assert not models.detail.head.isVisible()
     assert not models.detail.exactness.isVisible()

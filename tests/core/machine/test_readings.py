@@ -61,12 +61,15 @@ def test_likelihoods_are_those_of_plain_forward_passes(architecture: str, tmp_pa
     again = MachineProfile(loaded)
     assert not again.some_readings(), "it is kept"
     assert again._held_readings() == trial
+    assert readings.summaries()[str(tmp_path)] == trial.summary
+    assert trial.summary.count("−") == (3 if architecture == "llama" else 2)
 
 
 def test_a_text_that_does_not_fit_is_not_read(tmp_path: Path) -> None:
     loaded = loaded_of("llama", tmp_path)
     profile = MachineProfile(loaded)
-    assert profile.readings_anew() == ReadingTrial(profile._held_readings().key)  # type: ignore[union-attr]
+    assert profile.readings_anew().whole == ()
+    assert readings.summaries()[str(tmp_path)] == ""
     assert profile.preference.reason == "by its size"
 
 
@@ -91,7 +94,7 @@ def test_a_certain_difference_decides_and_else_the_size(
     parameters: int,
 ) -> None:
     info = ModelInfo("", "", "", "", "", "", "", parameters, 0, 0, 0, 0, True)
-    found = ReadingTrial("", whole, columns, passages).preference(info)
+    found = ReadingTrial("", "", whole, columns, passages).preference(info)
     is_small = parameters < 10**9
     assert (found.passages, found.columns) == tuple(is_small if each is None else each for each in prefers)
     assert (found.reason == "by its size") == (prefers == (None, None))
