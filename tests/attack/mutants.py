@@ -35,7 +35,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "core/drafting": ("tests/core/tables", "tests/core/decoding", *_ENGINE),
     "core/kv": ("tests/core/prefill", "tests/core/decoding", *_ENGINE),
     "core/prefill": _ENGINE,
-    "core/engine": ("tests/core/worker",),
+    "core/engine": ("tests/core/tables", "tests/core/worker"),
     "core/tables": ("tests/core/drafting", "tests/core/cli", *_ENGINE),
     "core/models": ("tests/zoo", *_ENGINE),
     "core/serve": ("tests/core/cli",),

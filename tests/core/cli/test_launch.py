@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from core.cli import main
 from core.cli.launch import CLIENTS, split, start_of
 from tests.core.serve.conftest import served as served
 from tests.core.serve.served import Served
@@ -62,11 +63,14 @@ def test_a_client_that_cannot_start_is_named(toy_folder: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_missing_client_is_named_with_what_installs_it(client: str, tmp_path: Path) -> None:
-    ran = launched(client, path=tmp_path)
-    assert ran.returncode == 1
-    assert f"“{CLIENTS[client].program}” is not installed" in ran.stderr
-    assert CLIENTS[client].install in ran.stderr
+def test_a_missing_client_is_named_with_what_installs_it(
+    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["launch", client]) == 1
+    said = capsys.readouterr().err
+    assert f"“{CLIENTS[client].program}” is not installed" in said
+    assert CLIENTS[client].install in said
 
 
 def test_what_follows_two_dashes_is_the_clients() -> None:

@@ -107,7 +107,7 @@ def cases() -> Iterator[Any]:
     """All pairs, with the rest dealt out evenly."""
     dealt = [list(SAMPLINGS), ["dense", "dense", "sparse"], ["off", "off", "8", "off", "4"], ["fast"] * 10]
     dealt[-1].append("exact")
-    few = {"llama": DRAFTING * 3, "llama4": ["auto"]}
+    few = {"llama": DRAFTING * 3, "llama4": ["auto", "cacheback", "ngram-mod"]}
     seed = 0
     for architecture in (*ONE_OF_EACH, *(name for name in ARCHITECTURES if name not in ONE_OF_EACH)):
         quick = few.get(architecture, ["auto", "cacheback"] * 3) if architecture in ONE_OF_EACH else []
@@ -438,6 +438,8 @@ def assert_true(got: Answer) -> None:
     assert (effective.reading == "sparse") == bool(stats.skipped_tokens)
     assert (wanted.prefill.mode == "on" and not stats.skipped_tokens) <= ("prefill.mode" in changed)
     assert effective.drafter != "off" or stats.drafted == stats.forced
+    if effective.drafter != "off":
+        assert bool(effective.exactness) == (wanted.decoding.exactness == "exact")
 
 
 @pytest.mark.parametrize("case", cases())
@@ -449,6 +451,8 @@ def test_answers_are_those_of_plain_decoding_and_what_they_report_is_true(
         chat.turn(number)
     if not chat.engine.sequence.why_no_rollback and case.exactness == "fast":
         DRAFTED.setdefault(case.drafter, []).append(chat.drafted)
+        # Nothing may remove the folder of a model that drafts.
+        assert str(toy_folder) in chat.engine.model_folders or case.drafter not in ("auto", "draft-model")
     chat.engine.unload()
 
 

@@ -48,6 +48,8 @@ CHAT = (
         ("", ""),
         ("\n\n", ""),
         ("42", ""),
+        ("fog", "Fog"),
+        ("TV", ""),
         ("<think>\nThe user asks about", ""),
         ("Sure! Here is a title for you", ""),
         ("Dear [Friend’s Name]", ""),

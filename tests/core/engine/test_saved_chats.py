@@ -294,7 +294,7 @@ def test_30_seconds_after_an_answer_with_1024_new_tokens(chats: Chats) -> None:
     idle(chats.engine)
     assert chats.count == 0, "1,023 tokens are in the cache: the last one was not read"
     chats.ask(1020)
-    chats.clock.now = 62.0
+    chats.clock.now = 61.0
     idle(chats.engine)
     assert chats.count == 1
     assert chats.said[-1].files == 1

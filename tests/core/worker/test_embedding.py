@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from core.events import (
-    CountTokens,
     DocumentEmbedded,
     EmbedDocument,
     EraseVectors,
@@ -17,8 +16,6 @@ from core.events import (
     Heartbeat,
     LoadModel,
     ModelLoaded,
-    StandStill,
-    TokenCount,
 )
 from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import Conversation, ask, run, worker
@@ -86,21 +83,5 @@ def test_a_question_goes_first_and_progress_is_told(toy_folder: Path, home: Path
                 running = event
             assert event == DocumentEmbedded("d", "done", 1.0)
             assert len(_kept(home)) == 1
-
-    run(life)
-
-
-def test_nothing_is_embedded_while_the_worker_is_to_stand_still(toy_folder: Path, home: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.client.send(StandStill(True))
-            await talk.client.send(EmbedDocument("d", SHORT))
-            await talk.client.send(CountTokens("c", "four"))
-            await talk.until(TokenCount)
-            await talk.until(Heartbeat)
-            assert not talk.of(DocumentEmbedded)
-            await talk.client.send(StandStill(False))
-            assert await _end(talk, "d") == DocumentEmbedded("d", "done", 1.0)
 
     run(life)

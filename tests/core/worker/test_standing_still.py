@@ -6,9 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from core.events import Finished, Heartbeat, LoadModel, ModelLoaded, StandStill
+from core.events import (
+    DocumentEmbedded,
+    EmbedDocument,
+    Finished,
+    Heartbeat,
+    LoadModel,
+    Message,
+    ModelLoaded,
+    ModelReleased,
+    StandStill,
+    SuggestTitle,
+    TitleSuggested,
+    UnloadIdle,
+)
+from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import ask, run, worker
 from tests.processes import set_home
+
+CHAT = (Message("user", "hello"), Message("assistant", "hello yourself"))
 
 
 def test_no_idle_work_until_it_may_go_on(
@@ -25,13 +41,24 @@ def test_no_idle_work_until_it_may_go_on(
             await talk.client.send(LoadModel(str(toy_folder)))
             await talk.client.send(StandStill(True))
             await talk.until(ModelLoaded)
+            for command in (
+                SuggestTitle("t", CHAT),
+                EmbedDocument("d", " ".join(SENTENCES)),
+                UnloadIdle(0.3),
+            ):
+                await talk.client.send(command)
+            assert await talk.until(TitleSuggested) == TitleSuggested("t", "", True)
             await talk.client.send(ask("q"))
             await talk.until(Finished)
             for _ in range(2):  # seconds
                 await talk.until(Heartbeat)
             assert profiles() == []
+            assert not talk.of(DocumentEmbedded)
+            await talk.client.send(UnloadIdle(0.0))
             await talk.client.send(StandStill(False))
             while not profiles():
                 await talk.until(Heartbeat)
+            assert talk.of(DocumentEmbedded)[-1] == DocumentEmbedded("d", "done", 1.0)
+            assert not talk.of(ModelReleased)
 
     run(life)

@@ -14,7 +14,6 @@ from core.events import (
     LoadModel,
     Message,
     ModelLoaded,
-    StandStill,
     SuggestTitle,
     TitleSuggested,
     Token,
@@ -67,16 +66,5 @@ def test_whatever_is_asked_meanwhile_goes_first(toy_folder: Path) -> None:
                     await talk.until(reply)
                 assert TitleSuggested("t0", "", True) in talk.of(TitleSuggested)
                 assert not talk.of(Failed)
-
-    run(life)
-
-
-def test_none_is_made_while_the_worker_is_to_stand_still(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.client.send(StandStill(True))
-            await talk.client.send(SuggestTitle("t", CHAT))
-            assert await talk.until(TitleSuggested) == TitleSuggested("t", "", True)
 
     run(life)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from core.events import (
     Message,
     ModelLoaded,
     ModelReleased,
-    StandStill,
     Token,
     TokenCount,
     UnloadIdle,
@@ -82,23 +80,6 @@ def test_an_idle_model_is_released_and_the_next_request_loads_it_with_the_chat(
             assert "config.json is missing" in failed.message
             (folder / "away.json").rename(folder / "config.json")
             assert (await answer(talk, question("q4")))[0] == expected
-
-    run(life)
-
-
-def test_a_model_that_is_measured_or_set_to_stay_is_not_released(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.client.send(UnloadIdle(SOON_S))
-            await talk.client.send(StandStill(True))
-            await talk.until(ModelLoaded)
-            for setting in (StandStill(True), UnloadIdle(0.0), StandStill(False)):
-                await talk.client.send(setting)
-                await asyncio.sleep(3 * SOON_S)
-                await talk.client.send(CountTokens("n1", "four"))
-                await talk.until(TokenCount)
-                assert not talk.of(ModelReleased)
 
     run(life)
 
