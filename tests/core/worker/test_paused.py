@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from core.system.clock import MOST_S
 from tests.core.worker.test_worker import ask, run, worker
 
 _PAUSE_S = 2.0
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+pytestmark = pytest.mark.quiet
 
 
 def test_a_pause_in_mid_answer_is_in_no_figure(toy_folder: Path) -> None:
