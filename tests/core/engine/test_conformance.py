@@ -81,7 +81,7 @@ SPARSE = {
     "prefill.keep_pct": 7,
 }
 WISHES = ("bias", "logprobs", "prediction", "grammar", "stop repeating")
-BEFORE = ("more", "more", "edit", "another chat", "apart", "restart")
+BEFORE = ("more", "edit", "another chat", "apart", "restart")
 ENDS = ("length", "cancel", "stop token", "stop text", "abandoned")
 # As short as what a penalty looks back on, shorter, and longer.
 LENGTHS = (1, 30, 63, 64, 65, 300)
@@ -288,21 +288,24 @@ class Chat:
             assert not list(self.files.folder.glob(".*"))
             self.engine = self.started()
         elif before == "apart":
-            # Nothing notices it, and it knows nothing.
-            family = self.loaded.info.family
-            figures = [each.figures() for each in self.engine.memory.tables.for_family(family)]
-            chosen = self.settings(self.case.drafter, **{"sampling.max_tokens": 12, **DENSE})
-            apart = answer(
-                self.engine, prompt_with_repetition(rng), Generate("", (), chosen, isolated=True)
-            ).finished
-            assert apart is not None
-            assert apart.stats.reused_tokens == 0
-            assert self.engine.sequence is sequence
-            assert sequence.tokens == held
-            assert [each.figures() for each in self.engine.memory.tables.for_family(family)] == figures
+            self.ask_apart()
         if before != "start":
             self.text = self.text + prompt_with_repetition(rng, rng.randint(1, 20))
         return held
+
+    def ask_apart(self) -> None:
+        """A question that knows nothing, and that nothing notices."""
+        engine, family = self.engine, self.loaded.info.family
+        sequence, held = engine.sequence, list(engine.sequence.tokens)
+        figures = [each.figures() for each in engine.memory.tables.for_family(family)]
+        chosen = self.settings(self.case.drafter, **{"sampling.max_tokens": 12, **DENSE})
+        asked = Generate("", (), chosen, isolated=True)
+        finished = answer(engine, [*self.text[:200], *prompt_with_repetition(self.rng)], asked).finished
+        assert finished is not None
+        assert finished.stats.reused_tokens == 0
+        assert engine.sequence is sequence
+        assert sequence.tokens == held
+        assert [each.figures() for each in engine.memory.tables.for_family(family)] == figures
 
     def asked(self, drafter: str, wishes: set[str], tokens: int, expected: Answer | None = None) -> Generate:
         """The next request. What is predicted is a version of the `expected` answer."""
@@ -449,6 +452,7 @@ def test_answers_are_those_of_plain_decoding_and_what_they_report_is_true(
     chat = Chat(case, plain, tmp_path, toy_folder)
     for number in range(TURNS):
         chat.turn(number)
+    chat.ask_apart()
     if not chat.engine.sequence.why_no_rollback and case.exactness == "fast":
         DRAFTED.setdefault(case.drafter, []).append(chat.drafted)
         # Nothing may remove the folder of a model that drafts.

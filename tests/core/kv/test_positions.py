@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,3 +37,18 @@ def test_columns_are_a_list_of_positions(done: list[tuple[str, int]]) -> None:
         assert columns.whole == whole
         assert columns.gaps().tolist() == [place for place in range(following) if place not in places]
         assert columns.fork(following).places(0, len(places)).tolist() == places
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4), st.integers(-1, 12))
+def test_runs_that_contradict_each_other_are_refused(runs: list[tuple[int, int]], count: int) -> None:
+    """As a damaged file has them: what is taken has these runs, and positions that ascend."""
+    given_runs = np.array(runs, np.int32).reshape(-1, 2).T
+    try:
+        columns = Columns.of_runs(given_runs, count)
+    except ValueError:
+        return
+    assert np.array_equal(columns.runs(), given_runs)
+    assert columns.count == count
+    places = columns.places(0, count).tolist()
+    assert len(places) == count
+    assert places == sorted(set(places))
