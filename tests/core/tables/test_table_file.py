@@ -81,7 +81,7 @@ def test_what_goes_in_comes_out(
         assert getattr(other.entries(), part).tolist() == getattr(table.entries(), part).tolist()
 
 
-def test_ten_thousand_damaged_files_are_all_refused() -> None:
+def test_thousands_of_damaged_files_are_all_refused() -> None:
     """Seeded: cut, flipped, overwritten, repeated, put together from parts. None crashes, none loads."""
     whole: dict[bytes, Callable[[bytes], object]] = {
         small(): decode_table,
@@ -101,7 +101,7 @@ def test_ten_thousand_damaged_files_are_all_refused() -> None:
         lambda c: put(c, rng.randrange(len(c)), bytes([rng.choice(b'{}[]",:0129')])),
     ]
     reasons = set()
-    for number in range(10_000):
+    for number in range(3_000):
         content, decode = rng.choice(list(whole.items()))
         damaged = kinds[number % len(kinds)](content)
         if damaged in whole:
