@@ -289,6 +289,9 @@ class CachedSequence:
             new.offset = len(positions)
             other.cache[number] = Positioned(new, columns)
         other.tokens, other.columns = list(self.tokens), columns
+        if self.head is not None:
+            other.head = self.head.fork(len(self.head.tokens))
+        other.state = self.state
         other.settle()
         return other
 

@@ -378,8 +378,11 @@ class Reading:
             sequence.truncate(at)
             stats.reused_tokens = at
         before = answer.ids[: at + 1]
-        steps = read_prompt(answer.model.model, sequence, before, chunk_tokens=self._fit_chunk(at))
+        chunk_tokens, head = self._fit_chunk(at), answer.head
+        steps = read_prompt(answer.model.model, sequence, before, chunk_tokens=chunk_tokens, states=head)
         yield from self._followed(steps)
+        if head is not None:
+            head.end()  # it has read what the other sequence begins with
         chosen = self._select(self.layout)
         kept = chosen.positions
         selected = sequence.selected(kept[kept < at])

@@ -310,3 +310,30 @@ def test_the_head_reads_ahead_too(name: str, tmp_path: Path, monkeypatch: pytest
             assert (len(own.tokens), own.skipped) == (read, 1)
         assert ask(engine, messages, **CHOSEN, **{"drafting.drafter": "mtp"})[1] == ids
         assert engine.sequence.head is None or engine.sequence.head.skipped == 1
+
+
+def test_a_head_that_read_ahead_drafts_for_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    write_drafted_model(tmp_path / "Tiny", "eagle3-specforge")
+    engine = Engine()
+    engine.load(str(tmp_path / "Tiny"))
+    engine.try_out()
+    made: list[CachedSequence] = []
+    selected = CachedSequence.selected
+    monkeypatch.setattr(
+        CachedSequence, "selected", lambda self, kept: made.append(selected(self, kept)) or made[-1]
+    )
+    messages = [Message("user", "What says line 7?", (Attachment("log", LONG[:700]),))]
+    found = []
+    for drafter in ("off", "mtp", "auto"):
+        engine.forget()
+        values = COLUMNS | {"drafting.drafter": drafter}
+        ahead(engine, messages, **values)
+        _, ids, finished = ask(engine, messages, **values)
+        assert finished.effective.reading == "columns"
+        found.append(ids)
+    assert found == [found[0]] * 3
+    assert made[0].head is None
+    assert all(
+        each.head is not None and len(each.head.tokens) >= len(engine.sequence.tokens) for each in made[1:]
+    )
