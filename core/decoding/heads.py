@@ -74,6 +74,11 @@ class HeadProposer:
             sequence.state = None
 
     @property
+    def block_tokens(self) -> int:
+        """How many tokens the head guesses at once; 0 if one after the other."""
+        return self._head.block_tokens
+
+    @property
     def nbytes(self) -> int:
         """Size of the head's weights."""
         return sum(value.nbytes for _, value in tree_flatten(self._head.module.parameters()))

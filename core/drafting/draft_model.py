@@ -88,7 +88,7 @@ class DraftModelDrafter(Drafter):
 # All of it belongs to one model and outlives an answer. Pure; times are in plain steps.
 
 
-_MOST_TOKENS = 4
+MOST_TOKENS = 4
 # Other evidence is likely, or so confident that nothing is asked.
 _LIKELY = 0.5
 _CONFIDENT = 0.9
@@ -112,8 +112,8 @@ _RATE_DECAY = 0.97
 class Proposals:
     """Asks `proposer`, in one answer after the other; `begin` starts one.
 
-    `cost(count)`: the time of asking for `count` tokens; `block_cost(width)`: T of the planner. `source`:
-    what the tokens come from.
+    `cost(count)`: the time of asking for `count` tokens, of which there are at most `most`;
+    `block_cost(width)`: T of the planner. `source`: what the tokens come from.
     """
 
     def __init__(
@@ -122,14 +122,16 @@ class Proposals:
         cost: Callable[[int], float],
         block_cost: Callable[[int], float] = default_cost,
         source: DraftSource = "draft model",
+        most: int = MOST_TOKENS,
     ) -> None:
         self.proposer = proposer
         self.source = source
         self.cost = cost
         self.block_cost = block_cost
+        self._most = most
         # Of stated probabilities by class and depth, and of any proposal by depth.
-        self._odds = Odds((STRENGTH,) * _CLASSES * _MOST_TOKENS, each=_PRIOR_EACH)
-        self._accepted = Odds((_ACCEPTED_STRENGTH,) * _MOST_TOKENS, decay=_GAIN_DECAY)
+        self._odds = Odds((STRENGTH,) * _CLASSES * most, each=_PRIOR_EACH)
+        self._accepted = Odds((_ACCEPTED_STRENGTH,) * most, decay=_GAIN_DECAY)
         self._backoff = Backoff(_REST_TOKENS, _MOST_DOUBLINGS)
         self._trials = 0
         self._gained = self._lost = 0.0
@@ -166,11 +168,11 @@ class Proposals:
     def join(self, guesses: list[Guess], path: Sequence[int]) -> list[Guess]:
         """`guesses` after `path`, with the chain's next token if the path is the chain's beginning."""
         proposal, depth = self._proposal, len(path)
-        if depth >= min(len(proposal.tokens), _MOST_TOKENS) or list(path) != proposal.tokens[:depth]:
+        if depth >= min(len(proposal.tokens), self._most) or list(path) != proposal.tokens[:depth]:
             return guesses
         token, stated = proposal.tokens[depth], proposal.probabilities[depth]
         other = {guess.token: guess.probability for guess in guesses}
-        kind = _class_of(guesses, token) * _MOST_TOKENS + depth
+        kind = _class_of(guesses, token) * self._most + depth
         likely = self._odds.probability(logit(_bounded(stated)), kind)
         best = max(likely, other.get(token, 0.0))
         if depth == len(self._joined):
@@ -262,7 +264,7 @@ class Proposals:
     def _length(self) -> int:
         """Tokens to ask for: as many as are expected to pay."""
         reached, length = 1.0, 0
-        for depth in range(_MOST_TOKENS):
+        for depth in range(self._most):
             reached *= self._accepted.probability(_ACCEPTED_AT_FIRST, depth)
             marginal = self.cost(length + 1) - self.cost(length) if length else 0.0
             if length and reached <= self._rate * (marginal + _ROW_COST):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from core.decoding.grammar import Grammars
 from core.decoding.heads import HeadProposer
-from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposals, Proposer
+from core.drafting.draft_model import MOST_TOKENS, NO_PROPOSAL, Proposal, Proposals, Proposer
 from core.errors import DraftModelError
 from core.events import DraftSource, ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
@@ -90,13 +90,21 @@ class ModelProposer:
 
 
 class TimedProposer:
-    """`proposer` with the time that it takes. `prior`: cost of a token in plain steps until it is timed."""
+    """`proposer` with the time that it takes. `prior`: cost of a token in plain steps until it is timed; of
+    any number of tokens if they are guessed `at_once`.
+    """
 
     def __init__(
-        self, proposer: Proposer, prior: float, clock: Callable[[], float] = time.perf_counter
+        self,
+        proposer: Proposer,
+        prior: float,
+        clock: Callable[[], float] = time.perf_counter,
+        *,
+        at_once: bool = False,
     ) -> None:
         self._proposer = proposer
         self._prior = prior
+        self._at_once = at_once
         self._clock = clock
         self._seconds: deque[float] = deque(maxlen=_TIMED_PROPOSALS)
 
@@ -104,13 +112,16 @@ class TimedProposer:
         started = self._clock()
         found = self._proposer.propose(context, count)
         if found.tokens:
-            self._seconds.append((self._clock() - started) / len(found.tokens))
+            self._seconds.append((self._clock() - started) / self._times(len(found.tokens)))
         return found
 
     def cost(self, count: int, plain_s: float) -> float:
         """The cost of `count` tokens in plain steps of `plain_s` seconds each; 0: not known."""
         token = median(self._seconds) / plain_s if self._seconds and plain_s else self._prior
-        return count * token
+        return self._times(count) * token
+
+    def _times(self, count: int) -> int:
+        return 1 if self._at_once else count
 
 
 class DraftModels:
@@ -241,9 +252,11 @@ class ModelSession:
     def proposals(self, proposer: Proposer, live: LiveCost, *, isolated: bool) -> Proposals:
         """The proposals of `proposer` for an answer with the costs `live`; `isolated`: without a memory."""
         if isolated or self._proposals is None or self._proposals[0] is not proposer:
-            timed = TimedProposer(proposer, self._relative_cost(proposer))
+            block = proposer.block_tokens if isinstance(proposer, HeadProposer) else 0
+            timed = TimedProposer(proposer, self._relative_cost(proposer), at_once=block > 0)
             source: DraftSource = "draft model" if isinstance(proposer, ModelProposer) else "head"
-            made = Proposals(timed, lambda count: timed.cost(count, live.plain_s), live, source)
+            cost = lambda count: timed.cost(count, live.plain_s)  # noqa: E731
+            made = Proposals(timed, cost, live, source, block or MOST_TOKENS)
             if not isolated:
                 self._proposals = proposer, timed, made
             return made

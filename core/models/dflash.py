@@ -92,6 +92,8 @@ def dflash(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> Draft
     if wrong := [number for number in taken if not 0 <= number < layers]:
         raise ValueError(f"it takes the states of layer {wrong[0]}; the model's are 0 to {layers - 1}")
     size, mask = int(own["block_size"]), int(own["mask_token_id"])
+    if size < 2:
+        raise ValueError(f"its block_size is {size}, and it must guess one token at least")
     if not 0 <= mask < args.vocab_size:
         raise ValueError(f"its mask_token_id {mask:,} is not one of {args.vocab_size:,} ids")
     width = len(taken) * int(parts.owner.args.hidden_size)
@@ -116,4 +118,4 @@ def dflash(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> Draft
         return output(hidden[:, 1 : count + 1])[0]
 
     new_cache = partial(full_cache, len(windows))
-    return DraftHead(head, parts, step, output, new_cache, tuple(taken), head.fuse, block)
+    return DraftHead(head, parts, step, output, new_cache, tuple(taken), head.fuse, block, size - 1)

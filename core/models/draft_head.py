@@ -37,8 +37,8 @@ class DraftHead(Struct, frozen=True):
       hidden states, and those that take the place of the model's for guesses after a guess.
     - `output(hidden)`: logits [1, n, k] and the ids of their columns, [k]; None: all ids in order.
     - `new_cache`: makes the cache to which `step` appends its rows. None: `step` gets the model's, unchanged.
-    - `block(ids, states, cache, count)`: for heads that guess a block at once, `count` rows of logits as of
-      `output`, after the row of the one token `ids` was appended.
+    - `block(ids, states, cache, count)`: for heads that guess up to `block_tokens` at once, `count` rows of
+      logits as of `output`, after the row of the one token `ids` was appended.
     """
 
     module: nn.Module
@@ -49,6 +49,7 @@ class DraftHead(Struct, frozen=True):
     layers: tuple[int, ...] = ()
     fuse: Callable[[mx.array], mx.array] = unchanged
     block: Callable[[mx.array, mx.array, Sequence[Any], int], mx.array] | None = None
+    block_tokens: int = 0
 
 
 def filled(head: Any, weights: Weights) -> Any:

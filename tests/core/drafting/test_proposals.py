@@ -125,6 +125,30 @@ def test_a_model_that_becomes_good_is_asked_again() -> None:
     assert spent(text, 60, COSTS[0], late, after=TOKENS) < 0.85 * without
 
 
+@pytest.mark.parametrize(("most", "per_token"), [(4, 0.05), (15, 0.0)])
+def test_as_many_are_asked_for_as_pay(most: int, per_token: float) -> None:
+    text = [token % VOCABULARY for token in range(0, 14 * TOKENS, 7)]
+    asked: list[int] = []
+
+    class Counted(Guessing):
+        def propose(self, context: Sequence[int], count: int) -> Proposal:
+            asked.append(count)
+            return super().propose(context, count)
+
+    proposals = Proposals(Counted(text, lambda at: True), lambda count: 0.1 + per_token * count, most=most)
+    drafter = AutoDrafter(1 << 14, proposals=proposals)
+    drafter.begin(text[:60])
+    at = 60
+    for _ in range(100):
+        draft = drafter.draft(40)
+        walked = walk(draft, _choices(draft.tokens, draft.parents, text, at))
+        drafter.feedback(draft, len(walked.path))
+        drafter.observe(text[at : at + len(walked.path) + 1])
+        at += len(walked.path) + 1
+    assert min(6, most) <= max(asked) <= most
+    assert at - 60 > 100 * min(5, most)
+
+
 def test_confident_evidence_asks_nothing() -> None:
     phrase = list(range(100, 140))
     text = phrase * 8

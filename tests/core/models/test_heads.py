@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from core.cli.models import _facts
@@ -24,7 +25,15 @@ from core.models.heads import heads
 from core.models.loader import load
 from core.models.places import HEAD_KINDS, head_folders
 from core.system.paths import models_dir
-from tests.core.published_heads import ASSISTANTS, EAGLES, OTHERS, head_folder, write_drafted_model
+from tests.core.models.test_head_outputs import guesses
+from tests.core.published_heads import (
+    ASSISTANTS,
+    EAGLES,
+    OTHERS,
+    head_folder,
+    inputs,
+    write_drafted_model,
+)
 from tests.core.toy import write_toy_model
 
 
@@ -39,7 +48,6 @@ def label(name: str) -> str:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_head_is_found_beside_or_in_its_model_under_any_name(name: str, tmp_path: Path) -> None:
-    rng = random.Random(name)
     folder = tmp_path / "Tiny-4bit"
     write_drafted_model(folder, name)
     place = head_folder(folder)
@@ -55,14 +63,42 @@ def test_a_head_is_found_beside_or_in_its_model_under_any_name(name: str, tmp_pa
     check_whole(place)
     with pytest.raises(ModelError, match="a drafting head"):
         check(place)
-    # Quantised, as conversions for Macs are.
-    weights = dict(mx.load(str(place / "model.safetensors")))  # type: ignore[arg-type]
-    key = rng.choice([key for key, each in weights.items() if each.ndim == 2 and each.shape[1] % 32 == 0])
-    parts = mx.quantize(weights.pop(key), group_size=32, bits=8)
-    weights |= dict(zip((key, f"{key[:-6]}scales", f"{key[:-6]}biases"), parts))
-    mx.save_safetensors(str(place / "model.safetensors"), weights)
-    head = load_head(load(str(folder)).model, folder)
-    assert isinstance(head, DraftHead), (key, head)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_layout_gives_the_same_guesses(name: str, tmp_path: Path) -> None:
+    """With or without a prefix, quantised or not, in one file or several, beside the model or in it."""
+    rng = random.Random(name)
+    folder = tmp_path / "Tiny"
+    write_drafted_model(folder, name)
+    model: Any = load(str(folder)).model
+    given = {key: mx.array(value) for key, value in inputs(name).items()}
+    place = head_folder(folder)
+    file = place / "model.safetensors"
+    weights = dict(mx.load(str(file)))  # type: ignore[arg-type]
+    mode = rng.choice(["affine", "mxfp8", "mxfp4"])
+    form: dict[str, Any] = {"group_size": 32, "bits": 4 if mode == "mxfp4" else 8, "mode": mode}
+    stored = dict(weights)
+    for key in [key for key, each in weights.items() if each.ndim == 2 and each.shape[1] % 32 == 0]:
+        parts = mx.quantize(weights[key], **form)
+        stored |= dict(zip((key, f"{key[:-6]}scales", f"{key[:-6]}biases"), parts))
+        weights[key] = mx.dequantize(*parts, **form, dtype=mx.float32)
+    assert len(stored) > len(weights)
+    mx.save_safetensors(str(file), weights)
+    expected = load_head(model, folder)
+    assert isinstance(expected, DraftHead), expected
+    prefix = "model." if name not in ASSISTANTS and rng.random() < 0.7 else ""
+    file.unlink()
+    shards = rng.randint(2, 3)
+    for number in range(shards):
+        part = {prefix + key: stored[key] for key in sorted(stored)[number::shards]}
+        mx.save_safetensors(str(place / f"model-{number + 1:05}-of-{shards:05}.safetensors"), part)
+    if rng.random() < 0.5:
+        place.rename(folder / "draft")
+    found = load_head(model, folder)
+    assert isinstance(found, DraftHead), found
+    for one, other in zip(guesses(found, model, given, 2), guesses(expected, model, given, 2), strict=True):
+        assert np.abs(one - other).max() < 1e-4
 
 
 def test_an_assistant_is_offered_to_its_model(tmp_path: Path) -> None:
