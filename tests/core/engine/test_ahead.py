@@ -73,7 +73,7 @@ def test_an_answer_is_that_of_a_cold_start_whenever_the_question_comes(
     engine = engine_of(tiny(architecture), architecture, TEMPLATES[template], tmp_path)
     engine.try_out()
     rng = random.Random(architecture)
-    for question in rng.sample(QUESTIONS, 3):
+    for question in rng.sample(QUESTIONS, 2):
         messages = [Message("user", question, DOCUMENTS)]
         _, ids, cold = ask(engine, messages, **CHOSEN)
         engine.forget()
@@ -153,7 +153,7 @@ COLUMNS: dict[str, object] = CHOSEN | {
 PLAIN = [name for name, each in ARCHITECTURES.items() if set(each.caches) == {FULL}]
 
 
-@pytest.mark.parametrize("architecture", thinned(PLAIN, keep=["llama", "mistral3"]))
+@pytest.mark.parametrize("architecture", thinned(PLAIN, keep=["llama"]))
 def test_a_small_model_that_has_read_all_attends_to_the_passages_that_match(
     architecture: str, tmp_path: Path
 ) -> None:
