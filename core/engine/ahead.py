@@ -13,7 +13,7 @@ Engine's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from core.errors import DraftlightError
 from core.events import Generate, ModelInfo, ReadAheadProgress
 from core.kv.cached_sequence import shared_prefix
 from core.models import memory
+from core.models.loader import LoadedModel
 from core.models.tokenizer import may_merge
 from core.prefill.plan import Preference, dense_reason, may_skip
 from core.prefill.read import read_prompt
@@ -104,15 +105,9 @@ class ReadAhead:
         is_new = len(request.messages) == 1
         if why_not_ahead(request, model.info, session.profile.preference):
             return
-        ids: Sequence[int] | None = None
-        for typed in _TYPED:
-            other = self._ids_of(_typed(request, typed))
-            ids = other if ids is None else ids[: shared_prefix(ids, other)]
-            yield
-        assert ids is not None
-        end = len(ids) - (1 if len(ids) and may_merge(model.tokenizer, ids[-1]) else 0)
+        ids = yield from self._fixed_ids(request, model)
         # `read_prompt` leaves out the last token.
-        prompt = [*ids[:end], 0]
+        prompt, end = [*ids, 0], len(ids)
         kv, _ = session.quantisation(request.settings.kv)
         budget_bytes = settings.memory_mib << 20
         if end >= settings.context_of(model.info.context_tokens) or session.profile_of(kv).why_not_split(end):
@@ -138,7 +133,14 @@ class ReadAhead:
             chunk //= 2
         chunk = fits(reused, end, chunk)
         head = session.head_for(request.settings)
-        steps = read_prompt(model.model, sequence, prompt, chunk_tokens=chunk, snapshots=[end], states=head)
+        # Where the last documents may be removed again.
+        lengths = [end]
+        for count in range(1, 0 if sequence.keeps_all else len(question.attachments)):
+            fewer = replace(question, attachments=question.attachments[:count])
+            other = replace(request, messages=(*request.messages[:-1], fewer))
+            lengths.append(shared_prefix(ids, (yield from self._fixed_ids(other, model))))
+        lengths.sort()
+        steps = read_prompt(model.model, sequence, prompt, chunk_tokens=chunk, snapshots=lengths, states=head)
         try:
             for step in steps:
                 sequence.ahead_columns = step.done_tokens - reused
@@ -151,6 +153,16 @@ class ReadAhead:
                 head.end()
         session.prefix_cache.fit(budget_bytes)
         self._chats.answered(chat, settings)
+
+    def _fixed_ids(self, request: Generate, model: LoadedModel) -> Generator[None, None, list[int]]:
+        """The ids that the prompt of `request` begins with, whatever else is typed."""
+        ids: Sequence[int] | None = None
+        for typed in _TYPED:
+            other = self._ids_of(_typed(request, typed))
+            ids = other if ids is None else ids[: shared_prefix(ids, other)]
+            yield
+        assert ids is not None
+        return list(ids[:-1] if len(ids) and may_merge(model.tokenizer, ids[-1]) else ids)
 
 
 def _typed(request: Generate, text: str) -> Generate:

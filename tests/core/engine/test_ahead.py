@@ -95,6 +95,25 @@ def test_an_answer_is_that_of_a_cold_start_whenever_the_question_comes(
     engine.unload()
 
 
+@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=["qwen3_5"]))
+def test_a_removed_document_leaves_the_others_read(architecture: str, tmp_path: Path) -> None:
+    engine = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
+    engine.try_out()
+    messages = [Message("user", "What is wrong?", DOCUMENTS)]
+    said: list[ReadAheadProgress] = []
+    engine._ahead._say = said.append
+    ahead(engine, [replace(messages[0], content="")])
+    messages = [replace(messages[0], attachments=DOCUMENTS[:1])]
+    del said[:]
+    ahead(engine, [replace(messages[0], content="")])
+    assert [each.done_tokens == each.total_tokens for each in said] == [True], "nothing is read again"
+    _, ids, finished = ask(engine, messages, **CHOSEN)
+    assert finished.stats.reused_tokens > 0.9 * finished.stats.prompt_tokens
+    engine.forget()
+    assert ids == ask(engine, messages, **CHOSEN)[1]
+    engine.unload()
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_whatever_comes_between_answers_stay_those_of_a_cold_start(whole: bool, tmp_path: Path) -> None:
     """Some walks of the campaign `reading-ahead`."""
