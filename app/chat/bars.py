@@ -251,21 +251,17 @@ class UndoBar(QWidget):
     The time runs only while the bar is visible; after `expired` the offer has ended.
     """
 
-    undo_requested = Signal()
-    expired = Signal()
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_ground(self, "", "top")
         self._label = TextLabel("", 12, 16, "text", elide=Qt.TextElideMode.ElideMiddle)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.undo_button = Button(strings.UNDO, "link", True)
-        self.undo_button.clicked.connect(self.undo_requested)
         row = row_of((self._label, 1), self.undo_button, gap=4, margins=(20, 1, 6, 0), parent=self)
         row.setAlignment(self.undo_button, Qt.AlignmentFlag.AlignVCenter)
         set_fixed_height(self, _UNDO_HEIGHT_PX)
         self._timer = QTimer(self, interval=UNDO_SHOWN_MS, singleShot=True)
-        self._timer.timeout.connect(self.expired)
+        self.expired = self._timer.timeout
         self.hide()
 
     @property

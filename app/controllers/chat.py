@@ -45,8 +45,8 @@ class ChatController(QObject):
         self.documents = DocumentController(app, page, answering, self.document_requested.emit, self)
         for changed in (page.chat_shown, page.turn_added, self.listing.listed):
             changed.connect(self.changed)
-        for new_chat in (views.sidebar.new_chat_requested, views.header.new_chat_requested):
-            new_chat.connect(self.start)
+        for panel in (views.sidebar, views.header):
+            panel.new_chat_button.clicked.connect(lambda: self.start())
         views.sidebar.chat_selected.connect(self._select_row)
         views.sidebar.export_requested.connect(self.transfer.export)
         views.sidebar.import_requested.connect(self.importing.choose)

@@ -50,7 +50,7 @@ class ChatListController(QObject):
         sidebar.pin_requested.connect(self.pin)
         sidebar.delete_requested.connect(self.delete)
         sidebar.list.move_requested.connect(self.move)
-        sidebar.undo_bar.undo_requested.connect(self._undo_shown)
+        sidebar.undo_bar.undo_button.clicked.connect(lambda: self._undo_shown())
         sidebar.undo_bar.expired.connect(self._on_undo_expired)
         page.names_changed.connect(self.show)
         answering.answer_finished.connect(lambda turn_id: self._mark_busy())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.controls.buttons import IconButton
@@ -15,8 +15,6 @@ from app.theme.sheet import set_ground
 class MessageBar(QWidget):
     """Hidden without a message. `close` is the name of the button that closes it; empty: it has none."""
 
-    closed = Signal()
-
     def __init__(self, close: str = "") -> None:
         super().__init__()
         set_ground(self, "quiet", "bottom")
@@ -25,11 +23,10 @@ class MessageBar(QWidget):
         row = QHBoxLayout(self)
         set_margins(row, 26, 7, 14, 8)
         row.addWidget(self.label, 1)
-        self.close_button: IconButton | None = None
-        if close:
-            self.close_button = IconButton("x", close, size=QSize(24, 20))
-            self.close_button.clicked.connect(self.closed)
-            row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+        self.close_button = IconButton("x", close, size=QSize(24, 20))
+        if not close:
+            self.close_button.hide()
+        row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
         self.hide()
 
     @property

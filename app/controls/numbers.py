@@ -118,8 +118,6 @@ class Spin(QDoubleSpinBox):
     small arrows) at once. Bounds are inclusive and enforced while typing.
     """
 
-    value_changed = Signal(float)  # the new value
-
     def __init__(
         self,
         minimum: float,
@@ -139,7 +137,7 @@ class Spin(QDoubleSpinBox):
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         set_font(self, 12, tabular=True)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.valueChanged.connect(self.value_changed)
+        self.value_changed = self.valueChanged  # named like every other control's
 
     @property
     def value(self) -> float:  # type: ignore[override]  # a property like every other control's

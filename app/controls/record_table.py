@@ -54,6 +54,7 @@ _LINES_PX = 18, 14
 _RADIUS_PX = 8
 _ICON_PX, _ICON_GAP_PX = 14, 8
 _MOST_CHARACTERS = 200
+METER_PX, _METER_HEIGHT_PX = 150, 4
 _EMPTY_SIDE_PX = 40
 _NOWHERE = QModelIndex()
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
@@ -106,6 +107,22 @@ def swatch(side_px: int, radius_px: float, ratio: float, fill: str, frame: str =
     draw_box(painter, box, radius_px, color(fill) if fill else None, color(frame) if frame else None)
     painter.end()
     return pixmap
+
+
+def draw_meter(
+    painter: QPainter, box: QRectF, share: float, ink: str = "series_blue", mark: float | None = None
+) -> None:
+    """Draws a bar at the left of `box`, filled to `share` (0 to 1) in a colour of the palette, with a `mark`
+    at that share.
+    """
+    bar = QRectF(box.left(), box.center().y() - 1, METER_PX, _METER_HEIGHT_PX)
+    draw_box(painter, bar, 2, color("fill2"))
+    if share > 0:
+        # A first sliver is at least as wide as the bar's rounded ends.
+        used = QRectF(bar.left(), bar.top(), max(2.0, min(1.0, share) * METER_PX), _METER_HEIGHT_PX)
+        draw_box(painter, used, min(2.0, used.width() / 2), color(ink))
+    if mark is not None:
+        painter.fillRect(QRectF(bar.left() + METER_PX * mark - 1, bar.top() - 2, 1.5, 8), color("text"))
 
 
 class RecordTable(QTreeView, Generic[_Row]):

@@ -24,15 +24,13 @@ from app.chat.reading_map import duration
 from app.controls.buttons import Button
 from app.controls.choices import CheckBox
 from app.controls.numbers import Spin
-from app.controls.record_table import Column, RecordTable
-from app.controls.shapes import draw_box
+from app.controls.record_table import Column, RecordTable, draw_meter
 from app.controls.sheets import show_in_folder
 from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow, on_click
 from app.gauges.figures import percent, speed
 from app.session.turn.link_state import Link, Phase
 from app.theme.measures import STRETCH, column_of, row_of
-from app.theme.theme import color
 from core.errors import ProtocolError, reason_of
 from core.events import Failed
 from core.events.bench import (
@@ -362,17 +360,12 @@ async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
 
 _SIZE, _MINIMUM = QSize(1000, 720), QSize(640, 480)
 _PADDING_PX = 26
-_BAR_PX = 150
 _BOXES_A_ROW = 4
 
 
 def _paint_bar(painter: QPainter, box: QRectF, row: LabRow) -> None:
-    """Paints the speed as a bar, with a mark at the speed of plain decoding."""
-    track = QRectF(box.left(), box.top() + 5, _BAR_PX, 4)
-    draw_box(painter, track, 2, color("fill2"))
-    track.setWidth(max(4.0, row.ratio / row.most * _BAR_PX))
-    draw_box(painter, track, 2, color("series_blue"))
-    painter.fillRect(QRectF(box.left() + _BAR_PX / row.most - 1.5, track.top() - 3, 1.5, 10), color("text"))
+    """The speed, with a mark at that of plain decoding."""
+    draw_meter(painter, box, row.ratio / row.most, mark=1 / row.most)
 
 
 COLUMNS = (

@@ -165,13 +165,13 @@ class LibraryWindow(SideWindow):
         self.list.opened.connect(controller.attach)
         self.list.renamed.connect(controller.rename)
         self.list.remove_requested.connect(self._remove)
-        self.undo_bar.undo_requested.connect(controller.undo)
         self.undo_bar.expired.connect(self._forget_removed)
         on_click(
             (self.add, lambda: open_files(self, ADD_FILES_TITLE, controller.add_files)),
             (self.attach, lambda: controller.attach(self.list.selected)),
             (self.rename, self.list.rename),
             (self.remove, self._remove),
+            (self.undo_bar.undo_button, controller.undo),
         )
         self._show_buttons()
 

@@ -91,8 +91,6 @@ class Header(QWidget):
     is hidden.
     """
 
-    new_chat_requested = Signal()
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_ground(self, "window", "bottom")
@@ -111,7 +109,6 @@ class Header(QWidget):
         self._lay_out()
         self.set_sidebar_shown(True)
 
-        self.new_chat_button.clicked.connect(self.new_chat_requested)
         theme.zoomed.connect(self._fit)
 
     @property

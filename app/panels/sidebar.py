@@ -45,7 +45,6 @@ _SEARCH_AFTER_MS = 120
 class Sidebar(QWidget):
     """240 px wide with a hairline on the right."""
 
-    new_chat_requested = Signal()
     search_requested = Signal(str)  # query, never empty
     search_ended = Signal()
     pin_requested = Signal(str, bool)  # chat id, wanted
@@ -64,7 +63,7 @@ class Sidebar(QWidget):
 
         self._more = IconButton("more", strings.MORE)
         self.hide_button = IconButton("sidebar", strings.HIDE_SIDEBAR)
-        self._new_chat = IconButton("compose", strings.NEW_CHAT)
+        self.new_chat_button = IconButton("compose", strings.NEW_CHAT)
         self.search = SearchField(strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
         self.list = ChatList()
         self.chat_selected = self.list.chat_selected
@@ -201,7 +200,6 @@ class Sidebar(QWidget):
         self.list.select_first()
 
     def _wire(self) -> None:
-        self._new_chat.clicked.connect(self.new_chat_requested)
         self._more.clicked.connect(
             lambda: self._show_menu("", self._more.mapToGlobal(self._more.rect().bottomLeft()))
         )
@@ -212,7 +210,7 @@ class Sidebar(QWidget):
 
     def _lay_out(self) -> None:
         header = row_of(STRETCH, margins=(20, 0, 10, 0))
-        for button in (self._more, self.hide_button, self._new_chat):
+        for button in (self._more, self.hide_button, self.new_chat_button):
             header.addWidget(button)
         top = QWidget()
         set_fixed_height(top, _HEADER_PX)
@@ -224,7 +222,13 @@ class Sidebar(QWidget):
         layout.addStretch(0)  # for the empty state, when the list is hidden
         layout.addWidget(self.undo_bar)
         layout.addWidget(self._worker)
-        order: tuple[QWidget, ...] = (self._more, self.hide_button, self._new_chat, self.search, self.list)
+        order: tuple[QWidget, ...] = (
+            self._more,
+            self.hide_button,
+            self.new_chat_button,
+            self.search,
+            self.list,
+        )
         order = (*order, self.undo_bar.undo_button, self._worker.models_button)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)

@@ -15,15 +15,14 @@ from PySide6.QtWidgets import QWidget
 from app.chat import strings as app_strings
 from app.controls.buttons import Button
 from app.controls.message_bar import MessageBar
-from app.controls.record_table import Column, RecordTable, swatch
-from app.controls.shapes import draw_box
+from app.controls.record_table import Column, RecordTable, draw_meter, swatch
 from app.controls.sheets import choose_folder
 from app.controls.text_fields import SearchField
 from app.features.models import facts, strings
 from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail
 from app.features.models.facts import FitFacts, ModelRow
-from app.features.side_window import SideWindow
+from app.features.side_window import SideWindow, on_click
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, lay_beside, row_of
 from app.theme.theme import color, theme
@@ -37,7 +36,6 @@ MINIMUM_SIZE = QSize(980, 480)
 # In a narrower window the details are below the list.
 _BESIDE_FROM_PX = 600 + DETAIL_PX
 _LIST_SHARE, _DETAIL_SHARE = 5, 4
-_BAR_PX = 150
 # Position of the limit on the bar; the space after it shows the excess.
 LIMIT_AT = 0.794
 
@@ -52,18 +50,12 @@ def _fit(row: ModelRow, place: int, ratio: float) -> QPixmap | None:
 
 
 def _paint_bar(painter: QPainter, box: QRectF, row: ModelRow) -> None:
-    """Paints how much of the memory is needed, with a mark at the limit, or how much has arrived."""
-    track = QRectF(box.left(), box.top() + 6, _BAR_PX, 4)
-    draw_box(painter, track, 2, color("fill2"))
+    """The needed memory, with a mark at the limit, or what has arrived of a download."""
     if isinstance(row.bar, FitFacts):
-        share, ink = row.bar.share * LIMIT_AT, "series_blue"
-        ink = "series_vermilion" if row.bar.fit == "too-large" else ink
+        ink = "series_vermilion" if row.bar.fit == "too-large" else "series_blue"
+        draw_meter(painter, box, row.bar.share * LIMIT_AT, ink, LIMIT_AT)
     else:
-        share, ink = row.bar or 0.0, "accent_fill" if "pause" in row.commands else "text3"
-    track.setWidth(max(4.0, min(1.0, share) * _BAR_PX))
-    draw_box(painter, track, 2, color(ink))
-    if isinstance(row.bar, FitFacts):
-        painter.fillRect(QRectF(box.left() + _BAR_PX * LIMIT_AT, track.top() - 3, 1.5, 10), color("text"))
+        draw_meter(painter, box, row.bar or 0.0, "accent_fill" if "pause" in row.commands else "text3")
 
 
 COLUMNS = (
@@ -203,8 +195,7 @@ class ModelsWindow(SideWindow):
         controller.imported.connect(self.list.select)
         self.search.textChanged.connect(lambda text: self._search_changed())
         self.search.results_wanted.connect(self._search_entered)
-        self.add.clicked.connect(self._ask_folder)
-        self.problem.closed.connect(controller.dismiss)
+        on_click((self.add, self._ask_folder), (self.problem.close_button, controller.dismiss))
         self.list.row_selected.connect(self._show_detail)
         self.list.opened.connect(self._open)
         self.list.remove_requested.connect(self.detail.ask)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QWidget
 
 from app.chat.transcript import Transcript
@@ -32,9 +34,7 @@ _LEAST_ANSWER = QSize(160, 140)
 class PromptBar(QWidget):
     """The question, drafter and length of a race. Documents come with the question."""
 
-    edited = Signal()
-
-    def __init__(self) -> None:
+    def __init__(self, edited: Callable[[], object]) -> None:
         super().__init__()
         set_ground(self, "prompt")
         self._attachments: tuple[Attachment, ...] = ()
@@ -59,7 +59,7 @@ class PromptBar(QWidget):
         )
         column_of(self.question, choices, gap=10, margins=(14, 12, 14, 12), parent=self)
         for control in (self.question, self.drafter, self.most_tokens):
-            control.value_changed.connect(self.edited)
+            control.value_changed.connect(lambda value: edited())
 
     @property
     def message(self) -> Message:
@@ -141,13 +141,12 @@ class RacePage(QWidget):
         self.again_button = Button(strings.RUN_AGAIN, small=True, icon_name="redo")
         self.stop_button = Button(strings.STOP, small=True, icon_name="stop")
         self.done_button = Button(strings.DONE, "primary", small=True)
-        self.prompt = PromptBar()
+        self.prompt = PromptBar(self._show_buttons)
         self.headline = TextLabel(strings.READY_TITLE, 20, 26, "text", weight=600, tabular=True)
         self.verdict = TextLabel("", 13, 18, tabular=True, wrap=True)
         self.plain = RaceSide(strings.PLAIN, strings.PLAIN_ANSWER, False)
         self.drafted = RaceSide(strings.DRAFTED, strings.DRAFTED_ANSWER, True)
         self._lay_out()
-        self.prompt.edited.connect(self._show_buttons)
         self.show_race(self._race)
 
     def show_race(self, race: Race) -> None:

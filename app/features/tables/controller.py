@@ -64,8 +64,8 @@ class TablesController(QObject):
             (window.export, self._export),
             (window.import_, self._import),
             (window.folder, self._show_folder),
+            (window.told.close_button, self._dismiss),
         )
-        window.told.closed.connect(self._dismiss)
         self.show()
         return window
 

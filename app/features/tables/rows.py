@@ -9,14 +9,12 @@ from datetime import datetime
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter, QPixmap
 
-from app.controls.record_table import Column, swatch
-from app.controls.shapes import draw_box
+from app.controls.record_table import Column, draw_meter, swatch
 from app.features.tables import strings
 from app.features.tables.state import Tables
 from app.gauges.figures import DASH, count, percent, short_count, spoken_text
 from app.panels.chat_row import time_label
 from app.session.status import recognised
-from app.theme.theme import color
 from core.events import LearnedTable, TableInfo
 
 _FINGERPRINT_DIGITS = 8
@@ -150,7 +148,6 @@ def _learned(table: LearnedTable, now: datetime) -> TableRow:
     )
 
 
-_BAR_PX, _BAR_HEIGHT_PX = 200, 4
 # Colours of the first tables; green, amber and vermilion have other meanings.
 _SWATCHES = ("series_blue", "series_purple", "series_grey", "series_sky", "text", "normal_mark")
 
@@ -162,16 +159,8 @@ def _swatch(row: TableRow, place: int, ratio: float) -> QPixmap:
 
 
 def _paint_share(painter: QPainter, box: QRectF, row: TableRow) -> None:
-    """A bar of the used entries, with a mark at the half."""
-    assert row.share is not None
-    bar = QRectF(box.left(), box.center().y() - 1, _BAR_PX, _BAR_HEIGHT_PX)
-    draw_box(painter, bar, 2, color("hair2"))
-    filled = min(1.0, row.share) * _BAR_PX
-    if filled > 0:
-        # A first sliver is at least as wide as the bar's rounded ends.
-        used = QRectF(bar.left(), bar.top(), max(filled, 2.0), _BAR_HEIGHT_PX)
-        draw_box(painter, used, min(2.0, used.width() / 2), color("series_blue"))
-    painter.fillRect(QRectF(bar.left() + _BAR_PX / 2, bar.top() - 2, 1, 8), color("text3"))
+    """The used entries, with a mark at the half."""
+    draw_meter(painter, box, row.share or 0.0, mark=0.5)
 
 
 COLUMNS = (
