@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons import IconButton
@@ -25,17 +25,19 @@ from core.settings import Setting
 _SHUFFLE = "Shuffle: draw another seed"
 _DECIMALS = 4
 _STEPS_IF_UNDECLARED = 100
+_Report = Callable[[Any], object]
 
 
 class SettingControl(QWidget):
-    """`editor` gets the focus, the accessible name and the help."""
+    """`editor` gets the focus, the accessible name and the help. `report` gets a person's new value, of the
+    setting's type.
+    """
 
-    edited = Signal(object)  # the new value, of the setting's type
-
-    def __init__(self, setting: Setting, editor: QWidget) -> None:
+    def __init__(self, setting: Setting, editor: QWidget, report: _Report) -> None:
         super().__init__()
         self.setting = setting
         self.editor = editor
+        self.report = report
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
         set_spacing(self.row, 8)
@@ -49,18 +51,15 @@ class SettingControl(QWidget):
         """Shows `value` without reporting it."""
         raise NotImplementedError
 
-    def _report(self, value: Any) -> None:
-        self.edited.emit(value)
-
 
 class _WholeNumber(SettingControl):
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, report: _Report) -> None:
         low, high = _bounds(setting)
         self._spin = Spin(low, high, setting.step or 1)
         self._spin.set_factor(setting.factor)
         # Thousands are separated in counts, not in a seed.
         self._spin.set_grouped(bool(setting.unit))
-        super().__init__(setting, self._spin)
+        super().__init__(setting, self._spin, report)
         if setting.unit and setting.unit not in setting.title.lower().split():
             self.row.addWidget(TextLabel(setting.unit, 12, 16))
         self.shuffle_button: IconButton | None = None
@@ -69,28 +68,24 @@ class _WholeNumber(SettingControl):
             self.shuffle_button.clicked.connect(self._shuffle)
             self.row.addWidget(self.shuffle_button)
         self.row.addStretch(1)
-        self._spin.value_changed.connect(self._take)
-
-    def _take(self, value: float) -> None:
-        self.edited.emit(round(value))
+        self._spin.value_changed.connect(lambda value: report(round(value)))
 
     def _shuffle(self) -> None:
         low, high = _bounds(self.setting)
         self._spin.set_value(int(low) + secrets.randbelow(int(high - low) + 1))
 
     def show_value(self, value: Any) -> None:
-        self._spin.blockSignals(True)
-        self._spin.set_value(value)
-        self._spin.blockSignals(False)
+        with QSignalBlocker(self._spin):
+            self._spin.set_value(value)
 
 
 class _Number(SettingControl):
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, report: _Report) -> None:
         low, high = _bounds(setting)
         step = setting.step or (high - low) / _STEPS_IF_UNDECLARED
         low = low + step if setting.minimum_open else low
         self._slider = Slider(low, high, step)
-        super().__init__(setting, self._slider)
+        super().__init__(setting, self._slider, report)
         self._spin = _Typed(low, high, step)
         self._spin.setAccessibleName(setting.title)
         self._spin.setAccessibleDescription(setting.help)
@@ -100,13 +95,12 @@ class _Number(SettingControl):
 
     def show_value(self, value: Any) -> None:
         for part in (self._slider, self._spin):
-            part.blockSignals(True)
-            part.set_value(value)
-            part.blockSignals(False)
+            with QSignalBlocker(part):
+                part.set_value(value)
 
     def _take(self, value: float) -> None:
         self.show_value(value)
-        self.edited.emit(value)
+        self.report(value)
 
 
 class _Typed(Spin):
@@ -120,12 +114,12 @@ class _Typed(Spin):
 
 
 class _Choice(SettingControl):
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, report: _Report) -> None:
         options = [(choice, setting.labels.get(choice, choice)) for choice in setting.choices]
         self._popup = Popup(options)
         self._left_out: Collection[str] = ()
-        super().__init__(setting, self._popup)
-        self._popup.value_changed.connect(self._report)
+        super().__init__(setting, self._popup, report)
+        self._popup.value_changed.connect(report)
 
     def show_value(self, value: Any) -> None:
         self._show(str(value))
@@ -146,32 +140,32 @@ class _Choice(SettingControl):
 
 
 class _OnOff(SettingControl):
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, report: _Report) -> None:
         self._switch = Switch()
-        super().__init__(setting, self._switch)
+        super().__init__(setting, self._switch, report)
         self.row.addStretch(1)
-        self._switch.toggled.connect(self._report)
+        self._switch.toggled.connect(report)
 
     def show_value(self, value: Any) -> None:
-        self._switch.blockSignals(True)
-        self._switch.setChecked(value)
-        self._switch.blockSignals(False)
-        self._switch.update()
+        with QSignalBlocker(self._switch):
+            self._switch.setChecked(value)
 
 
 class _Text(SettingControl):
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, report: _Report) -> None:
         self._area = TextArea()
         set_fixed_height(self._area, setting.lines * 17 + 16)
         # One line has no space for the help, which is in the tooltip.
         self._area.setPlaceholderText(setting.help if setting.lines > 1 else setting.empty)
-        super().__init__(setting, self._area)
-        self._area.value_changed.connect(self._report)
+        super().__init__(setting, self._area, report)
+        self._area.value_changed.connect(lambda text: self._take(text))
+
+    def _take(self, text: str) -> None:
+        self.report(text)
 
     def show_value(self, value: Any) -> None:
-        self._area.blockSignals(True)
-        self._area.set_value(value)
-        self._area.blockSignals(False)
+        with QSignalBlocker(self._area):
+            self._area.set_value(value)
 
 
 class _Names(_Text):
@@ -180,8 +174,8 @@ class _Names(_Text):
         if tuple(value) != _names(self._area.value):
             super().show_value(", ".join(value))
 
-    def _report(self, value: Any) -> None:
-        self.edited.emit(_names(value))
+    def _take(self, text: str) -> None:
+        self.report(_names(text))
 
 
 _CONTROLS: dict[str, type[_WholeNumber | _Number | _Choice | _OnOff | _Text]] = {
@@ -192,10 +186,6 @@ _CONTROLS: dict[str, type[_WholeNumber | _Number | _Choice | _OnOff | _Text]] = 
     "text": _Text,
     "names": _Names,
 }
-
-
-def control_for(setting: Setting) -> SettingControl:
-    return _CONTROLS[setting.kind](setting)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -235,8 +225,7 @@ class SettingField(QWidget):
     ) -> None:
         super().__init__()
         self.setting = setting
-        self.control = control_for(setting)
-        self.control.edited.connect(self._take)
+        self.control: SettingControl = _CONTROLS[setting.kind](setting, self._take)
         self._terse = terse
         self._held = self._note_of_value = self._source = ""
         indent = label_px + GAP_PX if labelled else 0

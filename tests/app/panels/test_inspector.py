@@ -272,7 +272,8 @@ def test_a_relative_path_starts_at_the_home_folder(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     inspector.set_settings(assign(Settings(), "drafting.drafter", "cacheback"))
-    inspector.field("cacheback.frozen_file").control.edited.emit("tables/own.safetensors")
+    key = "cacheback.frozen_file"
+    inspector.field(key).edited.emit(key, "tables/own.safetensors")
     meant = str(tmp_path / "tables" / "own.safetensors")
     assert inspector.settings.cacheback.frozen_file == meant
 
