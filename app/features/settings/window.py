@@ -20,8 +20,7 @@ from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
 from app.session.strings import MACHINE
-from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
-from app.theme.sheet import set_ground
+from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_minimum_width
 from core.errors import SettingError
 from core.events import SavedChatsListed
 from core.settings import WindowSettings, declared, read
@@ -69,7 +68,6 @@ _SIZE_PX = (520, 752)
 _PAD_PX = 24
 _CONTENT_PX = _SIZE_PX[0] - 2 * _PAD_PX
 _GAP_PX = 10
-_FOOTER_PX = 52
 
 
 class SettingsWindow(SideWindow):
@@ -130,13 +128,11 @@ class SettingsWindow(SideWindow):
         form.add_title(NEW_CHATS)
         form.add(self._defaults_note)
         defaults = row_of(self.defaults_button, STRETCH)
-        column_of(form, defaults, STRETCH, gap=_GAP_PX, margins=(_PAD_PX, 20, _PAD_PX, 20), parent=page)
-        bar = QWidget()
-        set_fixed_height(bar, _FOOTER_PX)
-        set_ground(bar, "", "top")
-        at_once = TextLabel(AT_ONCE, 11, 15)
-        row_of((at_once, 1), self.reset_button, margins=(_PAD_PX, 0, _PAD_PX, 0), parent=bar)
-        column_of((ScrollPage(page), 1), bar, parent=self)
+        at_once = row_of((TextLabel(AT_ONCE, 11, 15), 1), self.reset_button, margins=(0, 14, 0, 0))
+        # Nothing lies over the page: a fixed footer would cut a line.
+        margins = (_PAD_PX, 20, _PAD_PX, 20)
+        column_of(form, defaults, at_once, STRETCH, gap=_GAP_PX, margins=margins, parent=page)
+        column_of((ScrollPage(page), 1), parent=self)
 
 
 _LABEL_PX = 148

@@ -48,14 +48,11 @@ def test_a_small_button_chooses_the_next_tint(qtbot: QtBot, header: Header) -> N
     assert header.tint.accessibleDescription() == "Never"
 
 
-def test_the_sidebars_buttons_are_here_only_while_it_is_hidden(qtbot: QtBot, header: Header) -> None:
+def test_the_sidebars_buttons_are_here_only_while_it_is_hidden(header: Header) -> None:
     assert header.sidebar_button.isHidden()
     header.set_sidebar_shown(False)
     assert header.sidebar_button.isVisible()
-    with qtbot.waitSignal(header.sidebar_button.clicked, timeout=20_000):
-        qtbot.mouseClick(header.sidebar_button, Qt.MouseButton.LeftButton)
-    with qtbot.waitSignal(header.new_chat_requested, timeout=20_000):
-        qtbot.mouseClick(header.new_chat_button, Qt.MouseButton.LeftButton)
+    assert header.new_chat_button.isVisible()
 
 
 def test_the_inspectors_switch_says_what_is_wanted(qtbot: QtBot, header: Header) -> None:

@@ -112,13 +112,6 @@ def test_the_keyboard_shows_where_it_is(sidebar: Sidebar, theme: Theme, qtbot: Q
     assert ring in colors(_list(sidebar))
 
 
-def test_the_header_asks(sidebar: Sidebar, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(sidebar.new_chat_requested):
-        qtbot.mouseClick(_button(sidebar, strings.NEW_CHAT), Qt.MouseButton.LeftButton)
-    with qtbot.waitSignal(sidebar.hide_button.clicked):
-        qtbot.keyClick(_button(sidebar, strings.HIDE_SIDEBAR), Qt.Key.Key_Space)
-
-
 def test_without_chats_it_says_so(sidebar: Sidebar) -> None:
     label = next(each for each in sidebar.findChildren(TextLabel) if each.text() == strings.NO_CHATS)
     assert label.isVisible()

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QLineEdit, QPushButton, QWidget
 
+from app.controls.scroll_bar import ScrollPage
 from app.features.lab import LabWindow
 from app.features.models.window import ModelsWindow
 from app.features.projects import ProjectSheet
@@ -233,3 +234,17 @@ async def test_no_control_lies_on_another_in_the_smallest_windows(window: MainWi
         for (one, box), (other, beyond) in combinations(boxes.items(), 2):
             apart = one.isAncestorOf(other) or other.isAncestorOf(one) or one.parent() != other.parent()
             assert apart or not box.intersects(beyond), (name, one.accessibleName(), other.accessibleName())
+
+
+async def test_nothing_is_fixed_below_a_page_that_scrolls(window: MainWindow) -> None:
+    """A footer would cut the row above it, at some size or other."""
+    await ready(window)
+    window.columns.show_inspector(True)
+    shown = [window.views.side, *map(window.windows.show, window.windows.names)]
+    await asyncio.sleep(0.05)
+    pages = [(panel, page) for panel in shown for page in panel.findChildren(ScrollPage)]
+    assert len(pages) >= 3
+    for panel, page in pages:
+        if page.isVisible():
+            bottom = page.mapTo(panel, page.rect().bottomLeft()).y()
+            assert bottom >= panel.height() - 2, (panel.accessibleName(), bottom, panel.height())
