@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.kv.positions import Columns
@@ -39,6 +39,8 @@ def test_columns_are_a_list_of_positions(done: list[tuple[str, int]]) -> None:
         assert columns.fork(following).places(0, len(places)).tolist() == places
 
 
+@example([(0, 0)], -1)
+@example([(0, 0), (2, 1)], 3)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4), st.integers(-1, 12))
 def test_runs_that_contradict_each_other_are_refused(runs: list[tuple[int, int]], count: int) -> None:
     """As a damaged file has them: what is taken has these runs, and positions that ascend."""
