@@ -8,7 +8,7 @@ from core.bench.runner import table
 from core.events.bench import Group, Pair, Record, groups, median
 
 # Above this share of repeated tokens an answer is a loop, and its speed says little.
-_LOOP = 0.3
+LOOP = 0.3
 
 
 def report(records: Sequence[Record], heading: str) -> list[str]:
@@ -54,7 +54,7 @@ def _decoding(group: Group) -> str:
         f" | {_figure(group.median(lambda pair: pair.stats.tokens_per_s))}"
         f" | {_figure(group.median(lambda pair: pair.plain_tokens_per_s))}"
         f" | {group.acceptance:.0%} | {group.mean_per_step:.2f}"
-        f" | {repeated:.0%}{' (loop)' if repeated > _LOOP else ''}"
+        f" | {repeated:.0%}{' (loop)' if repeated > LOOP else ''}"
         f" | {group.median(lambda pair: pair.stats.draft_us_median):.0f},"
         f" {group.median(lambda pair: pair.stats.draft_us_p99):.0f}"
         f" | {_equal(group)}"

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     load.add_argument("--previous", action="store_true", help="load the previous generation")
     export = action("export", _export, "write a copy of one table to a file", family)
     export.add_argument("path", type=out_file, metavar="FILE")
-    export.add_argument("--n", type=whole(), help="context length, if the family has several tables")
+    export.add_argument("--n", type=whole(0), help="context length, if the family has several tables")
     export.add_argument("--slots", type=whole(), help="table size, if the family has several tables")
     export.add_argument("--replace", action="store_true", help="overwrite FILE")
     action("import", _import, "use a table file as its family's table").add_argument(
@@ -97,7 +97,7 @@ def _row(info: TableInfo) -> tuple[str, ...]:
     return (
         _label(info.family_name),
         info.family[:12],
-        str(info.n),
+        str(info.n or "0 to 4"),
         f"{figures.used:,} of {figures.slots:,} ({figures.used / figures.slots:.1%})",
         f"{figures.hits:,}",
         f"{figures.accepted / figures.tested:.0%}" if figures.tested else "–",
@@ -113,7 +113,7 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     for info in tables:
         figures = info.figures
-        print(f"{_label(info.family_name)}, windows of {info.n} tokens, {figures.slots:,} slots")
+        print(f"{_label(info.family_name)}, windows of {info.n or '0 to 4'} tokens, {figures.slots:,} slots")
         print(f"  tokenizer     {info.family_name}")
         print(f"  fingerprint   {info.family}")
         print(f"  entries       {figures.used:,} ({figures.used / figures.slots:.2%})")

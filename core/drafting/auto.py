@@ -17,9 +17,11 @@ from msgspec.structs import replace
 from core.drafting.calibration import LEARNED_KIND, WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, RejectedRow, grow
 from core.drafting.draft_model import Proposals
-from core.drafting.evidence import DraftPosition, Evidence
-from core.drafting.gram_table import GramTable, Learned, Remembered
+from core.drafting.evidence import TAIL_TOKENS, DraftPosition, Evidence
+from core.drafting.gram_counts import GramCounts
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramTable
+from core.drafting.table_evidence import Learned, Remembered
 from core.events import DraftSource, Occupancy, TableFigures
 
 # Nodes of a draft: recorded answers gained nothing from more, on a CPU's cost table and on Apple's.
@@ -34,8 +36,8 @@ CAPACITY_TOKENS = 1 << 17
 class AutoDrafter(Drafter):
     """Serves one request after the other. `capacity_tokens` is the context length to index.
 
-    `continuations` is the family's prebuilt table, if any. `memory` is the family's n-gram table, which is
-    read and written. `proposals` asks a model, if one takes part.
+    `continuations` is the family's prebuilt table, if any. `memory` is the family's n-gram table and `own`
+    its short n-grams, which are read and written. `proposals` asks a model, if one takes part.
     """
 
     def __init__(
@@ -45,26 +47,39 @@ class AutoDrafter(Drafter):
         tree: bool = True,
         continuations: GramTable | None = None,
         memory: NgramTable | None = None,
+        own: GramCounts | None = None,
         proposals: Proposals | None = None,
     ) -> None:
         self._continuations = continuations
         self._memory = memory
+        self._own = own
         self._proposals = proposals
         self._capacity = min(capacity_tokens, CAPACITY_TOKENS)
         self._alternatives = _ALTERNATIVES if tree else 1
-        self._evidence = self._new_evidence()
-        # The last draft with its guesses, so that `observe` need not compute them again.
-        self._grown = GrownDraft()
+        self._begin(())
 
     def begin(self, prompt: Sequence[int]) -> None:
-        self._evidence = self._new_evidence()
+        self._begin(prompt)
         self._evidence.read(prompt)
         if self._proposals is not None:
             self._proposals.begin(prompt)
+
+    def _begin(self, prompt: Sequence[int]) -> None:
+        self._evidence = self._new_evidence()
+        # The last draft with its guesses, so that `observe` need not compute them again.
         self._grown = GrownDraft()
+        # What `end` counts: the answer, and the end of the prompt before it.
+        self._before = tuple(prompt[-TAIL_TOKENS:])
+        self._answer: list[int] = []
+
+    def end(self) -> None:
+        if self._own is not None and self._answer:
+            self._own.learn(self._before, self._answer)
+        self._answer = []
 
     def observe(self, tokens: Sequence[int]) -> None:
         evidence = self._evidence
+        self._answer += tokens
         for token, guesses in self._grown.outcomes(tokens):
             evidence.observe(token, guesses)
             if evidence.learned is not None and evidence.learned.is_unreliable:
@@ -132,7 +147,8 @@ class AutoDrafter(Drafter):
         return Occupancy(len(self._evidence.index), self._evidence.index.capacity_tokens)
 
     def _new_evidence(self) -> Evidence:
-        learned = Learned(self._continuations) if self._continuations is not None else None
-        calibration = Calibration(WEIGHTS_LEARNED if learned else WEIGHTS)
+        known = self._continuations is not None or self._own is not None
+        learned = Learned(self._continuations, self._own) if known else None
+        calibration = Calibration(WEIGHTS, WEIGHTS_LEARNED if known else None)
         remembered = Remembered(self._memory) if self._memory is not None else None
         return Evidence(self._capacity, calibration, learned, remembered)

@@ -17,9 +17,12 @@ A *kind* is an int below `KINDS`: source or length class of the match, and wheth
 
 from __future__ import annotations
 
+from functools import cache
 from math import log, log2
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from core.drafting.odds import STRENGTH, Odds
 
@@ -111,14 +114,42 @@ def log2_1(count: int) -> float:
     return _LOG2[count if count < 4096 else 4096]
 
 
-class Calibration(Odds):
-    """Estimates of one answer. `weights` are the priors."""
+# Steps between the weights without tables and those with one.
+_TRUST_STEPS = 16
 
-    def __init__(self, weights: Weights = WEIGHTS) -> None:
+
+@cache
+def _between(without: Weights, learned: Weights) -> tuple[Weights, ...]:
+    """Weights for each step of trust in tables, from none on."""
+    ends = astuple(without), astuple(learned)
+    return tuple(Weights(*_mean(*ends, step / _TRUST_STEPS)) for step in range(_TRUST_STEPS + 1))
+
+
+def _mean(first: Any, second: Any, share: float) -> Any:
+    """Of two numbers, or of the numbers of two equally nested tuples; `share` is the second one's weight."""
+    if isinstance(first, tuple):
+        return tuple(_mean(*pair, share) for pair in zip(first, second))
+    return first + (second - first) * share
+
+
+class Calibration(Odds):
+    """Estimates of one answer. `weights` are the priors; `learned`: those with short n-grams, if there are
+    any.
+    """
+
+    def __init__(self, weights: Weights = WEIGHTS, learned: Weights | None = None) -> None:
         super().__init__((STRENGTH,) * KINDS, each=_PRIOR_EACH)
         self.weights = weights
+        self._by_trust = _between(weights, learned) if learned is not None else ()
         self._familiar: float = _FAMILIAR_AT_FIRST
         self._length_weights: list[float] = []
+
+    def trust(self, share: float) -> None:
+        """Sets the weights for a position at which tables are trusted to this share, 0 to 1."""
+        if self._by_trust:
+            weights = self._by_trust[round(_TRUST_STEPS * share)]
+            if weights is not self.weights:
+                self.use_weights(weights)
 
     def use_weights(self, weights: Weights) -> None:
         """Replaces the weights and keeps the learned corrections."""

@@ -104,9 +104,9 @@ class Drafter:
     """Guesses the tokens that follow a context. This base class guesses nothing and serves as `off`.
 
     Order of calls in a request: `begin(prompt)`, then in each step `draft(budget)`, `feedback(draft,
-    accepted)` and `observe(tokens)`. `observe` receives every token of the answer exactly once, in order, and
-    no rejected token. All ids are plain ints. No method raises, whatever the tokens. Worker's main thread
-    only.
+    accepted)` and `observe(tokens)`; at last `end()`. `observe` receives every token of the answer exactly
+    once, in order, and no rejected token. All ids are plain ints. No method raises, whatever the tokens.
+    Worker's main thread only.
     """
 
     def begin(self, prompt: Sequence[int]) -> None:
@@ -128,6 +128,9 @@ class Drafter:
 
     def feedback(self, draft: Draft, accepted: int) -> None:
         """Reports that a path of `accepted` nodes of the last `draft`, as verified, was accepted."""
+
+    def end(self) -> None:
+        """The answer has ended, however: what later answers learn from all of it is recorded."""
 
     def occupancy(self) -> Occupancy:
         """Fill level of the index or table."""

@@ -2,8 +2,9 @@
 
 Sources, in this order: what followed the suffixes of the text (longest first, at most `_MAX_CONTEXTS` of
 them), the token at the copy cursor, the target's ranking after the same token, tokens that it ranked high
-recently without emitting them, the family's prebuilt table, and its n-gram table. The longest context in
-which a token was seen gives its base log-odds; the other sources add to them or add new guesses.
+recently without emitting them, the family's short n-grams (a prebuilt table and own counts), and its n-gram
+table. The longest context in which a token was seen gives its base log-odds; the other sources add to them or
+add new guesses.
 
 A *position* is the end of the text, or follows guesses that are assumed to be right. The evidence at an
 assumed position is what it will be if the guesses are accepted, so one calibration serves every depth of a
@@ -27,9 +28,9 @@ from core.drafting.calibration import (
 )
 from core.drafting.cursor import Cursor
 from core.drafting.draft import PROPOSED_KIND, Guess
-from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
 from core.drafting.odds import logit
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
+from core.drafting.table_evidence import Learned, Remembered, TableCursor, TokenProbabilities
 
 # Contexts looked up per position, and followers considered in each; of a context with more followers only the
 # newest one counts. Both bound the work per position, whatever the text.
@@ -215,6 +216,9 @@ class Evidence:
         The log-odds are linear in the calibration's weights.
         """
         calibration = self.calibration
+        outlook = self.learned.after(position.tail[-TAIL_TOKENS:]) if self.learned is not None else None
+        if outlook is not None:
+            calibration.trust(outlook.trust)
         odds: dict[int, float] = {}
         kinds: dict[int, int] = {}
         longest = self._add_suffix_followers(position, odds, kinds)
@@ -242,8 +246,8 @@ class Evidence:
                         odds[token], kinds[token] = fresh + weights.after[min(rank, 2)], 0
                 fresh = fresh + weights.not_after
         self._add_passed_over(position.unranked, fresh, odds, kinds)
-        if self.learned is not None:
-            self._add_learned(self.learned.after(position.tail[-TAIL_TOKENS:]), fresh, odds, kinds)
+        if outlook is not None:
+            self._add_learned(outlook, fresh, odds, kinds)
         # For a suffix of at least n tokens, the session itself is the better source.
         if self._remembered is not None and longest < self._remembered.table.n:
             expected = self._remembered.guess(position.table_cursor)
@@ -306,7 +310,7 @@ class Evidence:
     ) -> None:
         """Adds the prebuilt table's probabilities; at most `_NEW_LEARNED` are new guesses."""
         weights = self.calibration.weights
-        probabilities, other = outlook
+        probabilities, other, _ = outlook
         for token, kind in kinds.items():
             log_odds = logit(probabilities.get(token, other))
             base, slope = weights.learned_new if kind < _SEEN_KIND else weights.learned[kind > _SHORT_KIND]

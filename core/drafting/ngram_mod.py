@@ -42,15 +42,33 @@ _EPOCHS_A_TABLE = 64
 _LEAVING_SHARE = 0.25
 
 
+_NO_IDS = np.empty(0, np.uint32)
+
+
 class Entries(Struct, frozen=True):
-    """The used slots, ascending, their tokens, and their ages in epochs. All [used]."""
+    """The used slots, ascending, their tokens, and their ages in epochs. All [used].
+
+    `tags`: empty, except in tables of short n-grams.
+    """
 
     slots: NDArray[np.uint32]
     tokens: NDArray[np.uint32]
     ages: NDArray[np.uint8]
+    tags: NDArray[np.uint32] = _NO_IDS
 
 
-NO_ENTRIES = Entries(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
+NO_ENTRIES = Entries(_NO_IDS, _NO_IDS, np.empty(0, np.uint8))
+
+
+def check_entries(entries: Entries, slots: int) -> None:
+    """Raises ValueError unless these can be the entries of a table of `slots` slots."""
+    held, tokens = entries.slots, entries.tokens
+    if held.ndim != 1 or held.shape != tokens.shape or held.shape != entries.ages.shape:
+        raise ValueError(f"{held.shape} slots and {tokens.shape} tokens do not make a table")
+    if held.size and (int(held.max()) >= slots or int(tokens.max()) >= ID_END):
+        raise ValueError(f"slot or token out of range for a table of {slots} slots")
+    if (held[1:] <= held[:-1]).any():
+        raise ValueError("a slot of the table occurs twice or out of order")
 
 
 class NgramTable:
@@ -194,13 +212,8 @@ class NgramTable:
         Counters continue from `figures`, or start at 0. Raises ValueError, and changes nothing, if the arrays
         are invalid.
         """
+        check_entries(entries, self.slots)
         slots, tokens, ages = entries.slots, entries.tokens, entries.ages
-        if slots.ndim != 1 or slots.shape != tokens.shape or slots.shape != ages.shape:
-            raise ValueError(f"{slots.shape} slots and {tokens.shape} tokens do not make a table")
-        if slots.size and (int(slots.max()) >= self.slots or int(tokens.max()) >= ID_END):
-            raise ValueError(f"slot or token out of range for a table of {self.slots} slots")
-        if (slots[1:] <= slots[:-1]).any():
-            raise ValueError("a slot of the table occurs twice or out of order")
         self.reset()
         if figures is not None:
             self._inserts, self._overwrites = figures.inserts, figures.overwrites
@@ -254,37 +267,6 @@ class NgramTable:
         if self._cells is None:
             self._cells = np.zeros(self.slots, np.uint32).data
         return self._cells
-
-
-class NgramTables:
-    """The shared tables, one per (family, n, slots), made on first use.
-
-    `family` is the tokenizer's fingerprint: ids have the same meaning inside a family only.
-    """
-
-    def __init__(self) -> None:
-        self._tables: dict[tuple[str, int, int], NgramTable] = {}
-
-    def table(self, family: str, n: int, slots: int) -> NgramTable:
-        """The family's table of that shape. Raises `SettingError` for an invalid size."""
-        key = (family, n, slots)
-        if key not in self._tables:
-            self._tables[key] = NgramTable(n, slots)
-        return self._tables[key]
-
-    def for_family(self, family: str) -> tuple[NgramTable, ...]:
-        """Every table of `family` in memory."""
-        return tuple(table for (name, _, _), table in self._tables.items() if name == family)
-
-    def forget(self, family: str) -> None:
-        """Drops every table of `family`."""
-        self._tables = {key: table for key, table in self._tables.items() if key[0] != family}
-
-    def private_copies(self, family: str) -> NgramTables:
-        """Tables for a request that must leave no trace: copies of the family's, with the same content."""
-        copies = NgramTables()
-        copies._tables = {key: table.copy() for key, table in self._tables.items() if key[0] == family}
-        return copies
 
 
 # The source's chunked insert gate.

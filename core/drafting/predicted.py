@@ -81,6 +81,9 @@ class PredictedDrafter(Drafter):
             self._yield += (accepted - self._yield) * (1.0 - _YIELD_DECAY)
             self._drafter.feedback(draft, accepted)
 
+    def end(self) -> None:
+        self._drafter.end()
+
     def occupancy(self) -> Occupancy:
         return self._drafter.occupancy()
 

@@ -16,8 +16,9 @@ from core.drafting.draft import Drafter
 from core.drafting.draft_model import DraftModelDrafter, Proposals, Proposer
 from core.drafting.frequency import FrequencyDrafter
 from core.drafting.gram_table import GramTable
-from core.drafting.ngram_mod import NgramModDrafter, NgramTable, NgramTables
+from core.drafting.ngram_mod import NgramModDrafter, NgramTable
 from core.drafting.ngram_simple import NgramSimpleDrafter
+from core.drafting.shared_tables import NgramTables
 from core.errors import InternalError, UnknownDrafterError
 from core.events import DraftSource
 from core.settings import Settings
@@ -77,15 +78,20 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
         tree=resources.trees,
         continuations=resources.continuations,
         memory=_memory(settings, resources) if settings.auto.remembered else None,
+        own=_tables(resources).grams(resources.family) if settings.auto.remembered else None,
         proposals=resources.proposals,
     )
 
 
 def _memory(settings: Settings, resources: Resources) -> NgramTable:
     """The family's shared n-gram table; the single place that sets its shape."""
+    return _tables(resources).table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
+
+
+def _tables(resources: Resources) -> NgramTables:
     if resources.tables is None:
         raise InternalError("A drafter that learns for later answers was built without tables.")
-    return resources.tables.table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
+    return resources.tables
 
 
 def _proposer(resources: Resources) -> Proposer:

@@ -503,6 +503,8 @@ class Engine:
             after.callback(session.prefix_cache.fit, prefill.memory_mib << 20)
             if answer.spec.learns:
                 after.callback(self._memory.answer_finished, answer.settings)
+                # Before that, and after the answer's end was reported: counting a long one takes a moment.
+                after.callback(answer.drafter.end)
         sequence = answer.sequence
         shared = sequence.shared(answer.ids)
         why_not = session.profile_of(answer.kv).why_not_split(answer.reach_tokens) if shared else ""

@@ -16,9 +16,9 @@ from core.drafting.cacheback import FrozenTable
 from core.drafting.draft_model import Proposals, Proposer
 from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
-from core.drafting.ngram_mod import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import Resources
+from core.drafting.shared_tables import NgramTables
 from core.engine.model_session import ModelProposer, ModelSession
 from core.errors import (
     DraftlightError,

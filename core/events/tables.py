@@ -46,7 +46,7 @@ class TableUse(Struct, frozen=True):
 
 
 class TableInfo(Struct, frozen=True):
-    """One table of a tokenizer family, for windows of `n` tokens.
+    """One table of a tokenizer family, for windows of `n` tokens; 0: short n-grams, contexts of 0 to 4.
 
     `loaded`: in memory, with `unsaved` entries changed since the last save at `updated_s` (Unix time).
     `size_bytes`: on disk, 0 if never saved. `why_not_saved`: why the table is read-only; empty if it is

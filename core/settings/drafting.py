@@ -52,8 +52,8 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         about(
             "Earlier chats",
-            "Uses the table of earlier chats and, if learning is allowed, adds this one. It is shared with"
-            " ngram-mod.",
+            "Uses the tables of earlier chats and, if learning is allowed, adds this one. The table of long"
+            " runs is shared with ngram-mod.",
         ),
     ] = True
     model_drafts: Annotated[

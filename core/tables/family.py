@@ -11,7 +11,7 @@ import time
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.drafting.ngram_mod import NgramTable, NgramTables
+from core.drafting.shared_tables import NgramTables, SharedTable
 from core.events import TableInfo
 from core.tables.files import (
     SavedTable,
@@ -29,7 +29,7 @@ class PendingFile(Struct):
     record: TableMetadata
     mark: Mark
     header: TableHeader
-    copy: NgramTable
+    copy: SharedTable
 
     def content(self) -> bytes:
         # Finding the used slots of a large table takes 10 ms, the copy 1 to 8: the writing thread finds them.
@@ -104,7 +104,7 @@ class Family:
         """Replaces the table of the same shape by one from a file of this family."""
         header = saved.header
         key = TableKey(self.fingerprint, header.n, header.slots)
-        table = self._tables.table(key.family, key.n, key.slots)
+        table = self._tables.shared(key.family, key.n, key.slots)
         table.restore(saved.entries, header.figures)
         self._lives[key] = TableMetadata(key, table, header, size_bytes)
 
@@ -147,7 +147,7 @@ class TableMetadata:
     """
 
     def __init__(
-        self, key: TableKey, table: NgramTable, header: TableHeader | None = None, size_bytes: int = 0
+        self, key: TableKey, table: SharedTable, header: TableHeader | None = None, size_bytes: int = 0
     ) -> None:
         self.key = key
         self.table = table

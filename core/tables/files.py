@@ -12,6 +12,10 @@ An n-gram table (used slots only):
     tokens   uint32 [used]             the token in each
     ages     uint8  [used]             its age in epochs
 
+A table of short n-grams is one with n 0, whose ages are counts, and in addition:
+
+    tags     uint32 [used]             the tag of each slot's context
+
 Every count, size, number and id is checked before a table is made.
 """
 
@@ -173,7 +177,7 @@ class TableHeader(Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     family: Fingerprint
     family_name: _Name
-    n: Annotated[int, Meta(ge=2, le=32)]
+    n: Annotated[int, Meta(ge=0, le=32)]
     multiplier: int
     figures: TableFigures
     created_s: _Time
@@ -202,7 +206,10 @@ def make_header(
 def encode_table(table: SavedTable) -> bytes:
     """The file's content."""
     entries = table.entries
-    return encode(table.header, {"slots": entries.slots, "tokens": entries.tokens, "ages": entries.ages})
+    arrays: Arrays = {"slots": entries.slots, "tokens": entries.tokens, "ages": entries.ages}
+    if not table.header.n:
+        arrays["tags"] = entries.tags
+    return encode(table.header, arrays)
 
 
 def decode_table(content: bytes, *, vocabulary: int = ID_END) -> SavedTable:
@@ -213,15 +220,18 @@ def decode_table(content: bytes, *, vocabulary: int = ID_END) -> SavedTable:
         raise InvalidFileError("was written with another hash function")
     if not 2**12 <= slots <= 2**22 or slots & (slots - 1) or used > slots:
         raise InvalidFileError(f"has an impossible size: {used:,} entries in {slots:,} slots")
-    check_arrays(
-        arrays, {"slots": (np.uint32, (used,)), "tokens": (np.uint32, (used,)), "ages": (np.uint8, (used,))}
-    )
-    entries = Entries(arrays["slots"], arrays["tokens"], arrays["ages"])
+    types: dict[str, type[np.generic]] = {"slots": np.uint32, "tokens": np.uint32, "ages": np.uint8}
+    if not header.n:
+        types["tags"] = np.uint32
+    check_arrays(arrays, {name: (dtype, (used,)) for name, dtype in types.items()})
+    entries = Entries(**arrays)
     if used:
         if int(entries.slots[-1]) >= slots or bool((entries.slots[1:] <= entries.slots[:-1]).any()):
             raise InvalidFileError("has slots out of order or outside the table")
         if int(entries.tokens.max()) >= min(vocabulary, ID_END):
             raise InvalidFileError(f"holds ids outside the model's vocabulary of {vocabulary:,}")
+        if not header.n and not entries.ages.all():
+            raise InvalidFileError("holds pairs that never occurred")
     return SavedTable(header, entries)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from core.drafting.ngram_mod import NgramTables
+from core.drafting.shared_tables import NgramTables
 from core.errors import TableError, reason_of
 from core.events import TableDone, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings

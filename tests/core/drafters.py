@@ -10,8 +10,8 @@ from mlx_lm.models.cache import make_prompt_cache
 from core.decoding.answer import Answer
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Drafter
-from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DrafterSpec, Resources
+from core.drafting.shared_tables import NgramTables
 from core.engine.model_session import ModelProposer
 from core.events import Generate, ModelInfo
 from core.kv.cached_sequence import CachedSequence

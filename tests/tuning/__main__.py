@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     command("answers", "right answers and loops: facts asked about documents", _answers)
     command("kv-bits", "size and quality of quantised caches", add_model)
     command("replay", "drafters on recorded answers, without a model", _replay)
+    command("own-answers", "auto after a model's own answers, without a model", _own_answers)
     command("rehearse", "record answers of a model, and count them into a table for auto", _rehearse)
     command("sources", "precision of the sources of an answer", add_model)
     command("likelihood", "likelihood of texts after sparse prefill, relative to dense", _likelihood)
@@ -143,6 +144,29 @@ def _replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
     parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="table of answers for auto")
     add_set(parser)
+
+
+def _own_answers(parser: argparse.ArgumentParser) -> None:
+    from tests.tuning.replay import COST_TABLES
+
+    add_model(parser)
+    parser.add_argument(
+        "--answers",
+        type=readable_file,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="streams, or AlpacaEval's model_outputs.json; every 13th answer is replayed, others are learned",
+    )
+    parser.add_argument(
+        "--more", type=readable_file, metavar="FILE", help="answers to learn after the others"
+    )
+    add_option(parser, "--folds", whole(1, 13), 1, "thirteenths to replay")
+    add_option(parser, "--max-tokens", whole(), 4096, "tokens of an answer to replay")
+    add_option(parser, "--own", listed(whole()), (5000, 27000, 150000), "tokens of answers learned before")
+    add_option(
+        parser, "--costs", names("cost table", list(COST_TABLES)), ("cpu", "apple"), "names of cost tables"
+    )
 
 
 def _rehearse(parser: argparse.ArgumentParser) -> None:

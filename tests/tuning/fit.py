@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 
 from core.drafting.calibration import REMEMBERED_KIND, Calibration, Weights
 from core.drafting.evidence import Evidence
-from core.drafting.gram_table import GramTable, Learned, Remembered
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramTable, TableWriter
+from core.drafting.table_evidence import Learned, Remembered
 from core.settings.drafting import NgramMod
 from core.system.terminal import ProgressLine
 from tests.tuning.replay import learned_table

@@ -24,8 +24,8 @@ from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
 from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
-from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
+from core.drafting.shared_tables import NgramTables
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
 from core.tables.prebuilt import FROZEN, GRAMS
@@ -34,6 +34,8 @@ from tests.tuning.streams import Stream, read_streams
 # Above every id of a recorded stream; drafts are only checked for their form.
 _VOCABULARY = 1 << 24
 _NOWHERE = -1
+# Of the tables that streams share.
+FAMILY = "replay"
 _DECILES = 10
 _OWN_OPTIONS = {"drafting.drafter": "--drafters", "gate.mode": "--gates"}
 
@@ -276,16 +278,18 @@ def replay(
     learned: GramTable | None = None,
     frozen: FrozenTable | None = None,
     settings: Settings | None = None,
+    taught: NgramTables | None = None,
 ) -> ReplayRow:
-    """One drafter over all streams. Every stream is a new request with empty tables, except the `learned`
-    and `frozen` ones.
+    """One drafter over all streams. Every stream is a new request with empty tables, except the `learned` and
+    `frozen` ones, or with copies of those in `taught`.
     """
     spec = drafter_spec(name)
     settings = assign_all(settings or Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
     total = ReplayTally()
     kinds: dict[str, ReplayTally] = {}
     for stream in streams:
-        resources = Resources(1 << 17, "replay", NgramTables(), spec.trees, frozen, learned)
+        tables = taught.private_copies(FAMILY) if taught is not None else NgramTables()
+        resources = Resources(1 << 17, FAMILY, tables, spec.trees, frozen, learned)
         drafter = spec.build(settings, resources)
         planner = Planner(table.cost) if spec.planned(settings) else None
         one = replay_stream(drafter, stream, table.cost, settings.gate, planner)

@@ -112,7 +112,7 @@ def _taught(info: TableInfo, several: bool, now: datetime) -> TableRow:
     fingerprint = info.family[:_FINGERPRINT_DIGITS]
     subtitle = f"{strings.LOADED if info.loaded else strings.ON_DISK} · {fingerprint}"
     if several:
-        subtitle += f" · n {info.n}"
+        subtitle += f" · {strings.windows_of(info.n)}"
     return TableRow(
         id=table_id(info),
         title=recognised(info.family_name),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.drafting.ngram_mod import ID_END, MULTIPLIER, Entries, NgramTable, NgramTables
+from core.drafting.ngram_mod import ID_END, MULTIPLIER, Entries, NgramTable
+from core.drafting.shared_tables import NgramTables
 from core.errors import SettingError
 
 SLOTS = 2**12

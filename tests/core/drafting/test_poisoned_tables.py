@@ -15,8 +15,9 @@ import pytest
 
 from core.decoding.planner import Planner
 from core.drafting.gram_table import GramRow
-from core.drafting.ngram_mod import Entries, NgramTables
+from core.drafting.ngram_mod import Entries
 from core.drafting.registry import Resources, drafter_spec
+from core.drafting.shared_tables import NgramTables
 from core.settings import Settings, assign_all
 from tests.tuning.replay import COST_TABLES, ReplayTally, replay_stream
 from tests.tuning.streams import Stream

@@ -9,8 +9,9 @@ import pytest
 from core.drafting.auto import AutoDrafter
 from core.drafting.calibration import WEIGHTS_LEARNED, Calibration
 from core.drafting.evidence import TAIL_TOKENS, Evidence
-from core.drafting.gram_table import GramTable, Learned, Remembered
+from core.drafting.gram_table import GramTable
 from core.drafting.ngram_mod import NgramTable
+from core.drafting.table_evidence import Learned, Remembered
 from tests.tuning.gram_count import GramCounter, Pruning
 
 ANSWERS = [[5, 6, 7, 8, 5, 6, 7, 9], [5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8]] * 4

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from core.drafting.ngram_mod import NgramTable, NgramTables
+from core.drafting.ngram_mod import NgramTable
+from core.drafting.shared_tables import NgramTables
 from core.events import TableStatus
 from core.settings import Settings, assign
 from core.tables.files import TableFolder

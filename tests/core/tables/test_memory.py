@@ -95,6 +95,35 @@ def test_learning_switched_off_leaves_no_trace(tmp_path: Path) -> None:
     assert (tmp_path / FILE).read_bytes() == bytes_before
 
 
+def test_short_ngrams_are_kept_like_the_others(tmp_path: Path) -> None:
+    """Saved after an answer, there next time, unchanged by an answer that must leave no trace, and erased."""
+    home = Home(tmp_path).open()
+    answer = [5, 6, 7, 8, 9] * 4
+    home.tables.grams(FAMILY).learn((1,), answer)
+    home.memory.answer_finished(Settings())
+    rows, figures = home.tables.grams(FAMILY).lookup((5, 6)), home.tables.grams(FAMILY).figures()
+    home.memory.close()
+    (name,) = files(tmp_path)
+    saved = (tmp_path / name).read_bytes()
+
+    again = Home(tmp_path).open()
+    assert again.moments == ["warm"]
+    grams = again.tables.grams(FAMILY)
+    assert (grams.lookup((5, 6)), grams.figures()) == (rows, figures)
+    private = again.memory.tables_for(QUIET).grams(FAMILY)
+    assert private.lookup((5, 6)) == rows, "what is known helps all the same"
+    private.learn((5,), [6, 1, 2])
+    again.memory.answer_finished(QUIET)
+    assert (grams.lookup((5, 6)), grams.figures()) == (rows, figures)
+    assert again.memory.due_s() is None
+    assert (tmp_path / name).read_bytes() == saved
+
+    assert again.memory.reset(FAMILY).entries == figures.used
+    assert files(tmp_path) == []
+    assert again.tables.grams(FAMILY).lookup((5, 6)) == []
+    again.memory.close()
+
+
 def test_saved_some_seconds_after_the_last_answer(tmp_path: Path) -> None:
     home = Home(tmp_path).open()
     assert home.memory.due_s() is None

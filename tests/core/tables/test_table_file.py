@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from core.drafting.cacheback import FrozenTable
+from core.drafting.gram_counts import GramCounts
 from core.drafting.ngram_mod import ID_END, Entries, NgramTable
+from core.drafting.shared_tables import SharedTable
 from core.events import TableFigures
 from core.tables.files import (
     InvalidFileError,
@@ -33,7 +35,7 @@ from tests.tuning.gram_count import GramCounter, Pruning
 counts = st.integers(0, 2**50)
 
 
-def saved(table: NgramTable, **changes: Any) -> SavedTable:
+def saved(table: SharedTable, **changes: Any) -> SavedTable:
     facts: dict[str, Any] = {
         "family": FAMILY,
         "family_name": "Toy",
@@ -46,10 +48,18 @@ def saved(table: NgramTable, **changes: Any) -> SavedTable:
     return SavedTable(make_header(**facts), table.entries())
 
 
-def small() -> bytes:
-    table = NgramTable(16, SLOTS)
-    fill(table, 12)
+def small(table: SharedTable | None = None) -> bytes:
+    if table is None:
+        table = NgramTable(16, SLOTS)
+        fill(table, 12)
     return encode_table(saved(table))
+
+
+def short_ngrams() -> GramCounts:
+    table = GramCounts(SLOTS)
+    for _ in range(3):
+        table.learn((), [1, 2, 3, 4, 5, 1, 2, 4])
+    return table
 
 
 @given(
@@ -81,10 +91,19 @@ def test_what_goes_in_comes_out(
         assert getattr(other.entries(), part).tolist() == getattr(table.entries(), part).tolist()
 
 
+def test_short_ngrams_come_out_as_they_went_in() -> None:
+    table, other = short_ngrams(), GramCounts(SLOTS)
+    out = decode_table(small(table))
+    other.restore(out.entries, out.header.figures)
+    assert other.figures() == table.figures()
+    assert other.lookup((3, 4)) == table.lookup((3, 4)) != []
+
+
 def test_thousands_of_damaged_files_are_all_refused() -> None:
     """Seeded: cut, flipped, overwritten, repeated, put together from parts. None crashes, none loads."""
     whole: dict[bytes, Callable[[bytes], object]] = {
         small(): decode_table,
+        small(short_ngrams()): decode_table,
         learned_content("grams"): GRAMS.decode,
         learned_content("frozen"): FROZEN.decode,
     }
@@ -174,7 +193,12 @@ def u32(*values: int) -> Any:
         (hostile({"version": 0}), "format version 0"),
         (hostile({"family": "../../etc"}), "invalid header"),
         (hostile({"family": "AB" * 32}), "invalid header"),
-        (hostile({"n": 0}), "invalid header"),
+        (hostile({"n": -1}), "invalid header"),
+        (hostile({"n": 0}), "expected arrays"),
+        (hostile({"n": 0}, tags=u32(1, 2)), "wrong size"),
+        (hostile({"n": 0}, tags=u32(*range(5)), ages=np.zeros(5, np.uint8)), "never occurred"),
+        (hostile({"n": 0}, tags=u32(*range(5)), tokens=u32(1, 2, 3, 4, VOCABULARY)), "outside the model's"),
+        (hostile(tags=u32(*range(5))), "expected arrays"),
         (hostile({"n": 10**30}), "invalid header"),
         (hostile({"slots": 2**40}), "impossible size"),
         (hostile({"slots": 5000}), "impossible size"),

@@ -115,6 +115,29 @@ def test_auto_remembers_what_another_chat_said(tmp_path: Path, toy_folder: Path)
     again.close()
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_answers_with_learned_ngrams_equal_plain_ones(
+    tmp_path: Path, toy_folder: Path, temperature: float
+) -> None:
+    """Own answers draft new ones, also after a restart, and change none."""
+    chosen = assign_all(MOD, [("sampling.temperature", temperature), ("sampling.seed", 3)])
+    auto = assign_all(chosen, [("drafting.drafter", "auto")])
+    plain = assign_all(chosen, [("drafting.drafter", "off")])
+    engine = engine_on(tmp_path / "t", toy_folder)
+    said = answer(engine, plain)[0]
+    for seed in range(4):
+        answer(engine, assign_all(auto, [("sampling.temperature", 0.9), ("sampling.seed", seed)]))
+    assert answer(engine, auto)[0] == said
+    engine.close()
+    again = engine_on(tmp_path / "t", toy_folder)
+    grams = again.memory.tables.grams(again.loaded.info.family)
+    assert grams.used > 0
+    inserts = grams.figures().inserts
+    assert answer(again, auto)[0] == said
+    assert grams.figures().inserts == inserts + len(said)
+    again.close()
+
+
 @pytest.mark.parametrize("drafter", ["ngram-mod", "auto"])
 def test_learning_off_leaves_no_trace_and_changes_no_answer(
     tmp_path: Path, toy_folder: Path, drafter: str
