@@ -3,15 +3,17 @@
 Exact block widths (`widths`), T(w), the pace of prefill, and whether trees and splits are exact. Most results
 are saved (`core.machine`); the others last as long as the model. Trees, T(w) and the pace are measured only
 by `some`, `try_out` and `costs_anew`, so no answer waits for them. A measurement that failed or was
-unreliable is discarded and repeated later (`Retry`). Engine's thread.
+unreliable is discarded and repeated later. Engine's thread.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from itertools import combinations
+from itertools import accumulate, combinations
+from statistics import median
 from typing import Generic, TypeVar, cast
 
 import mlx.core as mx
@@ -100,11 +102,11 @@ class Pace(Struct, frozen=True):
             return None
         timed = [(c.context_tokens + c.tokens / 2, c.seconds / c.tokens, c.tokens) for c in self.chunks]
         slopes = [
-            ((late - early) / (right - left), n * m)
-            for (left, early, n), (right, late, m) in combinations(timed, 2)
+            (late - early) / (right - left)
+            for (left, early, _), (right, late, _) in combinations(timed, 2)
             if left != right
         ]
-        b = max(0.0, _median(slopes))
+        b = max(0.0, median(slopes)) if slopes else 0.0
         a = _median((token_s - b * context, n) for context, token_s, n in timed)
         farthest = max(chunk.context_tokens + chunk.tokens for chunk in self.chunks)
         if b * _EARLY_TOKENS > a and (len(timed) < _FEW or farthest < _EARLY_TOKENS):
@@ -118,14 +120,11 @@ class Pace(Struct, frozen=True):
 
 
 def _median(weighed: Iterable[tuple[float, float]]) -> float:
-    """The lower median of values with weights; 0 without values."""
+    """The lower median of values with weights."""
     ordered = sorted(weighed)
-    left = sum(weight for _, weight in ordered) / 2
-    for value, weight in ordered:
-        left -= weight
-        if left <= 0:
-            return value
-    return 0.0
+    half = sum(weight for _, weight in ordered) / 2
+    reached = accumulate(weight for _, weight in ordered)
+    return next(value for (value, _), weight in zip(ordered, reached) if weight >= half)
 
 
 def measure_pace(
@@ -174,41 +173,12 @@ PACES = JsonStore("pace-v2", Pace)
 
 # ---- all measurements of a model
 
-MOST_TRIES = 3
-_FIRST_WAIT_S = 60.0
+# After a failure; then a measurement is not made again in this run.
+_WAITS_S = (60.0, 240.0)
 
 
-class Retry:
-    """When a measurement that failed may be made again: after 1 minute, then after 4; then not in this run.
-
-    `clock` gives seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._tries = 0
-        self._next_s: float | None = None
-
-    @property
-    def may_try(self) -> bool:
-        return self._tries == 0 or self.due_s == 0.0
-
-    @property
-    def due_s(self) -> float | None:
-        """Seconds until the next try; None after no failure or too many."""
-        return None if self._next_s is None else max(0.0, self._next_s - self._clock())
-
-    def failed(self) -> None:
-        self._tries += 1
-        wait_s = _FIRST_WAIT_S * 4 ** (self._tries - 1)
-        self._next_s = self._clock() + wait_s if self._tries < MOST_TRIES else None
-
-    def succeeded(self) -> None:
-        self._tries, self._next_s = 0, None
-
-
-class _Measurement(Generic[T]):
-    """A measurement in pieces, made again later if it fails.
+class Measurement(Generic[T]):
+    """A measurement in pieces, made again after `_WAITS_S` if it fails. `clock` gives seconds.
 
     `is_missing()`: whether it is needed. `begin()` starts it. `keep(result)` stores the result; returns
     False if the result is unreliable.
@@ -221,11 +191,20 @@ class _Measurement(Generic[T]):
         begin: Callable[[], Generator[None, None, T]],
         keep: Callable[[T], bool],
     ) -> None:
-        self.retry = Retry(clock)
+        self._clock = clock
         self._is_missing = is_missing
         self._begin = begin
         self._keep = keep
         self._steps: Generator[None, None, T] | None = None
+        self.forget_failures()
+
+    def forget_failures(self) -> None:
+        self._waits_s, self._next_s = [*_WAITS_S], -math.inf
+
+    @property
+    def due_s(self) -> float | None:
+        """Seconds until the next try; None after no failure or too many."""
+        return max(0.0, self._next_s - self._clock()) if math.isfinite(self._next_s) else None
 
     @property
     def runs(self) -> bool:
@@ -234,7 +213,7 @@ class _Measurement(Generic[T]):
     def some(self) -> bool:
         """Runs the next piece; returns whether there was one."""
         if self._steps is None:
-            if not self._is_missing() or not self.retry.may_try:
+            if not self._is_missing() or self._clock() < self._next_s:
                 return False
             self._steps = self._begin()
         try:
@@ -245,18 +224,21 @@ class _Measurement(Generic[T]):
         except StopIteration as done:
             self._steps = None
             if self._keep(done.value):
-                self.retry.succeeded()
+                self.forget_failures()
             else:
-                self.retry.failed()
+                self._failed()
         except Exception:
             self._steps = None
-            self.retry.failed()
+            self._failed()
             raise
         return True
 
+    def _failed(self) -> None:
+        self._next_s = self._clock() + self._waits_s.pop(0) if self._waits_s else math.inf
+
 
 class MachineProfile:
-    """Measurements of one loaded model. `clock` gives the seconds for `Retry`."""
+    """Measurements of one loaded model. `clock` gives seconds, for failed measurements."""
 
     def __init__(self, loaded: LoadedModel, clock: Callable[[], float] = time.monotonic) -> None:
         self._loaded = loaded
@@ -266,12 +248,12 @@ class MachineProfile:
         self._asked_disk = False
         self._pace: Pace | None = None
         self._timed = False  # whether the pace holds more than the disk
-        self._trials = _Measurement(clock, self._needs_verdict, self._try, self._keep_verdict)
-        self._pacing = _Measurement(clock, self._needs_pace, self._measure_pace, self._keep_measured_pace)
-        self._measuring = _Measurement(clock, self._needs_costs, self._measure, self._keep_costs)
+        self._trials = Measurement(clock, self._needs_verdict, self._try, self._keep_verdict)
+        self._pacing = Measurement(clock, self._needs_pace, self._measure_pace, self._keep_measured_pace)
+        self._measuring = Measurement(clock, self._needs_costs, self._measure, self._keep_costs)
         self._readings: ReadingTrial | None = None
         self._asked_for_readings = False
-        self._reading = _Measurement(clock, self._needs_readings, self._try_readings, self._keep_readings)
+        self._reading = Measurement(clock, self._needs_readings, self._try_readings, self._keep_readings)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
         """Measures T(w) now, also if there is a profile (some seconds); whether of trees is tried before.
@@ -279,16 +261,16 @@ class MachineProfile:
         If the rounds never agree, the profile says so in `doubt` and is not kept.
         """
         self.try_out()
-        for _ in range(MOST_TRIES):
+        for _ in range(1 + len(_WAITS_S)):
             found = _finished(self._measure(contexts))
             if self._keep_costs(found):
-                self._measuring.retry.succeeded()
+                self._measuring.forget_failures()
                 break
         return found
 
     def try_out(self) -> Verdict:
         """The verdict on trees and drafts, tried now if there is none (some seconds)."""
-        self._trials.retry.succeeded()
+        self._trials.forget_failures()
         while self._trials.some():
             pass
         return cast(Verdict, self._verdict)
@@ -318,7 +300,7 @@ class MachineProfile:
 
     def due_s(self) -> float | None:
         """Seconds until a measurement that failed is made again; None if none is waiting."""
-        due = (each.retry.due_s for each in (self._measuring, self._pacing, self._trials))
+        due = (each.due_s for each in (self._measuring, self._pacing, self._trials))
         return min((each for each in due if each is not None), default=None)
 
     def _needs_verdict(self) -> bool:

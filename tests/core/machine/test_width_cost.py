@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from core.drafting.draft import Draft
 from core.drafting.gate import default_cost
 from core.engine.engine import Engine
 from core.machine.exactness import machine_key
-from core.machine.profile import MachineProfile, Retry, measure_pace
+from core.machine.profile import MachineProfile, Measurement, measure_pace
 from core.machine.trials import Verdict, load_verdict
 from core.machine.width_cost import (
     COSTS,
@@ -272,17 +272,30 @@ def test_a_measurement_that_fails_its_check_is_made_again_later(
     assert profile.cost(300)(8) == pytest.approx(1.0)
 
 
-def test_a_measurement_is_given_up_after_some_tries_until_the_next_run() -> None:
+def test_a_measurement_that_fails_waits_longer_and_is_then_given_up() -> None:
     now = 0.0
-    retry = Retry(lambda: now)
-    for due_s in (60.0, 300.0):
-        assert retry.may_try
-        retry.failed()
-        assert not retry.may_try
-        now = due_s
-    retry.failed()
-    assert retry.due_s is None
-    assert not retry.may_try
+
+    def begin() -> Generator[None, None, int]:
+        yield
+        return 7
+
+    measurement = Measurement(lambda: now, lambda: True, begin, lambda found: found != 7)
+
+    def fails() -> bool:
+        return measurement.some() and measurement.some()
+
+    for wait_s in (60.0, 240.0):
+        assert fails()
+        assert measurement.due_s == wait_s
+        now += wait_s - 1.0
+        assert not measurement.some()
+        now += 1.0
+    assert fails()
+    assert measurement.due_s is None
+    now += 1e6
+    assert not measurement.some()
+    measurement.forget_failures()
+    assert measurement.some()
 
 
 def test_memory_that_ran_out_is_no_verdict_on_the_model(
