@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from core.cli.arguments import add_command, add_model, add_quiet, confirmed, whole
-from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
+from core.events import ModelEntry, ModelList, fit_of
 from core.system.paths import models_dir
 from core.system.terminal import ProgressLine, until_ctrl_c
 
@@ -71,9 +71,7 @@ def _list(options: argparse.Namespace) -> int:
 
     catalogue = _catalogue()
     entries, limit = catalogue.entries(), catalogue.machine.limit_bytes
-    states = tuple(
-        DownloadProgress(each.model, "paused", each.done_bytes, each.total_bytes) for each in unfinished()
-    )
+    states = tuple(unfinished())
     if options.json:
         free = shutil.disk_usage(models_dir() if models_dir().exists() else Path.home()).free
         listed = ModelList("cli", str(models_dir()), entries, states, limit, free)

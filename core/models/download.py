@@ -51,14 +51,6 @@ _WINDOW_S = 4.0
 OnProgress = Callable[[int, int], None]
 
 
-class Unfinished(Struct, frozen=True):
-    """A partial download: bytes on disk and in total."""
-
-    model: str
-    done_bytes: int
-    total_bytes: int
-
-
 class Download:
     """A download; call `run()`. `heard(done_bytes, total_bytes)` is called for each piece.
 
@@ -227,17 +219,17 @@ def staging_folder(model: str) -> Path:
     return models_dir() / _STAGING / folder_name(model)
 
 
-def unfinished() -> Iterator[Unfinished]:
-    """Unfinished downloads by name."""
+def unfinished() -> Iterator[DownloadProgress]:
+    """Unfinished downloads by name, as paused ones."""
     place = models_dir() / _STAGING
     for folder in sorted(place.iterdir()) if place.is_dir() else ():
         if (name := hub_name(folder.name)) and (remote := _noted(folder)):
-            yield Unfinished(name, _arrived(folder, remote), remote.total_bytes)
+            yield DownloadProgress(name, "paused", _arrived(folder, remote), remote.total_bytes)
 
 
-def partial_progress(model: str) -> Unfinished:
+def partial_progress(model: str) -> DownloadProgress:
     """Progress of the partial download of `model`; zeros if there is none."""
-    return next((each for each in unfinished() if each.model == model), Unfinished(model, 0, 0))
+    return next((each for each in unfinished() if each.model == model), DownloadProgress(model, "paused"))
 
 
 def discard(model: str) -> None:

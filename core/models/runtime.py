@@ -70,18 +70,11 @@ _FUNCTION = "define_import_structure"
 Structure = dict[frozenset[str], dict[str, set[str]]]
 
 
-class ImportGroup(Struct, frozen=True):
-    """The modules that need `backends`, each with its names."""
-
-    backends: list[str]
-    modules: dict[str, list[str]]
-
-
 class Index(Struct, frozen=True):
     """Names found in transformers' files, and `marks` of the files' version."""
 
     marks: list[str]
-    groups: list[ImportGroup]
+    groups: list[tuple[frozenset[str], dict[str, set[str]]]]
 
 
 def index_file() -> Path:
@@ -96,7 +89,7 @@ def use_index() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Import hook that runs once, before the module that reads the index files is imported."""
+    """Import hook that runs once: the module that reads the files gets a function that uses the index."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -106,27 +99,16 @@ class _Finder(importlib.abc.MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                reads = getattr(module, _FUNCTION, None)
+                if reads is not None and module.__file__:
+                    setattr(module, _FUNCTION, indexed(reads, Path(module.__file__).parents[1] / "models"))
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
-
-
-class _Loader(importlib.abc.Loader):
-    """Loads the module normally, then replaces its function with one that uses the index."""
-
-    def __init__(self, usual: importlib.abc.Loader) -> None:
-        self._usual = usual
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self._usual.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._usual
-        module.__loader__ = self._usual
-        self._usual.exec_module(module)
-        reads = getattr(module, _FUNCTION, None)
-        if reads is not None and module.__file__:
-            setattr(module, _FUNCTION, indexed(reads, Path(module.__file__).parents[1] / "models"))
 
 
 def indexed(reads: Callable[..., Structure], models: Path) -> Callable[..., Structure]:
@@ -137,14 +119,14 @@ def indexed(reads: Callable[..., Structure], models: Path) -> Callable[..., Stru
         marks = _marks(models) if (path.parent if path.suffix else path) == models else None
         if marks is None:
             return reads(module_path, prefix)
-        found = _load(marks)
-        if found is None:
-            found = reads(module_path)
-            _save(marks, found)
+        index = load_json(index_file(), Index)
+        if index is None or index.marks != marks:
+            index = Index(marks, list(reads(module_path).items()))
+            save_json(index_file(), index)
         lead = f"{prefix}." if prefix else ""
         return {
             backends: {lead + name: names for name, names in modules.items()}
-            for backends, modules in found.items()
+            for backends, modules in index.groups
         }
 
     return define_import_structure
@@ -157,21 +139,3 @@ def _marks(models: Path) -> list[str] | None:
     except OSError:
         return None
     return [str(models), *(f"{stat.st_size} {stat.st_mtime_ns}" for stat in stats)]
-
-
-def _load(marks: list[str]) -> Structure | None:
-    index = load_json(index_file(), Index)
-    if index is None or index.marks != marks:
-        return None
-    return {
-        frozenset(group.backends): {name: set(names) for name, names in group.modules.items()}
-        for group in index.groups
-    }
-
-
-def _save(marks: list[str], found: Structure) -> None:
-    groups = [
-        ImportGroup(sorted(backends), {name: sorted(names) for name, names in modules.items()})
-        for backends, modules in found.items()
-    ]
-    save_json(index_file(), Index(marks, groups))

