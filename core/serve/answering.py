@@ -441,12 +441,6 @@ def _is_length(change: Change) -> bool:
     return change.setting == "sampling.max_tokens"
 
 
-class LogprobsShape(Protocol):
-    """The shape of log probabilities in one API's answers."""
-
-    def of(self, tokens: Sequence[Token]) -> dict[str, Any] | None: ...
-
-
 class Logprobs:
     """Log probabilities of one answer's tokens, in order."""
 

@@ -28,7 +28,6 @@ from core.events import (
 )
 from core.serve.answering import (
     Logprobs,
-    LogprobsShape,
     Writer,
     WriterOf,
     effective,
@@ -273,7 +272,7 @@ class ChatWriter(Writer):
             "model": model,
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
-        self._logprobs: LogprobsShape = Logprobs()
+        self._logprobs = Logprobs()
 
     def opening(self) -> bytes:
         """The first chunk, with the role."""

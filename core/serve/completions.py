@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from core.events import Generate, Message, Token
-from core.serve.answering import WriterOf
+from core.serve.answering import Logprobs, WriterOf
 from core.serve.chat import ChatWriter, Sampled
 from core.serve.fields import FORMS, change, convert_fields, refused, with_answer_form
 from core.serve.http import field_error
@@ -92,10 +92,11 @@ class CompletionWriter(ChatWriter):
         return self._choice({"text": "".join(token.text for token in tokens)})
 
 
-class _Lists:
+class _Lists(Logprobs):
     """Log probabilities in the older shape: parallel lists, with the offset in the text of each token."""
 
     def __init__(self, wanted: bool) -> None:
+        super().__init__()
         self._wanted = wanted
         self._told_characters = 0
 

@@ -24,75 +24,6 @@ from core.settings.declaration import find
 _MOST_STOPS = 1000
 
 
-class Sampling(OwnFields, kw_only=True):
-    """The sampling fields. The limit of an answer's length is each API's own field: `most_tokens`."""
-
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    seed: int | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
-    repetition_penalty: float | None = None
-    logit_bias: dict[str, float] = field(default_factory=dict)
-
-    def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
-        """`grammar`, from the field `name`, without keywords that it cannot enforce, which become changes."""
-        if grammar is None:
-            return None
-        grammar, dropped = relaxed(grammar, name)
-        self.changes.extend(dropped)
-        return grammar
-
-    def check_strictly(self) -> None:
-        """Raises `ApiError` 400 if the answer would not honour a part of the request."""
-        if self.changes:
-            first = self.changes[0]
-            raise field_error(
-                first.setting, f"“{first.setting}” is not supported: {first.reason}.", "unsupported_parameter"
-            )
-
-    @property
-    def most_tokens(self) -> tuple[str, int] | None:
-        """The field that limits the answer's length, and its value in tokens."""
-        return None
-
-    def settings_of(self, base: Settings, longest_tokens: int) -> Settings:
-        """The request's settings; `longest_tokens` limits the answer if the request does not.
-
-        Raises `ApiError` 400 that names the field.
-        """
-        return settings_with(base, self._values(longest_tokens))
-
-    def bias_of(self) -> dict[int, float]:
-        """Raises `ApiError` 400."""
-        bias: dict[int, float] = {}
-        for token, value in self.logit_bias.items():
-            if not (token.isascii() and token.isdigit() and len(token) < 10) or not -100 <= value <= 100:
-                raise field_error(
-                    "logit_bias", "“logit_bias” maps ids of tokens to numbers from -100 to 100."
-                )
-            bias[int(token)] = value
-        return bias
-
-    def _values(self, longest_tokens: int) -> Iterable[tuple[str, str, Any]]:
-        limit = int(find("sampling.max_tokens").maximum or 0)
-        name, most = self.most_tokens or ("max_tokens", longest_tokens)
-        yield name, "sampling.max_tokens", min(most, limit)
-        yield "seed", "sampling.seed", seed_of(self.seed)
-        for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
-            if (value := getattr(self, name)) is not None:
-                yield name, f"sampling.{name}", value
-        if self.top_p is not None:
-            # 0 keeps the likeliest token only, as any small enough number does.
-            yield "top_p", "sampling.top_p", self.top_p or 1e-9
-        if self.top_k is not None:
-            yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
-        # Draftlight's own fields come last: they take precedence.
-        yield from self.own_settings()
-
-
 class StreamOptions(Struct):
     """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
 
@@ -100,7 +31,7 @@ class StreamOptions(Struct):
     include_obfuscation: bool = False
 
 
-class AnswerRequest(Sampling, kw_only=True):
+class AnswerRequest(OwnFields, kw_only=True):
     """A request for an answer, of any API, as `with_tools` and `Conversation` make it.
 
     `prompt_field` and `schema_field` name its fields in errors.
@@ -113,6 +44,15 @@ class AnswerRequest(Sampling, kw_only=True):
     parallel_tool_calls: bool = True
     stop: str | list[str] | None = None
     stream_options: StreamOptions | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] = field(default_factory=dict)
 
     prompt_field: ClassVar[str] = "messages"
     schema_field: ClassVar[str] = "parameters"  # of a tool
@@ -167,7 +107,62 @@ class AnswerRequest(Sampling, kw_only=True):
         """The tools and which of them may or must be called. Raises `ApiError` 400."""
         return choose(self.tools, self.tool_choice, several=self.parallel_tool_calls)
 
+    def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
+        """`grammar`, from the field `name`, without keywords that it cannot enforce, which become changes."""
+        if grammar is None:
+            return None
+        grammar, dropped = relaxed(grammar, name)
+        self.changes.extend(dropped)
+        return grammar
+
+    def check_strictly(self) -> None:
+        """Raises `ApiError` 400 if the answer would not honour a part of the request."""
+        if self.changes:
+            first = self.changes[0]
+            raise field_error(
+                first.setting, f"“{first.setting}” is not supported: {first.reason}.", "unsupported_parameter"
+            )
+
+    def settings_of(self, base: Settings, longest_tokens: int) -> Settings:
+        """The request's settings; `longest_tokens` limits the answer if the request does not.
+
+        Raises `ApiError` 400 that names the field.
+        """
+        return settings_with(base, self._values(longest_tokens))
+
+    def bias_of(self) -> dict[int, float]:
+        """Raises `ApiError` 400."""
+        bias: dict[int, float] = {}
+        for token, value in self.logit_bias.items():
+            if not (token.isascii() and token.isdigit() and len(token) < 10) or not -100 <= value <= 100:
+                raise field_error(
+                    "logit_bias", "“logit_bias” maps ids of tokens to numbers from -100 to 100."
+                )
+            bias[int(token)] = value
+        return bias
+
+    def _values(self, longest_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        limit = int(find("sampling.max_tokens").maximum or 0)
+        name, most = self.most_tokens or ("max_tokens", longest_tokens)
+        yield name, "sampling.max_tokens", min(most, limit)
+        yield "seed", "sampling.seed", seed_of(self.seed)
+        for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
+            if (value := getattr(self, name)) is not None:
+                yield name, f"sampling.{name}", value
+        if self.top_p is not None:
+            # 0 keeps the likeliest token only, as any small enough number does.
+            yield "top_p", "sampling.top_p", self.top_p or 1e-9
+        if self.top_k is not None:
+            yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
+        # Draftlight's own fields come last: they take precedence.
+        yield from self.own_settings()
+
     # ---- what each API has its own fields for; all raise `ApiError` 400
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that limits the answer's length, and its value in tokens."""
+        return None
 
     def check(self) -> None:
         """Refuse what would change the answer and is not supported."""
