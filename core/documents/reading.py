@@ -19,6 +19,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
@@ -339,40 +340,20 @@ def _mail(source: _Source, told: Told) -> str:
     return _plain(data, source) if text is None else text
 
 
-def _sheets(source: _Source, told: Told) -> str:
-    from core.documents.sheets import sheets_text
-
-    return sheets_text(source.stream, told, source.gathered)
-
-
-def _docx(source: _Source, told: Told) -> str:
-    from core.documents.docx import docx_text
-
-    return docx_text(source.stream, told, source.gathered)
-
-
-def _slides(source: _Source, told: Told) -> str:
-    from core.documents.slides import slides_text
-
-    return slides_text(source.stream, told, source.gathered)
-
-
-def _opendocument(source: _Source, told: Told) -> str:
-    from core.documents.opendocument import opendocument_text
-
-    return opendocument_text(source.stream, told, source.gathered)
-
-
 def _rtf(source: _Source, told: Told) -> str:
     from core.documents.rtf import rtf_text
 
     return rtf_text(source.stream.read(MOST_RTF_BYTES), told, source.gathered)
 
 
-def _book(source: _Source, told: Told) -> str:
-    from core.documents.epub import epub_text
+def _zipped(name: str) -> Callable[[_Source, Told], str]:
+    """The reader `NAME_text` of the module `name`."""
 
-    return epub_text(source.stream, told, source.gathered)
+    def read(source: _Source, told: Told) -> str:
+        reader = getattr(import_module(f"core.documents.{name}"), f"{name}_text")
+        return str(reader(source.stream, told, source.gathered))
+
+    return read
 
 
 # Readers of formats, and what a damaged file is called.
@@ -380,12 +361,12 @@ _READERS: dict[str, tuple[Callable[[_Source, Told], str], str]] = {
     "pdf": (_pdf, "PDF"),
     "html": (_html, "HTML"),
     "mail": (_mail, "mail"),
-    "word": (_docx, "Word"),
-    "sheets": (_sheets, "spreadsheet"),
-    "old": (_sheets, "spreadsheet"),
-    "slides": (_slides, "presentation"),
-    "opendocument": (_opendocument, "OpenDocument"),
-    "book": (_book, "EPUB"),
+    "word": (_zipped("docx"), "Word"),
+    "sheets": (_zipped("sheets"), "spreadsheet"),
+    "old": (_zipped("sheets"), "spreadsheet"),
+    "slides": (_zipped("slides"), "presentation"),
+    "opendocument": (_zipped("opendocument"), "OpenDocument"),
+    "book": (_zipped("epub"), "EPUB"),
     "rtf": (_rtf, "rich text"),
 }
 _READERS |= {f"flat {kind}": _READERS[kind] for kind in ("word", "sheets", "slides", "opendocument")}
