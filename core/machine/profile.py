@@ -107,15 +107,13 @@ class Pace(Struct, frozen=True):
             if left != right
         ]
         b = max(0.0, median(slopes)) if slopes else 0.0
-        a = _median((token_s - b * context, n) for context, token_s, n in timed)
+        a = max(0.0, _median((token_s - b * context, n) for context, token_s, n in timed))
         farthest = max(chunk.context_tokens + chunk.tokens for chunk in self.chunks)
         if b * _EARLY_TOKENS > a and (len(timed) < _FEW or farthest < _EARLY_TOKENS):
             # Later chunks were slow because of their context or because of another program; for a long prompt
             # the predictions differ by a factor of ten.
             a = _median((token_s / (1 + context / _EARLY_TOKENS), n) for context, token_s, n in timed)
             b = a / _EARLY_TOKENS
-        elif a < 0:
-            a, b = 0.0, _median((token_s / context, n) for context, token_s, n in timed)
         return ReadingPace(a, b)
 
 

@@ -88,14 +88,6 @@ def test_draftlights_own_fields(served: Served) -> None:
     assert generate_of(served, specprefill=False).settings.prefill.mode == "off"
 
 
-def test_thinking_is_switched_by_either_name(served: Served) -> None:
-    assert generate_of(served).settings.chat.thinking == "auto"
-    assert generate_of(served, reasoning_effort="none").settings.chat.thinking == "off"
-    for wanted in (True, False):
-        asked = generate_of(served, chat_template_kwargs={"enable_thinking": wanted})
-        assert asked.settings.chat.thinking == ("on" if wanted else "off")
-
-
 def test_messages_become_draftlights(served: Served) -> None:
     called = {"name": "f", "arguments": '{"x":1}'}
     messages = [

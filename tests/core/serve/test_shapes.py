@@ -318,6 +318,8 @@ def test_a_schema_may_be_beside_its_type(served: Served, form: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("fields", "thinks"),
     [
+        ({}, "auto"),
+        ({"reasoning_effort": "none"}, "off"),
         ({"enable_thinking": False}, "off"),
         ({"thinking": {"type": "disabled"}}, "off"),
         ({"thinking": {"type": "auto"}}, "auto"),
@@ -326,11 +328,10 @@ def test_a_schema_may_be_beside_its_type(served: Served, form: dict[str, Any]) -
         ({"reasoning": {"effort": "none"}}, "off"),
         ({"reasoning": {"effort": "high"}}, "on"),
         ({"chat_template_kwargs": {"enable_thinking": "false"}}, "off"),
+        ({"chat_template_kwargs": {"enable_thinking": True}}, "on"),
     ],
 )
-def test_other_servers_switches_of_thinking_are_honoured(
-    served: Served, fields: dict[str, Any], thinks: str
-) -> None:
+def test_switches_of_thinking_are_honoured(served: Served, fields: dict[str, Any], thinks: str) -> None:
     generate = generate_of(served, served.ask("POST", CHAT, message(**fields)))
     assert generate.settings.chat.thinking == thinks
     assert set(changes(served, CHAT, message(**fields))) <= {"reasoning.effort"}
