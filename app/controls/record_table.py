@@ -116,7 +116,7 @@ def draw_meter(
     at that share.
     """
     bar = QRectF(box.left(), box.center().y() - 1, METER_PX, _METER_HEIGHT_PX)
-    draw_box(painter, bar, 2, color("fill2"))
+    draw_box(painter, bar, 2, color("hair2"))
     if share > 0:
         # A first sliver is at least as wide as the bar's rounded ends.
         used = QRectF(bar.left(), bar.top(), max(2.0, min(1.0, share) * METER_PX), _METER_HEIGHT_PX)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
 # In a narrower window the details are below the list.
-_BESIDE_FROM_PX = 600 + DETAIL_PX
+_BESIDE_FROM_PX = 820 + DETAIL_PX
 _LIST_SHARE, _DETAIL_SHARE = 5, 4
 # Position of the limit on the bar; the space after it shows the excess.
 LIMIT_AT = 0.794

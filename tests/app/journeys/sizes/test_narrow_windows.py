@@ -114,7 +114,7 @@ async def test_in_a_narrow_window_the_details_are_below(window: MainWindow) -> N
     window.controller.models.on_list(MODELS)
     assert models.detail.y() > models.list.y()
     assert models.detail.width() == models.width()
-    models.resize(1500, 700)
+    models.resize(1900, 700)
     await asyncio.sleep(0.05)
     assert models.detail.x() > models.list.x()
     assert models.detail.width() == 582
