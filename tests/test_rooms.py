@@ -147,3 +147,64 @@ def test_no_package_is_larger_than_its_budget() -> None:
     assert budgets.keys() == found.keys()
     over = {name: (lines, budgets[name]) for name, lines in found.items() if lines > budgets[name]}
     assert over == {}, "lines and budget; delete something, or move lines to where they belong"
+
+
+# Uses of the product's private names in tests of the window: a file may have so many, and never more.
+_PRIVATE_USES = {
+    "tests/app/bench/test_window_bench.py": 3,
+    "tests/app/chat/test_composer.py": 1,
+    "tests/app/chat/test_find.py": 3,
+    "tests/app/chat/test_long_chat.py": 1,
+    "tests/app/chat/test_reading_card.py": 1,
+    "tests/app/chat/test_unshown_entry.py": 3,
+    "tests/app/contrast.py": 2,
+    "tests/app/controls/test_texts.py": 1,
+    "tests/app/gauges/test_strip.py": 1,
+    "tests/app/journeys/asking/test_composing.py": 1,
+    "tests/app/journeys/asking/test_titles.py": 3,
+    "tests/app/journeys/test_faults.py": 3,
+    "tests/app/journeys/test_imports.py": 4,
+    "tests/app/journeys/test_tables_window.py": 2,
+    "tests/app/launch/test_display.py": 1,
+    "tests/app/launch/test_instance.py": 2,
+    "tests/app/launch/test_macos.py": 1,
+    "tests/app/panels/test_document_tab.py": 1,
+    "tests/app/richtext/markdown/test_unshown.py": 6,
+    "tests/app/richtext/test_text_canvas.py": 1,
+    "tests/app/session/chats/test_chats.py": 1,
+    "tests/app/shell/test_handlers.py": 4,
+    "tests/app/shell/test_screens.py": 3,
+    "tests/app/store/test_recovery.py": 2,
+    "tests/app/store/test_writer.py": 4,
+}
+
+
+def _private_uses(source: str) -> list[str]:
+    """Private attributes of what is not the object itself, and those that are patched by name."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(value=ast.Name("self" | "cls" | "os" | "sys")):
+                continue
+            case ast.Attribute(attr=name):
+                found.append(name)
+            case ast.Call(func=ast.Attribute(attr="setattr"), args=[ast.Constant(str(name)), *_]):
+                found.append(name.rpartition(".")[2])
+            case ast.Call(func=ast.Attribute(attr="setattr"), args=[_, ast.Constant(str(name)), *_]):
+                found.append(name)
+    return [name for name in found if name.startswith("_") and not name.startswith("__")]
+
+
+def test_tests_of_the_window_leave_its_private_names_alone() -> None:
+    """Else they pin how it is built. Lower a file's figure when it has fewer; new uses are not allowed."""
+    uses = {
+        str(path): _private_uses((ROOT / path).read_text("utf-8"))
+        for path in _tracked()
+        if path.suffix == ".py" and path.is_relative_to("tests/app")
+    }
+    assert not {path: found for path, found in uses.items() if len(found) > _PRIVATE_USES.get(path, 0)}
+
+
+def test_private_uses_are_found() -> None:
+    source = "a._b.c\nself._d\nm.setattr(x, '_e', 1)\nm.setattr('app.f._g', 1)\na.__dict__\nos._exit(0)\n"
+    assert sorted(_private_uses(source)) == ["_b", "_e", "_g"]

@@ -122,18 +122,31 @@ def unshown() -> Iterator[list[str]]:
 
 
 @pytest.fixture
+def stage(qapp: QApplication) -> None:
+    """Asked for by async tests that open windows themselves, with the `Stage` of their loop."""
+
+
+@pytest.fixture
 def window(qapp: QApplication) -> None:
-    """Asked for by async tests, which get the window of `stage.play`."""
+    """Asked for by async tests, which get a window that is ready, over the fake worker."""
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Plays an async test as the scene of a window, which is its argument `window`."""
+    """Plays an async test as the scenes of a stage, which is its argument `stage` or opens `window`."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    from tests.app.stage import play  # most tests need no window
+    from tests.app.stage import Stage, perform  # most tests need no window
 
     named = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    play(pyfuncitem.funcargs["qapp"], lambda window: pyfuncitem.obj(**named | {"window": window}))
+
+    async def scenes(stage: Stage) -> None:
+        if "stage" in named:
+            named["stage"] = stage
+        if "window" in named:
+            named["window"] = await stage.ready()
+        await pyfuncitem.obj(**named)
+
+    perform(pyfuncitem.funcargs["qapp"], scenes)
     return True
 
 

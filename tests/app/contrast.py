@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QPoint, QRect, QSize
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -161,7 +161,6 @@ def rings(window: QWidget) -> list[Ink]:
 
 def pointed_at(window: QWidget, pointed: bool) -> None:
     """Every button looks as it does under the pointer."""
-    from PySide6.QtCore import Qt
 
     for button in window.findChildren(QAbstractButton):
         button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, pointed)

@@ -93,6 +93,11 @@ class Hand:
         """The notice over the message field; empty if there is none."""
         return self.window.views.notice_bar.text
 
+    def reads(self, words: str) -> bool:
+        """Whether assistive technology reads these words from something that can be seen."""
+        seen = (each for each in self.window.findChildren(QWidget) if each.isVisible())
+        return any(words in each.accessibleDescription() for each in seen)
+
     @property
     def keyboard(self) -> str:
         """What has the keyboard: `message` for the field, else an accessible name or a class."""

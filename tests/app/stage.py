@@ -9,6 +9,7 @@ import asyncio
 import faulthandler
 import gc
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -19,18 +20,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QTimer, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QWidget
 from qasync import QEventLoop
 from shiboken6 import isValid
 
+from app.chat.answer import AnswerView
+from app.launch.scenario import ask
 from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
 from app.shell.window import START_SIZE, MainWindow
 from app.store.library import Home
 from core.events import Cancel, Command
-from tests.thinned import asked
+from core.settings import assign
+from tests.thinned import asked as asked_marks
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
 # No event handler may use more CPU time of the UI thread. The goal is 50 ms, which building the settings
@@ -39,23 +44,63 @@ BLOCK_MS = 150.0
 Scene = Callable[[MainWindow], Awaitable[None]]
 
 
-def play(
-    application: QApplication,
-    scene: Scene,
-    *,
-    command: Sequence[str] = FAKE,
-    silence_s: float = 15.0,
-    model: str = "starter",
-    folder: Path | None = None,
-    errors: Sequence[str] = (),
-    block_ms: float = BLOCK_MS,
-) -> None:
-    """Open the window, play `scene`, close it, and look for what is left.
+class Stage:
+    """Opens the window, again and again if a test wants to: what is open is closed before.
 
-    Chats are kept in `folder`; without one they are forgotten. `errors` are the messages of the exceptions
-    that the loop has to report. `scene` may block the UI thread for `block_ms` of CPU time at most, which is
-    measured if tests that need an idle machine were asked for.
+    Chats are kept in `folder`; without one they are forgotten. A scene may block the UI thread for `block_ms`
+    of CPU time at most, which is measured if tests that need an idle machine were asked for.
     """
+
+    def __init__(self) -> None:
+        self._window: MainWindow | None = None
+        self._watchdog: Watchdog | None = None
+
+    async def open(
+        self,
+        *,
+        command: Sequence[str] = FAKE,
+        silence_s: float = 15.0,
+        model: str = "starter",
+        folder: Path | None = None,
+        block_ms: float = BLOCK_MS,
+    ) -> MainWindow:
+        """A window whose worker is just being started."""
+        await self.close()
+        window = self._window = MainWindow(model, command, silence_s=silence_s, home=Home(folder))
+        if window.controller.home.preferences.now.window is None:
+            window.resize(START_SIZE)  # the screen of tests is smaller than any that people have
+            window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
+        window.show()
+        window.start()
+        self._watchdog = Watchdog(block_ms) if {"quiet"} in asked_marks else None
+        return window
+
+    async def ready(self, **given: Any) -> MainWindow:
+        """A window that questions can be asked in."""
+        window = await self.open(**given)
+        await ready(window)
+        return window
+
+    async def close(self) -> None:
+        """Close the window, and look for what is left."""
+        window, self._window = self._window, None
+        if window is None:
+            return
+        if self._watchdog:
+            self._watchdog.stop()
+        pid = window.worker.pid
+        await window.shut_down()
+        window.deleteLater()
+        assert not (self._watchdog and self._watchdog.verdict), self._watchdog and self._watchdog.verdict
+        assert pid is None or gone(pid)
+        await asyncio.sleep(0.02)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def perform(
+    application: QApplication, scenes: Callable[[Stage], Awaitable[None]], errors: Sequence[str] = ()
+) -> None:
+    """Play `scenes` in a loop of their own. `errors` are the messages of what the loop has to report."""
     found: list[str] = []
     loop = QEventLoop(application)
     loop.set_exception_handler(
@@ -64,24 +109,11 @@ def play(
     asyncio.set_event_loop(loop)
 
     async def whole() -> None:
-        window = MainWindow(model, command, silence_s=silence_s, home=Home(folder))
-        if window.controller.home.preferences.now.window is None:
-            window.resize(START_SIZE)  # the screen of tests is smaller than any that people have
-            window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
-        window.show()
-        window.start()
-        watchdog = Watchdog(block_ms) if {"quiet"} in asked else None
+        stage = Stage()
         try:
-            await scene(window)
+            await scenes(stage)
         finally:
-            if watchdog:
-                watchdog.stop()
-            pid = window.worker.pid
-            await window.shut_down()
-            window.deleteLater()
-        assert not (watchdog and watchdog.verdict), watchdog and watchdog.verdict
-        assert pid is None or gone(pid)
-        await asyncio.sleep(0.02)
+            await stage.close()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     try:
@@ -92,6 +124,15 @@ def play(
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     assert found == list(errors)
     assert application.topLevelWidgets() == []
+
+
+def play(application: QApplication, scene: Scene, *, errors: Sequence[str] = (), **given: Any) -> None:
+    """Play `scene` in a window that was opened as `given` says (`Stage.open`)."""
+
+    async def scenes(stage: Stage) -> None:
+        await scene(await stage.open(**given))
+
+    perform(application, scenes, errors)
 
 
 _watching: list[Watchdog] = []
@@ -232,14 +273,61 @@ async def until(condition: Callable[[], bool], timeout_s: float = 60.0, what: st
         await asyncio.sleep(0.01)
 
 
-async def ready(window: MainWindow, timeout_s: float = 60.0) -> None:
+async def ready(window: MainWindow, timeout_s: float = 120.0) -> None:
     """Wait until a question can be asked."""
     await until(lambda: window.controller.link.phase is Phase.READY, timeout_s, "never ready")
+
+
+async def asked(window: MainWindow, question: str) -> Answer:
+    """The answer to `question`, when it is over; if it was refused, the last one."""
+    await ready(window)
+    ask(window, question)
+    await ready(window)
+    return _last(window)
+
+
+async def answering(window: MainWindow, question: str = "write 100000 slowly", tokens: int = 4) -> None:
+    """Ask, and wait for so many tokens of the answer."""
+    await ready(window)
+    ask(window, question)
+    await until(lambda: len(last(window).tokens) > tokens or last(window).over, what="no answer begins")
+
+
+async def stop(window: MainWindow) -> Answer:
+    """Stop the answer that is being written. Returns what there is of it."""
+    window.controller.asking.stop()
+    await ready(window)
+    return _last(window)
+
+
+def _last(window: MainWindow) -> Answer:
+    return last(window) if window.controller.chats.open.turns else Answer()
+
+
+async def kill(window: MainWindow, number: signal.Signals = signal.SIGKILL) -> int:
+    """Kill the worker and wait until the window knows. Returns the pid that it had."""
+    pid = window.worker.pid
+    assert pid
+    os.kill(pid, number)
+    await until(lambda: window.controller.link.phase is Phase.DEAD, what="its death is not noticed")
+    return pid
 
 
 def last(window: MainWindow) -> Answer:
     """The last answer of the open chat."""
     return window.controller.chats.open.turns[-1].answer
+
+
+def answer_view(window: MainWindow, turn: int = -1) -> AnswerView:
+    """An answer of the open chat in the transcript, the last one if none is named."""
+    view = window.views.transcript.answer(window.controller.chats.open.turns[turn].id)
+    assert view is not None
+    return view
+
+
+def set_value(window: MainWindow, key: str, value: object) -> None:
+    """Choose a setting of the open chat in the inspector."""
+    window.views.inspector.change_settings(assign(window.views.inspector.settings, key, value))
 
 
 def shown(window: MainWindow) -> str:
@@ -274,6 +362,19 @@ async def press(
 async def click(widget: QWidget) -> None:
     """The left button."""
     await outside_of_tasks(lambda: QTest.mouseClick(widget, Qt.MouseButton.LeftButton))
+
+
+def drop(widget: QWidget, *what: Path | QMimeData) -> None:
+    """Drag files, or data that no file has, over `widget` and let go."""
+    data = next((each for each in what if isinstance(each, QMimeData)), QMimeData())
+    if paths := [each for each in what if isinstance(each, Path)]:
+        data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    place, action = QPointF(widget.rect().center()), Qt.DropAction.CopyAction
+    held = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place.toPoint(), action, data, *held)
+    QApplication.sendEvent(widget, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(widget, QDropEvent(place, action, data, *held))
 
 
 async def sheet(window: QWidget, kind: type[QDialog] = QFileDialog) -> QDialog:

@@ -19,11 +19,9 @@ from tests.app.chat.written import FERRY, finished, tokens_of
 def test_reading_shows_a_card_until_the_first_token(transcript: Transcript) -> None:
     transcript.begin_answer("t")
     answer = transcript.findChild(AnswerView)
-    assert answer is not None
     transcript.show_progress("t", PrefillProgress("r", 10, 90, 0))
     assert answer.card is None
     transcript.show_progress("t", PrefillProgress("r", 1024, 5120, 0, 8.0, fraction=0.2))
-    assert answer.card is not None
     assert answer.card.accessibleName() == "Reading 5,120 tokens"
     assert colour("accent_fill") in colours(picture(answer.card))
     transcript.append_tokens("t", tokens_of("Yes"))
@@ -106,16 +104,12 @@ def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None
     assert answer.footer.notes == ("The worker ran out of memory.",)
     assert transcript.answer_text("t").startswith("Under section")
     assert colour("danger") in colours(enlarged(answer.footer.stats))
-
-
-def test_an_answer_cut_off_before_its_first_token(transcript: Transcript) -> None:
-    transcript.begin_answer("t")
-    transcript.show_progress("t", PrefillProgress("r", 100, 5000, 0, 9.0))
-    transcript.finish_answer("t", None, "Cancelled.")
-    answer = transcript.findChild(AnswerView)
-    assert answer is not None
-    assert answer.card is None
-    assert answer.footer.stats.text == "stopped early"
+    # Before its first token.
+    transcript.begin_answer("u")
+    transcript.show_progress("u", PrefillProgress("r", 100, 5000, 0, 9.0))
+    transcript.finish_answer("u", None, "Cancelled.")
+    assert transcript.answer("u").card is None
+    assert transcript.answer("u").footer.stats.text == "stopped early"
 
 
 def test_actions_show_on_the_newest_answer_and_on_hover(transcript: Transcript, qtbot: QtBot) -> None:
@@ -147,7 +141,6 @@ def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None
     event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, stats.mapToGlobal(at))
     QApplication.sendEvent(stats, event)
     menu = stats.findChild(QMenu)
-    assert menu is not None
     assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy All Figures"]
     menu.actions()[0].trigger()
     assert QGuiApplication.clipboard().text() == "50.0 tok/s"
@@ -156,38 +149,29 @@ def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None
     menu.hide()
 
 
-def test_pointing_at_how_much_was_read_says_why(transcript: Transcript) -> None:
+def test_pointing_at_figures_says_why_and_what_does_not_fit(transcript: Transcript) -> None:
+    """Pointing at an answer does not move what is below it."""
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", finished(reading_reason="9 new tokens are quickly read"))
     stats = answer.footer.stats
+
+    def pointed(x: int) -> str:
+        at = QPoint(x, 8)
+        QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
+        return QToolTip.text()
+
     stats.resize(700, stats.height_for(700))
     QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
     where = {part.text: x for x in range(0, 700, 4) if (part := stats.part_at(QPointF(x, 8)))}
-    said = {}
-    for text in ("3 tokens", "read all 9 tokens"):
-        at = QPoint(where[text], 8)
-        QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
-        said[text] = QToolTip.text()
-    QToolTip.hideText()
-    assert said == {"3 tokens": "", "read all 9 tokens": "9 new tokens are quickly read."}
+    assert pointed(where["3 tokens"]) == ""
+    assert pointed(where["read all 9 tokens"]) == "9 new tokens are quickly read."
     assert stats.accessibleDescription() == "9 new tokens are quickly read."
-
-
-def test_figures_that_do_not_fit_are_in_the_tooltip(transcript: Transcript) -> None:
-    """Pointing at an answer does not move what is below it."""
-    answer = stream(transcript, FERRY)
-    transcript.finish_answer(
-        "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9, tokens_per_s=50.0))
-    )
-    stats = answer.footer.stats
+    QApplication.sendEvent(answer, QEvent(QEvent.Type.Leave))
     height = stats.height_for(260)
     stats.resize(260, height)
     QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
     assert stats.height_for(260) == height
-    assert stats.shown_text.endswith("read all 9 tokens")
-    assert "mean" not in stats.shown_text
-    at = QPoint(4, 8)
-    QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
-    assert QToolTip.text() == stats.text
     assert "mean" in stats.text
+    assert "mean" not in stats.shown_text
+    assert pointed(4) == stats.text
     QToolTip.hideText()

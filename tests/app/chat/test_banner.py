@@ -30,42 +30,30 @@ def test_the_button_requests_the_remedy(qtbot: QtBot, banner: Banner, remedy: Re
     assert banner.isVisible()
 
 
-def test_without_remedy_and_log_there_are_no_buttons_for_them(banner: Banner) -> None:
+def test_details_reveal_the_log_and_hide_it_again(qtbot: QtBot, banner: Banner) -> None:
+    long = Trouble("Gone.", "", "restart", tuple(f"line {n}" for n in range(200)))
+    banner.show_trouble(DIED)
+    low = banner.sizeHint().height()
+    for hide in (lambda: banner.details_button.click(), lambda: banner.show_trouble(long)):
+        assert banner.log_view.isHidden()
+        qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
+        assert banner.log_view.isVisible()
+        assert banner.log_view.toPlainText() == "one\ntwo\nthree"
+        assert banner.log_view.font().fixedPitch()
+        assert banner.sizeHint().height() > low
+        assert banner.details_button.text() == "Hide Details"
+        hide()
+    # Another trouble has closed it; a long log shows its end.
+    assert banner.log_view.isHidden()
+    assert banner.accessibleName().startswith("Gone.")
+    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
+    bar = banner.log_view.verticalScrollBar()
+    assert bar.value() == bar.maximum() > 0
+    assert banner.log_view.height() < 200
     banner.show_trouble(Trouble("The prompt is too long.", "Shorten it."))
     assert banner.remedy_button.isHidden()
     assert banner.details_button.isHidden()
     assert banner.close_button.isVisible()
-
-
-def test_details_reveal_the_log_and_hide_it_again(qtbot: QtBot, banner: Banner) -> None:
-    banner.show_trouble(DIED)
-    assert banner.log_view.isHidden()
-    low = banner.sizeHint().height()
-    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
-    assert banner.log_view.isVisible()
-    assert banner.log_view.toPlainText() == "one\ntwo\nthree"
-    assert banner.log_view.font().fixedPitch()
-    assert banner.sizeHint().height() > low
-    assert banner.details_button.text() == "Hide Details"
-    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
-    assert banner.log_view.isHidden()
-
-
-def test_a_long_log_shows_its_end(qtbot: QtBot, banner: Banner) -> None:
-    banner.show_trouble(Trouble("Gone.", "", "restart", tuple(f"line {n}" for n in range(200))))
-    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
-    bar = banner.log_view.verticalScrollBar()
-    assert bar.maximum() > 0
-    assert bar.value() == bar.maximum()
-    assert banner.log_view.height() < 200
-
-
-def test_a_new_trouble_replaces_the_old_and_closes_its_log(qtbot: QtBot, banner: Banner) -> None:
-    banner.show_trouble(DIED)
-    qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
-    banner.show_trouble(Trouble("Something else.", "", "restart", ("x",)))
-    assert banner.log_view.isHidden()
-    assert banner.accessibleName().startswith("Something else.")
 
 
 def test_one_of_several_is_counted(banner: Banner) -> None:
@@ -81,14 +69,3 @@ def test_one_of_several_is_counted(banner: Banner) -> None:
     banner.clear()
     assert banner.isHidden()
     assert banner.trouble is None
-
-
-def test_without_any_button_there_is_no_room_for_one(banner: Banner) -> None:
-    banner.show_trouble(Trouble("The prompt is too long.", "Shorten it.", "restart"))
-    with_button = banner.height()
-    banner._row.activate()
-    banner.show_trouble(Trouble("The prompt is too long.", "Shorten it."))
-    banner._row.activate()
-    words_end = banner._text.geometry().bottom() + 1
-    assert banner.height() - words_end == 14  # the design's room below
-    assert with_button - banner.height() == 11 + 24 + 2  # a gap, the button, the line's spacing

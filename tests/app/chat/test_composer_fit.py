@@ -12,30 +12,32 @@ from core.events import Attachment
 from tests.app.painted import noted_words
 
 
-def test_what_fits_needs_nothing() -> None:
-    assert MessageSize(100, 50, (7000,), 8192).over_tokens == 0
-    assert MessageSize(100, 50, (8041,), 8192).over_tokens == 0
-    assert MessageSize(100, 50, (8042,), 8192).over_tokens == 1
-    assert remedies(MessageSize(100, 50, (7000,), 8192)) == ()
-
-
-def test_nothing_written_and_nothing_known_is_never_too_long() -> None:
-    assert MessageSize(9000, 0, (), 8192).over_tokens == 0
-    assert MessageSize(0, 9000, (), 0).over_tokens == 0
-    assert MessageSize(0, None, (None,), 8192).over_tokens == 0
-
-
-def test_a_full_chat_is_left_for_a_new_one() -> None:
-    assert remedies(MessageSize(8000, 300, (), 8192)) == (Remedy("new_chat"),)
-
-
-def test_the_largest_attachment_is_cut_or_removed() -> None:
-    written = MessageSize(0, 10, (2000, None, 7000), 8192)
-    assert remedies(written) == (Remedy("shorten", 2, 7000 - 819 - 1024), Remedy("remove", 2, 7000))
-
-
-def test_a_beginning_too_short_to_matter_is_not_offered() -> None:
-    assert remedies(MessageSize(0, 8100, (400,), 8192)) == (Remedy("remove", 0, 400),)
+@pytest.mark.parametrize(
+    ("size", "over", "offered"),
+    [
+        (MessageSize(100, 50, (7000,), 8192), 0, ()),
+        (MessageSize(100, 50, (8041,), 8192), 0, ()),
+        (MessageSize(100, 50, (8042,), 8192), 1, None),
+        # Nothing is written, or nothing is known.
+        (MessageSize(9000, 0, (), 8192), 0, ()),
+        (MessageSize(0, 9000, (), 0), 0, ()),
+        (MessageSize(0, None, (None,), 8192), 0, ()),
+        # A full chat is left for a new one; the largest attachment is cut or removed.
+        (MessageSize(8000, 300, (), 8192), 109, (Remedy("new_chat"),)),
+        (
+            MessageSize(0, 10, (2000, None, 7000), 8192),
+            819,
+            (Remedy("shorten", 2, 7000 - 819 - 1024), Remedy("remove", 2, 7000)),
+        ),
+        # A beginning too short to matter is not offered.
+        (MessageSize(0, 8100, (400,), 8192), 309, (Remedy("remove", 0, 400),)),
+    ],
+)
+def test_what_does_not_fit_has_remedies(
+    size: MessageSize, over: int, offered: tuple[Remedy, ...] | None
+) -> None:
+    assert size.over_tokens == over
+    assert offered is None or remedies(size) == offered
 
 
 def test_the_worker_knows_better() -> None:

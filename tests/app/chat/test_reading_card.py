@@ -68,7 +68,6 @@ def test_the_map_follows_the_reading(card: ReadingCard, clock: Clock, theme: The
     clock.s = 1.0
     card.show_map(MAP, ((0.0, "1 Purpose"), (0.5, "2 Crew")))
     card.show_progress(READING)
-    assert card.facts
     assert card.facts.phases[0].note == "100 passages by words, 1.0 s"
     assert column(card, int(0.8 * width)) == theme.color("accent").name()
     assert column(card, int(0.95 * width)) == theme.color("accent_mid").name()
@@ -85,10 +84,18 @@ def test_what_everything_would_take_is_said_before_anything_is_read(card: Readin
     assert "All 3,200 tokens, about 41 s" in card.everything_button.accessibleDescription()
     card.show_progress(READING)
     assert "about 41 s" in card.everything_button.accessibleDescription()
+    # What does not fit is not offered.
+    card.show_map(replace(MAP, all_fits=False, held_tokens=800))
+    card.show_progress(READING)
+    assert card.everything_button.isHidden()
+    assert not card.cancel_button.isHidden()
+    assert card.everything_button.accessibleDescription() == strings.MORE_THAN_FITS
 
 
 def test_buttons_and_map_send_intents(qtbot: QtBot, card: ReadingCard, intents: list[Intent]) -> None:
     card.show_progress(SCORING)
+    qtbot.mouseClick(card.strip, Qt.MouseButton.LeftButton)
+    assert intents == []  # no passage can be opened before the map is known
     card.show_map(MAP)
     card.show_progress(READING)
     qtbot.mouseClick(card.everything_button, Qt.MouseButton.LeftButton)
@@ -99,27 +106,9 @@ def test_buttons_and_map_send_intents(qtbot: QtBot, card: ReadingCard, intents: 
     assert intents == [ReadEverything("t"), StopAnswer(), OpenPassage(PASSAGES[50])]
 
 
-def test_no_passage_can_be_opened_before_the_map_is_known(
-    qtbot: QtBot, card: ReadingCard, intents: list[Intent]
-) -> None:
-    card.show_progress(SCORING)
-    qtbot.mouseClick(card.strip, Qt.MouseButton.LeftButton)
-    assert intents == []
-
-
-def test_what_does_not_fit_is_not_offered(card: ReadingCard) -> None:
-    card.show_progress(SCORING)
-    card.show_map(replace(MAP, all_fits=False, held_tokens=800))
-    card.show_progress(READING)
-    assert card.everything_button.isHidden()
-    assert not card.cancel_button.isHidden()
-    assert card.everything_button.accessibleDescription() == strings.MORE_THAN_FITS
-
-
 def test_the_time_left_goes_on_between_reports(card: ReadingCard, clock: Clock) -> None:
     def left() -> str:
         card._refresh()  # as each second
-        assert card.facts
         return card.facts.left
 
     def report(at_s: float, done: int, seconds_left: float) -> None:
@@ -142,7 +131,6 @@ def test_the_time_left_never_rises_while_the_work_is_the_same(card: ReadingCard,
     def left(total: int, kept: int, seconds_left: float) -> str:
         clock.s += 1.0
         card.show_progress(PrefillProgress("r", 100, total, 0, seconds_left, kept_tokens=kept))
-        assert card.facts
         return card.facts.left
 
     assert left(7000, 0, 40.0) == "About 40 s left"

@@ -58,13 +58,19 @@ def states(row: list[MapCell]) -> str:
     return "".join({"empty": ".", "skipped": "-", "kept": "k", "read": "R"}[cell.state] for cell in row)
 
 
-def test_cells_follow_the_reading() -> None:
-    assert states(cells(passages("KK--K-"), 6)) == "RR--R-"
-    assert states(cells(passages("KK--K-"), 6, 0)) == "kk--k-"
-    assert states(cells(passages("KK--K-"), 6, 10)) == "Rk--k-"
-    assert states(cells(passages("KK--K-"), 6, 11)) == "RR--k-"
-    assert states(cells(passages("K-", start=500), 4)) == "RR--"
-    assert states(cells((), 3)) == "..."
+@pytest.mark.parametrize(
+    ("kept", "width", "read", "shown"),
+    [
+        ("KK--K-", 6, (), "RR--R-"),
+        ("KK--K-", 6, (0,), "kk--k-"),
+        ("KK--K-", 6, (10,), "Rk--k-"),
+        ("KK--K-", 6, (11,), "RR--k-"),
+        ("K-", 4, (), "RR--"),
+        ("", 3, (), "..."),
+    ],
+)
+def test_cells_follow_the_reading(kept: str, width: int, read: tuple[int, ...], shown: str) -> None:
+    assert states(cells(passages(kept), width, *read)) == shown
 
 
 @given(st.text("K-", min_size=1, max_size=400), st.integers(1, 60))
@@ -99,7 +105,6 @@ def test_what_was_remembered_is_not_on_the_map() -> None:
     assert covered(reading) == (700, 720)
     assert playhead(reading, 5) == 0.25
     found = passage_at(reading, 0.6)
-    assert found
     assert found.start == 710
     assert passage_at(reading, 0.0) == reading.passages[0]
 
@@ -129,6 +134,8 @@ def test_a_character_has_its_place_on_the_strip() -> None:
         ("2026 was a year of storms that nobody in the harbour will forget", 0),
         ("7 vessels left.", 0),
         ("#hashtag", 0),
+        ("2026 Budget", 0),
+        ("The Harbour", 0),
         ("plain words", 0),
         ("", 0),
         ("12", 0),
@@ -138,26 +145,26 @@ def test_headings(line: str, level: int) -> None:
     assert heading_level(line) == level
 
 
-def test_sections_are_the_headings_that_come_more_than_once() -> None:
-    text = "# Handbook\n\n## Purpose\nwords\n## Crew\n### Watches\nmore"
-    assert sections(text) == ((text.index("## P"), "Purpose"), (text.index("## C"), "Crew"))
-    assert sections("# Only\ntext") == ((0, "Only"),)
-    assert sections("no headings here") == ()
-
-
 @pytest.mark.parametrize(
-    "text",
-    ["# ls -l /etc", "Then:\n\n# apt install -y nginx\n\nand wait.", "# whoami\nroot\n# uptime\n 19:16 up"],
+    ("text", "names"),
+    [
+        ("# Handbook\n\n## Purpose\nwords\n## Crew\n### Watches\nmore", ["Purpose", "Crew"]),
+        ("# Only\ntext", ["Only"]),
+        ("no headings here", []),
+        ("# draftlight\n\nIt drafts.\n\n# usage notes\n\nRun it.", ["draftlight", "usage notes"]),
+        # Shell prompts.
+        ("# ls -l /etc", []),
+        ("Then:\n\n# apt install -y nginx\n\nand wait.", []),
+        ("# whoami\nroot\n# uptime\n 19:16 up", []),
+        # Lines of a paragraph, and fenced code.
+        ("Ships that enter report at berth\n7 Weather stations away.\nPart A of it is closed", []),
+        ("```\n# a comment\n```", []),
+    ],
 )
-def test_shell_prompts_are_no_headings(text: str) -> None:
-    assert sections(text) == ()
-
-
-def test_a_heading_in_lower_case_is_one() -> None:
-    assert [words for _, words in sections("# draftlight\n\nIt drafts.\n\n# usage notes\n\nRun it.")] == [
-        "draftlight",
-        "usage notes",
-    ]
+def test_sections_are_the_headings_that_come_more_than_once(text: str, names: list[str]) -> None:
+    found = sections(text)
+    assert [name for _, name in found] == names
+    assert all(text[at:].lstrip("# ").startswith(name) for at, name in found)
 
 
 def test_labels_of_headings_that_begin_alike_can_be_told_apart() -> None:
@@ -171,59 +178,46 @@ def test_labels_of_headings_that_begin_alike_can_be_told_apart() -> None:
 
 
 def test_lines_of_the_body_are_no_headings() -> None:
-    """In the middle of a paragraph, in a numbered list, in fenced code."""
-    paragraph = "Ships that enter report at berth\n7 Weather stations away.\nPart A of it is closed"
-    numbered = "Rules:\n\n1 Stop\n2 Wait\n3 Go"
-    code = "```\n# a comment\n```"
-    for text in (paragraph, code):
-        assert heading_levels(text.split("\n")) == [0] * len(text.split("\n"))
-    assert heading_levels(numbered.split("\n"))[2:4] == [0, 0]
-    assert heading_levels(["7.2 Fog", "Slow down.", "", "# Crew", "7 Weather", "It rains."]) == [
-        2,
-        0,
-        0,
-        1,
-        1,
-        0,
-    ]
-    assert sections(f"{paragraph}\n\n{code}") == ()
+    assert heading_levels(["Rules:", "", "1 Stop", "2 Wait", "3 Go"])[2:4] == [0, 0]
+    lines = ["7.2 Fog", "Slow down.", "", "# Crew", "7 Weather", "It rains."]
+    assert heading_levels(lines) == [2, 0, 0, 1, 1, 0]
 
 
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 4 == 0, 0.5) for n in range(100))
 MAP = ReadingMap("r", "draft-model", 4000, 800, PASSAGES)
 
 
-def test_a_short_prompt_needs_no_card() -> None:
+def test_a_card_is_for_many_tokens_or_for_a_few_that_take_long() -> None:
     assert not is_worth_showing(PrefillProgress("r", 0, 200, 0))
-    assert not is_worth_showing(PrefillProgress("r", 5000, 5100, 5000))
     assert is_worth_showing(PrefillProgress("r", 0, 300, 0))
-
-
-def test_a_few_tokens_that_take_long_do() -> None:
-    """Behind a long context even a short question is read for seconds."""
-    assert is_worth_showing(PrefillProgress("r", 5000, 5100, 5000, seconds_left=12.0))
-    assert not is_worth_showing(PrefillProgress("r", 5000, 5100, 5000, seconds_left=0.5))
+    for seconds_left, shown in ((None, False), (0.5, False), (12.0, True)):
+        progress = PrefillProgress("r", 5000, 5100, 5000, seconds_left=seconds_left)
+        assert is_worth_showing(progress) is shown
 
 
 def test_dense_reading() -> None:
     facts = facts_of(PrefillProgress("r", 7005, 28020, 0, 112, fraction=0.25), None, None, None)
-    assert facts.title == "Reading 28,020 tokens"
-    assert facts.left == "About 1 min 52 s left"
-    assert facts.done == "7,005 of 28,020 tokens read"
-    assert facts.fraction == 0.25
+    assert (facts.title, facts.left) == ("Reading 28,020 tokens", "About 1 min 52 s left")
+    assert (facts.done, facts.fraction) == ("7,005 of 28,020 tokens read", 0.25)
     assert facts.phases == ()
-    rest = facts_of(PrefillProgress("r", 400, 5620, 120), None, None, None)
-    assert rest.title == "Reading 5,500 of 5,620 tokens"
-
-
-def test_what_was_reused_does_not_count_as_read() -> None:
-    assert read_so_far(PrefillProgress("r", 632, 5620, 120)) == 512
-    assert read_so_far(PrefillProgress("r", 0, 5620, 120)) == 0
+    # What was reused does not count as read, and a map that was given up is not shown.
+    rest = PrefillProgress("r", 632, 5620, 120)
+    assert facts_of(rest, None, None, None).title == "Reading 5,500 of 5,620 tokens"
+    assert (read_so_far(rest), read_so_far(PrefillProgress("r", 0, 5620, 120))) == (512, 0)
+    given_up = facts_of(PrefillProgress("r", 1000, 4000, 0, 9.0), MAP, 4.6, None)
+    assert (given_up.title, given_up.phases) == ("Reading 4,000 tokens", ())
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.2, "1 s"), (8.4, "8 s"), (112, "1 min 52 s"), (7500, "2 h 5 min")],
+    [
+        (0.2, "1 s"),
+        (8.4, "8 s"),
+        (59.6, "1 min 0 s"),
+        (112, "1 min 52 s"),
+        (3600, "1 h 0 min"),
+        (7500, "2 h 5 min"),
+    ],
 )
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
@@ -231,33 +225,32 @@ def test_durations(seconds: float, words: str) -> None:
     assert time_left(None) == ""
 
 
-def test_scoring() -> None:
-    facts = facts_of(
-        PrefillProgress("r", 0, 4000, 0, None, "scoring", 1000, fraction=0.025), None, None, None
-    )
-    assert facts.title == "Scoring 4,000 tokens"
-    assert facts.left == ""
-    assert facts.fraction == 0.025
+def test_scoring_and_sparse_reading() -> None:
+    scoring = PrefillProgress("r", 0, 4000, 0, None, "scoring", 1000, fraction=0.025)
+    facts = facts_of(scoring, None, None, None)
+    assert (facts.title, facts.left, facts.fraction) == ("Scoring 4,000 tokens", "", 0.025)
     assert [(phase.title, phase.state) for phase in facts.phases] == [
         ("Scoring", "active"),
         ("Chosen", "ahead"),
         ("Reading", "ahead"),
     ]
     assert facts.phases[0].note == "1,000 of 4,000 tokens"
-
-
-def test_sparse_reading() -> None:
     progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800, fraction=0.3)
     facts = facts_of(progress, MAP, 4.6, reading_rate(progress))
-    assert facts.title == "Reading 800 of 4,000 tokens"
+    assert (facts.title, facts.fraction) == ("Reading 800 of 4,000 tokens", 0.3)
     assert facts.done == "200 of 800 kept tokens read"
-    assert facts.fraction == 0.3
-    assert [phase.note for phase in facts.phases] == [
-        "100 passages by draft model, 4.6 s",
-        "25 passages, 25% of the text",
-        "300 tok/s",
+    assert [(phase.note, phase.state) for phase in facts.phases] == [
+        ("100 passages by draft model, 4.6 s", "done"),
+        ("25 passages, 25% of the text", "done"),
+        ("300 tok/s", "active"),
     ]
-    assert [phase.state for phase in facts.phases] == ["done", "done", "active"]
+    # The prompt's last token is in the map, and not yet in the cache when all others are.
+    reading = ReadingMap("r", "draft-model", 4000, 646, PASSAGES)
+    for reused in (0, 100):
+        progress = PrefillProgress("r", reused + 323, reused + 645, reused, 2.0, "reading", 4000, 646)
+        facts = facts_of(progress, reading, 4.6, None)
+        assert facts.title == "Reading 646 of 4,000 tokens"
+        assert facts.done == "323 of 646 kept tokens read"
 
 
 def test_reading_on_counts_what_is_read_now() -> None:
@@ -270,31 +263,15 @@ def test_reading_on_counts_what_is_read_now() -> None:
     assert facts.phases[1].note == strings.CHOSEN_NOTE.format(passages=25, percent=25)
 
 
-def test_title_and_figures_count_the_same() -> None:
-    """The prompt's last token is in the map, and not yet in the cache when all others are."""
-    reading = ReadingMap("r", "draft-model", 4000, 646, PASSAGES)
-    for reused in (0, 100):
-        progress = PrefillProgress("r", reused + 323, reused + 645, reused, 2.0, "reading", 4000, 646)
-        facts = facts_of(progress, reading, 4.6, None)
-        assert facts.title == "Reading 646 of 4,000 tokens"
-        assert facts.done == "323 of 646 kept tokens read"
-
-
-def test_the_time_of_reading_everything() -> None:
+def test_estimates_need_a_time() -> None:
     assert dense_estimate(28_020, 112.08) == "All 28,020 tokens, about 1 min 52 s"
     assert dense_estimate(28_020, None) == "All 28,020 tokens"
-
-
-def test_there_is_no_rate_before_there_is_a_time() -> None:
-    assert reading_rate(PrefillProgress("r", 0, 800, 0, None)) is None
-    assert reading_rate(PrefillProgress("r", 800, 800, 0, 0.0)) is None
-    assert reading_rate(PrefillProgress("r", 0, 800, 0, 2.0, "scoring")) is None
-
-
-def test_a_map_that_was_given_up_is_not_shown() -> None:
-    facts = facts_of(PrefillProgress("r", 1000, 4000, 0, 9.0), MAP, 4.6, None)
-    assert facts.title == "Reading 4,000 tokens"
-    assert facts.phases == ()
+    for progress in (
+        PrefillProgress("r", 0, 800, 0, None),
+        PrefillProgress("r", 800, 800, 0, 0.0),
+        PrefillProgress("r", 0, 800, 0, 2.0, "scoring"),
+    ):
+        assert reading_rate(progress) is None
 
 
 def test_passages_are_counted_as_the_document_tab_counts_them() -> None:

@@ -32,7 +32,6 @@ class Painted(QObject):
 
 def test_every_visible_widget_is_painted_in_the_new_colours(qtbot: QtBot) -> None:
     application = QApplication.instance()
-    assert isinstance(application, QApplication)
     before = application.palette()
     application.setPalette(theme.qpalette())
     window = QWidget()

@@ -134,7 +134,6 @@ def test_a_selection_over_far_more_than_the_window_needs_no_widgets(
     turns = turns_of(30)
     transcript.show_turns(turns)
     last = transcript.answer("t29")
-    assert last is not None
     qtbot.keyClick(last.body, Qt.Key.Key_A, CONTROL)
     text = copied(qtbot, last.body)
     places = [text.index(f"Question {n}: who") for n in range(30)]
@@ -146,7 +145,6 @@ def test_a_selection_over_far_more_than_the_window_needs_no_widgets(
         QApplication.processEvents()
     qtbot.waitUntil(lambda: len(transcript.findChildren(AnswerView)) <= 10)
     first = transcript.answer("t0")
-    assert first is not None
     assert first.body.selected_text.startswith("Answer 0.")
     assert transcript.selected_text() == text
 
@@ -157,7 +155,6 @@ def test_what_is_selected_stays_so_while_the_last_answer_is_written(
     transcript.begin_answer("new")
     transcript.append_tokens("new", tokens_of("Some **bold"))
     written = transcript.answer("new")
-    assert written is not None
     end = point(written.body, "Some", 4)
     drag(qtbot, texts[5], point(texts[5], "Third answer", 6), into(texts[5], written.body, end))
     assert transcript.selected_text() == "answer.\n\nSome"

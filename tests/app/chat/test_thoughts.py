@@ -16,7 +16,7 @@ from app.session.chats.answers import with_edits
 from core.answer_format import AnswerFormat, answer_format
 from core.answer_format.formats import ThoughtTags
 from core.events import Token
-from tests.app.chat.watching import body_of
+from tests.app.chat.watching import body_of, picture
 from tests.app.chat.written import finished, tokens_of
 
 WRITTEN = "<think>\nThe user asks.\n\nSo **answer** </nothing>.\n</think>\n\nYes, [x] < y."
@@ -32,17 +32,14 @@ def shown(text: AnswerText) -> list[tuple[str, bool]]:
     return [(piece.text, piece.thought >= 0) for piece in text.pieces if piece.kind != "thought"]
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 1000])
-def test_the_size_of_flushes_leaves_no_trace(size: int) -> None:
-    for source in (WRITTEN, PREFILLED, "```\n<think>\n</think>\n```\nNo thought.", "a <think> b </think>"):
-        whole, parts, tokens = AnswerText(), AnswerText(), letters(source)
-        whole.append(tokens)
-        whole.finish()
-        for at in range(0, len(tokens), size):
-            parts.append(tokens[at : at + size])
-        parts.finish()
-        assert parts.pieces == whole.pieces
-        assert parts.answer_source == whole.answer_source
+def read(source: str, format: AnswerFormat | None = None, *, size: int = 1) -> AnswerText:
+    """The answer `source`, whose first token has `format`."""
+    text, tokens = AnswerText(), letters(source)
+    tokens[0] = replace(tokens[0], format=format)
+    for at in range(0, len(tokens), size):
+        text.append(tokens[at : at + size])
+    text.finish()
+    return text
 
 
 @pytest.mark.parametrize(
@@ -85,25 +82,59 @@ def test_an_edit_across_a_thought_keeps_it() -> None:
     assert "".join(token.text for token in changed) == "One six<think>Hm.</think> four."
 
 
-def test_what_is_thought_and_what_is_said() -> None:
+@pytest.mark.parametrize(
+    ("source", "pieces", "said"),
+    [
+        (
+            WRITTEN,
+            [("The user asks.", True), ("So answer </nothing>.", True), ("Yes, [x] < y.", False)],
+            "Yes, [x] < y.",
+        ),
+        ("<think>\n\n</think>\n\nYes.", [("Yes.", False)], "Yes."),
+        (
+            "First I check.</think>It is **J**.",
+            [("First I check.", True), ("It is J.", False)],
+            "It is **J**.",
+        ),
+        *(
+            (source, [(shown, False)], source)
+            for source, shown in (
+                ("```\n<think>\n</think>\n```", "<think>\n</think>"),
+                ("He writes <think> and </think> here.", "He writes <think> and </think> here."),
+                ("Write `</think>` there.", "Write </think> there."),
+                ("Text </nothing> and more.", "Text </nothing> and more."),
+            )
+        ),
+    ],
+)
+def test_what_is_thought_and_what_is_said(source: str, pieces: list[tuple[str, bool]], said: str) -> None:
+    text = read(source)
+    assert shown(text) == pieces
+    assert text.answer_source.strip() == said
+    if not any(thought for _, thought in pieces):
+        assert text.figures is None
+
+
+@pytest.mark.parametrize(
+    "tokens", [letters(WRITTEN), tokens_of("<think>\n{Let| me}^.\n</think>\n{No|,} it^ is.")]
+)
+def test_figures_of_thought_and_answer_are_those_of_the_whole(tokens: list[Token]) -> None:
     text = AnswerText()
-    text.append(letters(WRITTEN))
+    text.append(tokens)
     text.finish()
-    assert shown(text) == [
-        ("The user asks.", True),
-        ("So answer </nothing>.", True),
-        ("Yes, [x] < y.", False),
-    ]
-    assert text.answer_source == "Yes, [x] < y."
     thought, over = text.thought_figures(text.thoughts[0].start)
-    assert over
-    said = WRITTEN.index("</think>") + len("</think>")
-    assert (thought.tokens, thought.accepted) == (said, None)
-    assert thought.took_s == pytest.approx((said - 1) / 10)
     alone = text.figures
-    assert alone
-    assert thought.tokens + alone.tokens == len(WRITTEN)
-    assert thought.took_s + alone.took_s == pytest.approx((len(WRITTEN) - 1) / 10)
+    accepted = sum(token.origin == "accepted" for token in tokens)
+    assert over
+    assert thought.tokens + alone.tokens == len(tokens)
+    assert (thought.accepted or 0) + (alone.accepted or 0) == accepted
+    assert thought.took_s + alone.took_s == pytest.approx(tokens[-1].time_s - tokens[0].time_s)
+    if accepted:
+        assert thought.percent == round(100 * thought.accepted / thought.tokens)
+    else:
+        ends = WRITTEN.index("</think>") + len("</think>")
+        assert (thought.tokens, thought.accepted) == (ends, None)
+        assert thought.took_s == pytest.approx((ends - 1) / 10)
 
 
 def test_a_closing_tag_alone_makes_all_before_it_a_thought() -> None:
@@ -115,25 +146,6 @@ def test_a_closing_tag_alone_makes_all_before_it_a_thought() -> None:
     assert change.again
     assert shown(text) == [("The user asks.", True), ("So answer.", True), ("Yes.", False)]
     assert text.answer_source == "Yes."
-
-
-def test_tags_that_are_no_tags() -> None:
-    for source in ("```\n<think>\n</think>\n```", "He writes <think> and </think> here."):
-        text = AnswerText()
-        text.append(letters(source))
-        text.finish()
-        assert not text.thoughts
-        assert text.answer_source == source
-
-
-def read(source: str, format: AnswerFormat | None = None, *, size: int = 1) -> AnswerText:
-    """The answer `source`, whose first token has `format`."""
-    text, tokens = AnswerText(), letters(source)
-    tokens[0] = replace(tokens[0], format=format)
-    for at in range(0, len(tokens), size):
-        text.append(tokens[at : at + size])
-    text.finish()
-    return text
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
@@ -160,10 +172,8 @@ def test_the_prompt_says_how_the_answer_begins(template: str, tail: str, source:
 
 
 def test_a_thought_that_the_prompt_opened_is_one_before_it_ends() -> None:
-    text = AnswerText()
-    [first, *rest] = letters("Check.")
-    format = answer_format("<think></think>", "<a><think>")
-    text.append([replace(first, format=format), *rest])
+    text, [first, *rest] = AnswerText(), letters("Check.")
+    text.append([replace(first, format=answer_format("<think></think>", "<a><think>")), *rest])
     assert shown(text) == [("Check.", True)]
 
 
@@ -176,45 +186,6 @@ def test_an_answer_from_a_store_has_its_format_from_its_figures() -> None:
     assert entry.parse().answer_source == "Yes."
 
 
-def test_an_answer_of_unknown_format_may_close_a_thought_in_a_line() -> None:
-    text = read("First I check.\nSo it is J.</think>The answer is **J**.")
-    assert text.answer_source == "The answer is **J**."
-    for source in ("Write `</think>` there.", "```\n</think>\n```\nSo.", "Text </nothing> and more."):
-        assert not read(source).thoughts
-        assert read(source).answer_source == source
-
-
-def test_an_empty_thought_shows_nothing() -> None:
-    text = AnswerText()
-    text.append(letters("<think>\n\n</think>\n\nYes."))
-    text.finish()
-    assert [piece.text for piece in text.pieces] == ["Yes."]
-
-
-def test_figures_of_thought_and_answer_are_those_of_the_whole() -> None:
-    written = "<think>\n{Let| me see}^.\n</think>\n{No|,} it^ is not."
-    text, tokens = AnswerText(), tokens_of(written)
-    text.append(tokens)
-    text.finish()
-    thought, _ = text.thought_figures(text.thoughts[0].start)
-    alone = text.figures
-    assert alone
-    assert thought.accepted
-    assert alone.accepted
-    assert thought.tokens + alone.tokens == len(tokens)
-    assert thought.accepted + alone.accepted == sum(token.origin == "accepted" for token in tokens)
-    assert thought.took_s + alone.took_s == pytest.approx(tokens[-1].time_s - tokens[0].time_s)
-    assert thought.percent == round(100 * thought.accepted / thought.tokens)
-
-
-def test_an_answer_without_a_thought_has_no_figures_apart() -> None:
-    for source in ("Yes.", "<think>\n\n</think>\n\nYes."):
-        text = AnswerText()
-        text.append(letters(source))
-        text.finish()
-        assert text.figures is None
-
-
 def test_a_thought_is_folded_until_it_is_opened(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.begin_answer("t")
     transcript.append_tokens("t", letters(WRITTEN[:20]))
@@ -225,7 +196,6 @@ def test_a_thought_is_folded_until_it_is_opened(transcript: Transcript, qtbot: Q
     said = WRITTEN.index("</think>") + len("</think>")
     assert head.text() == f"Thought for {(said - 1) / 10:.1f} s · {said} tokens"
     item = transcript.answer("t")
-    assert item
     rest = len(WRITTEN) - said
     assert f"answer {rest} tokens in {rest / 10:.1f}" in item.footer.stats.text
     body = body_of(transcript)
@@ -241,7 +211,6 @@ def test_a_thought_is_folded_until_it_is_opened(transcript: Transcript, qtbot: Q
     qtbot.keyClick(head, Qt.Key.Key_Return)
     assert body.height() == folded
     item = transcript.answer("t")
-    assert item is not None
     qtbot.mouseClick(item.footer.buttons[0], Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == "Yes, [x] < y."
 
@@ -252,7 +221,10 @@ def test_an_unfolded_thought_stays_so_when_its_widget_is_made_anew(transcript: T
     transcript.finish_answer("t", finished())
     (head,) = transcript.findChildren(ThoughtHead)
     head.click()
-    body = body_of(transcript)
+    body, strip = body_of(transcript), transcript.answer("t").footer.strip
+    dimmed = picture(strip)
+    strip.set_thoughts([])
+    assert picture(strip) != dimmed
     height = body.height()
     body.lay_out_again()
     assert body.height_for(720) == pytest.approx(height, abs=2)
@@ -270,6 +242,9 @@ LOOP = "The lamp is lit every night. "
         ("- a b\n- a b\n\nEnd.", 4, ["a b"], ["a b", "End."]),
         ("```\na\na\na\n```", 8, ["a\na\na"], []),
         ("<think>\nSo so so.\n</think>\n\nYes.", 12, [], []),
+        # It begins with a piece, or there is nothing behind it.
+        ("```\na\n```\n\n```\na\n```", 11, ["a"], ["a"]),
+        ("One.", 4, ["One."], []),
     ],
 )
 def test_what_repeats_is_folded_and_stays_part_of_the_source(

@@ -16,41 +16,31 @@ from core.events import Attachment, Message, Passage
 
 
 def test_a_message_with_attachments(transcript: Transcript, qtbot: QtBot) -> None:
-    transcript.add_user("t", Message("user", "What is it about?", (Attachment("Handbook", "x" * 4000),)))
+    attached = (Attachment("Handbook", "x" * 4000), Attachment("a.txt", "one"), HANDBOOK)
+    transcript.add_user("t", Message("user", "What is it about?", attached[:1]))
     item = transcript.findChild(UserMessage)
-    assert item is not None
-    assert item.height_for(COLUMN_PX) == 48 + 6 + 21 + 18
+    transcript.add_user("u", Message("user", "", attached))
+    alone = transcript.findChildren(UserMessage)[-1]
+    assert item.height_for(COLUMN_PX) > 48 < alone.height_for(COLUMN_PX)
+    assert [chip.note for chip in alone.chips] == ["about 1,000 tokens", "about 1 token", "28,020 tokens"]
     assert not item.copy_button.is_revealed
     qtbot.mouseClick(item.copy_button, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == "What is it about?"
     assert item.copy_button.is_revealed
 
 
-def test_an_attachment_alone(transcript: Transcript) -> None:
-    transcript.add_user("t", Message("user", "", (Attachment("Handbook", "x"),)))
-    item = transcript.findChild(UserMessage)
-    assert item is not None
-    assert item.height_for(COLUMN_PX) == 48
-
-
 def test_a_long_message_wraps_inside_its_bubble(transcript: Transcript) -> None:
     transcript.add_user("t", Message("user", "word " * 100))
     item = transcript.findChild(UserMessage)
-    assert item is not None
     assert item.body.width() <= 560
     assert item.height() > 100
+    transcript.add_user("u", Message("user", "Why?\n\n```\nx = 1\n```"))
+    code = transcript.findChildren(UserMessage)[-1]
+    assert code.body.width() > item.body.width() / 2  # code has all the room there is
 
 
 HANDBOOK = Attachment("handbook.pdf", "words " * 100, 28_020)
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 5 == 0, 0.5) for n in range(100))
-
-
-def test_it_says_tokens_if_they_are_known(qtbot: QtBot) -> None:
-    known, unknown = MessageChip(HANDBOOK), MessageChip(Attachment("a.txt", "one"))
-    qtbot.addWidget(known)
-    qtbot.addWidget(unknown)
-    assert known.note == "28,020 tokens"
-    assert unknown.note == "about 1 token"
 
 
 def test_what_was_read_of_it_is_drawn_and_said(qtbot: QtBot, theme: Theme) -> None:

@@ -31,7 +31,6 @@ def point_at(qtbot: QtBot, body: AnswerBody, text: str) -> int:
     """Move the mouse onto the token with that text; its number."""
     number = next(i for i, one in enumerate(body.table.tokens) if one.text == text)
     rect = body.token_rect(number)
-    assert rect is not None
     qtbot.mouseMove(body, QPoint(1, 1))
     qtbot.mouseMove(body, rect.center().toPoint())
     return number

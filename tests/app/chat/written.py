@@ -45,7 +45,7 @@ def finished(
     stats: Stats | None = None, reason: FinishReason = "stop", drafter: str = "ngram-simple", **more: object
 ) -> Finished:
     """An orderly end."""
-    effective = Effective("toy", "float32", drafter, Settings(), **more)  # type: ignore[arg-type]
+    effective = Effective("toy", "float32", drafter, Settings(), **more)
     return Finished("r", reason, stats or Stats(prompt_tokens=9, read_tokens=9, tokens=3), effective)
 
 

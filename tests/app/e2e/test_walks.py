@@ -1,5 +1,4 @@
-"""Tried as people would, on a virtual display, with real keys and a real mouse: `first_hour`, `new_user`,
-`second_week`."""
+"""Tried as people would, on a virtual display, with real keys and a real mouse: `first_hour`, `new_user`."""
 
 from __future__ import annotations
 
@@ -109,9 +108,3 @@ def small_disk(at: Path, copied: Path) -> list[str]:
     copy = f'find "{copied}" -mindepth 1 -maxdepth 1 ! -name models -exec cp -a -t "{at}" {{}} +'
     commands = f'mount -t tmpfs -o size=8m tmpfs "{at}" && {copy} && exec "$@"'
     return ["unshare", "--map-root-user", "--mount", "sh", "-c", commands, "sh"]
-
-
-def test_the_second_week(display: str, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert "the answer continued" in visit("first", display, home, "second_week")
-    assert "and continued" in visit("again", display, home, "second_week")

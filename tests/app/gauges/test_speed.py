@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
 
 from app.gauges.speed import SPAN_S, ReadingSpeed, Sparkline
 
@@ -66,29 +65,3 @@ def test_samples_are_bounded_however_often_they_come(line: Sparkline) -> None:
     assert len(line) == 240
     line.clear()
     assert len(line) == 0
-
-
-def test_the_line_its_fill_and_the_reference_are_painted(line: Sparkline, qapp: object) -> None:
-    image = QImage(110, 40, QImage.Format.Format_RGB32)
-    image.fill(QColor("white"))
-    for at_s in (0.0, 10.0, 20.0):
-        line.add(50.0, at_s)
-    painter = QPainter(image)
-    blue, black = QColor("#0000FF"), QColor("#000000")
-    line.paint(painter, QRectF(0, 0, 100, 33), blue, QColor("white"), 25.0, black)
-    painter.end()
-    assert image.pixelColor(50, 3).blue() > image.pixelColor(50, 3).red()  # the line
-    assert image.pixelColor(50, 28) == QColor(229, 229, 255)  # a tenth of it below
-    assert any(image.pixelColor(x, 18).red() < 150 for x in range(20, 60))  # the dashes
-    assert image.pixelColor(50, 38) == QColor("white")
-
-
-def test_samples_that_came_at_once_are_no_stain(line: Sparkline, qapp: object) -> None:
-    image = QImage(110, 40, QImage.Format.Format_RGB32)
-    image.fill(QColor("white"))
-    line.add(50.0, 0.0)
-    line.add(20.0, 0.1)
-    painter = QPainter(image)
-    line.paint(painter, BOX, QColor("blue"), QColor("white"))
-    painter.end()
-    assert {image.pixel(x, y) for x in range(110) for y in range(40)} == {QColor("white").rgb()}

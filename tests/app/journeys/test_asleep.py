@@ -24,7 +24,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no su
 
 
 def line(window: subprocess.Popen[str]) -> dict[str, Any]:
-    assert window.stdout
     text = window.stdout.readline()
     assert text, f"the window ended: {window.poll()}"
     said: dict[str, Any] = json.loads(text)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import signal
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -13,12 +11,11 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.features.projects import ProjectSheet
-from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.theme.theme import theme
 from core.events import Attachment, Message
 from tests.app import contrast
-from tests.app.stage import outside_of_tasks, play, ready, sheet, until
+from tests.app.stage import kill, outside_of_tasks, play, ready, sheet, until
 
 TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
 SIDE_WINDOWS = ("settings", "tables", "models", "lab", "help", "deleted", "library")
@@ -89,36 +86,31 @@ async def chat(window: MainWindow) -> list[str]:
 async def died(window: MainWindow) -> list[str]:
     window.controller.asking.submit(Message("user", "write 100000 slowly"))
     await until(lambda: len(window.controller.chats.open.turns[-1].answer.tokens) > 3)
-    pid = window.worker.pid
-    assert pid
-    os.kill(pid, signal.SIGKILL)
-    await until(lambda: window.controller.link.phase is Phase.DEAD)
+    await kill(window)
     return await failing(window, window)
 
 
 async def project(window: MainWindow) -> list[str]:
     window.views.sidebar.new_project_requested.emit("")
     dialog = await sheet(window, ProjectSheet)
-    assert isinstance(dialog, ProjectSheet)
     dialog.name.setText("Harbour")
     faults = await failing(window, dialog)
     await outside_of_tasks(dialog.reject)
     return faults
 
 
-def test_the_sheet_of_a_project(qapp: QApplication) -> None:
-    scenes(qapp, project)
-
-
 def test_the_chat_window(qapp: QApplication) -> None:
-    scenes(qapp, first_page, chat, died)
+    scenes(qapp, first_page, project, chat, died)
 
 
-@pytest.mark.parametrize("name", SIDE_WINDOWS)
-def test_the_windows_beside_it(qapp: QApplication, name: str) -> None:
-    async def shown(window: MainWindow) -> list[str]:
-        if name not in window.windows._makers:
-            pytest.fail(f"There is no window {name}; there are {sorted(window.windows._makers)}.")
-        return await failing(window, window.windows.show(name))
+def test_the_windows_beside_it(qapp: QApplication) -> None:
+    def shown(name: str) -> Callable[[MainWindow], Awaitable[list[str]]]:
+        async def scene(window: MainWindow) -> list[str]:
+            beside = window.windows.show(name)
+            faults = await failing(window, beside)
+            beside.close()
+            return [f"{name}: {fault}" for fault in faults]
 
-    scenes(qapp, shown)
+        return scene
+
+    scenes(qapp, *map(shown, SIDE_WINDOWS))

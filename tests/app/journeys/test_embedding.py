@@ -8,14 +8,11 @@ import re
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
 
 from app.chat.attachment_chip import AttachmentChip
-from app.features.library import LibraryWindow
 from app.shell.window import MainWindow
 from core.events import Attachment, Cancel, EmbedDocument, EraseVectors, Message
-from core.settings import assign
-from tests.app.stage import FAKE, click, last, play, press, ready, sent, until
+from tests.app.stage import Stage, click, last, press, sent, set_value, until
 
 TIDES = Attachment("Tides.md", "\nHigh water at noon, and the water falls slowly.\n" * 40)
 FOG = Attachment("Fog.md", "In fog nobody leaves the harbour.\n" * 40)
@@ -29,50 +26,52 @@ def chip(window: MainWindow) -> AttachmentChip:
     return window.views.composer.chips.chips[-1]
 
 
-def prefer(window: MainWindow, mode: str) -> None:
-    inspector = window.views.inspector
-    inspector.change_settings(assign(inspector.settings, "prefill.mode", mode))
+async def indexing(window: MainWindow) -> None:
+    await until(lambda: "Indexing" in chip(window).toolTip(), what="it is not embedded")
 
 
-async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(window: MainWindow) -> None:
+async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.open(folder=tmp_path)
     commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-    window.views.composer.attach(TIDES)  # before there is a worker
-    await ready(window)
-    await until(lambda: "Indexing, " in chip(window).toolTip())
+    # What is erased while there is no worker is erased by the first.
+    documents = window.controller.library.documents
+    documents.remove(documents.keep(FOG).id)
+    documents.purge_removed()
+    assert commands == []
+    window.views.composer.attach(TIDES)
+    await indexing(window)
+    assert len(commands) == 2
+    assert EraseVectors((digest(FOG),)) in commands
+    assert EmbedDocument("", TIDES.text) in commands
     shown = re.search(r"Indexing, [1-9]?0%", chip(window).toolTip())
-    assert shown
     assert shown[0] in chip(window).accessibleDescription()
     assert "Indexing" not in chip(window).size_text
     with_bar = chip(window).grab().toImage()
     await until(lambda: "Indexing" not in chip(window).toolTip())
     assert chip(window).grab().toImage() != with_bar
     window.views.composer.set_text("What about it?")
-    assert [type(command) for command in commands] == [EmbedDocument]
     window.views.composer.attach(FOG)
     window.views.composer.attach(Attachment("Copy.md", TIDES.text))
-    await until(lambda: len(commands) == 2)
-    assert [command.text for command in commands] == [TIDES.text, FOG.text]
+    await until(lambda: len(commands) == 3)
+    assert commands[2].text == FOG.text
 
 
-async def test_removing_the_chip_stops_and_erases(window: MainWindow) -> None:
-    await ready(window)
+async def test_removing_the_chip_stops_and_erases_what_is_nowhere_else(window: MainWindow) -> None:
     commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-    window.views.composer.attach(TIDES)
-    await until(lambda: "Indexing" in chip(window).toolTip())
+    composer = window.views.composer
+    composer.attach(TIDES)
+    await indexing(window)
     chip(window).setFocus()
     await press(window, Qt.Key.Key_Delete)
     await until(lambda: len(commands) == 3)
     assert set(map(type, commands[1:])) == {Cancel, EraseVectors}
     assert EraseVectors((digest(TIDES),)) in commands
-    window.views.composer.attach(TIDES)
+    composer.attach(TIDES)
     await until(lambda: isinstance(commands[-1], EmbedDocument))
-    await until(lambda: "Indexing" in chip(window).toolTip())
-
-
-async def test_what_is_kept_elsewhere_is_not_erased_and_a_sent_document_goes_on(window: MainWindow) -> None:
-    await ready(window)
-    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-    composer = window.views.composer
+    await indexing(window)
+    await click(chip(window).remove_button)
+    await until(lambda: commands.count(EraseVectors((digest(TIDES),))) == 2)
+    del commands[:]
     composer.attach(FOG)
     window.controller.library.keep(FOG)
     await click(chip(window).remove_button)
@@ -82,59 +81,50 @@ async def test_what_is_kept_elsewhere_is_not_erased_and_a_sent_document_goes_on(
     assert commands[-1] == EmbedDocument("", TIDES.text)  # it was not stopped
     composer.attach(TIDES)
     await click(chip(window).remove_button)
-    assert not any(isinstance(command, EraseVectors) for command in commands)
+    assert EraseVectors((digest(FOG),)) not in commands
 
 
-async def test_nothing_is_embedded_where_sparse_prefill_is_off(window: MainWindow) -> None:
-    await ready(window)
-    prefer(window, "off")
+async def test_nothing_is_embedded_where_sparse_prefill_is_off_and_a_new_worker_is_told_again(
+    window: MainWindow,
+) -> None:
+    set_value(window, "prefill.mode", "off")
     commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     window.views.composer.attach(TIDES)
     window.views.composer.set_text("What about it?")
     assert commands == []
-    prefer(window, "auto")
-    await until(lambda: "Indexing" in chip(window).toolTip())
-    prefer(window, "off")
+    set_value(window, "prefill.mode", "auto")
+    await indexing(window)
+    set_value(window, "prefill.mode", "off")
     await until(lambda: len(commands) == 2)
-    assert [type(command) for command in commands] == [EmbedDocument, Cancel]
     assert "Indexing" not in chip(window).toolTip()
-
-
-async def test_a_new_worker_is_told_again(window: MainWindow) -> None:
-    await ready(window)
-    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-    window.views.composer.attach(TIDES)
-    await until(lambda: "Indexing" in chip(window).toolTip())
+    set_value(window, "prefill.mode", "auto")
+    await indexing(window)
     window.controller.restart()
     assert "Indexing" not in chip(window).toolTip()
-    await until(lambda: "Indexing" in chip(window).toolTip())
-    assert [type(command) for command in commands] == [EmbedDocument, Cancel, EmbedDocument]
+    await indexing(window)
+    assert [type(command) for command in commands] == [EmbedDocument, Cancel] * 2 + [EmbedDocument]
 
 
-def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
-    qapp: QApplication, tmp_path: Path
+async def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
+    stage: Stage, tmp_path: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-        controller = window.controller
-        controller.asking.submit(Message("user", "write 3", (TIDES,)))
-        await until(lambda: last(window).status == "finished")
-        chat_id = controller.chats.open.id
-        controller.chat.listing.delete(chat_id)
-        assert not any(isinstance(command, EraseVectors) for command in commands)
-        controller.chat.listing.erase(chat_id)
-        assert commands[-1] == EraseVectors((digest(TIDES),))
-        kept = controller.library.documents.keep(FOG)
-        controller.library.documents.remove(kept.id)
-        controller.library.documents.purge_removed()
-        assert commands[-1] == EraseVectors((digest(FOG),))
-
-    play(qapp, scene, folder=tmp_path)
+    window = await stage.ready(folder=tmp_path)
+    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
+    controller = window.controller
+    controller.asking.submit(Message("user", "write 3", (TIDES,)))
+    await until(lambda: last(window).status == "finished")
+    chat_id = controller.chats.open.id
+    controller.chat.listing.delete(chat_id)
+    assert not any(isinstance(command, EraseVectors) for command in commands)
+    controller.chat.listing.erase(chat_id)
+    assert commands[-1] == EraseVectors((digest(TIDES),))
+    kept = controller.library.documents.keep(FOG)
+    controller.library.documents.remove(kept.id)
+    controller.library.documents.purge_removed()
+    assert commands[-1] == EraseVectors((digest(FOG),))
 
 
 async def test_the_find_bar_goes_on_to_similar_passages(window: MainWindow) -> None:
-    await ready(window)
     text = "\n The boat waits. No ship leaves. Fog is dense. A boat is lost."
     window.controller.asking.submit(Message("user", "write 3", (Attachment("Log.md", text),)))
     await until(lambda: last(window).status == "finished")
@@ -150,51 +140,28 @@ async def test_the_find_bar_goes_on_to_similar_passages(window: MainWindow) -> N
         assert bar.count.text() == expected
     await press(bar.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     assert bar.count.text() == "Similar 2 of 2"
-    matches = tab.finder._shown
-    assert text[matches.starts[1] : matches.ends[1]] == " A boat is lost."
     bar.field.setText("ships")
     assert bar.count.text() == "No matches"
-    prefer(window, "off")
+    set_value(window, "prefill.mode", "off")
     bar.field.setText("ship")
     await asyncio.sleep(0.8)
     assert bar.count.text() == "1 of 1"
 
 
-def test_a_search_of_the_library_finds_words_first_and_then_meaning(
-    qapp: QApplication, tmp_path: Path
+async def test_a_search_of_the_library_finds_words_first_and_then_meaning(
+    stage: Stage, tmp_path: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        documents = window.controller.library.documents
-        documents.keep(Attachment("Boats.md", "\nFog is dense. The boat waits.\n"))
-        documents.keep(FOG)
-        documents.keep(Attachment("Ships.md", "A ship comes in."))
-        await until(lambda: len(documents.search("ship")) == 1)  # written on another thread
-        await press(
-            window, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
-        )
-        library = window.windows.find("library")
-        assert isinstance(library, LibraryWindow)
-        library.search.setText("ship")
-        await until(lambda: [row.name for row in library.list.rows] == ["Ships.md", "Boats.md"])
-        assert library.list.rows[0].passage == "A ship comes in."
-        assert library.list.rows[1].passage == "Similar passage: The boat waits."
-        library.search.setText("ship comes")
-        await until(lambda: [row.name for row in library.list.rows] == ["Ships.md"])
-
-    play(qapp, scene, folder=tmp_path)
-
-
-def test_what_is_erased_while_there_is_no_worker_is_erased_by_the_next(
-    qapp: QApplication, tmp_path: Path
-) -> None:
-    async def scene(window: MainWindow) -> None:
-        commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-        kept = window.controller.library.documents.keep(FOG)
-        window.controller.library.documents.remove(kept.id)
-        window.controller.library.documents.purge_removed()
-        assert commands == []
-        await ready(window)
-        assert commands == [EraseVectors((digest(FOG),))]
-
-    play(qapp, scene, folder=tmp_path, command=FAKE)
+    window = await stage.ready(folder=tmp_path)
+    documents = window.controller.library.documents
+    documents.keep(Attachment("Boats.md", "\nFog is dense. The boat waits.\n"))
+    documents.keep(FOG)
+    documents.keep(Attachment("Ships.md", "A ship comes in."))
+    await until(lambda: len(documents.search("ship")) == 1)  # written on another thread
+    await press(window, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    library = window.windows.find("library")
+    library.search.setText("ship")
+    await until(lambda: [row.name for row in library.list.rows] == ["Ships.md", "Boats.md"])
+    assert library.list.rows[0].passage == "A ship comes in."
+    assert library.list.rows[1].passage == "Similar passage: The boat waits."
+    library.search.setText("ship comes")
+    await until(lambda: [row.name for row in library.list.rows] == ["Ships.md"])

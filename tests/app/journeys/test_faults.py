@@ -2,10 +2,10 @@
 
 Where each row of “What people see when things go wrong” is tried in a window:
 
-    worker killed                   test_real_worker (kill -9), test_window (dies by itself, while loading)
+    worker killed                   test_figures (kill -9), test_window (dies by itself, while loading)
     worker aborts, worker hangs     here
-    model folder bad, too big       test_real_worker, and with the models
-    prompt longer than the context  test_real_worker, test_composing
+    model folder bad, too big       with the models, test_window
+    prompt longer than the context  test_composing
     download cut off                with the models
     table corrupt or foreign        here (cut, flipped), core/tables/test_memory (each kind of damage)
     disk full on save               here (tables), test_chats_kept (chats)
@@ -26,14 +26,12 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
-from app.features.tables.window import TablesWindow
 from app.launch.scenario import ask
-from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.settings import Settings, assign_all
 from core.tables.files import PREVIOUS, decode_table
 from core.worker.client import worker_command
-from tests.app.stage import click, gone, last, play, ready, shown, until
+from tests.app.stage import Stage, answering, asked, click, gone, kill, last, play, ready, shown, until
 from tests.processes import set_home
 
 _LOAD_S = 60.0
@@ -53,7 +51,7 @@ def taught(qapp: QApplication, toy_folder: Path, tmp_path_factory: pytest.TempPa
     home = tmp_path_factory.mktemp("taught")
 
     async def scene(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
+        await ready(window)
         await teach(window)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -78,93 +76,74 @@ def with_settings(window: MainWindow, **values: object) -> None:
 async def teach(window: MainWindow) -> None:
     """A question and an answer from which the n-gram table learns."""
     with_settings(window, drafting__drafter="ngram-mod", sampling__max_tokens=48)
-    ask(window, "the tide waits for nobody and the pilot waits for the tide " * 3)
-    await ready(window, _LOAD_S)
+    await asked(window, "the tide waits for nobody and the pilot waits for the tide " * 3)
     assert last(window).status == "finished"
 
 
-def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def aborts(window: MainWindow, number: signal.Signals) -> None:
+async def test_a_worker_that_aborts(stage: Stage, toy_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    window = await stage.ready(command=worker_command(), model=str(toy_folder))
+    for number in (signal.SIGABRT, signal.SIGSEGV):
         with_settings(window, sampling__max_tokens=2_000)
-        ask(window, "go on")
+        await answering(window, "go on")
         window.views.composer.set_text("typed meanwhile")
-        await until(lambda: len(last(window).tokens) > 5)
-        assert window.worker.pid
-        os.kill(window.worker.pid, number)
-        await until(lambda: window.controller.link.phase is Phase.DEAD)
-        trouble = window.views.banner.trouble
-        assert trouble
+        await kill(window, number)
+        written, trouble = last(window), window.views.banner.trouble
         assert number.name in trouble.text
-        written = last(window)
         assert f"{len(written.tokens):,} tokens written so far" in trouble.text
         assert shown(window) == written.text
         assert window.views.composer.text == "typed meanwhile"
         await click(window.views.banner.remedy_button)
-        await ready(window, _LOAD_S)
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        for number in (signal.SIGABRT, signal.SIGSEGV):
-            await aborts(window, number)
-            window.controller.chat.start()
-
-    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+        await ready(window)
+        window.controller.chat.start()
+    await stage.close()
     assert "broke the protocol" not in caplog.text
 
 
-def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:
+async def test_a_worker_that_hangs(stage: Stage, toy_folder: Path) -> None:
     """Stopped by the system, as one that waits for a dead disk is: it lives, and says nothing."""
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        with_settings(window, sampling__max_tokens=4_000)
-        ask(window, "go on")
-        await until(lambda: len(last(window).tokens) > 5)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGSTOP)
-        await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
-        trouble = window.views.banner.trouble
-        assert trouble
-        assert trouble.title == "The worker does not respond."
-        assert "the chat is kept" in trouble.text
-        written = len(last(window).tokens)
-        assert written > 5
-        await click(window.views.banner.remedy_button)
-        await ready(window, _LOAD_S)
-        assert window.worker.pid != pid
-        await until(lambda: gone(pid))
-        assert len(window.controller.chats.open.turns[0].answer.tokens) >= written
-        assert window.views.banner.isHidden()
-
-    play(qapp, scene, command=worker_command(), model=str(toy_folder), silence_s=3.0)
+    window = await stage.ready(command=worker_command(), model=str(toy_folder), silence_s=3.0)
+    with_settings(window, sampling__max_tokens=4_000)
+    await answering(window, "go on")
+    pid = window.worker.pid
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
+    trouble = window.views.banner.trouble
+    assert trouble.title == "The worker does not respond."
+    assert "the chat is kept" in trouble.text
+    written = len(last(window).tokens)
+    assert written > 5
+    await click(window.views.banner.remedy_button)
+    await ready(window)
+    assert window.worker.pid != pid
+    await until(lambda: gone(pid))
+    assert len(window.controller.chats.open.turns[0].answer.tokens) >= written
+    assert window.views.banner.isHidden()
 
 
-def test_a_full_disk_keeps_the_table_that_was_saved(
-    qapp: QApplication, toy_folder: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_full_disk_keeps_the_table_that_was_saved(
+    stage: Stage, toy_folder: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        await teach(window)
-        await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
-        trouble = window.views.banner.trouble
-        assert trouble
-        assert "File too large" in f"{trouble.title} {trouble.text}"
-        # The answer and the session are as before.
-        await teach(window)
-
     saved = {path.name: path.read_bytes() for path in tables.iterdir() if path.suffix == ".safetensors"}
     assert saved
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     python, isolated, *command = worker_command()
     assert isolated == "-P"
     narrow = [python, "-c", _FULL_DISK, *command]
-    play(qapp, full, command=narrow, model=str(toy_folder))
+    window = await stage.ready(command=narrow, model=str(toy_folder))
+    await teach(window)
+    await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
+    trouble = window.views.banner.trouble
+    assert "File too large" in f"{trouble.title} {trouble.text}"
+    # The answer and the session are as before.
+    await teach(window)
+    await stage.close()
     assert {name: (tables / name).read_bytes() for name in saved} == saved
 
 
-def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
-    qapp: QApplication, toy_folder: Path, tables: Path
+async def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
+    stage: Stage, toy_folder: Path, tables: Path
 ) -> None:
     (file,) = tables.glob("*-n*.safetensors")
     Path(f"{file}{PREVIOUS}").unlink(missing_ok=True)
@@ -173,31 +152,27 @@ def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
     bad = good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
     file.write_bytes(bad)
 
-    async def damaged(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        banner = window.views.banner
-        # WorkerEvent while the model was loading, and said when it is ready.
-        trouble = banner.trouble
-        assert trouble
-        assert not banner.isHidden()
-        assert "can be used" in trouble.title
-        assert f"{file.name} is damaged" in trouble.text
-        assert "set aside as" in trouble.text
-        assert "A new table takes its place." in trouble.text
-        await click(banner.remedy_button)
-        shown = window.windows.find("tables")
-        assert isinstance(shown, TablesWindow)
-        assert banner.isHidden()
-        await until(lambda: not shown.set_aside.isHidden())
-        await teach(window)
-
-    play(qapp, damaged, command=worker_command(), model=str(toy_folder))
+    window = await stage.ready(command=worker_command(), model=str(toy_folder))
+    banner = window.views.banner
+    # WorkerEvent while the model was loading, and said when it is ready.
+    trouble = banner.trouble
+    assert not banner.isHidden()
+    assert "can be used" in trouble.title
+    assert f"{file.name} is damaged" in trouble.text
+    assert "set aside as" in trouble.text
+    assert "A new table takes its place." in trouble.text
+    await click(banner.remedy_button)
+    shown = window.windows.find("tables")
+    assert banner.isHidden()
+    await until(lambda: not shown.set_aside.isHidden())
+    await teach(window)
+    await stage.close()
     (aside,) = tables.glob(f"{file.name}.refused-*")
     assert aside.read_bytes() == bad
     assert decode_table(file.read_bytes()).header.figures.used > 0
 
 
-def test_commands_that_a_worker_refuses_are_named_and_survived(qapp: QApplication, toy_folder: Path) -> None:
+async def test_commands_that_a_worker_refuses_are_named_and_survived(stage: Stage, toy_folder: Path) -> None:
     """The window sends no such commands itself, so they are smuggled past it."""
     settings = Settings()
     refused = (
@@ -209,39 +184,31 @@ def test_commands_that_a_worker_refuses_are_named_and_survived(qapp: QApplicatio
         (replace(settings, sampling=replace(settings.sampling, temperature=-4.0)), "temperature", "0"),
     )
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, _LOAD_S)
-        banner, composer, pid = window.views.banner, window.views.composer, window.worker.pid
+    window = await stage.ready(command=worker_command(), model=str(toy_folder))
+    banner, composer, pid = window.views.banner, window.views.composer, window.worker.pid
 
-        async def named(*words: str) -> None:
-            await until(lambda: banner.trouble is not None)
-            assert banner.trouble
-            said = f"{banner.trouble.title} {banner.trouble.text}".lower()
-            assert all(word in said for word in words), said
-            banner.dismissed.emit()
-            assert banner.trouble is None
+    async def named(*words: str) -> None:
+        await until(lambda: banner.trouble is not None)
+        said = f"{banner.trouble.title} {banner.trouble.text}".lower()
+        assert all(word in said for word in words), said
+        banner.dismissed.emit()
+        assert banner.trouble is None
 
-        async def answers() -> None:
-            with_settings(window, sampling__max_tokens=4)
-            composer.clear()
-            ask(window, "Are you there?")
-            await ready(window, _LOAD_S)
-            assert last(window).status == "finished"
-            assert window.worker.pid == pid
+    async def answers() -> None:
+        with_settings(window, sampling__max_tokens=4)
+        composer.clear()
+        await asked(window, "Are you there?")
+        assert last(window).status == "finished"
+        assert window.worker.pid == pid
 
-        for bad, *words in refused:
-            window.views.inspector._settings = bad
-            ask(window, "Will this be answered?")
-            await named(*words)
-            assert composer.text == "Will this be answered?"
-            await answers()
-        client = window.worker._client
-        assert client
-        assert client._process
-        assert client._process.stdin
-        for line in (b"{not json\n", b'{"type": "make_tea"}\n', b"\xff\xfe\n"):
-            client._process.stdin.write(line)
-            await named("command")
-            await answers()
-
-    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    for bad, *words in refused:
+        window.views.inspector._settings = bad
+        ask(window, "Will this be answered?")
+        await named(*words)
+        assert composer.text == "Will this be answered?"
+        await answers()
+    client = window.worker._client
+    for line in (b"{not json\n", b'{"type": "make_tea"}\n', b"\xff\xfe\n"):
+        client._process.stdin.write(line)
+        await named("command")
+        await answers()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from pathlib import Path
 
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.launch.scenario import ask
 from app.session.chats.conversation import documents
-from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
-from core.settings import assign, assign_all
+from core.settings import assign_all
 from core.worker.client import worker_command
-from tests.app.stage import last, play, ready, until
+from tests.app.stage import Stage, answer_view, answering, asked, kill, last, ready, set_value, stop, until
 
 TEXT = "\n".join(f"Rule {number}. The pilot of berth {number % 9} waits." for number in range(120))
 
@@ -29,14 +26,12 @@ def said(widget: QWidget) -> str:
 
 def line(window: MainWindow) -> str:
     """The figures under the last answer."""
-    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-    assert answer
+    answer = answer_view(window)
     return answer.footer.stats.accessibleName()
 
 
 def agree(window: MainWindow) -> None:
     answer, strip, text = last(window), window.views.strip, line(window)
-    assert answer.finished
     stats = answer.finished.stats
     assert stats.tokens == len(answer.tokens) == stats.accepted + stats.bonus + stats.normal
     assert f"{stats.tokens:,} tokens" in text
@@ -51,74 +46,55 @@ def agree(window: MainWindow) -> None:
     assert tuple(map(origins.count, ("accepted", "bonus", "normal"))) == counted
 
 
-def test_a_whole_answer_and_one_that_was_stopped(qapp: QApplication, toy_folder: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60.0)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 60))
-        ask(window, "tide tide tide tide tide tide")
-        await ready(window, 60.0)
-        agree(window)
-        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 4000))
-        ask(window, "pilot pilot pilot pilot")
-        await until(lambda: len(last(window).tokens) > 20 or last(window).over, 60.0)
-        window.controller.asking.stop()
-        await ready(window, 60.0)
-        agree(window)
-        window.controller.asking.regenerate()
-        await until(lambda: len(last(window).tokens) > 5 or last(window).over, 60.0)
-        window.controller.asking.stop()
-        await ready(window, 60.0)
-        agree(window)
-
-    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+async def test_a_whole_answer_and_one_that_was_stopped(stage: Stage, toy_folder: Path) -> None:
+    window = await stage.ready(command=worker_command(), model=str(toy_folder))
+    set_value(window, "sampling.max_tokens", 60)
+    await asked(window, "tide tide tide tide tide tide")
+    agree(window)
+    set_value(window, "sampling.max_tokens", 4000)
+    ask(window, "pilot pilot pilot pilot")
+    await until(lambda: len(last(window).tokens) > 20 or last(window).over)
+    await stop(window)
+    agree(window)
+    window.controller.asking.regenerate()
+    await until(lambda: len(last(window).tokens) > 5 or last(window).over)
+    await stop(window)
+    agree(window)
 
 
-def test_an_answer_whose_worker_was_killed_and_that_was_continued(
-    qapp: QApplication, toy_folder: Path
+async def test_an_answer_whose_worker_was_killed_and_that_was_continued(
+    stage: Stage, toy_folder: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60.0)
-        inspector = window.views.inspector
-        wanted = [("sampling.max_tokens", 4000), ("gate.mode", "always")]
-        inspector.change_settings(assign_all(inspector.settings, wanted))
-        ask(window, "pilot pilot pilot pilot")
-        await until(lambda: [token.origin for token in last(window).tokens].count("accepted") > 3, 60.0)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.controller.link.phase is Phase.DEAD, 60.0)
-        assert last(window).status == "cut_off"
-        window.controller.restart()
-        await ready(window, 60.0)
-        before = len(last(window).tokens)
-        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-        await until(lambda: len(last(window).tokens) > before + 5 or last(window).over, 60.0)
-        window.controller.asking.stop()
-        await ready(window, 60.0)
-        agree(window)
-
-    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    window = await stage.ready(command=worker_command(), model=str(toy_folder))
+    inspector = window.views.inspector
+    wanted = [("sampling.max_tokens", 4000), ("gate.mode", "always")]
+    inspector.change_settings(assign_all(inspector.settings, wanted))
+    ask(window, "pilot pilot pilot pilot")
+    await until(lambda: [token.origin for token in last(window).tokens].count("accepted") > 3)
+    await kill(window)
+    assert last(window).status == "cut_off"
+    window.controller.restart()
+    await ready(window)
+    before = len(last(window).tokens)
+    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
+    await until(lambda: len(last(window).tokens) > before + 5 or last(window).over)
+    await stop(window)
+    agree(window)
 
 
 async def test_what_is_written_on_keeps_the_time_to_its_first_token(window: MainWindow) -> None:
-    await ready(window)
-    ask(window, "write 100000 slowly")
-    await until(lambda: len(last(window).tokens) > 6)
-    window.controller.asking.stop()
-    await ready(window)
+    await answering(window)
+    await stop(window)
     before = len(last(window).tokens)
     window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
     await until(lambda: len(last(window).tokens) > before + 6)
     assert "TTFT 0.10 s" in line(window)
     assert said(window.views.strip.first_token) == "0.10 s"
-    window.controller.asking.stop()
-    await ready(window)
+    await stop(window)
     assert said(window.views.strip.first_token) == "0.10 s"
 
 
 async def test_card_and_document_count_the_same_passages(window: MainWindow) -> None:
-    await ready(window)
     message = Message("user", "skim slowly write 4", (Attachment("rules.txt", TEXT),))
     window.controller.asking.submit(message)
     turn_id = window.controller.chats.open.turns[-1].id

@@ -66,7 +66,6 @@ async def test_whatever_vanishes_the_keyboard_goes_to_the_message_field(window: 
 
 async def test_a_deleted_control_gives_the_keyboard_to_the_message_field(window: MainWindow) -> None:
     hand = Hand(window)
-    await ready(window)
     extra = QPushButton("Extra", window)
     extra.show()
     extra.setFocus()
@@ -78,7 +77,6 @@ async def test_a_deleted_control_gives_the_keyboard_to_the_message_field(window:
 
 async def test_after_a_click_on_send_the_next_words_go_into_the_field(window: MainWindow) -> None:
     hand = Hand(window)
-    await ready(window)
     await hand.type("write 20 slowly")
     await click(window.views.composer.send_button)
     assert hand.keyboard == "message"

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
 from app.chat.answer_body import ThoughtHead
@@ -16,7 +15,7 @@ from app.richtext.markdown import markdown
 from app.shell.window import MainWindow
 from app.store.library import Library
 from core.settings import read
-from tests.app.stage import last, play, ready, until
+from tests.app.stage import Stage, answer_view, drop, last, play, ready, until
 from tests.core.chat_archives import samples
 
 
@@ -29,122 +28,103 @@ def titles(window: MainWindow) -> list[str]:
     return [each.title for each in window.controller.chats.listed()]
 
 
-def test_an_archive_is_imported_once_and_its_chats_go_on(qapp: QApplication, tmp_path: Path) -> None:
+async def test_an_archive_is_imported_once_and_its_chats_go_on(stage: Stage, tmp_path: Path) -> None:
     file = tmp_path / "export.zip"
     file.write_bytes(samples.chatgpt_archive([samples.chatgpt_chat(1), samples.chatgpt_chat(2)]))
     home = tmp_path / "home"
 
-    async def first(window: MainWindow) -> None:
-        await ready(window)
-        controller, notice = window.controller, window.views.notice_bar
-        await imported(window, file)
-        assert sorted(titles(window)) == ["Lighthouse 1", "Lighthouse 2"]
-        assert notice.text == "Imported 2 chats from ChatGPT. Not imported: 2 tool calls and results."
-        chat = controller.chats.open
-        assert [len(turn.versions) for turn in chat.turns] == [2, 2]
-        assert last(window).text == "The lamp is from 1902."
-        (thought,) = window.findChildren(ThoughtHead)
-        assert thought.text() == "Thought"
-        window.views.composer.set_text("And its keeper? Write 5")
-        window.views.composer.send_button.click()
-        await until(lambda: len(controller.chats.open.turns) == 3 and last(window).over)
-        went_on = controller.chats.open
-        await imported(window, file)
-        assert notice.text.startswith("2 chats from ChatGPT were imported before.")
-        assert controller.chats.get(went_on.id) == went_on
-        (other,) = [each.id for each in controller.chats.listed() if each.title == "Lighthouse 2"]
-        controller.chat.select(other)
-        window.views.composer.set_text("Half a thought")
-        longer = samples.chatgpt_chat(2)
-        nodes = longer["mapping"]
-        nodes.update(
-            [
-                samples.chatgpt_node("q9", "a4", "user", "And its colour?"),
-                samples.chatgpt_node("a9", "q9", "assistant", "White."),
-            ]
-        )
-        longer["current_node"] = "a9"
-        file.write_bytes(samples.chatgpt_archive([samples.chatgpt_chat(1), longer]))
-        await imported(window, file)
-        assert notice.text.startswith("Updated 1 chat from ChatGPT; 1 was imported before.")
-        assert len(titles(window)) == 2
-        assert window.views.transcript.answer_text(controller.chats.open.turns[-1].id) == "White."
-        assert window.views.composer.text == "Half a thought"
-
-    async def again(window: MainWindow) -> None:
-        chats = window.controller.chats
-        lengths = {each.title: each.turns for each in chats.listed()}
-        assert lengths == {"Lighthouse 1": 3, "Lighthouse 2": 3}
-        (hit,) = chats.search("keeper")
-        assert chats.summary(hit.chat_id).title == "Lighthouse 1"
-
-    play(qapp, first, folder=home)
-    play(qapp, again, folder=home)
+    window = await stage.ready(folder=home)
+    controller, notice = window.controller, window.views.notice_bar
+    await imported(window, file)
+    assert sorted(titles(window)) == ["Lighthouse 1", "Lighthouse 2"]
+    assert notice.text == "Imported 2 chats from ChatGPT. Not imported: 2 tool calls and results."
+    chat = controller.chats.open
+    assert [len(turn.versions) for turn in chat.turns] == [2, 2]
+    assert last(window).text == "The lamp is from 1902."
+    (thought,) = window.findChildren(ThoughtHead)
+    assert thought.text() == "Thought"
+    window.views.composer.set_text("And its keeper? Write 5")
+    window.views.composer.send_button.click()
+    await until(lambda: len(controller.chats.open.turns) == 3 and last(window).over)
+    went_on = controller.chats.open
+    await imported(window, file)
+    assert notice.text.startswith("2 chats from ChatGPT were imported before.")
+    assert controller.chats.get(went_on.id) == went_on
+    (other,) = [each.id for each in controller.chats.listed() if each.title == "Lighthouse 2"]
+    controller.chat.select(other)
+    window.views.composer.set_text("Half a thought")
+    longer = samples.chatgpt_chat(2)
+    nodes = longer["mapping"]
+    nodes.update(
+        [
+            samples.chatgpt_node("q9", "a4", "user", "And its colour?"),
+            samples.chatgpt_node("a9", "q9", "assistant", "White."),
+        ]
+    )
+    longer["current_node"] = "a9"
+    file.write_bytes(samples.chatgpt_archive([samples.chatgpt_chat(1), longer]))
+    await imported(window, file)
+    assert notice.text.startswith("Updated 1 chat from ChatGPT; 1 was imported before.")
+    assert len(titles(window)) == 2
+    assert window.views.transcript.answer_text(controller.chats.open.turns[-1].id) == "White."
+    assert window.views.composer.text == "Half a thought"
+    window = await stage.open(folder=home)
+    chats = window.controller.chats
+    lengths = {each.title: each.turns for each in chats.listed()}
+    assert lengths == {"Lighthouse 1": 3, "Lighthouse 2": 3}
+    (hit,) = chats.search("keeper")
+    assert chats.summary(hit.chat_id).title == "Lighthouse 1"
 
 
-def test_details_and_undo(qapp: QApplication, tmp_path: Path) -> None:
+async def test_details_and_undo(stage: Stage, tmp_path: Path) -> None:
     chats = [samples.claude_chat(), samples.open_webui_chat(), samples.lm_studio_chat()]
     files = []
     for number, raw in enumerate(chats):
         files.append(tmp_path / f"{number}.json")
         files[-1].write_text(json.dumps(raw))
 
-    async def scene(window: MainWindow) -> None:
-        await imported(window, *files)
-        notice, controller = window.views.notice_bar, window.controller
-        assert sorted(titles(window)) == ["Buoys", "Knots", "Tide tables"]
-        knots = next(each.id for each in controller.chats.listed() if each.title == "Knots")
-        controller.chat.select(knots)
-        assert read(window.views.inspector.settings, "chat.system_prompt") == "Be brief."
-        assert notice.action_button.text() == "Details…"
-        notice.action_button.click()
-        (box,) = window.findChildren(QMessageBox)
-        assert box.text() == "Imported 3 chats."
-        assert box.informativeText() == "Not imported: 2 images, 1 file, 2 tool calls and results."
-        assert box.detailedText().split("\n") == [
-            "“Tide tables”: 1 image, 2 tool calls and results",
-            "“Knots”: 1 image",
-            "“Buoys”: 1 file",
-        ]
-        (undo,) = [each for each in box.findChildren(QPushButton) if each.text() == "Undo Import"]
-        undo.click()
-        await until(lambda: not controller.chat.importing.is_busy)
-        assert titles(window) == []
-        assert len(controller.chats.deleted()) == 3
-        assert notice.text == "Moved 3 chats to “Recently Deleted”."
-        await imported(window, *files)
-        assert sorted(titles(window)) == ["Buoys", "Knots", "Tide tables"]
-        assert controller.chats.deleted() == ()
-
-    play(qapp, scene, folder=tmp_path / "home")
+    window = await stage.open(folder=tmp_path / "home")
+    await imported(window, *files)
+    notice, controller = window.views.notice_bar, window.controller
+    assert sorted(titles(window)) == ["Buoys", "Knots", "Tide tables"]
+    knots = next(each.id for each in controller.chats.listed() if each.title == "Knots")
+    controller.chat.select(knots)
+    assert read(window.views.inspector.settings, "chat.system_prompt") == "Be brief."
+    assert notice.action_button.text() == "Details…"
+    notice.action_button.click()
+    (box,) = window.findChildren(QMessageBox)
+    assert box.text() == "Imported 3 chats."
+    assert box.informativeText() == "Not imported: 2 images, 1 file, 2 tool calls and results."
+    assert box.detailedText().split("\n") == [
+        "“Tide tables”: 1 image, 2 tool calls and results",
+        "“Knots”: 1 image",
+        "“Buoys”: 1 file",
+    ]
+    (undo,) = [each for each in box.findChildren(QPushButton) if each.text() == "Undo Import"]
+    undo.click()
+    await until(lambda: not controller.chat.importing.is_busy)
+    assert titles(window) == []
+    assert len(controller.chats.deleted()) == 3
+    assert notice.text == "Moved 3 chats to “Recently Deleted”."
+    await imported(window, *files)
+    assert sorted(titles(window)) == ["Buoys", "Knots", "Tide tables"]
+    assert controller.chats.deleted() == ()
 
 
-def test_an_archive_is_dropped_on_the_window(qapp: QApplication, tmp_path: Path) -> None:
+async def test_an_archive_is_dropped_on_the_window(stage: Stage, tmp_path: Path) -> None:
     archive, note = tmp_path / "chats.zip", tmp_path / "note.txt"
     archive.write_bytes(samples.chatgpt_archive([samples.chatgpt_chat(1)]))
     note.write_text("A note")
 
-    async def scene(window: MainWindow) -> None:
-        def drop(*paths: Path) -> None:
-            data = QMimeData()
-            data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-            place, buttons, keys = QPointF(40, 400), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-            action = Qt.DropAction.CopyAction
-            enter = QDragEnterEvent(place.toPoint(), action, data, buttons, keys)
-            QApplication.sendEvent(window, enter)
-            assert enter.isAccepted()
-            QApplication.sendEvent(window, QDropEvent(place, action, data, buttons, keys))
+    window = await stage.open(folder=tmp_path / "home")
 
-        drop(archive, note)
-        await until(lambda: titles(window) == ["Lighthouse 1"])
-        await until(lambda: not window.controller.chat.importing.is_busy)
-        answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-        assert answer
-        assert answer.footer.strip.isHidden()  # nobody knows how its tokens were written
-        window.controller.chat.start()
-        assert [each.name for each in window.views.composer.attachments] == ["note.txt"]
-
-    play(qapp, scene, folder=tmp_path / "home")
+    drop(window, archive, note)
+    await until(lambda: titles(window) == ["Lighthouse 1"])
+    await until(lambda: not window.controller.chat.importing.is_busy)
+    answer = answer_view(window)
+    assert answer.footer.strip.isHidden()  # nobody knows how its tokens were written
+    window.controller.chat.start()
+    assert [each.name for each in window.views.composer.attachments] == ["note.txt"]
 
 
 @pytest.mark.quiet
@@ -168,8 +148,8 @@ def test_the_end_of_a_long_import_is_spread_over_several_turns(qapp: QApplicatio
     assert "turn" in steps[listed : steps.index("opened")]
 
 
-def test_a_long_import_can_be_stopped_and_keeps_the_window_alive(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_long_import_can_be_stopped_and_keeps_the_window_alive(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watchdog of `play` measures how long the window is blocked."""
     file = tmp_path / "conversations.json"
@@ -179,21 +159,20 @@ def test_a_long_import_can_be_stopped_and_keeps_the_window_alive(
     monkeypatch.setattr(importing_module, "_UNSAVED_CHARACTERS", 10_000)
     found: list[int] = []
 
-    async def scene(window: MainWindow) -> None:
-        controller, notice = window.controller, window.views.notice_bar
-        controller.chat.importing.import_from([file])
-        await until(lambda: "%" in notice.text and len(controller.chats.listed()) > 0)
-        assert notice.action_button.text() == "Stop"
-        notice.action_button.click()
-        await until(lambda: not controller.chat.importing.is_busy)
-        found.append(len(titles(window)))
-        assert 0 < found[0] < 1_500
-        assert notice.text.startswith(f"The import was stopped. Imported {found[0]:,} chats from ChatGPT.")
-        # Closing the window ends the second import.
-        controller.chat.importing.import_from([file])
-        await until(lambda: len(controller.chats.listed()) > found[0])
-
-    play(qapp, scene, folder=home)
+    window = await stage.open(folder=home)
+    controller, notice = window.controller, window.views.notice_bar
+    controller.chat.importing.import_from([file])
+    await until(lambda: "%" in notice.text and len(controller.chats.listed()) > 0)
+    assert notice.action_button.text() == "Stop"
+    notice.action_button.click()
+    await until(lambda: not controller.chat.importing.is_busy)
+    found.append(len(titles(window)))
+    assert 0 < found[0] < 1_500
+    assert notice.text.startswith(f"The import was stopped. Imported {found[0]:,} chats from ChatGPT.")
+    # Closing the window ends the second import.
+    controller.chat.importing.import_from([file])
+    await until(lambda: len(controller.chats.listed()) > found[0])
+    await stage.close()
     library = Library(home)
     assert len(library.summaries()) > found[0]
     library.close()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
 
 from app.controllers.link import WorkerLink
 from app.features import lab as words
@@ -18,7 +17,7 @@ from app.launch.scenario import ask
 from app.session.turn.intents import Load
 from app.shell.window import MainWindow
 from core.events import Command, StandStill
-from tests.app.stage import click, gone, play, press, ready, until
+from tests.app.stage import Stage, click, gone, press, ready, until
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -30,7 +29,6 @@ async def opened(window: MainWindow, model: Path, tokens: int, repeats: int = 1)
     await ready(window)
     await press(window, Qt.Key.Key_L, CTRL | SHIFT)
     lab = window.lab.window
-    assert lab
     assert lab.isVisible()
     for name, box in lab.boxes.items():
         box.setChecked(name in ("ngram-simple", "frequency"))
@@ -42,30 +40,28 @@ async def opened(window: MainWindow, model: Path, tokens: int, repeats: int = 1)
     return lab
 
 
-def test_a_measurement_fills_the_table(qapp: QApplication, toy_folder: Path, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        lab = await opened(window, toy_folder, 8)
-        assert lab.status.text() == words.EMPTY_HINT
-        lab.run_button.setFocus()
-        await click(lab.run_button)
-        assert lab.status.text() == words.STARTING
-        assert lab.stop_button.hasFocus()
-        assert not lab.repeats.isEnabled()
-        await until(lambda: bool(lab.list.rows), 60, "nothing is shown while it runs")
-        await until(lambda: not window.lab.measurement.running, 120, "does not end")
-        assert window.lab.measurement.trouble == ""
-        assert {row.id for row in lab.list.rows} == {
-            f"{kind}/{drafter}" for kind in words.KINDS for drafter in ("ngram-simple", "frequency")
-        }
-        for row in lab.list.rows:
-            same, _, of = row.equal.split()
-            assert int(same) == int(of) > 0
-        assert ", measured in " in lab.status.text()
-        assert lab.run_button.hasFocus()  # it had it before it became Stop
-        assert lab.repeats.isEnabled()
-        assert len(list((tmp_path / "home" / "lab").glob("*/bench.jsonl"))) == 1
-
-    play(qapp, scene, folder=tmp_path / "home")
+async def test_a_measurement_fills_the_table(stage: Stage, toy_folder: Path, tmp_path: Path) -> None:
+    window = await stage.open(folder=tmp_path / "home")
+    lab = await opened(window, toy_folder, 8)
+    assert lab.status.text() == words.EMPTY_HINT
+    lab.run_button.setFocus()
+    await click(lab.run_button)
+    assert lab.status.text() == words.STARTING
+    assert lab.stop_button.hasFocus()
+    assert not lab.repeats.isEnabled()
+    await until(lambda: bool(lab.list.rows), what="nothing is shown while it runs")
+    await until(lambda: not window.lab.measurement.running, what="does not end")
+    assert window.lab.measurement.trouble == ""
+    assert {row.id for row in lab.list.rows} == {
+        f"{kind}/{drafter}" for kind in words.KINDS for drafter in ("ngram-simple", "frequency")
+    }
+    for row in lab.list.rows:
+        same, _, of = row.equal.split()
+        assert int(same) == int(of) > 0
+    assert ", measured in " in lab.status.text()
+    assert lab.run_button.hasFocus()  # it had it before it became Stop
+    assert lab.repeats.isEnabled()
+    assert len(list((tmp_path / "home" / "lab").glob("*/bench.jsonl"))) == 1
 
 
 @pytest.fixture
@@ -83,55 +79,45 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-def test_it_stands_still_while_the_chat_is_answered_and_stops_at_once(
-    qapp: QApplication, toy_folder: Path, told: list[bool]
+async def test_it_stands_still_while_the_chat_is_answered_and_ends_at_once(
+    stage: Stage, toy_folder: Path, told: list[bool]
 ) -> None:
     def state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
 
-    async def scene(window: MainWindow) -> None:
-        lab = await opened(window, toy_folder, 1000, repeats=9)
-        await click(lab.run_button)
-        await until(lambda: window.lab.measurement.total > 0, 60, "never began")
-        pid = window.lab.pid
-        assert pid
-        assert told == [True]  # its idle work would be measured, too
-        ask(window, "Please write 30 words slowly")
-        assert lab.status.text() == words.PAUSED
-        if os.path.isdir("/proc"):
-            await until(lambda: state(pid) == "T", what="does not stand still")
-        await ready(window)
-        assert lab.status.text() != words.PAUSED
-        if os.path.isdir("/proc"):
-            await until(lambda: state(pid) != "T", what="does not go on")
-        await click(lab.stop_button)
-        assert lab.status.text() == words.STOPPING
-        await until(lambda: not window.lab.measurement.running, what="does not stop")
-        assert gone(pid)
-        assert told == [True, True, False]
-        assert window.lab.measurement.trouble == ""
-
-    play(qapp, scene)
-
-
-def test_closing_the_chat_window_ends_a_measurement(qapp: QApplication, toy_folder: Path) -> None:
-    pids: list[int] = []
-
-    async def scene(window: MainWindow) -> None:
-        lab = await opened(window, toy_folder, 1000, repeats=9)
-        await click(lab.run_button)
-        await until(lambda: window.lab.measurement.total > 0, 60, "never began")
-        assert window.lab.pid
-        pids.append(window.lab.pid)
-
-    play(qapp, scene)
-    assert gone(pids[0])
+    window = await stage.open()
+    lab = await opened(window, toy_folder, 1000, repeats=9)
+    await click(lab.run_button)
+    await until(lambda: window.lab.measurement.total > 0, what="never began")
+    pid = window.lab.pid
+    assert pid
+    assert told == [True]  # its idle work would be measured, too
+    ask(window, "Please write 30 words slowly")
+    assert lab.status.text() == words.PAUSED
+    if os.path.isdir("/proc"):
+        await until(lambda: state(pid) == "T", what="does not stand still")
+    await ready(window)
+    assert lab.status.text() != words.PAUSED
+    if os.path.isdir("/proc"):
+        await until(lambda: state(pid) != "T", what="does not go on")
+    await click(lab.stop_button)
+    assert lab.status.text() == words.STOPPING
+    await until(lambda: not window.lab.measurement.running, what="does not stop")
+    assert gone(pid)
+    assert told == [True, True, False]
+    assert window.lab.measurement.trouble == ""
+    # Closing the window ends one, too.
+    await click(lab.run_button)
+    await until(lambda: window.lab.measurement.total > 0, what="never began again")
+    pid = window.lab.pid
+    await stage.close()
+    assert gone(pid)
 
 
 async def test_what_goes_wrong_is_said(window: MainWindow, tmp_path: Path) -> None:
     lab = await opened(window, tmp_path / "nothing-here", 12)
     await click(lab.run_button)
-    await until(lambda: not window.lab.measurement.running, 60, "does not end")
+    await until(lambda: not window.lab.measurement.running, what="does not end")
     assert "nothing-here" in lab.status.text()
     for box in lab.boxes.values():
         box.setChecked(False)

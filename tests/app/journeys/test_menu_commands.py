@@ -6,20 +6,16 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
 
-from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from tests.app.stage import last, play, press, ready, until
+from tests.app.stage import Stage, asked, last, press, ready, until
 
 
 async def test_the_last_answer_is_continued_copied_and_branched(window: MainWindow) -> None:
     actions, chats = window.menu_actions, window.controller.chats
-    await ready(window)
     assert not actions["continue"].isEnabled()
     assert not actions["copy_answer"].isEnabled()
-    ask(window, "write 4")
-    await ready(window)
+    await asked(window, "write 4")
     actions["copy_answer"].trigger()
     assert QGuiApplication.clipboard().text() == last(window).text == "ECHO 1: w1 w2 w3"
     await until(lambda: actions["continue"].isEnabled(), what="it ended at its length")
@@ -35,42 +31,32 @@ async def test_the_last_answer_is_continued_copied_and_branched(window: MainWind
     assert len(chats.open.turns) == 1
 
 
-def test_tint_and_gauges_are_in_the_view_menu_and_remembered(qapp: QApplication, tmp_path: Path) -> None:
-    async def first(window: MainWindow) -> None:
-        actions, views = window.menu_actions, window.views
-        await ready(window)
-        ask(window, "write 5")
-        await ready(window)
-        assert views.header.tint.value == "hover"
-        assert views.legend.isVisible()
-        actions["tint"].trigger()
-        assert views.header.tint.value == "never"
-        assert not views.legend.isVisible()
-        window.controller.chat.start()
-        ask(window, "write 5")
-        await ready(window)
-        assert not views.legend.isVisible()  # in a chat that is opened later, too
-        assert views.strip.memory.isHidden()
-        actions["gauges"].trigger()
-        assert actions["gauges"].isChecked()
-        assert views.header.gauges_button.isChecked()
-        await until(lambda: views.strip.memory.isVisible(), what="the gauges are not shown")
-
-    async def second(window: MainWindow) -> None:
-        await ready(window)
-        assert window.views.strip.is_pinned
-        assert window.menu_actions["gauges"].isChecked()
-        assert window.views.header.tint.value == "never"
-
-    play(qapp, first, folder=tmp_path)
-    play(qapp, second, folder=tmp_path)
+async def test_tint_and_gauges_are_in_the_view_menu_and_remembered(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.open(folder=tmp_path)
+    actions, views = window.menu_actions, window.views
+    await asked(window, "write 5")
+    assert views.header.tint.value == "hover"
+    assert views.legend.isVisible()
+    actions["tint"].trigger()
+    assert views.header.tint.value == "never"
+    assert not views.legend.isVisible()
+    window.controller.chat.start()
+    await asked(window, "write 5")
+    assert not views.legend.isVisible()  # in a chat that is opened later, too
+    assert views.strip.memory.isHidden()
+    actions["gauges"].trigger()
+    assert actions["gauges"].isChecked()
+    assert views.header.gauges_button.isChecked()
+    await until(lambda: views.strip.memory.isVisible(), what="the gauges are not shown")
+    window = await stage.ready(folder=tmp_path)
+    assert window.views.strip.is_pinned
+    assert window.menu_actions["gauges"].isChecked()
+    assert window.views.header.tint.value == "never"
 
 
 async def test_f1_opens_help_and_the_window_fills_the_screen(window: MainWindow) -> None:
-    await ready(window)
     await press(window, Qt.Key.Key_F1)
     shown = window.windows.find("help")
-    assert shown is not None
     assert shown.isVisible()
     shown.close()
     window.menu_actions["full_screen"].trigger()

@@ -6,26 +6,23 @@ The hub is the tests' own; models are tiny and random. Everything goes through k
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QMenu
 
 from app.features.models import strings
-from app.features.models.facts import FitFacts, ModelRow
+from app.features.models.facts import ModelRow
 from app.features.models.window import ModelsWindow
-from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.settings import Settings, assign, read
 from core.worker.client import worker_command
-from tests.app.stage import click, last, play, press, ready, until
+from tests.app.stage import Stage, asked, click, kill, last, press, ready, set_value, until
 from tests.core.toy import write_toy_model
 from tests.hub import Hub, Trouble, serving
 from tests.processes import set_home
@@ -75,8 +72,7 @@ async def opened(window: MainWindow) -> ModelsWindow:
     """The models' window by its key, with its list."""
     await press(window, Qt.Key.Key_M, CONTROL_SHIFT)
     models = window.windows.find("models")
-    assert isinstance(models, ModelsWindow)
-    await until(lambda: bool(models.list.rows), 60, "no list")
+    await until(lambda: bool(models.list.rows), what="no list")
     return models
 
 
@@ -105,39 +101,33 @@ async def act(models: ModelsWindow, row_id: object, button: str = "act") -> None
     await click(getattr(models.detail, button))
 
 
-def test_another_model_is_loaded_and_answers(qapp: QApplication, home: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        assert [each.id for each in models.list.rows[:4]] == [
-            "starter",
-            *(str(home / name) for name in ("large", "other", "small")),
-        ]
-        assert models.chosen == str(home / "large")
-        assert status(models, home / "large") == strings.LOADED
-        assert not models.detail.load.isVisible()
-        fit = row(models, home / "small").bar
-        assert isinstance(fit, FitFacts)
-        assert fit.fit == "fits"
-        assert row(models, home / "large").drafts == "small"
-        assert row(models, home / "other").drafts == strings.NO_DRAFTS
-        models.list.select(str(home / "small"))
-        models.list.setFocus()
-        await press(models, Qt.Key.Key_Return)
-        await until(lambda: status(models, home / "small") == strings.LOADED, 60)
-        await ready(window, 60)
-        assert window.controller.link.info
-        assert window.controller.link.info.name == "small"
-        assert row(models, home / "large").commands == ("load",)
-        assert "small" in window.views.header.subtitle
-        window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
-        ask(window, "hello")
-        await ready(window, 60)
-        assert last(window).finished
-        models.list.select(str(home / "small"))
-        assert "tok/s on your last answer" in models.detail.summary.text()
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+async def test_another_model_is_loaded_and_answers(stage: Stage, home: Path) -> None:
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    assert [each.id for each in models.list.rows[:4]] == [
+        "starter",
+        *(str(home / name) for name in ("large", "other", "small")),
+    ]
+    assert models.chosen == str(home / "large")
+    assert status(models, home / "large") == strings.LOADED
+    assert not models.detail.load.isVisible()
+    fit = row(models, home / "small").bar
+    assert fit.fit == "fits"
+    assert row(models, home / "large").drafts == "small"
+    assert row(models, home / "other").drafts == strings.NO_DRAFTS
+    models.list.select(str(home / "small"))
+    models.list.setFocus()
+    await press(models, Qt.Key.Key_Return)
+    await until(lambda: status(models, home / "small") == strings.LOADED)
+    await ready(window)
+    assert window.controller.link.info.name == "small"
+    assert row(models, home / "large").commands == ("load",)
+    assert "small" in window.views.header.subtitle
+    window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
+    await asked(window, "hello")
+    assert last(window).finished
+    models.list.select(str(home / "small"))
+    assert "tok/s on your last answer" in models.detail.summary.text()
 
 
 async def header_menu(window: MainWindow) -> QMenu:
@@ -147,7 +137,7 @@ async def header_menu(window: MainWindow) -> QMenu:
     def shown() -> list[QMenu]:
         return [menu for menu in window.findChildren(QMenu) if menu.isVisible()]
 
-    await until(lambda: bool(shown()), 60, "no menu")
+    await until(lambda: bool(shown()), what="no menu")
     return shown()[0]
 
 
@@ -155,353 +145,301 @@ def labels(menu: QMenu) -> dict[str, QAction]:
     return {action.text(): action for action in menu.actions() if not action.isSeparator()}
 
 
-def test_the_header_s_menu_tells_models_of_one_name_apart(qapp: QApplication, home: Path) -> None:
+async def test_the_header_s_menu_tells_models_of_one_name_apart(stage: Stage, home: Path) -> None:
     shutil.copytree(home / "small", home / "archive" / "small")
     imported = home / "home" / "data" / "models" / "imported.json"
     imported.write_text(json.dumps([*json.loads(imported.read_text()), str(home / "archive" / "small")]))
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        menu = await header_menu(window)
-        rows = labels(menu)
-        drafting = rows["Draft Model"].menu()
-        assert isinstance(drafting, QMenu)
-        alike = {f"small ({home.name})   ·   fits", "small (archive)   ·   fits"}
-        assert alike < set(rows)
-        assert set(labels(drafting)) == {"None", *alike}
-        menu.close()
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    menu = await header_menu(window)
+    rows = labels(menu)
+    drafting = rows["Draft Model"].menu()
+    assert isinstance(drafting, QMenu)
+    alike = {f"small ({home.name})   ·   fits", "small (archive)   ·   fits"}
+    assert alike < set(rows)
+    assert set(labels(drafting)) == {"None", *alike}
+    menu.close()
 
 
-def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(qapp: QApplication, home: Path) -> None:
+async def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(stage: Stage, home: Path) -> None:
     (home / "other" / "config.json").write_text("{}")
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 8))
-        ask(window, "hello")
-        await ready(window, 60)
-        window.views.composer.set_text("and then")
-        turns = window.controller.chats.open.turns
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    inspector = window.views.inspector
+    set_value(window, "sampling.max_tokens", 8)
+    await asked(window, "hello")
+    window.views.composer.set_text("and then")
+    turns = window.controller.chats.open.turns
 
-        menu = await header_menu(window)
-        rows = labels(menu)
-        assert rows["large   ·   fits"].isChecked()
-        assert rows["small   ·   fits"].isEnabled()
-        broken = rows["other   ·   cannot be loaded"]
-        assert not broken.isEnabled()
-        assert "names no model_type" in broken.toolTip()
-        assert menu.toolTipsVisible()
-        drafting = rows["Draft Model"].menu()
-        assert isinstance(drafting, QMenu)
-        drafts = labels(drafting)
-        assert set(drafts) == {"None", "small   ·   fits"}
-        assert drafts["None"].isChecked()
-        drafts["small   ·   fits"].trigger()
-        assert read(inspector.settings, "draft_model.model") == str(home / "small")
-        assert read(inspector.settings, "drafting.drafter") == "draft-model"
-        menu.close()
-        again = labels(await header_menu(window))["Draft Model"].menu()
-        assert isinstance(again, QMenu)
-        assert labels(again)["small   ·   fits"].isChecked()
-        labels(again)["None"].trigger()
-        assert read(inspector.settings, "drafting.drafter") == "auto"
-        for shown in window.findChildren(QMenu):
-            shown.close()
+    menu = await header_menu(window)
+    rows = labels(menu)
+    assert rows["large   ·   fits"].isChecked()
+    assert rows["small   ·   fits"].isEnabled()
+    broken = rows["other   ·   cannot be loaded"]
+    assert not broken.isEnabled()
+    assert "names no model_type" in broken.toolTip()
+    assert menu.toolTipsVisible()
+    drafting = rows["Draft Model"].menu()
+    drafts = labels(drafting)
+    assert set(drafts) == {"None", "small   ·   fits"}
+    assert drafts["None"].isChecked()
+    drafts["small   ·   fits"].trigger()
+    assert read(inspector.settings, "draft_model.model") == str(home / "small")
+    assert read(inspector.settings, "drafting.drafter") == "draft-model"
+    menu.close()
+    again = labels(await header_menu(window))["Draft Model"].menu()
+    assert isinstance(again, QMenu)
+    assert labels(again)["small   ·   fits"].isChecked()
+    labels(again)["None"].trigger()
+    assert read(inspector.settings, "drafting.drafter") == "auto"
+    for shown in window.findChildren(QMenu):
+        shown.close()
 
-        menu = await header_menu(window)
-        labels(menu)["small   ·   fits"].trigger()
-        menu.close()
-        await until(lambda: "small" in window.views.header.subtitle, 60)
-        await ready(window, 60)
-        chat = window.controller.chats.open
-        assert chat.turns == turns
-        assert window.views.composer.text == "and then"
-        window.views.composer.submit()
-        await until(lambda: len(window.controller.chats.open.turns) == 2)
-        await ready(window, 60)
-        finished = last(window).finished
-        assert finished
-        assert finished.effective.model == "small"
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    menu = await header_menu(window)
+    labels(menu)["small   ·   fits"].trigger()
+    menu.close()
+    await until(lambda: "small" in window.views.header.subtitle)
+    await ready(window)
+    chat = window.controller.chats.open
+    assert chat.turns == turns
+    assert window.views.composer.text == "and then"
+    window.views.composer.submit()
+    await until(lambda: len(window.controller.chats.open.turns) == 2)
+    await ready(window)
+    finished = last(window).finished
+    assert finished.effective.model == "small"
 
 
-def test_draft_models_of_the_family_are_offered_and_draft(qapp: QApplication, home: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        by_name = {choice.facts.name: choice for choice in models.detail.choices.choices}
-        assert set(by_name) == {"small", "other", "SmolLM2 135M"}
-        assert by_name["small"].isEnabled()
-        assert not by_name["other"].isEnabled()
-        assert by_name["other"].facts.why == strings.DIFFERENT
-        await click(by_name["other"])
-        assert models.detail.choices.choices[0] is by_name["small"]
-        await click(by_name["small"])
-        inspector = window.views.inspector
-        assert read(inspector.settings, "draft_model.model") == str(home / "small")
-        assert by_name["small"].isChecked()
-        assert strings.DRAFT_MODEL in [part.label for part in models.detail.memory.parts]
-        settings = assign(inspector.settings, "drafting.drafter", "draft-model")
-        settings = assign(settings, "gate.mode", "always")
-        inspector.change_settings(assign(settings, "sampling.max_tokens", 24))
-        ask(window, "hello")
-        await ready(window, 60)
-        finished = last(window).finished
-        assert finished
-        assert finished.effective.drafter == "draft-model"
-        assert finished.stats.draft_us_median > 0
-        await until(lambda: not window.controller.link.busy)
-        models.list.select(str(home / "small"))
-        await click(models.detail.remove)
-        await click(models.detail.confirm)
-        await until(lambda: bool(models.problem.text), 60)
-        assert "small is in use" in models.problem.text
-        models.list.select(str(home / "large"))
-        await click(models.detail.choices.choices[0])
-        assert read(inspector.settings, "draft_model.model") == ""
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+async def test_draft_models_of_the_family_are_offered_and_draft(stage: Stage, home: Path) -> None:
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    by_name = {choice.facts.name: choice for choice in models.detail.choices.choices}
+    assert set(by_name) == {"small", "other", "SmolLM2 135M"}
+    assert by_name["small"].isEnabled()
+    assert not by_name["other"].isEnabled()
+    assert by_name["other"].facts.why == strings.DIFFERENT
+    await click(by_name["other"])
+    assert models.detail.choices.choices[0] is by_name["small"]
+    await click(by_name["small"])
+    inspector = window.views.inspector
+    assert read(inspector.settings, "draft_model.model") == str(home / "small")
+    assert by_name["small"].isChecked()
+    assert strings.DRAFT_MODEL in [part.label for part in models.detail.memory.parts]
+    settings = assign(inspector.settings, "drafting.drafter", "draft-model")
+    settings = assign(settings, "gate.mode", "always")
+    inspector.change_settings(assign(settings, "sampling.max_tokens", 24))
+    await asked(window, "hello")
+    finished = last(window).finished
+    assert finished.effective.drafter == "draft-model"
+    assert finished.stats.draft_us_median > 0
+    await until(lambda: not window.controller.link.busy)
+    models.list.select(str(home / "small"))
+    await click(models.detail.remove)
+    await click(models.detail.confirm)
+    await until(lambda: bool(models.problem.text))
+    assert "small is in use" in models.problem.text
+    models.list.select(str(home / "large"))
+    await click(models.detail.choices.choices[0])
+    assert read(inspector.settings, "draft_model.model") == ""
 
 
-def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
-    qapp: QApplication, home: Path
+async def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
+    stage: Stage, home: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        weights = home / "small" / "model.safetensors"
-        weights.write_bytes(weights.read_bytes()[:3000])
-        await act(models, home / "small", "load")
-        await until(lambda: bool(models.problem.text), 60)
-        assert "is cut off: it has 3,000 of" in models.problem.text
-        assert window.views.banner.trouble
-        assert "large stays loaded." in window.views.banner.trouble.text
-        await ready(window, 60)
-        assert status(models, home / "large") == strings.LOADED
-        window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
-        ask(window, "hello")
-        await ready(window, 60)
-        assert last(window).finished
-        await click(models.problem.close_button)
-        assert not models.problem.isVisible()
-        window.controller.models.refresh()
-        await until(lambda: status(models, home / "small") == strings.UNUSABLE, 60)
-        assert row(models, home / "small").commands == ()
-        window.controller.restart()
-        await ready(window, 60)
-        assert window.controller.link.info
-        assert window.controller.link.info.name == "large"
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    weights = home / "small" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:3000])
+    await act(models, home / "small", "load")
+    await until(lambda: bool(models.problem.text))
+    assert "is cut off: it has 3,000 of" in models.problem.text
+    assert "large stays loaded." in window.views.banner.trouble.text
+    await ready(window)
+    assert status(models, home / "large") == strings.LOADED
+    window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
+    await asked(window, "hello")
+    assert last(window).finished
+    await click(models.problem.close_button)
+    assert not models.problem.isVisible()
+    window.controller.models.refresh()
+    await until(lambda: status(models, home / "small") == strings.UNUSABLE)
+    assert row(models, home / "small").commands == ()
+    window.controller.restart()
+    await ready(window)
+    assert window.controller.link.info.name == "large"
 
 
 @pytest.mark.sweep
-def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
-    qapp: QApplication, home: Path, hub: Hub
+async def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
+    stage: Stage, home: Path, hub: Hub
 ) -> None:
     hub.trouble = Trouble(bytes_per_s=2_000_000)
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        models.search.setText("toy")
-        assert row(models, "toy").title == strings.ask_for("toy")
-        await act(models, "toy")
-        await until(lambda: status(models, NAME) == strings.ON_THE_HUB, 60, "nothing found")
-        assert not [path for path, _ in hub.asked if "toy" not in path and path != "/api/models"]
-        await act(models, NAME)
-        await until(lambda: arrived(models) > 0.1, 60)
-        assert "MB/s" in row(models, NAME).note
-        await act(models, NAME)
-        await until(lambda: status(models, NAME) == "Paused", 60)
-        stood = arrived(models)
-        await act(models, NAME)
-        await until(lambda: arrived(models) > stood, 60)
-        await until(lambda: row(models, NAME).commands == ("load",), 60, "never there")
-        models.search.clear()
-        await act(models, NAME, "load")
-        await until(lambda: status(models, NAME) == strings.LOADED, 60)
-        assert window.controller.link.info
-        assert window.controller.link.info.name == "Toy 1M"
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    models.search.setText("toy")
+    assert row(models, "toy").title == strings.ask_for("toy")
+    await act(models, "toy")
+    await until(lambda: status(models, NAME) == strings.ON_THE_HUB, what="nothing found")
+    assert not [path for path, _ in hub.asked if "toy" not in path and path != "/api/models"]
+    await act(models, NAME)
+    await until(lambda: arrived(models) > 0.1)
+    assert "MB/s" in row(models, NAME).note
+    await act(models, NAME)
+    await until(lambda: status(models, NAME) == "Paused")
+    stood = arrived(models)
+    await act(models, NAME)
+    await until(lambda: arrived(models) > stood)
+    await until(lambda: row(models, NAME).commands == ("load",), what="never there")
+    models.search.clear()
+    await act(models, NAME, "load")
+    await until(lambda: status(models, NAME) == strings.LOADED)
+    assert window.controller.link.info.name == "Toy 1M"
 
 
-def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
-    qapp: QApplication, home: Path, hub: Hub
+async def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
+    stage: Stage, home: Path, hub: Hub
 ) -> None:
     hub.trouble = Trouble(bytes_per_s=2_000_000)
 
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        await until(lambda: window.controller.link.phase is Phase.NO_MODEL, 60, "loading does not end")
-        assert hub.asked == []  # nothing is downloaded that nobody agreed to
-        assert banner.trouble
-        assert banner.trouble.title == f"{NAME} is not on this computer."
-        await click(banner.remedy_button)
-        assert banner.isHidden()
-        models = window.windows.find("models")
-        assert isinstance(models, ModelsWindow)
-        await until(lambda: arrived(models) > 0.1, 60, "no download")
-        models.list.select(NAME)
-        assert models.detail.act.text() == strings.PAUSE
-        await ready(window, 60)
-        assert window.controller.link.info
-        assert window.controller.link.info.name == "Toy 1M"
-
-    play(qapp, scene, command=worker_command(), model=NAME)
+    window = await stage.open(command=worker_command(), model=NAME)
+    banner = window.views.banner
+    await until(lambda: window.controller.link.phase is Phase.NO_MODEL, what="loading does not end")
+    assert hub.asked == []  # nothing is downloaded that nobody agreed to
+    assert banner.trouble.title == f"{NAME} is not on this computer."
+    await click(banner.remedy_button)
+    assert banner.isHidden()
+    models = window.windows.find("models")
+    await until(lambda: arrived(models) > 0.1, what="no download")
+    models.list.select(NAME)
+    assert models.detail.act.text() == strings.PAUSE
+    await ready(window)
+    assert window.controller.link.info.name == "Toy 1M"
 
 
-def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
-    qapp: QApplication, home: Path, hub: Hub
+async def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
+    stage: Stage, home: Path, hub: Hub
 ) -> None:
     hub.trouble = Trouble(bytes_per_s=1_000_000)
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        models.search.setText(NAME)
-        await act(models, NAME)
-        await until(lambda: arrived(models) > 0.05, 60)
-        await act(models, NAME, "cancel")
-        await until(lambda: status(models, NAME) == strings.ON_THE_HUB, 60)
-        models.search.setText("nobody/nothing")
-        await act(models, "nobody/nothing")
-        await until(lambda: status(models, "nobody/nothing") == "Failed", 20)
-        assert "no model “nobody/nothing” on the hub" in row(models, "nobody/nothing").note
-        await act(models, "nobody/nothing", "cancel")
-        await until(lambda: status(models, "nobody/nothing") == strings.ON_THE_HUB, 60)
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    models.search.setText(NAME)
+    await act(models, NAME)
+    await until(lambda: arrived(models) > 0.05)
+    await act(models, NAME, "cancel")
+    await until(lambda: status(models, NAME) == strings.ON_THE_HUB)
+    models.search.setText("nobody/nothing")
+    await act(models, "nobody/nothing")
+    await until(lambda: status(models, "nobody/nothing") == "Failed")
+    assert "no model “nobody/nothing” on the hub" in row(models, "nobody/nothing").note
+    await act(models, "nobody/nothing", "cancel")
+    await until(lambda: status(models, "nobody/nothing") == strings.ON_THE_HUB)
+    await stage.close()
     left = {path.name for path in (home / "home" / "data" / "models").iterdir()}
     assert left == {"imported.json", ".downloads"}
 
 
 @pytest.mark.sweep
-def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
-    qapp: QApplication, home: Path, hub: Hub
+async def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
+    stage: Stage, home: Path, hub: Hub
 ) -> None:
     hub.trouble = Trouble(bytes_per_s=1_500_000)
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        window.controller.models.download(NAME)
-        await until(lambda: arrived(models) > 0.1, 60)
-        models.list.select(NAME)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.controller.link.phase is Phase.DEAD)
-        assert status(models, NAME) == "Paused"
-        assert not models.detail.act.isEnabled()
-        assert row(models, home / "small").commands == ("load",)  # another model may be one that loads
-        window.controller.restart()
-        await ready(window, 60)
-        await until(models.detail.act.isEnabled, 60)
-        hub.trouble = Trouble()
-        await act(models, NAME)
-        await until(lambda: row(models, NAME).commands == ("load",), 60)
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    window.controller.models.download(NAME)
+    await until(lambda: arrived(models) > 0.1)
+    models.list.select(NAME)
+    await kill(window)
+    assert status(models, NAME) == "Paused"
+    assert not models.detail.act.isEnabled()
+    assert row(models, home / "small").commands == ("load",)  # another model may be one that loads
+    window.controller.restart()
+    await ready(window)
+    await until(models.detail.act.isEnabled)
+    hub.trouble = Trouble()
+    await act(models, NAME)
+    await until(lambda: row(models, NAME).commands == ("load",))
 
 
-def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folders: Path, hub: Hub) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        (home / "empty").mkdir()
-        window.controller.models.take_folder(str(home / "empty"))
-        await until(lambda: bool(models.problem.text), 60)
-        assert "config.json is missing" in models.problem.text
-        window.controller.models.take_folder(str(folders / "served"))
-        await until(lambda: models.chosen == str(folders / "served"), 60)
-        assert not models.problem.isVisible()
-        detail = models.detail
-        assert detail.title.text() == "served"
-        await click(detail.remove)
-        assert detail.question.isVisible()
-        assert detail.question.text() == strings.ask_forget("served")
-        await click(detail.keep)
-        assert not detail.question.isVisible()
-        # Whatever gets the focus of a hidden button, the model that was asked about is the one.
-        assert models.chosen == str(folders / "served")
-        await click(detail.remove)
-        assert detail.confirm.isVisible()
-        await click(detail.confirm)
-        await until(lambda: models.row(str(folders / "served")) is None, 60)
-        assert (folders / "served" / "config.json").is_file()
-        models.list.select(str(home / "large"))
-        assert not detail.remove.isEnabled()
-        # A path in the search is added, and sent nowhere.
-        for path in (str(folders / "served"), str(folders / "nowhere")):
-            models.search.setText(path)
-            assert row(models, path).get == strings.ADD_FOLDER
-            models.search.setFocus()
-            await press(models, Qt.Key.Key_Return)
-        await until(lambda: models.chosen == str(folders / "served"), 60)
-        await until(lambda: "nowhere" in models.problem.text, 60)
-        assert not hub.asked
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+async def test_importing_and_removing_asks_first(stage: Stage, home: Path, folders: Path, hub: Hub) -> None:
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    (home / "empty").mkdir()
+    window.controller.models.take_folder(str(home / "empty"))
+    await until(lambda: bool(models.problem.text))
+    assert "config.json is missing" in models.problem.text
+    window.controller.models.take_folder(str(folders / "served"))
+    await until(lambda: models.chosen == str(folders / "served"))
+    assert not models.problem.isVisible()
+    detail = models.detail
+    assert detail.title.text() == "served"
+    await click(detail.remove)
+    assert detail.question.isVisible()
+    assert detail.question.text() == strings.ask_forget("served")
+    await click(detail.keep)
+    assert not detail.question.isVisible()
+    # Whatever gets the focus of a hidden button, the model that was asked about is the one.
+    assert models.chosen == str(folders / "served")
+    await click(detail.remove)
+    assert detail.confirm.isVisible()
+    await click(detail.confirm)
+    await until(lambda: models.row(str(folders / "served")) is None)
+    assert (folders / "served" / "config.json").is_file()
+    models.list.select(str(home / "large"))
+    assert not detail.remove.isEnabled()
+    # A path in the search is added, and sent nowhere.
+    for path in (str(folders / "served"), str(folders / "nowhere")):
+        models.search.setText(path)
+        assert row(models, path).get == strings.ADD_FOLDER
+        models.search.setFocus()
+        await press(models, Qt.Key.Key_Return)
+    await until(lambda: models.chosen == str(folders / "served"))
+    await until(lambda: "nowhere" in models.problem.text)
+    assert not hub.asked
 
 
-def test_models_of_other_apps_are_used_where_they_are(
-    qapp: QApplication, home: Path, folders: Path, monkeypatch: pytest.MonkeyPatch
+async def test_models_of_other_apps_are_used_where_they_are(
+    stage: Stage, home: Path, folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(home / "person"))
     lm_studio = home / "person" / ".lmstudio" / "models" / "owner" / "Served-4bit"
     shutil.copytree(folders / "served", lm_studio)
     shutil.copytree(folders / "small", home / "mine" / "owner" / "Small-8bit")
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        assert strings.OTHER_APP in row(models, "owner/Served-4bit").detail
-        await act(models, "owner/Served-4bit", "load")
-        await until(lambda: status(models, "owner/Served-4bit") == strings.LOADED, 60)
-        await ready(window, 60)
-        assert window.controller.link.info
-        assert window.controller.link.info.path == str(lm_studio)
-        models.list.select("owner/Served-4bit")
-        assert not models.detail.remove.isVisible()
-        # A folder of several models is listed, and can be taken off the list again.
-        window.controller.models.take_folder(str(home / "mine"))
-        found = home / "mine" / "owner" / "Small-8bit"
-        await until(lambda: models.chosen == str(found), 60)
-        await click(models.detail.remove)
-        assert models.detail.question.text() == strings.ask_forget_all(str(home / "mine"))
-        await click(models.detail.confirm)
-        await until(lambda: models.row(str(found)) is None, 60)
-        assert (found / "config.json").is_file()
-
-    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+    window = await stage.ready(command=worker_command(), model=str(home / "large"))
+    models = await opened(window)
+    assert strings.OTHER_APP in row(models, "owner/Served-4bit").detail
+    await act(models, "owner/Served-4bit", "load")
+    await until(lambda: status(models, "owner/Served-4bit") == strings.LOADED)
+    await ready(window)
+    assert window.controller.link.info.path == str(lm_studio)
+    models.list.select("owner/Served-4bit")
+    assert not models.detail.remove.isVisible()
+    # A folder of several models is listed, and can be taken off the list again.
+    window.controller.models.take_folder(str(home / "mine"))
+    found = home / "mine" / "owner" / "Small-8bit"
+    await until(lambda: models.chosen == str(found))
+    await click(models.detail.remove)
+    assert models.detail.question.text() == strings.ask_forget_all(str(home / "mine"))
+    await click(models.detail.confirm)
+    await until(lambda: models.row(str(found)) is None)
+    assert (found / "config.json").is_file()
 
 
-def test_the_model_at_the_start_is_remembered(qapp: QApplication, home: Path) -> None:
-    async def first(window: MainWindow) -> None:
-        await ready(window, 60)
-        models = await opened(window)
-        models.list.select(str(home / "small"))
-        await click(models.detail.at_start)
-        assert models.detail.at_start.text() == strings.IS_AT_START
-
-    async def second(window: MainWindow) -> None:
-        await ready(window, 60)
-        assert window.controller.link.info
-        assert window.controller.link.info.name == "small"
-        await click(window.views.sidebar.models_button)
-        models = window.windows.find("models")
-        assert isinstance(models, ModelsWindow)
-        await until(lambda: bool(models.list.rows), 60)
-        await click(models.detail.unload)
-        await until(lambda: window.controller.link.phase is Phase.NO_MODEL, 60)
-        await until(lambda: row(models, home / "small").commands == ("load",), 60)
-        assert "No model" in window.views.header.subtitle
-
-    play(qapp, first, command=worker_command(), model=str(home / "large"), folder=home / "kept")
-    play(qapp, second, command=worker_command(), model="", folder=home / "kept")
+async def test_the_model_at_the_start_is_remembered(stage: Stage, home: Path) -> None:
+    window = await stage.ready(command=worker_command(), model=str(home / "large"), folder=home / "kept")
+    models = await opened(window)
+    models.list.select(str(home / "small"))
+    await click(models.detail.at_start)
+    assert models.detail.at_start.text() == strings.IS_AT_START
+    window = await stage.ready(command=worker_command(), model="", folder=home / "kept")
+    assert window.controller.link.info.name == "small"
+    await click(window.views.sidebar.models_button)
+    models = window.windows.find("models")
+    await until(lambda: bool(models.list.rows))
+    await click(models.detail.unload)
+    await until(lambda: window.controller.link.phase is Phase.NO_MODEL)
+    await until(lambda: row(models, home / "small").commands == ("load",))
+    assert "No model" in window.views.header.subtitle

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication
 
 from app.features.models import strings
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.models.catalogue import suggestions
 from core.settings import Settings, assign
-from tests.app.stage import click, play, ready, until
+from tests.app.stage import Stage, click, until
 from tests.core.toy import write_toy_model
 from tests.hub import Hub, serving
 from tests.processes import set_home
@@ -26,65 +25,56 @@ ROOMY = [sys.executable, "-m", "tests.app.roomy_worker"]
     ("memory_gb", "name", "size"),
     [("16", "Nine 9B", "9.0"), ("8", "Three 3B", "3.0"), ("3", "Two 2B", "2.0")],
 )
-def test_the_first_page_leads_with_the_best_model_that_fits(
-    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, memory_gb: str, name: str, size: str
+async def test_the_first_page_leads_with_the_best_model_that_fits(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, memory_gb: str, name: str, size: str
 ) -> None:
     monkeypatch.setenv("FAKE_SUGGESTED", memory_gb)
 
-    async def scene(window: MainWindow) -> None:
-        page = window.views.first_page
-        await until(lambda: page.title == strings.offer_title(name), what="no offer")
-        assert f"{size} GB, about" in page.subtitle
-        assert "good at" in page.subtitle
-        assert page.lead_button.isVisible()
-        assert page.other_button.text() == strings.USE_STARTER
-
-    play(qapp, scene)
+    window = await stage.open()
+    page = window.views.first_page
+    await until(lambda: page.title == strings.offer_title(name), what="no offer")
+    assert f"{size} GB, about" in page.subtitle
+    assert "good at" in page.subtitle
+    assert page.lead_button.isVisible()
+    assert page.other_button.text() == strings.USE_STARTER
 
 
 @pytest.mark.parametrize("accepted", [True, False])
-def test_it_is_never_offered_again(
-    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, accepted: bool
+async def test_it_is_never_offered_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, accepted: bool
 ) -> None:
     monkeypatch.setenv("FAKE_SUGGESTED", "8")
 
-    async def first(window: MainWindow) -> None:
-        page, models = window.views.first_page, window.controller.models
-        await until(lambda: page.lead_button.isVisible(), what="no offer")
-        await click(page.lead_button if accepted else page.other_button)
-        if accepted:
-            await until(lambda: models.state.download("hub/Three 3B") is not None, what="no download")
-            assert page.title == strings.fetching_title("Three 3B")
-            assert page.other_button.text() == strings.CANCEL_DOWNLOAD
-        else:
-            assert page.title == "Fake 1M is ready."
-            assert not page.other_button.isVisible()
-        assert not page.lead_button.isVisible()
-        assert window.views.composer.edit.hasFocus()
-
-    async def second(window: MainWindow) -> None:
-        await ready(window)
-        window.controller.models.watch()
-        await until(lambda: window.controller.models.state.listed, what="no list")
-        assert window.views.first_page.title == "Fake 1M is ready."
-
-    play(qapp, first, folder=tmp_path)
-    play(qapp, second, folder=tmp_path)
+    window = await stage.open(folder=tmp_path)
+    page, models = window.views.first_page, window.controller.models
+    await until(lambda: page.lead_button.isVisible(), what="no offer")
+    await click(page.lead_button if accepted else page.other_button)
+    if accepted:
+        await until(lambda: models.state.download("hub/Three 3B") is not None, what="no download")
+        assert page.title == strings.fetching_title("Three 3B")
+        assert page.other_button.text() == strings.CANCEL_DOWNLOAD
+    else:
+        assert page.title == "Fake 1M is ready."
+        assert not page.other_button.isVisible()
+    assert not page.lead_button.isVisible()
+    assert window.views.composer.edit.hasFocus()
+    window = await stage.ready(folder=tmp_path)
+    window.controller.models.watch()
+    await until(lambda: window.controller.models.state.listed, what="no list")
+    assert window.views.first_page.title == "Fake 1M is ready."
 
 
 @pytest.mark.parametrize(("memory_gb", "free_gb"), [("1", "100"), ("0", "100"), ("8", "1")])
-def test_nothing_is_offered_that_memory_or_disk_have_no_room_for(
-    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, memory_gb: str, free_gb: str
+async def test_nothing_is_offered_that_memory_or_disk_have_no_room_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, memory_gb: str, free_gb: str
 ) -> None:
     monkeypatch.setenv("FAKE_SUGGESTED", memory_gb)
     monkeypatch.setenv("FAKE_FREE_GB", free_gb)
 
-    async def scene(window: MainWindow) -> None:
-        await until(lambda: window.controller.models.state.listed, what="no list")
-        assert window.views.first_page.title == "Fake 1M is ready."
-        assert not window.views.first_page.lead_button.isVisible()
-
-    play(qapp, scene)
+    window = await stage.open()
+    await until(lambda: window.controller.models.state.listed, what="no list")
+    assert window.views.first_page.title == "Fake 1M is ready."
+    assert not window.views.first_page.lead_button.isVisible()
 
 
 # ---- with the real worker and a hub on this machine
@@ -105,7 +95,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 async def accept(window: MainWindow) -> str:
     """Accepts the offer. Returns the suggested hub name."""
     page = window.views.first_page
-    await until(lambda: page.lead_button.isVisible(), 60, "no offer")
+    await until(lambda: page.lead_button.isVisible(), what="no offer")
     name = page.title.removeprefix(strings.offer_title(""))
     window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
     await click(page.lead_button)
@@ -128,90 +118,76 @@ def stored(window: MainWindow) -> Callable[[], bool]:
     return done
 
 
-def test_the_first_question_waits_for_the_model_and_is_answered_by_it(
-    qapp: QApplication, hub: Hub, tmp_path: Path
+async def test_the_first_question_waits_for_the_model_and_is_answered_by_it(
+    stage: Stage, hub: Hub, tmp_path: Path
 ) -> None:
     hub.trouble.bytes_per_s = 1_500_000
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        repository = await accept(window)
-        send(window, "hello")
-        assert window.controller.chats.open.turns == ()
-        assert [each.content for each in window.controller.chats.open.queued] == ["hello"]
-        assert window.views.queue_list.text.startswith("Sent when ")
-        await until(stored(window), 60, "no answer")
-        info = window.controller.link.info
-        assert info
-        assert info.reference == repository
-        told = window.controller.models.last_stats
-        assert told
-        assert told[0] == info.path
-        assert window.controller.home.preferences.now.model == repository
-        assert len(window.controller.chats.open.turns) == 1
-
-    play(qapp, scene, command=ROOMY, folder=tmp_path / "kept")
+    window = await stage.ready(command=ROOMY, folder=tmp_path / "kept")
+    repository = await accept(window)
+    send(window, "hello")
+    assert window.controller.chats.open.turns == ()
+    assert [each.content for each in window.controller.chats.open.queued] == ["hello"]
+    assert window.views.queue_list.text.startswith("Sent when ")
+    await until(stored(window), what="no answer")
+    info = window.controller.link.info
+    assert info.reference == repository
+    told = window.controller.models.last_stats
+    assert told[0] == info.path
+    assert window.controller.home.preferences.now.model == repository
+    assert len(window.controller.chats.open.turns) == 1
 
 
 @pytest.mark.sweep
-def test_a_question_that_was_only_typed_stays_in_the_field(qapp: QApplication, hub: Hub) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        repository = await accept(window)
-        window.views.composer.set_text("Who signed it?")
+async def test_a_question_that_was_only_typed_stays_in_the_field(stage: Stage, hub: Hub) -> None:
+    window = await stage.ready(command=ROOMY)
+    repository = await accept(window)
+    window.views.composer.set_text("Who signed it?")
 
-        def loaded() -> bool:
-            link = window.controller.link
-            return link.phase is Phase.READY and link.info is not None and link.info.reference == repository
+    def loaded() -> bool:
+        link = window.controller.link
+        return link.phase is Phase.READY and link.info is not None and link.info.reference == repository
 
-        await until(loaded, 60, "not loaded")
-        assert window.views.composer.text == "Who signed it?"
-        assert window.controller.chats.open.turns == ()
-
-    play(qapp, scene, command=ROOMY)
+    await until(loaded, what="not loaded")
+    assert window.views.composer.text == "Who signed it?"
+    assert window.controller.chats.open.turns == ()
 
 
 @pytest.mark.sweep
-def test_without_a_network_it_says_so_once_and_the_starter_answers(
-    qapp: QApplication, hub: Hub, monkeypatch: pytest.MonkeyPatch
+async def test_without_a_network_it_says_so_once_and_the_starter_answers(
+    stage: Stage, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        notices: list[str] = []
-        bar = window.views.notice_bar
-        show = bar.show_notice
-        monkeypatch.setattr(bar, "show_notice", lambda text, *more: (notices.append(text), show(text, *more)))
-        await accept(window)
-        send(window, "hello")
-        await until(stored(window), 60, "no answer")
-        (notice,) = notices
-        assert "connection was refused" in notice
-        assert "Error" not in notice
-        assert not window.views.first_page.lead_button.isVisible()
-        assert window.views.banner.trouble is None
-
-    play(qapp, scene, command=ROOMY)
+    window = await stage.ready(command=ROOMY)
+    notices: list[str] = []
+    bar = window.views.notice_bar
+    show = bar.show_notice
+    monkeypatch.setattr(bar, "show_notice", lambda text, *more: (notices.append(text), show(text, *more)))
+    await accept(window)
+    send(window, "hello")
+    await until(stored(window), what="no answer")
+    (notice,) = notices
+    assert "connection was refused" in notice
+    assert "Error" not in notice
+    assert not window.views.first_page.lead_button.isVisible()
+    assert window.views.banner.trouble is None
 
 
 @pytest.mark.sweep
-def test_cancelling_removes_what_arrived_and_the_starter_answers(
-    qapp: QApplication, hub: Hub, tmp_path: Path
+async def test_cancelling_removes_what_arrived_and_the_starter_answers(
+    stage: Stage, hub: Hub, tmp_path: Path
 ) -> None:
     hub.trouble.bytes_per_s = 200_000
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        await accept(window)
-        send(window, "hello")
-        models = window.controller.models
-        await until(lambda: any(each.done_bytes for each in models.state.downloads), 60, "nothing arrived")
-        await click(window.views.first_page.other_button)
-        await until(stored(window), 60, "no answer")
-        assert models.state.downloads == ()
-        assert window.controller.link.info
-        assert window.controller.link.info.reference == "starter"
-
-    play(qapp, scene, command=ROOMY)
+    window = await stage.ready(command=ROOMY)
+    await accept(window)
+    send(window, "hello")
+    models = window.controller.models
+    await until(lambda: any(each.done_bytes for each in models.state.downloads), what="nothing arrived")
+    await click(window.views.first_page.other_button)
+    await until(stored(window), what="no answer")
+    assert models.state.downloads == ()
+    assert window.controller.link.info.reference == "starter"
+    await stage.close()
     assert not list((tmp_path / "home").rglob("*.part"))

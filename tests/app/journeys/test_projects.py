@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app.chat.intents import MoveToNewChat
@@ -19,18 +19,20 @@ from app.panels import strings as list_strings
 from app.session.chats.presets import Override
 from app.session.chats.projects import Project
 from app.shell.window import MainWindow
-from core.events import Attachment, LoadModel, ModelEntry, ReadAhead
-from core.settings import assign
+from core.events import Attachment, LoadModel, ModelEntry, ModelList, ReadAhead
 from tests.app.journeys.test_chats_kept import filled, titles
 from tests.app.stage import (
+    Stage,
     choose_in_sheet,
     click,
+    drop,
     last,
     outside_of_tasks,
     play,
     press,
     ready,
     sent,
+    set_value,
     sheet,
     until,
 )
@@ -41,9 +43,7 @@ CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModi
 
 
 async def project_sheet(window: MainWindow) -> ProjectSheet:
-    dialog = await sheet(window, ProjectSheet)
-    assert isinstance(dialog, ProjectSheet)
-    return dialog
+    return await sheet(window, ProjectSheet)
 
 
 async def saved(window: MainWindow, dialog: ProjectSheet) -> None:
@@ -53,7 +53,6 @@ async def saved(window: MainWindow, dialog: ProjectSheet) -> None:
 
 async def answer(window: MainWindow, value: str) -> None:
     question = await sheet(window, Question)
-    assert isinstance(question, Question)
     await click(question.answers[value] if value else question.cancel)
 
 
@@ -62,99 +61,89 @@ def only_project(window: MainWindow) -> Project:
     return project
 
 
-def test_a_new_project_gives_its_settings_and_a_spreadsheet_to_new_chats(
-    qapp: QApplication, tmp_path: Path
+async def test_a_new_project_gives_its_settings_and_a_spreadsheet_to_new_chats(
+    stage: Stage, tmp_path: Path
 ) -> None:
     path = write_xlsx(tmp_path / "Tides.xlsx", {"May": (("A1", "High water"), ("B1", 12.5))})
 
-    async def first(window: MainWindow) -> None:
-        await ready(window)
-        await press(window, Qt.Key.Key_N, CTRL | SHIFT)
-        dialog = await project_sheet(window)
-        assert not dialog.save.isEnabled()
-        dialog.name.setText(" Harbour  master ")
-        dialog.system_prompt.set_value("Be brief.")
-        dialog.preset.set_value("Documents")
-        await outside_of_tasks(dialog.add_button.click)
-        await choose_in_sheet(dialog, path)
-        await until(lambda: bool(dialog.documents))
-        assert [box.text() for box in dialog.documents.values()] == ["Tides.xlsx"]
-        await saved(window, dialog)
-        project = only_project(window)
-        assert project.name == "Harbour master"
-        assert [each.name for each in window.controller.library.documents.listed()] == ["Tides.xlsx"]
-        assert titles(window) == ["Projects", "Harbour master"]
-        assert not window.menu_actions["new_chat_in_project"].isEnabled()
-        window.views.sidebar.list.new_chat_requested.emit(project.id)
-        assert window.menu_actions["project_settings"].isEnabled()
-        window.menu_actions["new_chat_in_project"].trigger()
-        assert window.views.header.title == "New chat in “Harbour master”"
-        assert [each.name for each in window.views.composer.attachments] == ["Tides.xlsx"]
-        window.views.composer.set_text("write 3")
-        await until(lambda: bool(window.controller.chats.open.draft.attachments))
-
-    async def second(window: MainWindow) -> None:
-        await ready(window)
-        # The unsent message and its project are still there.
-        assert window.views.header.title == "New chat in “Harbour master”"
-        window.controller.chat.start()
-        window.projects.start_chat(only_project(window).id)
-        assert len(window.views.composer.attachments) == 1
-        assert window.views.composer.text == "write 3"
-        assert window.views.inspector.settings.sampling.temperature == 0.0
-        await click(window.views.composer.send_button)
-        await until(lambda: bool(window.controller.chats.open.turns))
-        await until(lambda: last(window).over)
-        assert titles(window) == ["Projects", "Harbour master", "write 3"]
-        asked = window.controller.chats.open.turns[0].user
-        assert "High water" in asked.attachments[0].text
-        override = Override("chat.system_prompt", "Be brief.")
-        assert override in window.controller.chats.open.overrides
-
-    play(qapp, first, folder=tmp_path / "home")
-    play(qapp, second, folder=tmp_path / "home")
+    window = await stage.ready(folder=tmp_path / "home")
+    await press(window, Qt.Key.Key_N, CTRL | SHIFT)
+    dialog = await project_sheet(window)
+    assert not dialog.save.isEnabled()
+    dialog.name.setText(" Harbour  master ")
+    dialog.system_prompt.set_value("Be brief.")
+    dialog.preset.set_value("Documents")
+    await outside_of_tasks(dialog.add_button.click)
+    await choose_in_sheet(dialog, path)
+    await until(lambda: bool(dialog.documents))
+    assert [box.text() for box in dialog.documents.values()] == ["Tides.xlsx"]
+    await saved(window, dialog)
+    project = only_project(window)
+    assert project.name == "Harbour master"
+    assert [each.name for each in window.controller.library.documents.listed()] == ["Tides.xlsx"]
+    assert titles(window) == ["Projects", "Harbour master"]
+    assert not window.menu_actions["new_chat_in_project"].isEnabled()
+    window.views.sidebar.list.new_chat_requested.emit(project.id)
+    assert window.menu_actions["project_settings"].isEnabled()
+    window.menu_actions["new_chat_in_project"].trigger()
+    assert window.views.header.title == "New chat in “Harbour master”"
+    assert [each.name for each in window.views.composer.attachments] == ["Tides.xlsx"]
+    window.views.composer.set_text("write 3")
+    await until(lambda: bool(window.controller.chats.open.draft.attachments))
+    window = await stage.ready(folder=tmp_path / "home")
+    # The unsent message and its project are still there.
+    assert window.views.header.title == "New chat in “Harbour master”"
+    window.controller.chat.start()
+    window.projects.start_chat(only_project(window).id)
+    assert len(window.views.composer.attachments) == 1
+    assert window.views.composer.text == "write 3"
+    assert window.views.inspector.settings.sampling.temperature == 0.0
+    await click(window.views.composer.send_button)
+    await until(lambda: bool(window.controller.chats.open.turns))
+    await until(lambda: last(window).over)
+    assert titles(window) == ["Projects", "Harbour master", "write 3"]
+    asked = window.controller.chats.open.turns[0].user
+    assert "High water" in asked.attachments[0].text
+    override = Override("chat.system_prompt", "Be brief.")
+    assert override in window.controller.chats.open.overrides
 
 
-def test_chats_are_moved_by_the_menus_and_back_by_undo(qapp: QApplication, tmp_path: Path) -> None:
+async def test_chats_are_moved_by_the_menus_and_back_by_undo(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, chat_of(1), chat_of(2))
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        sidebar, chats = window.views.sidebar, window.controller.chats
-        sidebar.new_project_requested.emit("c1")
-        dialog = await project_sheet(window)
-        dialog.name.setText("Harbour & fog")
-        await saved(window, dialog)
-        project = only_project(window)
-        assert chats.summary("c1").project == project.id
-        assert sidebar.undo_bar.text == "“Question 0 of chat 1” moved to “Harbour & fog”"
-        await click(sidebar.undo_bar.undo_button)
-        assert chats.in_project(project.id) == ()
+    window = await stage.ready(folder=tmp_path)
+    sidebar, chats = window.views.sidebar, window.controller.chats
+    sidebar.new_project_requested.emit("c1")
+    dialog = await project_sheet(window)
+    dialog.name.setText("Harbour & fog")
+    await saved(window, dialog)
+    project = only_project(window)
+    assert chats.summary("c1").project == project.id
+    assert sidebar.undo_bar.text == "“Question 0 of chat 1” moved to “Harbour & fog”"
+    await click(sidebar.undo_bar.undo_button)
+    assert chats.in_project(project.id) == ()
 
-        window.controller.chat.select("c2")
-        window.menu_actions["move"].trigger()
-        (menu,) = (each for each in sidebar.findChildren(QMenu) if each.isVisible())
-        names = {each.text().replace("&&", "&"): each for each in menu.actions()}
-        assert names[list_strings.NO_PROJECT].isChecked()
-        await outside_of_tasks(lambda: menu.setActiveAction(names["Harbour & fog"]))
-        await outside_of_tasks(lambda: menu.activeAction().activate(QAction.ActionEvent.Trigger))
-        menu.close()
-        assert [each.id for each in chats.in_project(project.id)] == ["c2"]
-        sidebar.list.project_folded.emit(project.id, True)
-        assert titles(window)[:3] == ["Projects", "Harbour & fog", titles(window)[2]]
-        assert "Question 0 of chat 2" not in titles(window)
-        row = sidebar.list.project(project.id)
-        assert row
-        assert row.current
-        sidebar.search.setText("chat 2")
-        await until(lambda: titles(window) == ["1 chat found", "Question 0 of chat 2"])
-        sidebar.search.clear()
-        sidebar.list.project_renamed.emit(project.id, "Port")
-        assert titles(window)[:2] == ["Projects", "Port"]
-        branched = window.controller.chat.branch(chats.open.turns[0].id)
-        assert branched.project == project.id
-
-    play(qapp, scene, folder=tmp_path)
+    window.controller.chat.select("c2")
+    window.menu_actions["move"].trigger()
+    (menu,) = (each for each in sidebar.findChildren(QMenu) if each.isVisible())
+    names = {each.text().replace("&&", "&"): each for each in menu.actions()}
+    assert names[list_strings.NO_PROJECT].isChecked()
+    await outside_of_tasks(lambda: menu.setActiveAction(names["Harbour & fog"]))
+    await outside_of_tasks(lambda: menu.activeAction().activate(QAction.ActionEvent.Trigger))
+    menu.close()
+    assert [each.id for each in chats.in_project(project.id)] == ["c2"]
+    sidebar.list.project_folded.emit(project.id, True)
+    assert titles(window)[:3] == ["Projects", "Harbour & fog", titles(window)[2]]
+    assert "Question 0 of chat 2" not in titles(window)
+    row = sidebar.list.project(project.id)
+    assert row.current
+    sidebar.search.setText("chat 2")
+    await until(lambda: titles(window) == ["1 chat found", "Question 0 of chat 2"])
+    sidebar.search.clear()
+    sidebar.list.project_renamed.emit(project.id, "Port")
+    assert titles(window)[:2] == ["Projects", "Port"]
+    branched = window.controller.chat.branch(chats.open.turns[0].id)
+    assert branched.project == project.id
 
 
 @pytest.mark.parametrize("choice", ["", "keep", "delete"])
@@ -210,57 +199,52 @@ def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
     play(qapp, again, folder=tmp_path)
 
 
-def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
-    qapp: QApplication, tmp_path: Path
+async def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
+    stage: Stage, tmp_path: Path
 ) -> None:
     filled(tmp_path, chat_of(1))
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        controller, models, notice = window.controller, window.controller.models, window.views.notice_bar
-        loads = sent(window, LoadModel)
-        entries = [
-            ModelEntry("starter", "Fake 1M", "starter", "fake"),
-            ModelEntry("hub/Other", "Other", "download", "other"),
-        ]
-        models._set(replace(models.state, listed=True, models=tuple(entries)))
-        project = controller.chats.projects.add("Harbour")
-        window.projects.edit(project.id)
-        dialog = await project_sheet(window)
-        dialog.model.set_value("hub/Other")
-        await saved(window, dialog)
-        controller.chat.listing.move("c1", project.id)
-        window.views.sidebar.chat_selected.emit("c1")
-        assert notice.text == projects.uses_model("Harbour", "Other")
-        assert loads == []
-        window.controller.chat.start()
-        ask(window, "write 2000")
-        window.views.sidebar.chat_selected.emit(controller.chats.open.id)
-        assert notice.text == "", "this chat is in no project"
-        await until(lambda: window.controller.link.busy)
-        window.projects.start_chat(project.id)
-        await click(notice.action_button)
-        assert notice.text == projects.loads_next("Other")
-        assert loads == []
-        window.controller.asking.stop()
-        await until(lambda: loads == [LoadModel("hub/Other")])
-        await ready(window)
-        controller.chats.change_project(replace(only_project(window), model="hub/Gone"))
-        window.projects.start_chat(project.id)
-        assert notice.text == projects.misses_model("Harbour", "hub/Gone")
-        window.projects.edit(project.id)
-        dialog = await project_sheet(window)
-        assert dialog.model.currentText() == projects.not_installed("hub/Gone")
-        dialog.reject()
-
-    play(qapp, scene, folder=tmp_path)
+    window = await stage.ready(folder=tmp_path)
+    controller, models, notice = window.controller, window.controller.models, window.views.notice_bar
+    loads = sent(window, LoadModel)
+    entries = (
+        ModelEntry("starter", "Fake 1M", "starter", "fake"),
+        ModelEntry("hub/Other", "Other", "download", "other"),
+    )
+    models.on_list(ModelList("", "", entries, (), 0, 0))
+    project = controller.chats.projects.add("Harbour")
+    window.projects.edit(project.id)
+    dialog = await project_sheet(window)
+    dialog.model.set_value("hub/Other")
+    await saved(window, dialog)
+    controller.chat.listing.move("c1", project.id)
+    window.views.sidebar.chat_selected.emit("c1")
+    assert notice.text == projects.uses_model("Harbour", "Other")
+    assert loads == []
+    window.controller.chat.start()
+    ask(window, "write 2000")
+    window.views.sidebar.chat_selected.emit(controller.chats.open.id)
+    assert notice.text == "", "this chat is in no project"
+    await until(lambda: window.controller.link.busy)
+    window.projects.start_chat(project.id)
+    await click(notice.action_button)
+    assert notice.text == projects.loads_next("Other")
+    assert loads == []
+    window.controller.asking.stop()
+    await until(lambda: loads == [LoadModel("hub/Other")])
+    await ready(window)
+    controller.chats.change_project(replace(only_project(window), model="hub/Gone"))
+    window.projects.start_chat(project.id)
+    assert notice.text == projects.misses_model("Harbour", "hub/Gone")
+    window.projects.edit(project.id)
+    dialog = await project_sheet(window)
+    assert dialog.model.currentText() == projects.not_installed("hub/Gone")
+    dialog.reject()
 
 
 async def test_a_renamed_preset_stays_that_of_its_projects(window: MainWindow) -> None:
-    await ready(window)
     chats, presets = window.controller.chats, window.controller.chat.settings.presets
-    inspector = window.views.inspector
-    inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.3))
+    set_value(window, "sampling.temperature", 0.3)
     presets.save("Mine")
     project = chats.projects.add("Harbour")
     chats.change_project(replace(project, preset="Mine"))
@@ -273,7 +257,6 @@ async def test_a_renamed_preset_stays_that_of_its_projects(window: MainWindow) -
 
 
 async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWindow) -> None:
-    await ready(window)
     library, chats = window.controller.library, window.controller.chats
     kept = [library.keep_quietly(Attachment(name, name * 30)) for name in ("Fog.md", "Ice.md", "Tea.md")]
     project = chats.projects.add("Harbour")
@@ -315,7 +298,6 @@ async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWin
 async def test_an_added_file_is_listed_once_and_replaces_the_one_of_its_name(
     window: MainWindow, tmp_path: Path
 ) -> None:
-    await ready(window)
     library, chats = window.controller.library, window.controller.chats
     old = library.keep_quietly(Attachment("Tides.txt", "Tides.txt of May."))
     library.keep_quietly(Attachment("Fog.txt", "Fog.txt of May."))
@@ -326,14 +308,7 @@ async def test_an_added_file_is_listed_once_and_replaces_the_one_of_its_name(
     (tmp_path / "Tides.txt").write_text("Tides.txt of June.")
     (tmp_path / "Copy.txt").write_text("Fog.txt of May.")
     paths = [tmp_path / "Tides.txt", tmp_path / "Copy.txt", tmp_path / "missing.txt", tmp_path / "Tides.txt"]
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    place, actions = QPointF(dialog.rect().center()), (Qt.DropAction.CopyAction, data)
-    held = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    enter = QDragEnterEvent(place.toPoint(), *actions, *held)
-    QApplication.sendEvent(dialog, enter)
-    assert enter.isAccepted()
-    QApplication.sendEvent(dialog, QDropEvent(place, *actions, *held))
+    drop(dialog, *paths)
     await until(dialog.save.isEnabled)
     shown = {
         box.text(): box.isChecked() for box in dialog.documents.values() if box is not dialog.documents[old]
@@ -351,7 +326,6 @@ async def test_an_added_file_is_listed_once_and_replaces_the_one_of_its_name(
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow, is_open: bool) -> None:
     """Its documents, and its title in the header."""
-    await ready(window)
     chat, chats = window.controller.chat, window.controller.chats
     composer, header = window.views.composer, window.views.header
     ask(window, "write 2")
@@ -393,7 +367,6 @@ async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow,
 
 
 async def test_a_message_that_is_too_long_moves_to_a_new_chat_of_the_project(window: MainWindow) -> None:
-    await ready(window)
     chats, composer = window.controller.chats, window.views.composer
     project = chats.projects.add("Harbour")
     window.projects.start_chat(project.id)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractSlider, QApplication
+from PySide6.QtWidgets import QAbstractSlider
 
 from app.chat.intents import OpenPassage
+from app.chat.reading_map import Stretch
 from app.chat.user_message import MessageChip
+from app.panels.document_view import DocumentView
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
-from tests.app.stage import click, last, press, ready, until
+from tests.app.stage import answer_view, click, last, ready, until
 
 HANDBOOK = "\n\n".join(f"{n} Section\n\nA vessel shall not leave in fog number {n}." * 2 for n in range(60))
 COMMAND = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
@@ -28,7 +29,6 @@ def chip_of(window: MainWindow) -> MessageChip:
 
 async def test_a_sparse_reading_is_seen_from_beginning_to_end(window: MainWindow) -> None:
     views = window.views
-    await ready(window)
     turn_id = submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK, 900))
 
     def card() -> object:
@@ -37,16 +37,12 @@ async def test_a_sparse_reading_is_seen_from_beginning_to_end(window: MainWindow
 
     await until(lambda: card() is not None)
     answer = views.transcript.answer(turn_id)
-    assert answer
     shown = answer.card
-    assert shown
-    assert shown.facts
     assert [phase.title for phase in shown.facts.phases] == ["Scoring", "Chosen", "Reading"]
     await until(lambda: bool(shown.facts and shown.facts.phases[0].title == "Scored"))
     reading = last(window).reading
-    assert reading
     assert views.composer.pill.used_tokens == reading.prompt_tokens
-    assert chip_of(window).note == "900 tokens"
+    assert views.document.shown.reading is None
     # The map leads to its place in the document while it is read.
     views.transcript.intent.emit(OpenPassage(reading.passages[20]))
     assert views.side.tab == "document"
@@ -56,7 +52,6 @@ async def test_a_sparse_reading_is_seen_from_beginning_to_end(window: MainWindow
     await ready(window)
     assert "read" in chip_of(window).note
     finished = last(window).finished
-    assert finished
     assert finished.effective.reading == "sparse"
     assert answer.footer.everything_button.isVisible()
     assert last(window).reading == reading
@@ -68,48 +63,49 @@ CITED = "\n\n".join(
 )
 
 
-@pytest.mark.parametrize("begins", ["settings", "hidden", "document", "kept only"])
-async def test_a_source_leads_to_its_sentence_wherever_one_is(window: MainWindow, begins: str) -> None:
+async def test_a_source_leads_to_its_sentence_wherever_one_is(window: MainWindow) -> None:
     views = window.views
+    submit(window, "skim cite write 9", Attachment("handbook.md", CITED))
     await ready(window)
-    turn_id = submit(window, "skim cite write 9", Attachment("handbook.md", CITED))
-    await ready(window)
-    answer = views.transcript.answer(turn_id)
-    assert answer
-    view, buttons = views.document.view, answer.footer.sources.buttons
+    view, buttons = views.document.view, answer_view(window).footer.sources.buttons
     assert len(buttons) == 2  # of four: one is there twice, one was skipped
-    if begins == "hidden":
-        window.columns.show_inspector(False)
-    elif begins != "settings":
-        window.commands.show_document()
-        views.document.filter.set_value("kept" if begins == "kept only" else "all")
-    for button in buttons:
-        await click(button)
-        assert views.side.tab == "document"
-        assert window.columns.arrangement.inspector_px == 400
-        place = view.place
-        assert place, "nothing is marked"
-        assert CITED[place.first : place.last].startswith("It has number w")
-        assert CITED[place.first : place.last] in button.toolTip()
-        first, last = view.visible_characters()
-        assert first < place.first < place.last < last
-        share = (place.first - first) / (last - first)
-        assert 0.3 < share < 0.7 or first == 0 or last >= len(CITED) - 200
-        assert CITED[place.first : place.last] in [
-            each.cursor.selectedText() for each in view.extraSelections()
-        ]
+    for begins in ("settings", "hidden", "document", "kept only"):
+        views.side.show_tab("settings")
+        if begins == "hidden":
+            window.columns.show_inspector(False)
+        elif begins != "settings":
+            window.commands.show_document()
+            views.document.filter.set_value("kept" if begins == "kept only" else "all")
+        for button in buttons:
+            view.place = None
+            await click(button)
+            assert views.side.tab == "document"
+            assert window.columns.arrangement.inspector_px == 400
+            await until(lambda: view.place is not None, what=f"nothing is marked, from {begins}")
+            place = view.place
+            assert CITED[place.first : place.last].startswith("It has number w")
+            assert CITED[place.first : place.last] in button.toolTip()
+            await until(lambda place=place: _is_seen(view, place), what=f"out of sight, from {begins}")
+            marked = [each.cursor.selectedText() for each in view.extraSelections()]
+            assert CITED[place.first : place.last] in marked
     view.verticalScrollBar().triggerAction(QAbstractSlider.SliderAction.SliderPageStepSub)
     assert view.place is None
 
 
+def _is_seen(view: DocumentView, place: Stretch) -> bool:
+    """In the middle, unless it is at an end of the text."""
+    first, last = view.visible_characters()
+    share = (place.first - first) / max(1, last - first)
+    is_whole = first < place.first < place.last < last
+    return is_whole and (0.3 < share < 0.7 or first == 0 or last >= len(CITED) - 200)
+
+
 async def test_an_answer_to_a_question_that_matches_nothing_says_so(window: MainWindow) -> None:
     """One line and Read Everything in place of sources that support nothing."""
-    await ready(window)
     for words, unmatched in (("skim cite write 9", False), ("skim cite unmatched write 9", True)):
         turn_id = submit(window, words, Attachment("handbook.md", CITED))
         await ready(window)
         answer = window.views.transcript.answer(turn_id)
-        assert answer
         assert ("Nothing in the text matches this question." in answer.footer.notes) is unmatched
         assert bool(answer.footer.sources.buttons) is not unmatched
         assert answer.footer.everything_button.isVisible()
@@ -117,8 +113,7 @@ async def test_an_answer_to_a_question_that_matches_nothing_says_so(window: Main
     # The question is cached now, so the worker does not compare it again.
     window.controller.asking.regenerate()
     await ready(window)
-    again = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-    assert again
+    again = answer_view(window)
     assert again is not answer
     assert "Nothing in the text matches this question." in again.footer.notes
     assert not again.footer.sources.buttons
@@ -126,7 +121,6 @@ async def test_an_answer_to_a_question_that_matches_nothing_says_so(window: Main
 
 async def test_the_tab_shows_what_was_read_for_the_answer_that_is_looked_at(window: MainWindow) -> None:
     views, tab = window.views, window.views.document
-    await ready(window)
     first = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
     await ready(window)
     before = len(tab.view.stretches)
@@ -138,7 +132,6 @@ async def test_the_tab_shows_what_was_read_for_the_answer_that_is_looked_at(wind
     assert answer
     await click(answer)
     assert "earlier answer" in tab.note_label.text()
-    assert tab.shown
     assert tab.shown.answered_by == first
     assert len(tab.view.stretches) == before
     submit(window, "write 3")
@@ -146,101 +139,49 @@ async def test_the_tab_shows_what_was_read_for_the_answer_that_is_looked_at(wind
 
 
 async def test_reading_everything_answers_again_densely(window: MainWindow) -> None:
-    views = window.views
+    views, chats = window.views, window.controller.chats
+    turn_id = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK, 900))
     await ready(window)
-    turn_id = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
-    await ready(window)
-    answer = views.transcript.answer(turn_id)
-    assert answer
-    button = answer.footer.everything_button
+    # Its map is shown again with its chat.
+    note, chat_id = chip_of(window).note, chats.open.id
+    assert "read" in note
+    window.controller.chat.start()
+    assert views.document.shown is None
+    window.controller.chat.select(chat_id)
+    assert chip_of(window).note == note
+    assert views.document.shown.reading is not None
+    button = answer_view(window).footer.everything_button
     assert button.accessibleDescription().startswith("All ")
     await click(button)
     await until(lambda: window.controller.link.busy)
     await ready(window)
-    (turn,) = window.controller.chats.open.turns
+    (turn,) = chats.open.turns
     assert turn.id != turn_id
     assert turn.answer.reading is None
-    assert turn.answer.finished
     assert turn.answer.finished.effective.settings.prefill.mode == "off"
-    newer = views.transcript.answer(turn.id)
-    assert newer
-    assert newer.footer.everything_button.isHidden()
-    assert chip_of(window).note.startswith("about ")
+    assert answer_view(window).footer.everything_button.isHidden()
     # Only this answer: what is set stays as it was.
     assert views.inspector.settings.prefill.mode == "auto"
 
 
-async def test_reading_everything_can_be_asked_for_while_it_is_read(window: MainWindow) -> None:
-    views = window.views
-    await ready(window)
-    turn_id = submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK))
+async def test_while_it_is_read_everything_can_be_asked_for_or_nothing(window: MainWindow) -> None:
+    views, chats = window.views, window.controller.chats
+    submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK))
     await until(lambda: last(window).reading is not None)
     views.composer.set_text("And then?")
-    answer = views.transcript.answer(turn_id)
-    assert answer
-    assert answer.card
-    await click(answer.card.everything_button)
+    await click(answer_view(window).card.everything_button)
     await until(lambda: last(window).status == "finished")
-    (turn,) = window.controller.chats.open.turns
-    assert turn.answer.finished
+    (turn,) = chats.open.turns
     assert turn.answer.finished.effective.reading == "dense"
     assert views.composer.text == "And then?"
-
-
-async def test_cancelling_the_reading_gives_the_prompt_back(window: MainWindow) -> None:
-    views = window.views
-    await ready(window)
-    turn_id = submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK))
+    views.composer.set_text("")
+    window.controller.chat.start()
+    submit(window, "skim slowly write 5", Attachment("handbook.md", HANDBOOK))
     await until(lambda: last(window).reading is not None)
-    answer = views.transcript.answer(turn_id)
-    assert answer
-    assert answer.card
-    await click(answer.card.cancel_button)
+    await click(answer_view(window).card.cancel_button)
     await ready(window)
-    assert window.controller.chats.open.turns == ()
-    assert views.composer.text == "skim slowly write 4"
+    assert chats.open.turns == ()
+    assert views.composer.text == "skim slowly write 5"
     assert views.composer.attachments[0].name == "handbook.md"
     assert views.composer.pill.used_tokens < 2_000
     assert views.document.shown is None
-
-
-async def test_keys_of_the_document(window: MainWindow) -> None:
-    views = window.views
-    await ready(window)
-    submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
-    await ready(window)
-    await press(window, Qt.Key.Key_D, COMMAND)
-    assert views.side.tab == "document"
-    assert window.columns.arrangement.inspector_px == 400
-    assert QApplication.focusWidget() is views.document.view
-    await press(window, Qt.Key.Key_Down, COMMAND)
-    await press(window, Qt.Key.Key_Down, COMMAND)
-    assert views.document.view.current_stretch == 1
-    await press(window, Qt.Key.Key_Up, COMMAND)
-    assert views.document.view.current_stretch == 0
-    await press(window, Qt.Key.Key_D, COMMAND)
-    assert views.side.tab == "settings"
-    assert window.columns.arrangement.inspector_px == 304
-    assert QApplication.focusWidget() is views.composer.edit
-    # From a hidden panel too, and by a click on the attachment.
-    await press(window, Qt.Key.Key_I, COMMAND)
-    assert window.columns.arrangement.inspector_px == 0
-    await click(chip_of(window))
-    assert window.columns.arrangement.inspector_px == 400
-    assert views.document.shown
-    window.controller.chat.start()
-    assert views.document.shown is None
-
-
-async def test_a_map_is_shown_again_with_its_chat(window: MainWindow) -> None:
-    views = window.views
-    await ready(window)
-    submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK, 900))
-    await ready(window)
-    note, chat_id = chip_of(window).note, window.controller.chats.open.id
-    assert "read" in note
-    window.controller.chat.start()
-    window.controller.chat.select(chat_id)
-    assert chip_of(window).note == note
-    assert views.document.shown
-    assert views.document.shown.reading is not None

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication
-
 from app.controls.sheets import Question
-from app.launch.scenario import ask
 from app.session.chats.conversation import Conversation
 from app.shell.window import MainWindow
 from app.store.chat_files import from_json
 from app.store.copies import Backups
 from app.store.library import Library
-from tests.app.stage import choose_in_sheet, click, last, play, ready, sheet, shown, until
+from tests.app.stage import Stage, asked, choose_in_sheet, click, last, ready, sheet, shown, until
 from tests.app.store.chats import chat_of
 from tests.app.store.disk import full_disk
 
@@ -28,18 +24,10 @@ def filled(folder: Path, *chats: Conversation) -> None:
     assert library.close()
 
 
-async def asked(window: MainWindow, question: str) -> None:
-    await ready(window)
-    ask(window, question)
-    await ready(window)
-
-
 async def question_on_closing(window: MainWindow) -> Question:
     """Close the window as a person does; returns the sheet that asks."""
     window.close()
-    question = await sheet(window, Question)
-    assert isinstance(question, Question)
-    return question
+    return await sheet(window, Question)
 
 
 def damage(path: Path) -> None:
@@ -49,88 +37,74 @@ def damage(path: Path) -> None:
         file.write(os.urandom(4096 * 4))
 
 
-def test_chats_are_restored_from_a_damaged_database_and_its_backup(
-    qapp: QApplication, tmp_path: Path
+async def test_chats_are_restored_from_a_damaged_database_and_its_backup(
+    stage: Stage, tmp_path: Path
 ) -> None:
     chats = [chat_of(number, 3, 100) for number in range(40)]
     filled(tmp_path, *chats)
     Backups(tmp_path / "chats.db").make()
     damage(tmp_path / "chats.db")
 
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        await asked(window, "write 3")
-        await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
-        assert banner.trouble
-        assert "damaged" in banner.trouble.title
-        assert len(window.controller.chats.listed()) == 41
-        assert shown(window) == last(window).text
-        await asked(window, "write 4")
-        assert banner.trouble  # it stays until it is over
-        await click(banner.remedy_button)
-        assert banner.trouble
-        assert "40 chats were saved in a new database." in banner.trouble.text
-        assert "chats-damaged.db" in banner.trouble.text
-        await click(banner.close_button)
-        assert banner.isHidden()
-        assert [len(turn.answer.tokens) for turn in window.controller.chats.open.turns] == [4, 4]
-
-    async def again(window: MainWindow) -> None:
-        assert window.views.banner.isHidden()
-        assert len(window.controller.chats.open.turns) == 2
-        assert [window.controller.chats.get(chat.id) for chat in chats] == chats
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
+    window = await stage.open(folder=tmp_path)
+    banner = window.views.banner
+    await asked(window, "write 3")
+    await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
+    assert "damaged" in banner.trouble.title
+    assert len(window.controller.chats.listed()) == 41
+    assert shown(window) == last(window).text
+    await asked(window, "write 4")
+    await click(banner.remedy_button)
+    assert "40 chats were saved in a new database." in banner.trouble.text
+    assert "chats-damaged.db" in banner.trouble.text
+    await click(banner.close_button)
+    assert banner.isHidden()
+    assert [len(turn.answer.tokens) for turn in window.controller.chats.open.turns] == [4, 4]
+    window = await stage.open(folder=tmp_path)
+    assert window.views.banner.isHidden()
+    assert len(window.controller.chats.open.turns) == 2
+    assert [window.controller.chats.get(chat.id) for chat in chats] == chats
 
 
-def test_a_repair_that_would_lose_chats_asks_again(qapp: QApplication, tmp_path: Path) -> None:
+async def test_a_repair_that_would_lose_chats_asks_again(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, *(chat_of(number) for number in range(3)))
     connection = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
     connection.execute("UPDATE answers SET tokens = x'c1' WHERE turn = 2")
     connection.close()
 
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        await ready(window)
-        window.controller.chat.select("c1")
-        await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
-        await click(banner.remedy_button)
-        assert banner.trouble
-        assert banner.trouble.remedy == "repair-incomplete"
-        assert not (tmp_path / "chats-damaged.db").exists()
-        await click(banner.remedy_button)
-        assert (tmp_path / "chats-damaged.db").exists()
-        assert {each.id for each in window.controller.chats.listed()} == {"c0", "c2"}
-
-    play(qapp, scene, folder=tmp_path)
+    window = await stage.open(folder=tmp_path)
+    banner = window.views.banner
+    await ready(window)
+    window.controller.chat.select("c1")
+    await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
+    await click(banner.remedy_button)
+    assert banner.trouble.remedy == "repair-incomplete"
+    assert not (tmp_path / "chats-damaged.db").exists()
+    await click(banner.remedy_button)
+    assert (tmp_path / "chats-damaged.db").exists()
+    assert {each.id for each in window.controller.chats.listed()} == {"c0", "c2"}
 
 
-def test_missing_chats_are_restored_from_a_backup(qapp: QApplication, tmp_path: Path) -> None:
+async def test_missing_chats_are_restored_from_a_backup(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, *(chat_of(number) for number in range(3)))
     Backups(tmp_path / "chats.db").make()
     (tmp_path / "chats.db").unlink()
 
-    async def scene(window: MainWindow) -> None:
-        banner = window.views.banner
-        assert banner.trouble
-        assert banner.trouble.title == "Some of your chats are missing."
-        assert window.controller.chats.listed() == ()
-        await click(banner.remedy_button)
-        assert {each.id for each in window.controller.chats.listed()} == {"c0", "c1", "c2"}
-
-    async def again(window: MainWindow) -> None:
-        assert window.views.banner.isHidden()
-        assert len(window.controller.chats.listed()) == 3
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
+    window = await stage.open(folder=tmp_path)
+    banner = window.views.banner
+    assert banner.trouble.title == "Some of your chats are missing."
+    assert window.controller.chats.listed() == ()
+    await click(banner.remedy_button)
+    assert {each.id for each in window.controller.chats.listed()} == {"c0", "c1", "c2"}
+    window = await stage.open(folder=tmp_path)
+    assert window.views.banner.isHidden()
+    assert len(window.controller.chats.listed()) == 3
 
 
-def test_closing_with_unsaved_chats_asks_and_can_be_cancelled(qapp: QApplication, tmp_path: Path) -> None:
+async def test_closing_with_unsaved_chats_asks_and_can_be_cancelled(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, chat_of(1))
 
-    async def scene(window: MainWindow) -> None:
+    with full_disk():
+        window = await stage.ready(folder=tmp_path)
         await asked(window, "write 3")
         question = await question_on_closing(window)
         assert question.text() == "One change is not saved."
@@ -142,80 +116,47 @@ def test_closing_with_unsaved_chats_asks_and_can_be_cancelled(qapp: QApplication
         question = await question_on_closing(window)
         await click(question.answers["discard"])
         await window.closed()
-
-    async def again(window: MainWindow) -> None:
-        assert window.views.banner.isHidden()
-        assert [each.id for each in window.controller.chats.listed()] == ["c1"]
-
-    with full_disk():
-        play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
+        await stage.close()
+    window = await stage.open(folder=tmp_path)
+    assert window.views.banner.isHidden()
+    assert [each.id for each in window.controller.chats.listed()] == ["c1"]
 
 
-def test_the_message_about_unsaved_settings_goes_when_there_is_space(
-    qapp: QApplication, tmp_path: Path
+async def test_the_message_about_unsaved_settings_goes_when_there_is_space(
+    stage: Stage, tmp_path: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        banner, preferences = window.views.banner, window.controller.home.preferences
-        with full_disk():
-            window.app_settings.set("look.tint", "never")
-            await until(lambda: bool(banner.trouble), 20)
-            assert banner.trouble
-            assert banner.trouble.title.startswith("Your settings could not be saved.")
-            assert "Errno" not in banner.trouble.text
-        preferences.flush()
-        await until(banner.isHidden, 20)
-
-    play(qapp, scene, folder=tmp_path)
+    window = await stage.ready(folder=tmp_path)
+    banner, preferences = window.views.banner, window.controller.home.preferences
+    with full_disk():
+        window.app_settings.set("look.tint", "never")
+        await until(lambda: bool(banner.trouble))
+        assert banner.trouble.title.startswith("Your settings could not be saved.")
+        assert "Errno" not in banner.trouble.text
+    preferences.flush()
+    await until(banner.isHidden)
 
 
-def test_unsaved_chats_are_saved_elsewhere_and_restored_by_the_next_start(
-    qapp: QApplication, tmp_path: Path
+async def test_unsaved_chats_are_saved_elsewhere_and_restored_by_the_next_start(
+    stage: Stage, tmp_path: Path
 ) -> None:
     home, file = tmp_path / "home", tmp_path / "elsewhere.json"
     filled(home, chat_of(1))
     other = sqlite3.connect(home / "chats.db", isolation_level=None)
     kept: list[Conversation] = []
 
-    async def scene(window: MainWindow) -> None:
-        assert window.controller.home.library.flush()
-        other.execute("BEGIN IMMEDIATE")  # a program that holds the database
-        await asked(window, "write 3")
-        kept.append(window.controller.chats.open)
-        question = await question_on_closing(window)
-        assert "next start" in question.informativeText()
-        await click(question.answers["elsewhere"])
-        await choose_in_sheet(window, file)
-        await window.closed()
-
-    async def again(window: MainWindow) -> None:
-        assert window.views.banner.trouble
-        assert "restored" in window.views.banner.trouble.title
-        assert window.controller.chats.get(kept[0].id).turns == kept[0].turns
-
-    play(qapp, scene, folder=home)
+    window = await stage.open(folder=home)
+    assert window.controller.home.library.flush()
+    other.execute("BEGIN IMMEDIATE")  # a program that holds the database
+    await asked(window, "write 3")
+    kept.append(window.controller.chats.open)
+    question = await question_on_closing(window)
+    assert "next start" in question.informativeText()
+    await click(question.answers["elsewhere"])
+    await choose_in_sheet(window, file)
+    await window.closed()
+    await stage.close()
     other.close()
     assert [chat.turns for chat in from_json(file.read_bytes())] == [kept[0].turns]
-    play(qapp, again, folder=home)
-
-
-def test_a_window_that_saves_everything_closes_without_a_question_and_comes_back(
-    qapp: QApplication, tmp_path: Path
-) -> None:
-    kept: list[Conversation] = []
-
-    async def scene(window: MainWindow) -> None:
-        await asked(window, "write 30")
-        window.views.composer.set_text("not sent yet")
-        window.close()
-        kept.append(window.controller.chats.open)
-        await asyncio.wait_for(window.closed(), 10)
-
-    async def again(window: MainWindow) -> None:
-        assert window.controller.chats.open.turns == kept[0].turns
-        assert shown(window) == last(window).text
-        assert window.views.composer.text == "not sent yet"
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
+    window = await stage.open(folder=home)
+    assert "restored" in window.views.banner.trouble.title
+    assert window.controller.chats.get(kept[0].id).turns == kept[0].turns

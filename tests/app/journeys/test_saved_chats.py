@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.features.settings.window import SettingsWindow
+from PySide6.QtWidgets import QLabel
+
 from app.shell.window import MainWindow
 from core.events import (
     Attachment,
@@ -16,8 +17,7 @@ from core.events import (
     SavedChatsListed,
 )
 from core.prefill.forecast import ReadingForecast
-from core.settings import assign
-from tests.app.stage import click, last, ready, sent, until
+from tests.app.stage import Stage, click, last, ready, sent, set_value, until
 
 
 async def ask(window: MainWindow, words: str = "write 3") -> str:
@@ -27,14 +27,19 @@ async def ask(window: MainWindow, words: str = "write 3") -> str:
     return window.controller.chats.open.id
 
 
-async def test_the_worker_knows_which_chat_is_open(window: MainWindow) -> None:
+async def test_the_worker_knows_which_chat_is_open_and_which_are_erased(stage: Stage) -> None:
+    window = await stage.open()
+    controller, saved = window.controller, window.controller.saved_chats
     commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
+    saved.erase("a")
+    saved.erase("b")
+    assert commands == []
     await ready(window)
-    assert commands == [], "a new chat has nothing to load"
-    controller = window.controller
+    # A new chat has nothing to load; what was erased without a worker is erased by the first.
+    assert commands == [EraseChats(("a", "b"))]
+    del commands[:]
     first = await ask(window)
     generate, opened = commands
-    assert isinstance(generate, Generate)
     assert generate.chat == first
     assert opened == OpenChat(first, controller.chat.settings.of(controller.chats.open).prefill)
     del commands[:]
@@ -49,86 +54,76 @@ async def test_the_worker_knows_which_chat_is_open(window: MainWindow) -> None:
     controller.restart()
     await until(lambda: bool(commands))
     assert [each.chat for each in commands if isinstance(each, OpenChat)] == [first]
+    await ready(window)
+    controller.chats.purge(second)
+    assert commands[-1] == EraseChats((second,))
 
 
 async def test_a_chat_that_is_not_saved_is_not_named(window: MainWindow) -> None:
-    await ready(window)
     commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
-    inspector = window.views.inspector
-    inspector.change_settings(assign(inspector.settings, "prefill.save", False))
+    set_value(window, "prefill.save", False)
     await ask(window)
     assert not any(isinstance(each, OpenChat) for each in commands)
-    inspector.change_settings(assign(inspector.settings, "prefill.save", True))
+    set_value(window, "prefill.save", True)
     window.app_settings.set("allowed.save", False)
     await ask(window)
     assert not any(isinstance(each, OpenChat) for each in commands)
     asked = commands[-1]
-    assert isinstance(asked, Generate)
     assert not asked.settings.prefill.save
 
 
-async def test_a_chat_that_is_deleted_for_good_is_erased(window: MainWindow) -> None:
-    chats = window.controller.chats
-    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
-    await ready(window)
-    first = await ask(window)
-    window.controller.chat.start()
-    chats.purge(first)
-    assert commands[-1] == EraseChats((first,))
-
-
-async def test_what_is_erased_without_a_worker_is_erased_by_the_next_one(window: MainWindow) -> None:
-    saved = window.controller.saved_chats
-    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
-    saved.erase("a")
-    saved.erase("b")
-    assert commands == []
-    await ready(window)
-    assert commands == [EraseChats(("a", "b"))]
-
-
 async def test_settings_show_the_size_and_clear_it(window: MainWindow) -> None:
-    await ready(window)
     commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
     settings = window.windows.show("settings")
-    assert isinstance(settings, SettingsWindow)
     assert commands == [ListSavedChats()]
     assert not settings.clear_button.isEnabled()
     saved = window.controller.saved_chats
+
+    def says(words: str) -> bool:
+        return any(words in each.text() for each in settings.findChildren(QLabel))
+
     saved.on_listed(SavedChatsListed(2, 412 << 20, "Not saved: the disk is almost full"))
-    words = settings._saved_note.text()
-    assert words.endswith("2 chats, 412 MB. Not saved: the disk is almost full.")
+    assert says("2 chats, 412 MB. Not saved: the disk is almost full.")
     window.app_settings.set("allowed.save", False)
-    assert "nothing more is saved" in settings._saved_note.text()
-    assert "2 chats, 412 MB" in settings._saved_note.text()
+    assert says("nothing more is saved")
+    assert says("2 chats, 412 MB")
     window.app_settings.set("allowed.save", True)
     await click(settings.clear_button)
     assert commands[-1] == EraseChats(everything=True)
     saved.on_listed(SavedChatsListed(0, 0))
-    assert settings._saved_note.text().endswith("Nothing is saved.")
+    assert says("Nothing is saved.")
     assert not settings.clear_button.isEnabled()
+
+
+def attached(commands: list[ReadAhead]) -> tuple[Attachment, ...]:
+    """The documents of the last message that the worker was told to read."""
+    return commands[-1].question.messages[-1].attachments
 
 
 async def test_the_worker_reads_attached_documents_while_the_question_is_typed(window: MainWindow) -> None:
     commands = sent(window, ReadAhead, Generate)
-    await ready(window)
-    composer = window.views.composer
-    composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
+    composer, saved = window.views.composer, window.controller.saved_chats
+    log = Attachment("log.txt", "The harbour is called Marrow Bay. " * 40)
+    composer.chips.add(log)
     await until(lambda: bool(commands))
+    composer.chips.clear()
+    await until(lambda: attached(commands) == ())  # one that is removed is not read
+    del commands[:]
+    composer.chips.add(log)
+    await until(lambda: bool(commands) and bool(attached(commands)))
     question = commands[-1].question
     assert [each.name for each in question.messages[-1].attachments] == ["log.txt"]
     assert question.messages[-1].content == ""
-    tell = window.controller.saved_chats.on_read_ahead
     forecasts: list[ReadingForecast] = []
     window.controller.app.meter.estimated.connect(forecasts.append)
     (chip,) = composer.chips.chips
     for done, shown in ((40, "0%"), (140, "50%"), (240, "")):
-        tell(ReadAheadProgress(question.chat, done, 240))
+        saved.on_read_ahead(ReadAheadProgress(question.chat, done, 240))
         assert (f"{shown} read before you ask" in chip.toolTip()) == bool(shown)
     assert chip.size_text.endswith(", read")
     assert forecasts[-1].new_tokens == 0 < forecasts[-2].new_tokens
     composer.edit.set_text("What is it called?")
-    window.controller.saved_chats.read_ahead()
+    saved.read_ahead()
     assert len(commands) == 1, "the words of a short question change nothing"
     window.controller.asking.submit(composer.message())
     await until(lambda: last(window).status == "finished")
@@ -137,19 +132,8 @@ async def test_the_worker_reads_attached_documents_while_the_question_is_typed(w
     assert generate.messages[-1].attachments[0].text == question.messages[-1].attachments[0].text
 
 
-async def test_a_removed_document_is_not_read(window: MainWindow) -> None:
-    commands = sent(window, ReadAhead)
-    await ready(window)
-    chips = window.views.composer.chips
-    chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
-    await until(lambda: bool(commands))
-    chips.clear()
-    await until(lambda: commands[-1].question.messages[-1].attachments == ())
-
-
 async def test_the_text_before_the_cursor_is_read(window: MainWindow) -> None:
     commands = sent(window, ReadAhead)
-    await ready(window)
     edit = window.views.composer.edit
     edit.set_text("🌊 The harbour is called Marrow Bay. " * 80)
     cursor = edit.textCursor()
@@ -162,10 +146,9 @@ async def test_the_text_before_the_cursor_is_read(window: MainWindow) -> None:
 
 async def test_another_model_reads_it_again(window: MainWindow) -> None:
     commands = sent(window, ReadAhead)
-    await ready(window)
     window.views.composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
-    await until(lambda: bool(commands) and bool(commands[-1].question.messages[-1].attachments))
+    await until(lambda: bool(commands) and bool(attached(commands)))
     del commands[:]
     window.controller.restart()
     await ready(window)
-    await until(lambda: bool(commands) and bool(commands[-1].question.messages[-1].attachments))
+    await until(lambda: bool(commands) and bool(attached(commands)))

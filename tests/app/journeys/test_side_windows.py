@@ -10,51 +10,36 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog
 
 from app.features.about import AboutWindow
-from app.features.side_window import SideWindow
 from app.shell.window import MainWindow
 from core.events import Attachment
-from tests.app.stage import play, press, ready, until
+from tests.app.stage import Stage, press, until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
-_NAMES = (
-    *("models", "library", "tables", "lab", "server"),
-    *("settings", "help", "deleted"),
-)
+_NAMES = {"models", "library", "tables", "lab", "server", "settings", "help", "deleted"}
 
 
-@pytest.mark.parametrize("name", _NAMES)
-def test_it_opens_in_a_field_and_escape_and_the_key_close_it(
-    qapp: QApplication, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_each_opens_in_a_field_and_escape_and_the_key_close_it(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        beside = window.windows.show(name)
-        assert isinstance(beside, SideWindow)
-        assert beside.isVisible()
-        assert beside.accessibleName()
-        await until(lambda: QApplication.activeWindow() is beside)
-        assert not isinstance(QApplication.focusWidget(), QAbstractButton | QComboBox | None)
-        QTest.keyClick(beside.focusWidget() or beside, Qt.Key.Key_Escape)
-        assert not beside.isVisible()
-        assert window.isVisible()
-        window.windows.show(name)
-        await until(lambda: QApplication.activeWindow() is beside)
-        await press(beside, Qt.Key.Key_W, CONTROL)
-        assert not beside.isVisible()
-        assert window.isVisible()
-
-    play(qapp, scene)
-
-
-async def test_every_side_window_is_tried(window: MainWindow) -> None:
-    assert set(window.windows.names) == set(_NAMES)
+    window = await stage.ready()
+    assert set(window.windows.names) == _NAMES
+    for name in window.windows.names:
+        for close in (Qt.Key.Key_Escape, Qt.Key.Key_W):
+            beside = window.windows.show(name)
+            assert beside.accessibleName(), name
+            await until(lambda beside=beside: QApplication.activeWindow() is beside)
+            assert not isinstance(QApplication.focusWidget(), QAbstractButton | QComboBox | None), name
+            if close == Qt.Key.Key_W:
+                await press(beside, close, CONTROL)
+            else:
+                QTest.keyClick(beside.focusWidget() or beside, close)
+            assert not beside.isVisible(), name
+            assert window.isVisible()
 
 
 async def test_the_key_closes_what_covers_the_chat_before_the_chat(window: MainWindow) -> None:
-    await ready(window)
     composer = window.views.composer
     composer.attach(Attachment("a.txt", "words"))
     composer.chips.chips[0].click()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,6 @@ from msgspec.structs import asdict
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from app.controls.sheets import Question
 from app.features.tables import strings
@@ -25,10 +21,9 @@ from core.settings import assign_all
 from core.system.paths import tables_dir
 from core.tables.files import PREVIOUS, TableFolder, decode_table
 from core.worker.client import worker_command
-from tests.app.stage import Scene, choose_in_sheet, click, play, press, ready, until
+from tests.app.stage import Stage, choose_in_sheet, click, kill, press, ready, until
 from tests.processes import set_home
 
-Play = Callable[[Scene], None]
 KEYS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 
 
@@ -39,22 +34,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture
-def on(qapp: QApplication, toy_folder: Path, home: Path) -> Play:
-    """Play a scene with the toy model in the real worker; preferences are kept in the test's folder."""
-
-    def run(scene: Scene) -> None:
-        play(qapp, scene, command=worker_command(), model=str(toy_folder), folder=home / "chats")
-
-    return run
-
-
 async def open_tables(window: MainWindow) -> TablesWindow:
     """By its key, with a list in it."""
-    await ready(window, 120)
     await press(window, Qt.Key.Key_T, KEYS)
     shown = window.windows.find("tables")
-    assert isinstance(shown, TablesWindow)
     await until(lambda: bool(shown.list.rows), what="no list came")
     return shown
 
@@ -66,7 +49,7 @@ async def teach(window: MainWindow, **values: object) -> None:
     inspector.set_settings(assign_all(inspector.settings, list(wanted.items())))
     ask(window, "Say the same thing again and again, please.")
     await until(lambda: window.controller.link.phase is not Phase.READY)
-    await ready(window, 60)
+    await ready(window)
 
 
 def taught(tables: TablesWindow) -> TableInfo:
@@ -91,177 +74,165 @@ async def told(tables: TablesWindow, words: str) -> None:
     await until(lambda: words in tables.told.text, what=f"not told: {tables.told.text}")
 
 
-def test_what_is_taught_is_listed_saved_taken_along_and_reset(on: Play, tmp_path: Path) -> None:
+async def test_what_is_taught_is_listed_saved_taken_along_and_reset(
+    stage: Stage, toy_folder: Path, home: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "copy.safetensors"
 
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        assert {row.subtitle for row in tables.list.rows} == {strings.SHIPPED}
-        assert isinstance(tables.selected, LearnedTable)
-        assert not tables.reset.isEnabled()
-        await teach(window)
-        await until(lambda: len(tables.list.rows) == 3, what="the new table is not listed")
-        tables.list.select(tables.list.rows[0].id)
-        info = taught(tables)
-        assert tables.selected == info
-        row = tables.list.rows[0]
-        assert row.title == "toy"
-        assert row.entries.startswith(f"{info.figures.used:,} of")
-        assert info.figures.used > 20
-        assert info.figures.lookups > 0
-        assert files() == []
+    window = await stage.ready(command=worker_command(), model=str(toy_folder), folder=home / "chats")
+    tables = await open_tables(window)
+    assert {row.subtitle for row in tables.list.rows} == {strings.SHIPPED}
+    assert isinstance(tables.selected, LearnedTable)
+    assert not tables.reset.isEnabled()
+    await teach(window)
+    await until(lambda: len(tables.list.rows) == 3, what="the new table is not listed")
+    tables.list.select(tables.list.rows[0].id)
+    info = taught(tables)
+    assert tables.selected == info
+    row = tables.list.rows[0]
+    assert row.title == "toy"
+    assert row.entries.startswith(f"{info.figures.used:,} of")
+    assert info.figures.used > 20
+    assert info.figures.lookups > 0
+    assert files() == []
 
-        await click(tables.save)
-        await told(tables, f"Saved {info.figures.used:,} entries of toy.")
-        (file,) = files()
-        saved = decode_table(file.read_bytes())
-        assert asdict(saved.header.figures) == asdict(taught(tables).figures)
-        await until(lambda: tables.list.rows[0].size != "–")
-        assert taught(tables).size_bytes == file.stat().st_size
-        assert "saved just now" in tables.list.rows[0].tip
-        await teach(window)
-        await until(lambda: "since" in tables.list.rows[0].tip, what="what is not saved is not said")
+    await click(tables.save)
+    await told(tables, f"Saved {info.figures.used:,} entries of toy.")
+    (file,) = files()
+    saved = decode_table(file.read_bytes())
+    assert asdict(saved.header.figures) == asdict(taught(tables).figures)
+    await until(lambda: tables.list.rows[0].size != "–")
+    assert taught(tables).size_bytes == file.stat().st_size
+    assert "saved just now" in tables.list.rows[0].tip
+    await teach(window)
+    await until(lambda: "since" in tables.list.rows[0].tip, what="what is not saved is not said")
 
-        await click(tables.export)
-        await choose_in_sheet(tables, out)
-        await told(tables, f"to {out}")
-        exported = decode_table(out.read_bytes()).header.figures.used
-        assert exported == taught(tables).figures.used > saved.header.figures.used
+    await click(tables.export)
+    await choose_in_sheet(tables, out)
+    await told(tables, f"to {out}")
+    exported = decode_table(out.read_bytes()).header.figures.used
+    assert exported == taught(tables).figures.used > saved.header.figures.used
 
-        await click(tables.reset)
-        await answer(tables, "")
-        assert taught(tables).figures.used == exported
-        assert files() == [file]
-        await click(tables.reset)
-        (question,) = tables.findChildren(Question)
-        assert f"{exported:,} entries will be removed" in question.informativeText()
-        assert "No backup is kept" in question.informativeText()
-        await answer(tables, "reset")
-        await told(tables, f"Reset toy: {exported:,} entries removed.")
-        await until(lambda: not [one for one in tables._tables.tables if one.figures.used])
-        assert files() == files(PREVIOUS) == []
+    await click(tables.reset)
+    await answer(tables, "")
+    assert taught(tables).figures.used == exported
+    assert files() == [file]
+    await click(tables.reset)
+    (question,) = tables.findChildren(Question)
+    assert f"{exported:,} entries will be removed" in question.informativeText()
+    assert "No backup is kept" in question.informativeText()
+    await answer(tables, "reset")
+    await told(tables, f"Reset toy: {exported:,} entries removed.")
+    await until(lambda: not [one for one in tables._tables.tables if one.figures.used])
+    assert files() == files(PREVIOUS) == []
 
-        await click(tables.import_)
-        await choose_in_sheet(tables, out)
-        await told(tables, f"Imported {exported:,} entries of toy.")
-        await until(lambda: tables.list.rows[0].entries.startswith(f"{exported:,} of"))
-        assert len(files()) == 1
-
-    on(scene)
+    await click(tables.import_)
+    await choose_in_sheet(tables, out)
+    await told(tables, f"Imported {exported:,} entries of toy.")
+    await until(lambda: tables.list.rows[0].entries.startswith(f"{exported:,} of"))
+    assert len(files()) == 1
 
 
-def test_loading_again_drops_what_was_not_saved_and_can_go_back(on: Play) -> None:
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        await teach(window)
-        await until(lambda: len(tables.list.rows) == 3)
-        tables.list.select(tables.list.rows[0].id)
-        assert not tables.load.isEnabled()
-        assert tables.load.toolTip() == strings.NOTHING_SAVED
-        await click(tables.save)
-        await told(tables, "Saved")
-        first = taught(tables).figures.used
-        await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 7})
-        await until(lambda: taught(tables).figures.used > first)
-        await click(tables.load)
-        await answer(tables, "saved")
-        await told(tables, f"Loaded {first:,} entries of toy.")
-        await until(lambda: taught(tables).figures.used == first)
-        await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 8})
-        await click(tables.save)
-        await told(tables, "Saved")
-        await until(lambda: taught(tables).has_previous and not taught(tables).unsaved)
-        await click(tables.load)
-        await answer(tables, "previous")
-        await told(tables, f"Loaded {first:,} entries of toy.")
-        assert decode_table(files()[0].read_bytes()).header.figures.used == first
+async def test_loading_again_drops_what_was_not_saved_and_can_go_back(
+    stage: Stage, toy_folder: Path, home: Path
+) -> None:
+    window = await stage.ready(command=worker_command(), model=str(toy_folder), folder=home / "chats")
+    tables = await open_tables(window)
+    await teach(window)
+    await until(lambda: len(tables.list.rows) == 3)
+    tables.list.select(tables.list.rows[0].id)
+    assert not tables.load.isEnabled()
+    assert tables.load.toolTip() == strings.NOTHING_SAVED
+    await click(tables.save)
+    await told(tables, "Saved")
+    first = taught(tables).figures.used
+    await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 7})
+    await until(lambda: taught(tables).figures.used > first)
+    await click(tables.load)
+    await answer(tables, "saved")
+    await told(tables, f"Loaded {first:,} entries of toy.")
+    await until(lambda: taught(tables).figures.used == first)
+    await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 8})
+    await click(tables.save)
+    await told(tables, "Saved")
+    await until(lambda: taught(tables).has_previous and not taught(tables).unsaved)
+    await click(tables.load)
+    await answer(tables, "previous")
+    await told(tables, f"Loaded {first:,} entries of toy.")
+    assert decode_table(files()[0].read_bytes()).header.figures.used == first
 
-    on(scene)
 
-
-def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) -> None:
+async def test_another_draftlight_and_files_that_cannot_be_used(
+    stage: Stage, toy_folder: Path, home: Path
+) -> None:
     tables_dir().mkdir(parents=True)
     (tables_dir() / f"{'ab' * 8}-n16-4096.safetensors").write_bytes(b"no table at all")
     other = TableFolder(tables_dir())
 
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        assert "1 file could not be used" in tables.set_aside.text
-        assert "damaged" in tables.set_aside.text
-        assert tables.set_aside.is_bad
-        await teach(window)
-        await until(lambda: len(tables.list.rows) == 3)
-        tables.list.select(tables.list.rows[0].id)
-        assert not tables.read_only.text
-        assert tables.reset.isEnabled()
-        family = taught(tables).family
-        window.controller.restart()
-        await until(lambda: window.controller.link.phase is Phase.STARTING)
-        await until(lambda: other.lock(family) == "", 60)
-        await ready(window, 120)
-        await teach(window)
-        await until(lambda: "another Draftlight" in tables.read_only.text)
-        tables.list.select(tables.list.rows[0].id)
-        for button in (tables.save, tables.reset):
-            assert not button.isEnabled()
-            assert "another Draftlight" in button.toolTip()
-        assert tables.export.isEnabled()
-        other.unlock(family)
-
-    on(scene)
+    window = await stage.ready(command=worker_command(), model=str(toy_folder), folder=home / "chats")
+    tables = await open_tables(window)
+    assert "1 file could not be used" in tables.set_aside.text
+    assert "damaged" in tables.set_aside.text
+    assert tables.set_aside.is_bad
+    await teach(window)
+    await until(lambda: len(tables.list.rows) == 3)
+    tables.list.select(tables.list.rows[0].id)
+    assert not tables.read_only.text
+    assert tables.reset.isEnabled()
+    family = taught(tables).family
+    window.controller.restart()
+    await until(lambda: window.controller.link.phase is Phase.STARTING)
+    await until(lambda: other.lock(family) == "")
+    await ready(window)
+    await teach(window)
+    await until(lambda: "another Draftlight" in tables.read_only.text)
+    tables.list.select(tables.list.rows[0].id)
+    for button in (tables.save, tables.reset):
+        assert not button.isEnabled()
+        assert "another Draftlight" in button.toolTip()
+    assert tables.export.isEnabled()
+    other.unlock(family)
 
 
-def test_a_dead_worker_and_a_new_one(on: Play) -> None:
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.controller.link.phase is Phase.DEAD)
-        assert not tables.import_.isEnabled()
-        assert tables.import_.toolTip() == strings.WORKER_GONE
-        window.controller.restart()
-        await ready(window, 120)
-        await until(lambda: tables.import_.isEnabled() and len(tables.list.rows) == 2)
-
-    on(scene)
-
-
-def test_the_folder_a_bad_file_and_the_name_of_every_control(
-    on: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_the_folder_a_bad_file_the_name_of_every_control_and_a_dead_worker(
+    stage: Stage, toy_folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(b"\0" * 100)
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) is None)
 
-    async def scene(window: MainWindow) -> None:
-        tables = await open_tables(window)
-        await click(tables.folder)
-        assert opened == [str(tables_dir())]
-        await click(tables.import_)
-        await choose_in_sheet(tables, bad)
-        await told(tables, "bad.safetensors")
-        assert tables.told.is_bad
-        assert bad.exists()
-        assert tables.told.close_button
-        await click(tables.told.close_button)
-        assert not tables.told.isVisible()
-        reached = []
-        tables.activateWindow()
-        tables.list.setFocus()
-        for _ in range(20):
-            widget = tables.focusWidget()
-            if widget in reached:
-                break
-            reached.append(widget)
-            assert widget.accessibleName(), widget
-            QTest.keyClick(widget, Qt.Key.Key_Tab)
-        assert {tables.list, tables.import_, tables.folder} <= set(reached)
-        tables.close()
-        assert not tables.isVisible()
-        await press(window, Qt.Key.Key_T, KEYS)
-        assert window.windows.find("tables") is tables
-        assert tables.isVisible()
-
-    on(scene)
+    window = await stage.ready(command=worker_command(), model=str(toy_folder), folder=home / "chats")
+    tables = await open_tables(window)
+    await click(tables.folder)
+    assert opened == [str(tables_dir())]
+    await click(tables.import_)
+    await choose_in_sheet(tables, bad)
+    await told(tables, "bad.safetensors")
+    assert tables.told.is_bad
+    assert bad.exists()
+    assert tables.told.close_button
+    await click(tables.told.close_button)
+    assert not tables.told.isVisible()
+    reached = []
+    tables.activateWindow()
+    tables.list.setFocus()
+    for _ in range(20):
+        widget = tables.focusWidget()
+        if widget in reached:
+            break
+        reached.append(widget)
+        assert widget.accessibleName(), widget
+        QTest.keyClick(widget, Qt.Key.Key_Tab)
+    assert {tables.list, tables.import_, tables.folder} <= set(reached)
+    tables.close()
+    assert not tables.isVisible()
+    await press(window, Qt.Key.Key_T, KEYS)
+    assert window.windows.find("tables") is tables
+    assert tables.isVisible()
+    await kill(window)
+    assert not tables.import_.isEnabled()
+    assert tables.import_.toolTip() == strings.WORKER_GONE
+    window.controller.restart()
+    await ready(window)
+    await until(lambda: tables.import_.isEnabled() and len(tables.list.rows) == 2)

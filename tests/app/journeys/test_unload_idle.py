@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from app.session.strings import LOADS_AGAIN, RELEASED
-from app.shell.window import MainWindow
 from core.events import Message, ModelReleased, UnloadIdle
-from tests.app.stage import last, ready, sent, until
+from tests.app.hand import Hand
+from tests.app.stage import Stage, last, ready, sent, until
 
 
-async def test_the_setting_reaches_each_worker_and_the_window_shows_it(window: MainWindow) -> None:
-    commands = sent(window, UnloadIdle)
+async def test_the_setting_reaches_each_worker_and_the_window_shows_it(stage: Stage) -> None:
+    window = await stage.open()
+    controller, commands = window.controller, sent(window, UnloadIdle)
     await ready(window)
     assert commands == [], "it is off by default, as in the worker"
     window.app_settings.set("memory.unload_minutes", 30)
     assert commands == [UnloadIdle(1800.0)]
     window.app_settings.set("look.zoom_pct", 110)
-    controller = window.controller
     controller.restart()
     await until(lambda: len(commands) == 2)
     assert commands[1] == UnloadIdle(1800.0)
     await ready(window)
     controller.handle(ModelReleased())
-    assert RELEASED in window.views.sidebar._worker.accessibleDescription()
+    assert Hand(window).reads(RELEASED)
     assert LOADS_AGAIN in window.views.hint.text()
     assert controller.models.state.released
     controller.asking.submit(Message("user", "write 3"))

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from tests.app.stage import click, last, play, ready, until
+from tests.app.stage import answer_view, answering, asked, click, play, ready, until
 
 APP = f"{Path(__file__).parents[3] / 'app'}/"
 # File and function; a token is stored, parsed, and shown by a gauge.
@@ -82,8 +82,7 @@ def walked(qapp: QApplication, scene: Callable[[MainWindow], Awaitable[Stacks]])
 
 def test_a_token_passes_few_files(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> Stacks:
-        ask(window, "write 60 slowly")
-        await until(lambda: len(last(window).tokens) > 4)
+        await answering(window, "write 60 slowly")
         with recorded(TOKEN) as stacks:
             await until(lambda: stacks.is_complete)
         await ready(window)
@@ -95,10 +94,8 @@ def test_a_token_passes_few_files(qapp: QApplication) -> None:
 
 def test_regenerating_passes_few_files(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> Stacks:
-        ask(window, "write 4")
-        await ready(window)
-        answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-        assert answer
+        await asked(window, "write 4")
+        answer = answer_view(window)
         with recorded(REGENERATE) as stacks:
             await click(answer.footer.buttons[1])
             await ready(window)

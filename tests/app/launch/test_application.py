@@ -19,9 +19,8 @@ from pytestqt.qtbot import QtBot
 
 from app.launch.application import Application, OpenedFiles
 from app.launch.display import use_utf8_locale
-from app.shell.window import MainWindow
 from app.store.library import Library
-from tests.app.stage import play
+from tests.app.stage import Stage
 from tests.app.store.chats import chat_of
 
 
@@ -95,7 +94,7 @@ def test_timers_of_garbage_end_with_it(qapp: QApplication) -> None:
         owner = QObject()
         timer = QTimer(owner, interval=1)
         timer.start()
-        owner.me = timer, owner  # type: ignore[attr-defined]
+        owner.me = timer, owner
         del owner, timer
         thread = threading.Thread(target=work)
         thread.start()
@@ -105,7 +104,7 @@ def test_timers_of_garbage_end_with_it(qapp: QApplication) -> None:
 
 
 @pytest.mark.sweep
-def test_the_store_collects_nothing_before_and_after_a_window(qapp: QApplication, tmp_path: Path) -> None:
+async def test_the_store_collects_nothing_before_and_after_a_window(stage: Stage, tmp_path: Path) -> None:
     """The store is opened before its window is made, and closed after it: its threads run then, too."""
     ended_on: list[threading.Thread] = []
 
@@ -118,11 +117,9 @@ def test_the_store_collects_nothing_before_and_after_a_window(qapp: QApplication
         thread.join()
         library.close()
 
-    async def scene(window: MainWindow) -> None:
-        pass
-
     store(tmp_path / "before")
-    play(qapp, scene, folder=tmp_path / "chats")
+    await stage.open(folder=tmp_path / "chats")
+    await stage.close()
     store(tmp_path / "after")
     gc.collect()
     assert set(ended_on) == {threading.main_thread()}

@@ -25,9 +25,8 @@ _AS_USER = (
 WINDOW = """
 import asyncio, sys
 from app.launch.opening import open_window
-from app.launch.scenario import ask
 from core.system.paths import data_dir
-from tests.app.stage import ready, shown, until
+from tests.app.stage import asked, ready, shown, until
 from tests.app.store.chats import chat_of
 
 def warned(window):  # the banner has other warnings, too: tables cannot be saved
@@ -35,12 +34,11 @@ def warned(window):  # the banner has other warnings, too: tables cannot be save
     return any(each.title == "The chats cannot be saved." for each in held)
 
 async def scenario(window):
-    await ready(window, 120)
+    await ready(window)
     await until(lambda: warned(window))
     window.controller.chat.select("c1")
     assert shown(window) == chat_of(1).turns[0].answer.text
-    ask(window, "Say hello.")
-    await ready(window, 120)
+    await asked(window, "Say hello.")
     assert warned(window)
     window.app_settings.set("look.tint", "hover")
     print("asked", flush=True)
@@ -89,7 +87,6 @@ def test_chats_are_shown_and_saved_later(kind: str, toy_folder: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        assert window.stdout
         said = window.stdout.readline()
         unchanged = (home / "data" / "chats.db").read_bytes() == before
         for path in paths:

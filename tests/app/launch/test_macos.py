@@ -33,26 +33,6 @@ class Recorder:
         self.ended.append(token)
 
 
-def test_one_activity_from_the_first_step_to_the_end() -> None:
-    recorder = Recorder()
-    awake = Awake(recorder, "answering")
-    for phase in (Phase.READY, Phase.READING, Phase.READING, Phase.WRITING, Phase.WRITING, Phase.STOPPING):
-        follow(awake, phase)
-    assert (recorder.begun, recorder.ended, awake.held) == ([1], [], True)
-    follow(awake, Phase.READY)
-    follow(awake, Phase.READY)
-    assert (recorder.begun, recorder.ended, awake.held) == ([1], [1], False)
-
-
-@pytest.mark.parametrize("end", [Phase.DEAD, Phase.CLOSED, Phase.NO_MODEL])
-def test_a_worker_that_dies_lets_the_system_sleep(end: Phase) -> None:
-    recorder = Recorder()
-    awake = Awake(recorder, "answering")
-    follow(awake, Phase.WRITING)
-    follow(awake, end)
-    assert recorder.ended == [1]
-
-
 @given(st.lists(st.sampled_from(Phase)))
 def test_whatever_happens_each_token_ends_once_and_held_means_working(phases: list[Phase]) -> None:
     recorder = Recorder()

@@ -15,22 +15,18 @@ WINDOW = """
 import os, sys
 from pathlib import Path
 from app.launch.opening import open_window
-from app.launch.scenario import ask
 from core.system.paths import data_dir
 from app.store.copies import Backups
-from tests.app.stage import ready, until
+from tests.app.stage import asked, until
 
 async def scenario(window):
-    await ready(window, 120)
-    ask(window, "Say heliotrope." * 40)
-    await ready(window, 120)
+    await asked(window, "Say heliotrope." * 40)
     chats, library = window.controller.chats, window.controller.home.library
     await until(library.flush)
     Backups(data_dir() / "chats.db").make()
     secret = chats.open.id
     window.controller.chat.start()
-    ask(window, "Say hello.")
-    await ready(window, 120)
+    await asked(window, "Say hello.")
     assert any(b"heliotrope" in each.read_bytes() for each in data_dir().rglob("*") if each.is_file())
     chats.purge(secret)
     await until(library.flush)

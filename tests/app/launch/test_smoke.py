@@ -48,29 +48,19 @@ def test_with_the_starter_model() -> None:
     assert stats["tokens_per_s"] > 0
 
 
-def test_a_worker_that_dies_fails_it_with_the_reason() -> None:
-    done = run(
-        f"{FAKE}from app.launch.scenario import run_smoke\nsys.exit(run_smoke(command=FAKE))", FAKE_LOAD="die"
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "SIGKILL" in done.stderr
-
-
-def test_an_answer_without_all_origins_fails_it() -> None:
-    # The fake answers a question without orders with one normal token.
-    done = run(f"{FAKE}from app.launch.scenario import run_smoke\nsys.exit(run_smoke(command=FAKE))")
-    assert done.returncode == 1
-    assert "accepted, bonus" in done.stderr
-
-
-def test_time_that_is_up_fails_it() -> None:
-    code = (
-        f"{FAKE}from app.launch.scenario import run_smoke\nsys.exit(run_smoke(command=FAKE, timeout_s=0.0))"
-    )
-    done = run(code)
-    assert done.returncode == 1
-    assert "was not ready within" in done.stderr
+@pytest.mark.parametrize(
+    ("environment", "more", "said"),
+    [
+        ({"FAKE_LOAD": "die"}, "", "SIGKILL"),
+        ({}, "", "accepted, bonus"),  # the fake answers a question without orders with one normal token
+        ({}, ", timeout_s=0.0", "was not ready within"),
+    ],
+)
+def test_what_fails_it_is_said(environment: dict[str, str], more: str, said: str) -> None:
+    code = f"{FAKE}from app.launch.scenario import run_smoke\nsys.exit(run_smoke(command=FAKE{more}))"
+    done = run(code, **environment)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
 
 
 def test_a_picture_that_cannot_be_taken_is_a_failure(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ def test_answers_and_messages_are_text(transcript: Transcript) -> None:
     stream(transcript, "Only the **master**.\n\n- one\n- two\n\n| a | b |\n|-|-|\n| c | d |\n")
     transcript.finish_answer("t", finished())
     question = transcript.findChild(UserMessage)
-    assert question is not None
     text = QAccessible.Role.StaticText
     assert read(question.body) == (text, "Your message", "Who may override it?")
     assert read(body_of(transcript)) == (text, "Answer", "Only the master.\n\n- one\n- two\n\na\tb\nc\td")

@@ -123,7 +123,6 @@ def test_characters_cover_their_line_once(text: str, start: int, end: int) -> No
 def test_a_message_is_whole_in_its_bubble(transcript: Transcript, text: str, column: int) -> None:
     transcript.add_user("t", Message("user", text))
     item = transcript.findChild(UserMessage)
-    assert item is not None
     item.resize(column + 16, item.height_for(column))
     assert misplaced(item.body, item.body.width() - 2 * MARGIN_PX) == []
     widest = max(ink_of(line).width() for box in item.body.boxes for line in box.layout.lines)
@@ -139,10 +138,7 @@ def test_markers_and_rules_stand_where_the_text_starts(qapp: QApplication) -> No
     (with_code,) = pieces(f"- `code` {HEBREW}\n")
     assert PieceBox(with_code, 0, 400).rtl
     (english,) = pieces("12. English\n")
-    assert (PieceBox(english, 0, 400).left, PieceBox(english, 0, 400).right) == (
-        400 - box.right,
-        400,
-    )
+    assert (PieceBox(english, 0, 400).left, PieceBox(english, 0, 400).right) == (400 - box.right, 400)
 
 
 def test_the_first_column_of_a_right_to_left_table_is_at_the_right(qapp: QApplication) -> None:
@@ -210,7 +206,6 @@ def test_a_wide_table_scrolls_sideways(qtbot: QtBot) -> None:
     rect = canvas.rects_of(0, last, last + 1)[0]
     assert 0 < rect.left() < 400
     place = canvas.place_at(rect.center(), between=False)
-    assert place is not None
     assert place.char == last
     down = QWheelEvent(at, at, QPoint(), QPoint(0, -120), Qt.MouseButton.NoButton,
                        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False)  # fmt: skip

@@ -74,7 +74,6 @@ def test_tokens_are_known_and_copied_text_is_a_table(transcript: Transcript, qtb
     body = body_of(transcript)
     point_at(qtbot, body, " three")
     qtbot.waitUntil(transcript.tip.isVisible, timeout=20_000)
-    assert transcript.tip.facts
     assert transcript.tip.facts.class_name == "Accepted draft"
     body.select_all()
     assert transcript.selected_text() == "a\tb\none\ttwo three four\n\nEnd."

@@ -37,7 +37,6 @@ def test_a_double_click_selects_a_word(transcript: Transcript, qtbot: QtBot) -> 
     body = body_of(transcript)
     number = next(i for i, one in enumerate(body.table.tokens) if one.text == "vis")
     rect = body.token_rect(number)
-    assert rect is not None
     qtbot.mouseDClick(body, Qt.MouseButton.LeftButton, pos=rect.center().toPoint())
     assert transcript.selected_text() == "visibility"
 
@@ -81,7 +80,7 @@ def test_painting_a_part_looks_at_that_part(transcript: Transcript, monkeypatch:
 
     def counted(box: PieceBox) -> float:
         asked.append(box)
-        return height(box)  # type: ignore[no-any-return,misc]
+        return height(box)
 
     monkeypatch.setattr(PieceBox, "height", property(counted))
     body.grab(QRect(0, body.height() - 60, body.width(), 60))
@@ -137,24 +136,27 @@ SOURCE = "# Title\n\nSome **bold** text.\n\n1. one\n2. two\n   - deep\n\n```py\n
 PIECES = parse_block(SOURCE, 0, len(SOURCE))
 
 
+@pytest.mark.parametrize(
+    ("anchor", "head", "text"),
+    [
+        ((1, 5), (2, 2), "bold text.\n\n1. on"),
+        ((2, 0), (2, 3), "one"),  # words inside an item come without its marker
+        ((2, 1), (3, 3), "ne\n2. two"),
+    ],
+)
+def test_selected_text_is_the_same_backwards(
+    anchor: tuple[int, int], head: tuple[int, int], text: str
+) -> None:
+    for ends in ((anchor, head), (head, anchor)):
+        assert selected_text(PIECES, TextSelection(*(TextPlace(*end) for end in ends))) == text
+
+
 def test_everything_is_clean_text() -> None:
     assert selected_text(PIECES, everything(PIECES)) == (
         "Title\n\nSome bold text.\n\n1. one\n2. two\n  - deep\n\nx = 1"
     )
-
-
-def test_backwards_is_the_same() -> None:
-    selection = TextSelection(TextPlace(2, 2), TextPlace(1, 5))
-    assert selected_text(PIECES, selection) == "bold text.\n\n1. on"
-    assert selected_text(PIECES, TextSelection(selection.head, selection.anchor)) == "bold text.\n\n1. on"
-
-
-def test_words_inside_an_item_come_without_its_marker() -> None:
-    assert selected_text(PIECES, TextSelection(TextPlace(2, 0), TextPlace(2, 3))) == "one"
-
-
-def test_a_marker_comes_only_with_its_first_character() -> None:
-    assert selected_text(PIECES, TextSelection(TextPlace(2, 1), TextPlace(3, 3))) == "ne\n2. two"
+    assert everything([]).is_empty
+    assert selected_text([], everything([])) == ""
 
 
 def test_what_is_selected_in_a_piece() -> None:
@@ -163,11 +165,6 @@ def test_what_is_selected_in_a_piece() -> None:
     assert selection.in_piece(1, 15) == (5, 15)
     assert selection.in_piece(2, 3) == (0, 3)
     assert selection.in_piece(3, 3) is None
-
-
-def test_nothing() -> None:
-    assert everything([]).is_empty
-    assert selected_text([], everything([])) == ""
 
 
 def test_words() -> None:

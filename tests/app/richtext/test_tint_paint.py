@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
@@ -77,38 +78,26 @@ def runs_of(written: str) -> list[str]:
     ]
 
 
-def test_one_run_for_one_class_and_step() -> None:
-    assert runs_of("who{ runs| its^ four} routes") == ["(runs its)", "(four)"]
-
-
-def test_a_leading_space_is_not_in_the_run_but_one_inside_is() -> None:
-    assert runs_of("a{ b| c}") == ["(b c)"]
-
-
-def test_runs_meeting_inside_a_word_are_joined() -> None:
-    assert runs_of("{ met^res} for") == ["(met]", "[res)"]
-
-
-def test_a_normal_neighbour_joins_too() -> None:
-    assert runs_of("sailing{,| and^ depart}ure") == ["[, and)", "(depart]"]
-
-
-def test_runs_of_different_steps_do_not_merge() -> None:
-    assert runs_of("{ a| b}{ c| d}") == ["(a b)", "(c d)"]
-
-
-def test_line_breaks_and_indents_are_never_tinted() -> None:
-    assert runs_of("{def|:\n|    return| 1\n\n}") == ["(def:)", "(return 1)"]
+@pytest.mark.parametrize(
+    ("written", "runs"),
+    [
+        ("who{ runs| its^ four} routes", ["(runs its)", "(four)"]),
+        ("a{ b| c}", ["(b c)"]),  # a leading space is not in the run
+        ("{ met^res} for", ["(met]", "[res)"]),  # they meet inside a word
+        ("sailing{,| and^ depart}ure", ["[, and)", "(depart]"]),
+        ("{ a| b}{ c| d}", ["(a b)", "(c d)"]),
+        ("{def|:\n|    return| 1\n\n}", ["(def:)", "(return 1)"]),
+        ("{ \n|  ^\n\n}", []),
+    ],
+)
+def test_a_run_is_of_one_class_and_step_and_of_one_line(written: str, runs: list[str]) -> None:
+    assert runs_of(written) == runs
 
 
 def test_a_token_over_a_line_break_has_an_ink_on_each_line() -> None:
     text, inks = inks_of([token("a\n    b", "accepted")])
     assert [text[ink.start : ink.end] for ink in inks.inks] == ["a", "b"]
     assert len(inks.runs) == 2
-
-
-def test_white_space_alone_is_not_inked() -> None:
-    assert runs_of("{ \n|  ^\n\n}") == []
 
 
 def test_tokens_without_text_do_not_break_a_run() -> None:
@@ -173,6 +162,5 @@ def test_lookup_by_place_and_by_token() -> None:
     assert [text[ink.start : ink.end] for ink in inks.inks_between(start, end)] == ["three", "four"]
     (number,) = inks.numbers_of(2)
     run = inks.run_of(number)
-    assert run is not None
     assert text[run.start : run.end] == "two three"
     assert inks.run_of(0) is None

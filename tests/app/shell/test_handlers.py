@@ -18,7 +18,6 @@ from core.settings import Settings
 from core.worker.client import BadLine, WorkerExited, WorkerSilent
 from tests.app.controllers.messages_doc import DOC, handlers, markdown
 from tests.app.session.words import failed, finished, gauges, reading, reading_map, token
-from tests.app.stage import ready
 
 # These events come only as replies to `ask()`.
 REPLIES = {
@@ -61,18 +60,15 @@ def test_the_docs_list_them() -> None:
 
 
 async def test_what_people_must_know_of_the_tables_is_on_the_banner(window: MainWindow) -> None:
-    await ready(window)
     banner = window.views.banner
     window.controller.handle(TableStatus("warm", "f" * 64, "Fake"))
     assert banner.trouble is None
     window.controller.handle(TableStatus("failed", "f" * 64, "Fake", notes=("No room.",)))
-    assert banner.trouble is not None
     assert banner.trouble.title == "No room."
 
 
 async def test_what_is_wanted_meanwhile_is_handled_afterwards(window: MainWindow) -> None:
     """A count that is wanted while a count is told was handled inside of it, before all that followed."""
-    await ready(window)
     controller, told = window.controller, list[str]()
     table = controller._handlers.table
 
@@ -94,7 +90,6 @@ async def test_what_is_wanted_meanwhile_is_handled_afterwards(window: MainWindow
 
 
 async def test_an_effect_that_fails_keeps_no_other_one_back(window: MainWindow) -> None:
-    await ready(window)
     controller = window.controller
 
     def fail(effect: fx.AnswerBegun) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.shell.commands import MenuFacts, all_commands
 from app.shell.window import MainWindow
-from tests.app.stage import ready, until
+from tests.app.stage import until
 
 
 def in_menus(window: MainWindow) -> dict[str, list[str]]:
@@ -19,8 +19,7 @@ def in_menus(window: MainWindow) -> dict[str, list[str]]:
     found = {}
     for top in window.menuBar().actions():
         menu = top.menu()
-        assert isinstance(menu, QObject)
-        found[top.text()] = [each.objectName() for each in menu.actions() if each.isVisible()]  # type: ignore[attr-defined]
+        found[top.text()] = [each.objectName() for each in menu.actions() if each.isVisible()]
     return {title: [name for name in names if name] for title, names in found.items()}
 
 
@@ -58,7 +57,6 @@ async def test_roles_are_set_and_never_guessed(window: MainWindow) -> None:
 
 
 async def test_minimize_zoom_and_bring_all_to_front(window: MainWindow) -> None:
-    await ready(window)
     actions = window.menu_actions
     library = window.windows.show("library")
     await until(lambda: QApplication.activeWindow() is library)

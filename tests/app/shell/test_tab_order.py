@@ -7,24 +7,21 @@ from itertools import pairwise
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import Attachment
-from tests.app.stage import press, ready
+from tests.app.stage import asked, press, ready
 
 TAB = Qt.Key.Key_Tab
 _MOST = 300
 _ROW_PX = 8  # Controls of one row may have different heights.
 
 
-async def asked(window: MainWindow) -> None:
+async def asked_twice(window: MainWindow) -> None:
     """Two questions, one with a document, and something being written."""
     await ready(window)
     window.views.composer.attach(Attachment("rules.md", "The pilot waits for the tide."))
-    ask(window, "write 12")
-    await ready(window)
-    ask(window, "write 9")
-    await ready(window)
+    await asked(window, "write 12")
+    await asked(window, "write 9")
     window.views.composer.set_text("And then?")
 
 
@@ -58,7 +55,7 @@ def stops(root: QWidget) -> set[QWidget]:
 
 
 async def test_every_control_once_and_back(window: MainWindow) -> None:
-    await asked(window)
+    await asked_twice(window)
     there = await walk(window)
     names = [_name(each) for each in there]
     assert len(set(there)) == len(there), names
@@ -70,7 +67,7 @@ async def test_every_control_once_and_back(window: MainWindow) -> None:
 
 
 async def test_the_parts_of_the_window_follow_each_other_as_they_are_read(window: MainWindow) -> None:
-    await asked(window)
+    await asked_twice(window)
     views = window.views
     parts = {
         "sidebar": views.sidebar,

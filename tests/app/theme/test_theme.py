@@ -51,7 +51,7 @@ def test_an_unknown_colour_is_refused(theme: Theme) -> None:
 
 def test_the_application_palette_matches(theme: Theme) -> None:
     for scheme in ("light", "dark"):
-        theme.set_scheme(scheme)  # type: ignore[arg-type]
+        theme.set_scheme(scheme)
         palette = theme.qpalette()
         assert palette.color(QPalette.ColorRole.Window) == theme.color("window")
         assert palette.color(QPalette.ColorRole.Text) == theme.color("text")

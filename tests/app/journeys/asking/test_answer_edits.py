@@ -10,32 +10,36 @@ from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
-from app.chat.answer import AnswerEditor, AnswerView
+from app.chat.answer import AnswerEditor
 from app.controls.sheets import Question
-from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import TYPED, Generate
-from tests.app.stage import click, last, outside_of_tasks, play, press, ready, sent, sheet, until
+from tests.app.stage import (
+    Stage,
+    answer_view,
+    answering,
+    asked,
+    click,
+    last,
+    outside_of_tasks,
+    press,
+    ready,
+    sent,
+    sheet,
+    stop,
+)
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
-def view(window: MainWindow, turn: int = -1) -> AnswerView:
-    answer = window.views.transcript.answer(window.controller.chats.open.turns[turn].id)
-    assert answer is not None
-    return answer
-
-
 def editor(window: MainWindow, turn: int = -1) -> AnswerEditor:
-    found = view(window, turn).editor
+    found = answer_view(window, turn).editor
     assert found is not None
     return found
 
 
 async def answered(window: MainWindow, question: str = "write 6") -> None:
-    await ready(window)
-    ask(window, question)
-    await ready(window)
+    await asked(window, question)
 
 
 async def type_text(window: MainWindow, text: str) -> None:
@@ -50,168 +54,152 @@ async def edit_end(window: MainWindow, text: str) -> None:
     await type_text(window, text)
 
 
-def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answered(window)
-        before = last(window)
-        assert before.text == "ECHO 1: w1 w2 w3 w4 w5 w6"
-        await click(view(window).footer.edit_button)
-        assert editor(window).text == before.text
-        assert view(window).body.isHidden()
-        assert view(window).footer.isHidden()
-        field = QApplication.focusWidget()
-        assert field is not None
-        assert editor(window).isAncestorOf(field)
-        await press(window, Qt.Key.Key_End, CONTROL)
-        for _ in "w5 w6":
-            await press(window, Qt.Key.Key_Backspace)
-        await type_text(window, "typed by me")
-        await press(window, Qt.Key.Key_Return, CONTROL)
-        (turn,) = window.controller.chats.open.turns
-        assert [each.answer.text for each in turn.versions] == [
-            before.text,
-            "ECHO 1: w1 w2 w3 w4 typed by me",
-        ]
-        footer = view(window).footer
-        assert footer.versions.text == "2/2"
-        assert footer.stats.text == "Edited"
-        assert view(window).body.hasFocus()
-        # The tints of the model's tokens stay, the person's text has none.
-        inks = [ink for box in view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
-        assert {turn.answer.tokens[ink.token].id for ink in inks} == {1, 2, 3, 4}
-        commands = sent(window, Generate)
-        assert window.views.notice_bar.action_button.text() == "Undo"
-        await click(footer.continue_button)
-        await ready(window)
-        assert not window.views.notice_bar.text
-        (turn,) = window.controller.chats.open.turns
-        assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4 typed by me w")
-        assert len(turn.versions) == 2
-        assert [each.content for each in commands[0].messages] == ["write 6"]
-        assert commands[0].continuation == (0, 1, 2, 3, 4, TYPED)
-        assert commands[0].continuation_texts[-2:] == (" w4", " typed by me")
-        assert "Edited" in view(window).footer.stats.text
-        assert "tokens" in view(window).footer.stats.text
-        # The next question sees it.
-        ask(window, "write 1")
-        await ready(window)
-        assert commands[-1].messages[1].content == turn.answer.text
-        hits = window.controller.chats.search("typed")
-        assert not hits or hits[0].chat_id == window.controller.chats.open.id
-
-    async def again(window: MainWindow) -> None:
-        turn = window.controller.chats.open.turns[0]
-        assert turn.answer.is_edited
-        assert len(turn.versions) == 2
-        assert "Edited" in view(window, 0).footer.stats.text
-        assert window.controller.chats.search("typed")
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
-
-
-def test_escape_asks_before_an_edit_is_lost(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answered(window)
-        before = window.controller.chats.open.turns
-        await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
-        await press(window, Qt.Key.Key_Escape)
-        assert view(window).editor is None
-        await edit_end(window, " more")
-        await press(window, Qt.Key.Key_Escape)
-        question = await sheet(window, Question)
-        assert isinstance(question, Question)
-        await click(question.cancel)
-        assert editor(window).text.endswith(" more")
-        await press(window, Qt.Key.Key_Escape)
-        question = await sheet(window, Question)
-        assert isinstance(question, Question)
-        await click(question.answers["discard"])
-        assert view(window).editor is None
-        assert view(window).body.isVisible()
-        # An empty answer cannot be saved.
-        await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
-        await press(window, Qt.Key.Key_A, CONTROL)
+async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    await answered(window)
+    before = last(window)
+    assert before.text == "ECHO 1: w1 w2 w3 w4 w5 w6"
+    await click(answer_view(window).footer.edit_button)
+    assert editor(window).text == before.text
+    assert answer_view(window).body.isHidden()
+    assert answer_view(window).footer.isHidden()
+    field = QApplication.focusWidget()
+    assert field is not None
+    assert editor(window).isAncestorOf(field)
+    await press(window, Qt.Key.Key_End, CONTROL)
+    for _ in "w5 w6":
         await press(window, Qt.Key.Key_Backspace)
-        assert not editor(window).save_button.isEnabled()
-        await click(editor(window).cancel_button)
-        assert window.controller.chats.open.turns == before
-
-    play(qapp, scene)
-
-
-def test_an_edit_is_undone(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answered(window)
-        before = window.controller.chats.open.turns
-        await edit_end(window, "1")
-        await press(window, Qt.Key.Key_Z, CONTROL)  # of the text
-        assert editor(window).text == before[0].answer.text
-        await type_text(window, " and more")
-        await click(editor(window).save_button)
-        await press(window, Qt.Key.Key_Z, CONTROL)
-        assert window.controller.chats.open.turns == before
-        assert view(window).footer.versions.isHidden()
-        # From another chat, by the notice.
-        await edit_end(window, " again")
-        chat = window.controller.chats.open.id
-        window.controller.chat.start()
-        assert window.controller.chats.get(chat).turns[0].answer.text.endswith(" again")
-        await click(window.views.notice_bar.action_button)
-        assert window.controller.chats.get(chat).turns == before
-
-    play(qapp, scene)
-
-
-def test_leaving_and_asking_save_an_edit(qapp: QApplication, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answered(window)
-        await edit_end(window, " one")
-        commands = sent(window, Generate)
-        window.views.composer.edit.setFocus()
-        ask(window, "write 2")
-        await ready(window)
-        assert commands[0].messages[1].content.endswith(" w6 one")
-        assert len(window.controller.chats.open.turns) == 2
-        # An earlier answer, whose question is then edited.
-        await click(view(window, 0).footer.edit_button)
-        await type_text(window, "x")
-        turn = window.controller.chats.open.turns[0]
-        window.controller.asking.edit(turn.id)
-        assert window.controller.chats.open.turns[0].answer.text.startswith("xECHO")
-        window.controller.asking.cancel_edit()
-        await edit_end(window, " last")  # and the window is closed
-
-    async def again(window: MainWindow) -> None:
-        first, second = window.controller.chats.open.turns
-        assert len(first.versions) == 2
-        assert second.answer.text.endswith(" last")
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
+    await type_text(window, "typed by me")
+    await press(window, Qt.Key.Key_Return, CONTROL)
+    (turn,) = window.controller.chats.open.turns
+    assert [each.answer.text for each in turn.versions] == [before.text, "ECHO 1: w1 w2 w3 w4 typed by me"]
+    footer = answer_view(window).footer
+    assert footer.versions.text == "2/2"
+    assert footer.stats.text == "Edited"
+    assert answer_view(window).body.hasFocus()
+    # The tints of the model's tokens stay, the person's text has none.
+    inks = [ink for box in answer_view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
+    assert {turn.answer.tokens[ink.token].id for ink in inks} == {1, 2, 3, 4}
+    commands = sent(window, Generate)
+    assert window.views.notice_bar.action_button.text() == "Undo"
+    await click(footer.continue_button)
+    await ready(window)
+    assert not window.views.notice_bar.text
+    (turn,) = window.controller.chats.open.turns
+    assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4 typed by me w")
+    assert len(turn.versions) == 2
+    assert [each.content for each in commands[0].messages] == ["write 6"]
+    assert commands[0].continuation == (0, 1, 2, 3, 4, TYPED)
+    assert commands[0].continuation_texts[-2:] == (" w4", " typed by me")
+    assert "Edited" in answer_view(window).footer.stats.text
+    assert "tokens" in answer_view(window).footer.stats.text
+    # The next question sees it.
+    await asked(window, "write 1")
+    assert commands[-1].messages[1].content == turn.answer.text
+    hits = window.controller.chats.search("typed")
+    assert not hits or hits[0].chat_id == window.controller.chats.open.id
+    window = await stage.open(folder=tmp_path)
+    turn = window.controller.chats.open.turns[0]
+    assert turn.answer.is_edited
+    assert len(turn.versions) == 2
+    assert "Edited" in answer_view(window, 0).footer.stats.text
+    assert window.controller.chats.search("typed")
 
 
-def test_an_edit_keeps_all_other_characters(qapp: QApplication) -> None:
+async def test_escape_asks_before_an_edit_is_lost(window: MainWindow) -> None:
+    await answered(window)
+    before = window.controller.chats.open.turns
+    await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    await press(window, Qt.Key.Key_Escape)
+    assert answer_view(window).editor is None
+    await edit_end(window, " more")
+    await press(window, Qt.Key.Key_Escape)
+    question = await sheet(window, Question)
+    await click(question.cancel)
+    assert editor(window).text.endswith(" more")
+    await press(window, Qt.Key.Key_Escape)
+    question = await sheet(window, Question)
+    await click(question.answers["discard"])
+    assert answer_view(window).editor is None
+    assert answer_view(window).body.isVisible()
+    # An empty answer cannot be saved.
+    await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    await press(window, Qt.Key.Key_A, CONTROL)
+    await press(window, Qt.Key.Key_Backspace)
+    assert not editor(window).save_button.isEnabled()
+    await click(editor(window).cancel_button)
+    assert window.controller.chats.open.turns == before
+
+
+async def test_an_edit_is_undone_and_none_begins_while_another_answer_is_written(window: MainWindow) -> None:
+    await answered(window)
+    before = window.controller.chats.open.turns
+    await edit_end(window, "1")
+    await press(window, Qt.Key.Key_Z, CONTROL)  # of the text
+    assert editor(window).text == before[0].answer.text
+    await type_text(window, " and more")
+    await click(editor(window).save_button)
+    await press(window, Qt.Key.Key_Z, CONTROL)
+    assert window.controller.chats.open.turns == before
+    assert answer_view(window).footer.versions.isHidden()
+    # From another chat, by the notice.
+    await edit_end(window, " again")
+    chat = window.controller.chats.open.id
+    window.controller.chat.start()
+    assert window.controller.chats.get(chat).turns[0].answer.text.endswith(" again")
+    await click(window.views.notice_bar.action_button)
+    assert window.controller.chats.get(chat).turns == before
+    window.controller.chat.select(chat)
+    await answering(window)
+    await click(answer_view(window, 0).footer.edit_button)
+    assert answer_view(window, 0).editor is None
+    assert "when the current one is complete" in window.views.notice_bar.text
+    assert answer_view(window).footer.edit_button.isHidden()
+    await stop(window)
+    await click(answer_view(window, 0).footer.edit_button)
+    assert answer_view(window, 0).editor is not None
+
+
+async def test_leaving_and_asking_save_an_edit(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    await answered(window)
+    await edit_end(window, " one")
+    commands = sent(window, Generate)
+    window.views.composer.edit.setFocus()
+    await asked(window, "write 2")
+    assert commands[0].messages[1].content.endswith(" w6 one")
+    assert len(window.controller.chats.open.turns) == 2
+    # An earlier answer, whose question is then edited.
+    await click(answer_view(window, 0).footer.edit_button)
+    await type_text(window, "x")
+    turn = window.controller.chats.open.turns[0]
+    window.controller.asking.edit(turn.id)
+    assert window.controller.chats.open.turns[0].answer.text.startswith("xECHO")
+    window.controller.asking.cancel_edit()
+    await edit_end(window, " last")  # and the window is closed
+    window = await stage.open(folder=tmp_path)
+    first, second = window.controller.chats.open.turns
+    assert len(first.versions) == 2
+    assert second.answer.text.endswith(" last")
+
+
+async def test_an_edit_keeps_all_other_characters(stage: Stage) -> None:
     """A text field has one kind of line end, and Qt's plain text no no-break spaces."""
     written = "10\u00a0km\r\n\r\n👩‍🚀 is\u202f5\u2028ready, \u200fשלום\u200e\tx"
 
-    async def scene(window: MainWindow) -> None:
-        await answered(window)
-        chat = window.controller.chats.open
-        token = replace(last(window).tokens[0], text=written)
-        window.controller.chats.keep(
-            chat.with_answer(chat.turns[0].id, replace(last(window), tokens=(token,)))
-        )
-        window.views.transcript.show_turns(window.controller.chats.open.turns)
-        await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
-        assert not editor(window).is_changed
-        await press(window, Qt.Key.Key_Escape)
-        assert view(window).editor is None
-        await edit_end(window, "!")
-        await press(window, Qt.Key.Key_Return, CONTROL)
-        assert last(window).text == written + "!"
-
-    play(qapp, scene)
+    window = await stage.ready()
+    await answered(window)
+    chat = window.controller.chats.open
+    token = replace(last(window).tokens[0], text=written)
+    window.controller.chats.keep(chat.with_answer(chat.turns[0].id, replace(last(window), tokens=(token,))))
+    window.views.transcript.show_turns(window.controller.chats.open.turns)
+    await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert not editor(window).is_changed
+    await press(window, Qt.Key.Key_Escape)
+    assert answer_view(window).editor is None
+    await edit_end(window, "!")
+    await press(window, Qt.Key.Key_Return, CONTROL)
+    assert last(window).text == written + "!"
 
 
 def menu_at(body: QWidget, at: QPoint) -> QMenu:
@@ -221,59 +209,36 @@ def menu_at(body: QWidget, at: QPoint) -> QMenu:
     return menu
 
 
-def test_an_answer_continues_from_any_word(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answered(window)
-        commands = sent(window, Generate)
+async def test_an_answer_continues_from_any_word(window: MainWindow) -> None:
+    await answered(window)
+    commands = sent(window, Generate)
 
-        async def continue_from(turn: int, token: int) -> None:
-            body = view(window, turn).body
-            rect = body.token_rect(token)
-            assert rect is not None
-            at = QPoint(int(rect.right()) - 3, int(rect.center().y()))
-            menu = menu_at(body, at)
-            (action,) = (each for each in menu.actions() if each.text() == "Continue from Here")
-            assert action.isEnabled()
-            await outside_of_tasks(action.trigger)
+    async def continue_from(turn: int, token: int) -> None:
+        body = answer_view(window, turn).body
+        rect = body.token_rect(token)
+        at = QPoint(int(rect.right()) - 3, int(rect.center().y()))
+        menu = menu_at(body, at)
+        (action,) = (each for each in menu.actions() if each.text() == "Continue from Here")
+        assert action.isEnabled()
+        await outside_of_tasks(action.trigger)
 
-        await continue_from(-1, 3)
-        await ready(window)
-        (turn,) = window.controller.chats.open.turns
-        assert commands[0].continuation == (0, 1, 2, 3)
-        assert commands[0].continuation_texts == ()
-        assert len(turn.versions) == 2
-        assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4")
-        assert not turn.answer.is_edited
-        assert [token.position for token in turn.answer.tokens] == list(range(len(turn.answer.tokens)))
-        finished = turn.answer.finished
-        assert finished is not None
-        assert finished.stats.tokens == len(turn.answer.tokens)
-        # An earlier one continues in a new chat.
-        ask(window, "write 2")
-        await ready(window)
-        chat = window.controller.chats.open.id
-        await continue_from(0, 2)
-        await ready(window)
-        assert window.controller.chats.open.id != chat
-        assert len(window.controller.chats.open.turns) == 1
-        assert commands[-1].continuation == (0, 1, 2)
-        assert len(window.controller.chats.get(chat).turns) == 2
-
-    play(qapp, scene)
-
-
-def test_an_answer_is_not_edited_while_another_is_written(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answered(window)
-        ask(window, "write 100000 slowly")
-        await until(lambda: len(last(window).tokens) > 4)
-        await click(view(window, 0).footer.edit_button)
-        assert view(window, 0).editor is None
-        assert "when the current one is complete" in window.views.notice_bar.text
-        assert view(window).footer.edit_button.isHidden()
-        window.controller.asking.stop()
-        await ready(window)
-        await click(view(window, 0).footer.edit_button)
-        assert view(window, 0).editor is not None
-
-    play(qapp, scene)
+    await continue_from(-1, 3)
+    await ready(window)
+    (turn,) = window.controller.chats.open.turns
+    assert commands[0].continuation == (0, 1, 2, 3)
+    assert commands[0].continuation_texts == ()
+    assert len(turn.versions) == 2
+    assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4")
+    assert not turn.answer.is_edited
+    assert [token.position for token in turn.answer.tokens] == list(range(len(turn.answer.tokens)))
+    finished = turn.answer.finished
+    assert finished.stats.tokens == len(turn.answer.tokens)
+    # An earlier one continues in a new chat.
+    await asked(window, "write 2")
+    chat = window.controller.chats.open.id
+    await continue_from(0, 2)
+    await ready(window)
+    assert window.controller.chats.open.id != chat
+    assert len(window.controller.chats.open.turns) == 1
+    assert commands[-1].continuation == (0, 1, 2)
+    assert len(window.controller.chats.get(chat).turns) == 2

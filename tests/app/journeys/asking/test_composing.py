@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QMimeData
-from PySide6.QtWidgets import QApplication
 
 from app.chat import composer_edit
 from app.launch.scenario import ask
@@ -12,7 +11,7 @@ from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import Settings, assign
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS
-from tests.app.stage import click, last, play, ready, until
+from tests.app.stage import Stage, asked, click, last, ready, set_value, stop, until
 
 
 def paste(window: MainWindow, text: str) -> None:
@@ -21,44 +20,39 @@ def paste(window: MainWindow, text: str) -> None:
     window.views.composer.edit.insertFromMimeData(mime)
 
 
-def test_the_worker_counts_what_is_pasted(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_worker_counts_what_is_pasted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composer_edit, "_PATIENCE_MS", 60_000)  # a busy machine counts in more than 0.4 s
     # The fake worker's tokens are words: the one text is long for it, the other is not.
     many, few = "a " * 2_500, "antidisestablishmentarianism " * 500
 
-    async def scene(window: MainWindow) -> None:
-        composer = window.views.composer
-        await ready(window)
-        paste(window, few)
-        await until(lambda: composer.text == few)
-        assert composer.attachments == ()
-        composer.clear()
-        paste(window, many)
-        await until(lambda: [(a.text, a.tokens) for a in composer.attachments] == [(many, 2_500)])
-        # The pill counts what will be read of it.
-        prefill = window.views.inspector.settings.prefill
-        kept = round(2_500 * prefill.keep_pct / 100) + DOCUMENT_TAIL_TOKENS
-        assert composer.pill.used_tokens == kept < 2_500
-        window.views.inspector.change_settings(assign(window.views.inspector.settings, "prefill.mode", "off"))
-        assert composer.pill.used_tokens == 2_500
-        ask(window, "write 2")
-        await ready(window)
-        (turn,) = window.controller.chats.open.turns
-        assert turn.user.attachments[0].tokens == 2_500
-
-    play(qapp, scene)
+    window = await stage.open()
+    composer = window.views.composer
+    await ready(window)
+    paste(window, few)
+    await until(lambda: composer.text == few)
+    assert composer.attachments == ()
+    composer.clear()
+    paste(window, many)
+    await until(lambda: [(a.text, a.tokens) for a in composer.attachments] == [(many, 2_500)])
+    # The pill counts what will be read of it.
+    prefill = window.views.inspector.settings.prefill
+    kept = round(2_500 * prefill.keep_pct / 100) + DOCUMENT_TAIL_TOKENS
+    assert composer.pill.used_tokens == kept < 2_500
+    set_value(window, "prefill.mode", "off")
+    assert composer.pill.used_tokens == 2_500
+    await asked(window, "write 2")
+    (turn,) = window.controller.chats.open.turns
+    assert turn.user.attachments[0].tokens == 2_500
 
 
 async def test_what_cannot_fit_is_cut_or_taken_along(window: MainWindow) -> None:
     composer = window.views.composer
-    await ready(window)
     # Else passages that fit would be read of it.
     off = assign(Settings(), "prefill.mode", "off")
     window.views.inspector.set_settings(off)
     window.views.inspector.defaults_changed.emit(off, frozenset())
     window.views.inspector.settings_changed.emit(off)
-    ask(window, "write 4")
-    await ready(window)
+    await asked(window, "write 4")
     composer.attach(Attachment("big.txt", "word " * 9_000))
     composer.set_text("What is it?")
     notice = composer.notice
@@ -85,11 +79,9 @@ async def test_what_cannot_fit_is_cut_or_taken_along(window: MainWindow) -> None
 
 async def test_a_refusal_says_by_how_much_and_offers_ways(window: MainWindow) -> None:
     composer = window.views.composer
-    await ready(window)
     composer.attach(Attachment("a.txt", "word " * 3_000))
     await until(lambda: bool(composer.attachments[0].tokens))
-    ask(window, "refuse this")
-    await ready(window)
+    await asked(window, "refuse this")
     assert composer.text == "refuse this"
     assert composer.notice.text.startswith("808 tokens over this model’s limit")
     await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer.notice.buttons])
@@ -99,20 +91,17 @@ async def test_a_refusal_says_by_how_much_and_offers_ways(window: MainWindow) ->
 
 async def test_a_stop_before_the_first_word_gives_the_question_back(window: MainWindow) -> None:
     views = window.views
-    await ready(window)
     message = Message("user", "read 1000 slowly", (Attachment("a.txt", "one two"),))
     views.composer.set_message(message)
     window.controller.asking.submit(views.composer.message())
     await until(lambda: window.controller.link.busy)
-    window.controller.asking.stop()
-    await ready(window)
+    await stop(window)
     assert window.controller.chats.open.turns == ()
     assert views.composer.text == "read 1000 slowly"
     assert views.banner.isHidden()
     # What is being written meanwhile is not overwritten: then the question stays.
     ask(window, "read 1000 slowly")
     views.composer.set_text("something new")
-    window.controller.asking.stop()
-    await ready(window)
+    await stop(window)
     assert views.composer.text == "something new"
     assert last(window).status == "stopped"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from tests.app.stage import ready, until
+from tests.app.stage import asked, until
 
 
 async def test_an_edited_message_is_counted_once(window: MainWindow) -> None:
-    await ready(window)
     pill = window.views.composer.pill
     used: list[int] = []
     for question in ("write 30 of the harbour", "write 100 of the tide and of the pilots"):
-        ask(window, question)
-        await ready(window)
+        await asked(window, question)
         used.append(pill.used_tokens)
     first, second = used
     assert 0 < first < second

@@ -6,16 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.controls.text_label import TextLabel
-from app.launch.scenario import ask
 from app.session.chats.presets import Override
 from app.session.turn.intents import Load
 from app.shell.window import MainWindow
-from core.settings import Settings, assign, read
+from core.settings import Settings, read
 from core.worker.client import worker_command
-from tests.app.stage import click, last, play, ready, until
+from tests.app.stage import Stage, asked, click, last, ready, set_value, until
 from tests.core.toy import write_toy_model
 from tests.processes import set_home
 
@@ -24,9 +23,13 @@ TEMPERATURE, TOP_P, TOP_K = "sampling.temperature", "sampling.top_p", "sampling.
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """`warm` and `cool` ask for sampling of their own, `plain` for none."""
+    """`warm` and `cool` ask for sampling of their own, `odd` in a way that is no use, `plain` for none."""
     set_home(monkeypatch, tmp_path / "home")
-    wanted = {"warm": {"temperature": 0.6, "top_p": 0.95}, "cool": {"temperature": 5, "top_k": 20}}
+    wanted: dict[str, dict[str, object]] = {
+        "warm": {"temperature": 0.6, "top_p": 0.95},
+        "cool": {"temperature": 5, "top_k": 20},
+    }
+    wanted["odd"] = {"temperature": "hot", "top_p": 0.9}
     for name, said in {**wanted, "plain": None}.items():
         write_toy_model(tmp_path / name)
         if said:
@@ -41,8 +44,7 @@ def sampling(window: MainWindow) -> tuple[float, float, int]:
 
 async def switched(window: MainWindow, folder: Path) -> None:
     window.controller.handle(Load(str(folder)))
-    await ready(window, 60)
-    assert window.controller.link.info
+    await ready(window)
     assert window.controller.link.info.path == str(folder)
 
 
@@ -50,94 +52,75 @@ def note(window: MainWindow, key: str) -> str:
     return window.views.inspector.field(key).note
 
 
-def test_what_the_model_asks_for_is_used_and_said_until_a_person_chooses(
-    qapp: QApplication, models: Path
+async def test_what_the_model_asks_for_is_used_and_said_until_a_person_chooses(
+    stage: Stage, models: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        inspector, chats = window.views.inspector, window.controller.chats
-        assert sampling(window) == (0.6, 0.95, 0)
-        assert chats.open.overrides == ()
-        assert not inspector.section("basics").is_own
-        assert note(window, TEMPERATURE) == "Model default."
-        assert note(window, TOP_K) == ""
+    window = await stage.ready(command=worker_command(), model=str(models / "warm"))
+    inspector, chats = window.views.inspector, window.controller.chats
+    assert sampling(window) == (0.6, 0.95, 0)
+    assert chats.open.overrides == ()
+    assert not inspector.section("basics").is_own
+    assert note(window, TEMPERATURE) == "Model default."
+    assert note(window, TOP_K) == ""
 
-        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 4))
-        ask(window, "hello")
-        await ready(window, 60)
-        finished = last(window).finished
-        assert finished
-        assert finished.effective.settings.sampling.temperature == 0.6
-        assert finished.effective.settings.sampling.top_p == 0.95
+    set_value(window, "sampling.max_tokens", 4)
+    await asked(window, "hello")
+    finished = last(window).finished
+    assert finished.effective.settings.sampling.temperature == 0.6
+    assert finished.effective.settings.sampling.top_p == 0.95
 
-        # Chosen by hand: it stays, also as what another model would give.
-        inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.9)
-        inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.6)
-        assert note(window, TEMPERATURE) == "Set for this chat. Model default: 0.6."
-        await switched(window, models / "cool")
-        assert sampling(window) == (0.6, 1.0, 20)
-        assert note(window, TEMPERATURE) == "Set for this chat. Model default: 2."
+    # Chosen by hand: it stays, also as what another model would give.
+    inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.9)
+    inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.6)
+    assert note(window, TEMPERATURE) == "Set for this chat. Model default: 0.6."
+    await switched(window, models / "cool")
+    assert sampling(window) == (0.6, 1.0, 20)
+    assert note(window, TEMPERATURE) == "Set for this chat. Model default: 2."
 
-        section, foot = inspector.open_section("basics"), inspector.own_settings("basics")
-        await click(foot.reset_button)
-        assert sampling(window) == (2.0, 1.0, 20)
-        assert note(window, TEMPERATURE) == "Model default; its 5 is not allowed."
-        assert note(window, TOP_K) == "Model default."
-        assert not section.is_own
-        assert foot.isHidden()
-        await switched(window, models / "plain")
-        assert sampling(window) == (0.0, 1.0, 0)
-        assert note(window, TEMPERATURE) == ""
+    section, foot = inspector.open_section("basics"), inspector.own_settings("basics")
+    await click(foot.reset_button)
+    assert sampling(window) == (2.0, 1.0, 20)
+    assert note(window, TEMPERATURE) == "Model default; its 5 is not allowed."
+    assert note(window, TOP_K) == "Model default."
+    assert not section.is_own
+    assert foot.isHidden()
+    await switched(window, models / "plain")
+    assert sampling(window) == (0.0, 1.0, 0)
+    assert note(window, TEMPERATURE) == ""
+    # A file that is no use is said.
+    await switched(window, models / "odd")
+    assert sampling(window) == (0.0, 0.9, 0)
+    await until(lambda: "gives no number for temperature" in _text(inspector.section("model")))
+    assert read(inspector.defaults, TEMPERATURE) == read(Settings(), TEMPERATURE)
 
-    play(qapp, scene, command=worker_command(), model=str(models / "warm"))
 
-
-def test_a_default_for_all_chats_and_a_presets_value_go_before_the_models(
-    qapp: QApplication, models: Path, tmp_path: Path
+async def test_a_default_for_all_chats_and_a_presets_value_go_before_the_models(
+    stage: Stage, models: Path, tmp_path: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        inspector, controller = window.views.inspector, window.controller
-        assert sampling(window) == (0.0, 1.0, 0)
-        # Greedy is what there is anyway; it was chosen all the same.
-        controller.chat.settings.presets.take("Documents")
-        assert controller.chats.open.overrides[0] == Override(TEMPERATURE, 0.0)
-        await switched(window, models / "warm")
-        assert sampling(window) == (0.0, 0.95, 0)
-        assert inspector.presets.popup.value == "Documents"
-        controller.chat.settings.presets.take("")
-        assert sampling(window) == (0.6, 0.95, 0)
-
-        inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.0)
-        inspector.open_section("basics")
-        await click(inspector.own_settings("basics").default_button)
-        kept = controller.home.preferences.now.defaults
-        assert kept == (Override(TEMPERATURE, 0.0),)  # and not the model's top-p
-        assert note(window, TEMPERATURE) == "Your default. Model default: 0.6."
-
-    async def again(window: MainWindow) -> None:
-        await ready(window, 60)
-        assert sampling(window) == (0.0, 0.95, 0)
-        window.controller.chat.settings.reset_defaults()
-        assert window.controller.home.preferences.now.defaults == ()
-        assert sampling(window) == (0.6, 0.95, 0)
-
     folder = tmp_path / "kept"
-    play(qapp, scene, command=worker_command(), model=str(models / "plain"), folder=folder)
-    play(qapp, again, command=worker_command(), model=str(models / "warm"), folder=folder)
+    window = await stage.ready(command=worker_command(), model=str(models / "plain"), folder=folder)
+    inspector, controller = window.views.inspector, window.controller
+    assert sampling(window) == (0.0, 1.0, 0)
+    # Greedy is what there is anyway; it was chosen all the same.
+    controller.chat.settings.presets.take("Documents")
+    assert controller.chats.open.overrides[0] == Override(TEMPERATURE, 0.0)
+    await switched(window, models / "warm")
+    assert sampling(window) == (0.0, 0.95, 0)
+    assert inspector.presets.popup.value == "Documents"
+    controller.chat.settings.presets.take("")
+    assert sampling(window) == (0.6, 0.95, 0)
 
-
-def test_a_file_that_is_no_use_is_said(qapp: QApplication, models: Path) -> None:
-    (models / "warm" / "generation_config.json").write_text('{"temperature": "hot", "top_p": 0.9}')
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 60)
-        assert sampling(window) == (0.0, 0.9, 0)
-        shown = window.views.inspector.section("model")
-        await until(lambda: "gives no number for temperature" in _text(shown))
-        assert read(window.views.inspector.defaults, TEMPERATURE) == read(Settings(), TEMPERATURE)
-
-    play(qapp, scene, command=worker_command(), model=str(models / "warm"))
+    inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.0)
+    inspector.open_section("basics")
+    await click(inspector.own_settings("basics").default_button)
+    kept = controller.home.preferences.now.defaults
+    assert kept == (Override(TEMPERATURE, 0.0),)  # and not the model's top-p
+    assert note(window, TEMPERATURE) == "Your default. Model default: 0.6."
+    window = await stage.ready(command=worker_command(), model=str(models / "warm"), folder=folder)
+    assert sampling(window) == (0.0, 0.95, 0)
+    window.controller.chat.settings.reset_defaults()
+    assert window.controller.home.preferences.now.defaults == ()
+    assert sampling(window) == (0.6, 0.95, 0)
 
 
 def _text(section: QWidget) -> str:

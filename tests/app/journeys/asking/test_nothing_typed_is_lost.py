@@ -106,7 +106,7 @@ class Person:
 
 
 def _texts(chat: object) -> list[str]:
-    turns, queued, draft = chat.turns, chat.queued, chat.draft  # type: ignore[attr-defined]
+    turns, queued, draft = chat.turns, chat.queued, chat.draft
     asked = [version.user.content for turn in turns for version in (turn, *turn.versions)]
     return [*asked, *(each.content for each in queued), draft.content]
 
@@ -124,7 +124,7 @@ async def test_nothing_typed_is_lost(window: MainWindow, seed: int) -> None:
     for _ in range(_STEPS):
         action = person.random.choice([*often, *rare])
         done.append(action.__name__)
-        await action()  # type: ignore[misc]
+        await action()
         assert not person.lost(), f"{person.lost()} lost after {done}"
-    await ready(window, 60)
+    await ready(window)
     assert not person.lost(), f"{person.lost()} lost at the end of {done}"

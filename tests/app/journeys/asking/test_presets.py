@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.controls.buttons import Button
-from app.controls.numbers import Slider
-from app.launch.scenario import ask
 from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
 from core.events import Attachment
 from core.prefill.forecast import ReadingForecast
-from core.settings import Settings, assign, read
-from tests.app.stage import click, last, play, ready, type_name, until
+from core.settings import Settings, read
+from tests.app.stage import Stage, asked, click, last, set_value, type_name, until
 
 
 def choose(window: MainWindow, name: str) -> None:
@@ -43,135 +41,109 @@ def act(window: MainWindow, words: str) -> None:
 @pytest.mark.parametrize("preset", BUILT_IN, ids=lambda preset: preset.name)
 def test_each_of_ours_is_allowed_and_known_again(preset: object) -> None:
     assert preset in BUILT_IN
-    settings = chosen(preset, Settings())  # type: ignore[arg-type]
-    for override in preset.overrides:  # type: ignore[attr-defined]
+    settings = chosen(preset, Settings())
+    for override in preset.overrides:
         assert read(settings, override.key) == override.value
-    assert name_of(settings, Settings(), ()) == preset.name  # type: ignore[attr-defined]
+    assert name_of(settings, Settings(), ()) == preset.name
 
 
-def test_taking_one_changes_the_chat_and_no_other(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        choose(window, "Translation")
-        inspector = window.views.inspector
-        assert inspector.settings.chat.system_prompt.startswith("Translate the text")
-        assert inspector.presets.popup.value == "Translation"
-        assert not inspector.presets.save_button.isVisible()
-        ask(window, "write 3")
-        await ready(window)
-        finished = last(window).finished
-        assert finished
-        assert finished.effective.settings.sampling.max_tokens == 4096
-        window.controller.chat.start()
-        assert inspector.settings == Settings()
-        assert inspector.presets.popup.currentText() == "Default"
-
-    play(qapp, scene)
+async def test_taking_one_changes_the_chat_and_no_other(window: MainWindow) -> None:
+    choose(window, "Translation")
+    inspector = window.views.inspector
+    assert inspector.settings.chat.system_prompt.startswith("Translate the text")
+    assert inspector.presets.popup.value == "Translation"
+    assert not inspector.presets.save_button.isVisible()
+    await asked(window, "write 3")
+    finished = last(window).finished
+    assert finished.effective.settings.sampling.max_tokens == 4096
+    window.controller.chat.start()
+    assert inspector.settings == Settings()
+    assert inspector.presets.popup.currentText() == "Default"
 
 
-def test_ones_own_is_saved_kept_and_deleted(qapp: QApplication, tmp_path: Path) -> None:
-    async def first(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
-        assert inspector.presets.popup.currentText() == "Custom"
-        await click(inspector.presets.save_button)
-        await type_name(window, "  My  tone ")
-        assert inspector.presets.popup.value == "My tone"
-
-    async def second(window: MainWindow) -> None:
-        await ready(window)
-        window.controller.chat.start()
-        choose(window, "My tone")
-        inspector = window.views.inspector
-        assert inspector.settings.chat.system_prompt == "Be brief."
-        act(window, "Delete")
-        assert inspector.presets.popup.currentText() == "Custom"
-        assert inspector.settings.chat.system_prompt == "Be brief."
-        assert inspector.presets.popup.findText("My tone") < 0
-
-    play(qapp, first, folder=tmp_path)
-    play(qapp, second, folder=tmp_path)
+async def test_ones_own_is_saved_kept_and_deleted(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    inspector = window.views.inspector
+    set_value(window, "chat.system_prompt", "Be brief.")
+    assert inspector.presets.popup.currentText() == "Custom"
+    await click(inspector.presets.save_button)
+    await type_name(window, "  My  tone ")
+    assert inspector.presets.popup.value == "My tone"
+    window = await stage.ready(folder=tmp_path)
+    window.controller.chat.start()
+    choose(window, "My tone")
+    inspector = window.views.inspector
+    assert inspector.settings.chat.system_prompt == "Be brief."
+    act(window, "Delete")
+    assert inspector.presets.popup.currentText() == "Custom"
+    assert inspector.settings.chat.system_prompt == "Be brief."
+    assert inspector.presets.popup.findText("My tone") < 0
 
 
-def test_own_settings_are_not_lost_to_a_second_click_on_custom(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
-        popup = inspector.presets.popup
-        assert popup.currentText() == "Custom"
-        popup.activated.emit(popup.currentIndex())
-        assert inspector.settings.chat.system_prompt == "Be brief."
-        choose(window, "Default")
-        assert inspector.settings == Settings()
-
-    play(qapp, scene)
+async def test_own_settings_are_not_lost_to_a_second_click_on_custom(window: MainWindow) -> None:
+    inspector = window.views.inspector
+    set_value(window, "chat.system_prompt", "Be brief.")
+    popup = inspector.presets.popup
+    assert popup.currentText() == "Custom"
+    popup.activated.emit(popup.currentIndex())
+    assert inspector.settings.chat.system_prompt == "Be brief."
+    choose(window, "Default")
+    assert inspector.settings == Settings()
 
 
-def test_ones_own_is_changed_and_renamed(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        inspector, popup = window.views.inspector, window.views.inspector.presets.popup
-        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
-        act(window, "Save as Preset…")
-        await type_name(window, "My tone")
-        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be kind."))
-        assert popup.currentText() == "Custom"
-        act(window, "Save changes to “My tone”")
-        assert popup.currentText() == "My tone"
-        inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be long."))
-        # A name that is taken is said, and what has it stays.
-        act(window, "Save as Preset…")
-        await type_name(window, "My tone")
-        assert window.views.banner.trouble
-        assert "“My tone” already" in window.views.banner.trouble.title
-        choose(window, "My tone")
-        assert inspector.settings.chat.system_prompt == "Be kind."
-        act(window, "Rename…")
-        await type_name(window, "My other tone")
-        assert popup.currentText() == "My other tone"
-        assert popup.findData("My tone") < 0
-        window.controller.chat.start()
-        assert popup.currentText() == "Default"
-        choose(window, "My other tone")
-        assert inspector.settings.chat.system_prompt == "Be kind."
-
-    play(qapp, scene)
+async def test_ones_own_is_changed_and_renamed(window: MainWindow) -> None:
+    inspector, popup = window.views.inspector, window.views.inspector.presets.popup
+    set_value(window, "chat.system_prompt", "Be brief.")
+    act(window, "Save as Preset…")
+    await type_name(window, "My tone")
+    set_value(window, "chat.system_prompt", "Be kind.")
+    assert popup.currentText() == "Custom"
+    act(window, "Save changes to “My tone”")
+    assert popup.currentText() == "My tone"
+    set_value(window, "chat.system_prompt", "Be long.")
+    # A name that is taken is said, and what has it stays.
+    act(window, "Save as Preset…")
+    await type_name(window, "My tone")
+    assert "“My tone” already" in window.views.banner.trouble.title
+    choose(window, "My tone")
+    assert inspector.settings.chat.system_prompt == "Be kind."
+    act(window, "Rename…")
+    await type_name(window, "My other tone")
+    assert popup.currentText() == "My other tone"
+    assert popup.findData("My tone") < 0
+    window.controller.chat.start()
+    assert popup.currentText() == "Default"
+    choose(window, "My other tone")
+    assert inspector.settings.chat.system_prompt == "Be kind."
 
 
-def test_the_estimate_of_what_is_read_is_under_reading(qapp: QApplication) -> None:
+async def test_the_estimate_of_what_is_read_is_under_reading(window: MainWindow) -> None:
     """Keep has one control, its slider below the choice of the reading."""
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "prefill.mode", "on"))
-        section = inspector.open_section("basics")
-        assert not [button for button in section.findChildren(Button) if "%" in button.text()]
-        keep = inspector.field("prefill.keep_pct").control.editor
-        assert isinstance(keep, Slider)
-        estimate = inspector.estimate
-        assert inspector.section("basics").isAncestorOf(estimate)
-        assert not estimate.text()
-        inspector.advanced.set_open(True)
-        await asyncio.sleep(0.2)
-        before = places(inspector)
-        window.views.composer.attach(Attachment("long.txt", "word " * 4000))
-        await until(lambda: estimate.text().startswith("Reads about "))
-        said, many = estimate.text(), ReadingForecast(600_000, 100_848, 750.0, all_fits=False)
-        for will in (ReadingForecast(0, 0), many, ReadingForecast(600_000, 100_848, 750.0, 1500.0)):
-            inspector.show_estimate(will)
-            await asyncio.sleep(0.05)
-            assert places(inspector) == before, "what a person points at stays while a draft is counted"
-        keep.set_value(50.0)
-        assert estimate.text() != said
-        keep.set_value(100.0)
-        assert estimate.text().startswith("Reads all ")
-        window.views.composer.clear()
-        await until(lambda: not estimate.text())
-
-    play(qapp, scene)
+    inspector = window.views.inspector
+    set_value(window, "prefill.mode", "on")
+    section = inspector.open_section("basics")
+    assert not [button for button in section.findChildren(Button) if "%" in button.text()]
+    keep = inspector.field("prefill.keep_pct").control.editor
+    estimate = inspector.estimate
+    assert inspector.section("basics").isAncestorOf(estimate)
+    assert not estimate.text()
+    inspector.advanced.set_open(True)
+    await asyncio.sleep(0.2)
+    before = places(inspector)
+    window.views.composer.attach(Attachment("long.txt", "word " * 4000))
+    await until(lambda: estimate.text().startswith("Reads about "))
+    said, many = estimate.text(), ReadingForecast(600_000, 100_848, 750.0, all_fits=False)
+    for will in (ReadingForecast(0, 0), many, ReadingForecast(600_000, 100_848, 750.0, 1500.0)):
+        inspector.show_estimate(will)
+        await asyncio.sleep(0.05)
+        assert places(inspector) == before, "what a person points at stays while a draft is counted"
+    keep.set_value(50.0)
+    assert estimate.text() != said
+    keep.set_value(100.0)
+    assert estimate.text().startswith("Reads all ")
+    window.views.composer.clear()
+    await until(lambda: not estimate.text())
 
 
 def places(panel: QWidget) -> dict[str, QPoint]:

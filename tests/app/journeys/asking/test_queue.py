@@ -9,20 +9,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from app.launch.scenario import ask
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.store.chat_store import ChatStore
 from core.events import Attachment
 from tests.app.hand import Hand
-from tests.app.stage import last, play, press, ready, until
-
-
-async def answering(window: MainWindow) -> None:
-    await ready(window)
-    ask(window, "write 100000 slowly")
-    await until(lambda: len(last(window).tokens) > 3)
+from tests.app.stage import Stage, answer_view, answering, asked, last, play, ready, until
 
 
 async def settled() -> None:
@@ -31,16 +24,11 @@ async def settled() -> None:
         await asyncio.sleep(0.005)
 
 
-async def typed(window: MainWindow, text: str) -> None:
-    window.views.composer.set_text(text)
-    window.views.composer.edit.setFocus()
-    await press(window, Qt.Key.Key_Return)
-
-
 async def test_it_is_sent_when_the_answer_has_ended(window: MainWindow) -> None:
-    hand = Hand(window)
-    await ready(window)
+    hand, edit = Hand(window), window.views.composer.edit
+    before = edit.placeholderText()
     await hand.send("write 40 slowly")
+    await until(lambda: edit.placeholderText() == "Your next message, sent after this answer")
     await hand.send("write 3")
     await hand.send("write 4")
     assert hand.waiting == ["write 3", "write 4"]
@@ -52,6 +40,7 @@ async def test_it_is_sent_when_the_answer_has_ended(window: MainWindow) -> None:
     assert hand.questions == ["write 40 slowly", "write 3", "write 4"]
     assert hand.waiting == []
     assert hand.draft == "still being written"
+    assert edit.placeholderText() not in (before, "Your next message, sent after this answer")  # a follow-up
 
 
 async def test_each_can_be_edited_and_removed(window: MainWindow) -> None:
@@ -67,12 +56,7 @@ async def test_each_can_be_edited_and_removed(window: MainWindow) -> None:
     assert hand.waiting == ["second"]
     assert hand.draft == "third\n\nhalf a thought"
     assert hand.keyboard == "message"
-
-
-async def test_while_a_sent_message_is_edited_a_waiting_one_goes_into_the_draft(window: MainWindow) -> None:
-    hand = Hand(window)
-    await answering(window)
-    await hand.send("next")
+    # While a sent message is edited, a waiting one goes into the draft.
     await hand.press(Qt.Key.Key_Escape)
     await ready(window)
     await hand.type("a draft")
@@ -81,13 +65,12 @@ async def test_while_a_sent_message_is_edited_a_waiting_one_goes_into_the_draft(
     await hand.click("Edit waiting message 1")
     assert hand.draft == "write 100000 slowly"
     window.controller.asking.cancel_edit()
-    assert hand.draft == "next\n\na draft"
+    assert hand.draft == "second\n\na draft"
 
 
 async def test_a_withdrawn_question_holds_what_follows_it(window: MainWindow) -> None:
     """Without the document, the follow-ups would be about nothing."""
     hand = Hand(window)
-    await ready(window)
     window.views.composer.attach(Attachment("a.txt", "The ferry leaves at nine."))
     await hand.send("read 100 slowly")
     await hand.send("And back?")
@@ -108,7 +91,6 @@ async def test_a_withdrawn_question_holds_what_follows_it(window: MainWindow) ->
 @pytest.mark.parametrize("question", ["write 100000 slowly", "break 40 slowly"])
 async def test_a_stopped_or_failed_answer_holds_the_queue(window: MainWindow, question: str) -> None:
     hand = Hand(window)
-    await ready(window)
     await hand.send(question)
     await until(lambda: len(hand.answer.tokens) > 3)
     await hand.send("write 3")
@@ -125,7 +107,8 @@ async def test_a_stopped_or_failed_answer_holds_the_queue(window: MainWindow, qu
     assert hand.waiting == []
 
 
-async def test_return_while_the_model_loads_is_kept_and_sent(window: MainWindow) -> None:
+async def test_return_while_the_model_loads_is_kept_and_sent(stage: Stage) -> None:
+    window = await stage.open()
     hand = Hand(window)
     assert window.controller.link.phase in (Phase.STARTING, Phase.LOADING)
     await hand.send("write 3")
@@ -136,78 +119,46 @@ async def test_return_while_the_model_loads_is_kept_and_sent(window: MainWindow)
     assert hand.questions == ["write 3", "write 4"]
 
 
-def test_nothing_is_sent_at_the_next_start_without_its_author(qapp: QApplication, tmp_path: Path) -> None:
-    async def quits(window: MainWindow) -> None:
-        await answering(window)
-        await typed(window, "write 3")
-        window.views.composer.set_text("and this")
+async def test_nothing_is_sent_at_the_next_start_without_its_author(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    await answering(window)
+    await Hand(window).send("write 3")
+    # Another process finds it at once, as it would after a crash.
+    assert window.controller.home.library.flush()
+    store = ChatStore(tmp_path / "chats.db", read_only=True)
+    kept = store.load(window.controller.chats.open.id)
+    store.close()
+    assert [message.content for message in kept.queued] == ["write 3"]
+    assert kept.draft == NOTHING_WRITTEN
+    window.views.composer.set_text("and this")
 
-    async def again(window: MainWindow) -> None:
-        hand = Hand(window)
-        await ready(window)
-        await settled()
-        assert hand.waiting == ["write 3"]
-        assert hand.draft == "and this"
-        assert len(hand.questions) == 1  # what broke off is to be seen first
-        await hand.click("Send Now")
-        await until(lambda: last(window).status == "finished")
-        assert hand.draft == "and this"
-
-    play(qapp, quits, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
-
-
-def test_it_is_in_the_database_at_once(qapp: QApplication, tmp_path: Path) -> None:
-    """Another process finds it there while the answer runs, as it would after a crash."""
-
-    async def scene(window: MainWindow) -> None:
-        await answering(window)
-        await typed(window, "write 3")
-        assert window.controller.home.library
-        assert window.controller.home.library.flush()
-        store = ChatStore(tmp_path / "chats.db", read_only=True)
-        kept = store.load(window.controller.chats.open.id)
-        store.close()
-        assert [message.content for message in kept.queued] == ["write 3"]
-        assert kept.draft == NOTHING_WRITTEN
-
-    play(qapp, scene, folder=tmp_path)
+    window = await stage.ready(folder=tmp_path)
+    hand = Hand(window)
+    await settled()
+    assert hand.waiting == ["write 3"]
+    assert hand.draft == "and this"
+    assert len(hand.questions) == 1  # what broke off is to be seen first
+    await hand.click("Send Now")
+    await until(lambda: last(window).status == "finished")
+    assert hand.draft == "and this"
 
 
-def test_it_is_sent_in_a_chat_that_is_not_open(qapp: QApplication, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        await typed(window, "write 100 slowly")
-        await typed(window, "write 3")
-        first = window.controller.chats.open.id
-        window.controller.chat.start()
-        window.views.composer.set_text("another chat")
-        chats = window.controller.chats
-        await until(lambda: len(chats.get(first).turns) == 2 and chats.get(first).turns[-1].answer.over)
-        assert chats.get(first).turns[-1].answer.text
-        assert not chats.open.turns
-        assert window.views.composer.text == "another chat"
-        assert window.views.queue_list.isHidden()
-
-    play(qapp, scene, folder=tmp_path)
-
-
-def test_closing_ends_after_a_chat_with_a_queue_was_deleted_for_good(
-    qapp: QApplication, tmp_path: Path
-) -> None:
-    """`play` waits for the window to close: this one never did."""
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        for text in ("write 40 slowly", "write 3", "write 4"):
-            await typed(window, text)
-        first = window.controller.chats.open.id
-        await until(lambda: len(window.controller.chats.open.turns) == 3)
-        await ready(window)
-        window.controller.chat.listing.delete(first)
-        window.controller.chat.listing.erase(first)
-
-    play(qapp, scene, folder=tmp_path)
+async def test_it_is_sent_in_a_chat_that_is_not_open(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    hand, chats = Hand(window), window.controller.chats
+    await hand.send("write 100 slowly")
+    await hand.send("write 3")
+    first = chats.open.id
+    window.controller.chat.start()
+    window.views.composer.set_text("another chat")
+    await until(lambda: len(chats.get(first).turns) == 2 and chats.get(first).turns[-1].answer.over)
+    assert chats.get(first).turns[-1].answer.text
+    assert not chats.open.turns
+    assert hand.draft == "another chat"
+    assert hand.waiting == []
+    # Erased for good, it does not keep the window from closing, which the stage waits for.
+    window.controller.chat.listing.delete(first)
+    window.controller.chat.listing.erase(first)
 
 
 def test_closing_ends_though_a_part_of_it_fails(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,13 +173,10 @@ def test_closing_ends_though_a_part_of_it_fails(qapp: QApplication, monkeypatch:
 
 
 async def test_an_answer_that_loops_is_stopped_folded_and_can_be_continued(window: MainWindow) -> None:
-    await ready(window)
-    ask(window, "write 100000 slowly over 7")
-    await ready(window)
+    await asked(window, "write 100000 slowly over 7")
     answer = last(window)
     assert 21 <= len(answer.tokens) < 60
-    shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-    assert shown
+    shown = answer_view(window)
     assert "the answer repeated itself" in shown.footer.stats.text
     head, *hidden = [box for box in shown.body.boxes if box.piece.thought >= 0]
     assert head.piece.kind == "thought"
@@ -242,17 +190,5 @@ async def test_an_answer_that_loops_is_stopped_folded_and_can_be_continued(windo
     await ready(window)
     assert len(last(window).tokens) >= len(answer.tokens) + 240  # a person asked for more
     window.app_settings.set("writing.stop_repeating", False)
-    ask(window, "write 900 over 7")
-    await ready(window)
+    await asked(window, "write 900 over 7")
     assert last(window).status == "finished"
-
-
-async def test_the_field_says_that_what_is_sent_now_waits(window: MainWindow) -> None:
-    edit = window.views.composer.edit
-    await ready(window)
-    before = edit.placeholderText()
-    await answering(window)
-    assert edit.placeholderText() == "Your next message, sent after this answer"
-    window.controller.asking.stop()
-    await ready(window)
-    assert edit.placeholderText() not in (before, "Your next message, sent after this answer")  # a follow-up

@@ -5,13 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QMenu
 
-from app.launch.scenario import ask
 from app.richtext import strings
 from app.richtext.canvas_menu import canvas_menu
 from app.richtext.text_canvas import TextCanvas
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
-from tests.app.stage import last, press, ready, shown
+from tests.app.stage import answer_view, asked, last, press, ready, shown
 
 CTRL, SHIFT, ALT = (
     Qt.KeyboardModifier.ControlModifier,
@@ -22,8 +21,7 @@ KEY = Qt.Key
 
 
 def body(window: MainWindow) -> TextCanvas:
-    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-    assert answer
+    answer = answer_view(window)
     return answer.body
 
 
@@ -33,14 +31,11 @@ def entry(menu: QMenu, title: str) -> object:
 
 async def test_a_selection_made_by_keys_is_quoted_by_a_key_and_asked_about(window: MainWindow) -> None:
     composer = window.views.composer
-    await ready(window)
-    ask(window, "write 9 about tides")
-    await ready(window)
+    await asked(window, "write 9 about tides")
     body(window).setFocus()
     for _ in range(5):
         await press(window, KEY.Key_Right, CTRL | SHIFT)
     chosen = body(window).selected_text
-    assert chosen
     await press(window, KEY.Key_B, CTRL | SHIFT)
     assert composer.edit.hasFocus()
     assert composer.text.rstrip("\n") == "> " + chosen.strip()
@@ -55,15 +50,13 @@ async def test_a_selection_made_by_keys_is_quoted_by_a_key_and_asked_about(windo
 
 
 async def test_the_menu_of_a_text_quotes_what_is_selected_over_several_messages(window: MainWindow) -> None:
-    await ready(window)
-    ask(window, "write 3 about tides")
-    await ready(window)
+    await asked(window, "write 3 about tides")
     canvas = body(window)
     menu = canvas_menu(canvas, QPointF(2, 2))
-    assert not entry(menu, strings.MENU_QUOTE).isEnabled()  # type: ignore[attr-defined]
+    assert not entry(menu, strings.MENU_QUOTE).isEnabled()
     canvas.select_all()
     menu = canvas_menu(canvas, QPointF(2, 2))
-    entry(menu, strings.MENU_QUOTE).trigger()  # type: ignore[attr-defined]
+    entry(menu, strings.MENU_QUOTE).trigger()
     lines = window.views.composer.text.split("\n")
     assert lines[:2] == ["> write 3 about tides", ">"]
     assert lines[2].startswith("> ")
@@ -74,7 +67,6 @@ async def test_the_marked_passage_of_a_document_is_quoted_and_the_key_is_on_the_
     window: MainWindow,
 ) -> None:
     views = window.views
-    await ready(window)
     text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
     window.controller.asking.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
     await ready(window)

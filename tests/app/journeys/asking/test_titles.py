@@ -6,14 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication
 
 from app.controllers import titles
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.store.preferences import PreferencesFile
 from core.worker.client import worker_command
-from tests.app.stage import last, play, ready, until
+from tests.app.stage import Stage, asked, last, ready, set_value, until
 from tests.core.toy import write_toy_model
 from tests.processes import set_home
 
@@ -34,36 +33,30 @@ async def answered(window: MainWindow, question: str) -> None:
     await ready(window)
 
 
-def test_a_chat_is_titled_after_its_answer_and_keeps_it(qapp: QApplication, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        await answered(window, "write 3 about harbours")
-        assert title(window) == "write 3 about harbours"
-        figures = last(window).finished
-        await until(lambda: title(window) == "Title of harbours")
-        assert window.views.sidebar.list.row(window.controller.chats.open.id).title == "Title of harbours"
-        # It is no answer and in no figures.
-        assert len(window.controller.chats.open.turns) == 1
-        assert last(window).finished == figures
-        await answered(window, "write 3 about ropes")
-        await asyncio.sleep(0.3)
-        assert title(window) == "Title of harbours"
-        # Taken away by a person: it does not come back.
-        window.controller.chat.listing.rename(window.controller.chats.open.id, "")
-        await answered(window, "write 3 about buoys")
-        await asyncio.sleep(0.3)
-        assert title(window) == "write 3 about harbours"
-        window.controller.chat.listing.rename(window.controller.chats.open.id, "Title of harbours")
-
-    async def again(window: MainWindow) -> None:
-        assert title(window) == "Title of harbours"
-
-    play(qapp, scene, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
+async def test_a_chat_is_titled_after_its_answer_and_keeps_it(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    await answered(window, "write 3 about harbours")
+    assert title(window) == "write 3 about harbours"
+    figures = last(window).finished
+    await until(lambda: title(window) == "Title of harbours")
+    assert window.views.sidebar.list.row(window.controller.chats.open.id).title == "Title of harbours"
+    # It is no answer and in no figures.
+    assert len(window.controller.chats.open.turns) == 1
+    assert last(window).finished == figures
+    await answered(window, "write 3 about ropes")
+    await asyncio.sleep(0.3)
+    assert title(window) == "Title of harbours"
+    # Taken away by a person: it does not come back.
+    window.controller.chat.listing.rename(window.controller.chats.open.id, "")
+    await answered(window, "write 3 about buoys")
+    await asyncio.sleep(0.3)
+    assert title(window) == "write 3 about harbours"
+    window.controller.chat.listing.rename(window.controller.chats.open.id, "Title of harbours")
+    window = await stage.open(folder=tmp_path)
+    assert title(window) == "Title of harbours"
 
 
 async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow) -> None:
-    await ready(window)
     listing, chats = window.controller.chat.listing, window.controller.chats
     await answered(window, "write 3 slowly harbours")
     suggested = window.controller._titles
@@ -78,7 +71,6 @@ async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow
 
 
 async def test_what_is_asked_or_typed_goes_first(window: MainWindow) -> None:
-    await ready(window)
     suggested = window.controller._titles
     await answered(window, "write 3 slowly harbours")
     await until(lambda: suggested.is_asking)
@@ -99,7 +91,6 @@ async def test_what_is_asked_or_typed_goes_first(window: MainWindow) -> None:
 async def test_it_can_be_switched_off_and_small_models_are_not_asked(
     window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ready(window)
     window.app_settings.set("writing.titles", False)
     await answered(window, "write 3 about harbours")
     await asyncio.sleep(0.3)
@@ -111,38 +102,31 @@ async def test_it_can_be_switched_off_and_small_models_are_not_asked(
     assert title(window) == "write 3 about harbours"
 
 
-def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_home(monkeypatch, tmp_path / "home")
     write_toy_model(tmp_path / "toy")
 
-    async def scene(window: MainWindow) -> None:
-        from core.settings import assign
+    window = await stage.open(command=worker_command(), model=str(tmp_path / "toy"))
 
-        await ready(window, 60)
-        inspector, suggested = window.views.inspector, window.controller._titles
-        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 12))
-        ask(window, "hello")
-        await ready(window, 60)
-        first = last(window).finished
-        assert first
-        await until(lambda: suggested.is_asking, 60)
-        await until(lambda: not suggested.is_asking, 60)
-        ask(window, "and on")
-        await until(lambda: window.controller.link.busy)
-        await ready(window, 60)
-        second = last(window).finished
-        assert second
-        assert second.stats.reused_tokens >= first.stats.prompt_tokens
-
-    play(qapp, scene, command=worker_command(), model=str(tmp_path / "toy"))
+    await ready(window)
+    suggested = window.controller._titles
+    set_value(window, "sampling.max_tokens", 12)
+    await asked(window, "hello")
+    first = last(window).finished
+    await until(lambda: suggested.is_asking)
+    await until(lambda: not suggested.is_asking)
+    ask(window, "and on")
+    await until(lambda: window.controller.link.busy)
+    await ready(window)
+    second = last(window).finished
+    assert second.stats.reused_tokens >= first.stats.prompt_tokens
 
 
-def test_the_choice_is_remembered(qapp: QApplication, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        assert window.controller.home.preferences.now.settings.writing.titles
-        window.app_settings.set("writing.titles", False)
-
-    play(qapp, scene, folder=tmp_path)
+async def test_the_choice_is_remembered(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.open(folder=tmp_path)
+    assert window.controller.home.preferences.now.settings.writing.titles
+    window.app_settings.set("writing.titles", False)
+    await stage.close()
     assert not PreferencesFile(tmp_path).now.settings.writing.titles

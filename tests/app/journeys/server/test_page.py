@@ -21,14 +21,13 @@ from app.bench.served import free_port
 from app.features.server import strings
 from app.features.server.rows import Level, RequestRow
 from app.features.server.window import ServerPanel, ServerWindow
-from app.features.settings.window import SettingsWindow
 from app.gauges.figures import DASH
 from app.shell.window import MainWindow
 from core.serve.apps import APPS
 from core.serve.requests import ServedRequest
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.journeys.test_contrast import failing, scenes
-from tests.app.stage import click, play, press, ready, until
+from tests.app.stage import Stage, click, press, until
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -36,32 +35,17 @@ CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModi
 async def page_of(window: MainWindow) -> ServerWindow:
     """Opened by its key."""
     await press(window, Qt.Key.Key_S, CTRL | SHIFT)
-    found = window.windows.find("server")
-    assert isinstance(found, ServerWindow)
-    return found
+    return window.windows.find("server")
 
 
 def panel_of(window: MainWindow) -> ServerPanel:
     """At the right of the server's window."""
     found = window.windows.show("server")
-    assert isinstance(found, ServerWindow)
     return found.panel
-
-
-async def test_the_empty_list_is_where_the_requests_will_be(window: MainWindow) -> None:
-    await ready(window)
-    page = await page_of(window)
-    await until(lambda: page.list.height() > 0)
-    before = page.list.geometry()
-    base = await switch_on(window)
-    await Asked(base, "write 4").whole()
-    await until(lambda: len(page.list.rows) == 1)
-    assert page.list.geometry() == before
 
 
 async def test_a_request_that_was_refused_is_seen_with_the_reason(window: MainWindow) -> None:
     """It was answered with an error, and the window said that no request had come yet."""
-    await ready(window)
     page = await page_of(window)
     base = await switch_on(window)
     await Asked(base, "write 4", temperature=9).whole()
@@ -78,7 +62,6 @@ async def test_a_request_that_was_refused_is_seen_with_the_reason(window: MainWi
 
 
 async def test_a_request_for_vectors_is_seen(window: MainWindow) -> None:
-    await ready(window)
     page = await page_of(window)
     record = ServedRequest(
         "embd-1", "/v1/embeddings", "rag/1.0", "all-MiniLM-L6-v2", time.time(), False, "reading"
@@ -94,7 +77,6 @@ async def test_a_request_for_vectors_is_seen(window: MainWindow) -> None:
 
 
 async def test_requests_are_seen_as_they_come_and_go(window: MainWindow) -> None:
-    await ready(window)
     page = await page_of(window)
     assert page.list.empty[0] == strings.NOTHING_OFF
     base = await switch_on(window)
@@ -116,7 +98,6 @@ async def test_requests_are_seen_as_they_come_and_go(window: MainWindow) -> None
     # The first that came was opened by itself, and grows.
     assert page.list.selected == writing.id
     answer = page.transcript.answer(writing.id)
-    assert answer is not None
     before = len(answer.body.table)
     await until(lambda: len(answer.body.table) > before + 20)
     assert page.transcript.answer_text(writing.id).startswith("ECHO 1:")
@@ -128,47 +109,34 @@ async def test_requests_are_seen_as_they_come_and_go(window: MainWindow) -> None
 
 
 async def test_a_click_opens_another_request(window: MainWindow) -> None:
-    await ready(window)
     base = await switch_on(window)
+    requests = window.controller.sharing.requests
+    running = Asked(base, "write 100000 slowly")
+    await until(lambda: bool(running.text))
+    waiting = Asked(base, "write 40")
+    await until(lambda: len(requests.all) == 2)
     page = await page_of(window)
-    for number, words in enumerate((3, 40), 1):
-        await Asked(base, f"write {words}").whole()
-        await until(lambda number=number: len(page.list.rows) == number)  # type: ignore[misc]
-    newest = page.list.rows[0]
-    assert page.list.selected != newest.id
-    view = page.list
-    place = view.visualRect(page.list.index_of(newest.id)).center()
+    assert page.list.selected == requests.all[0].id  # the one that is being answered
+    await running.leave()
+    await waiting.whole()
+    await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Cancelled"])
+    newest, view = page.list.rows[0], page.list
+    assert page.list.selected == requests.all[0].id != newest.id
+    place = view.visualRect(view.index_of(newest.id)).center()
     await asyncio.sleep(0)
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(place))
     assert page.list.selected == newest.id
     await until(lambda: "w39" in page.transcript.answer_text(newest.id))
-    answer = page.transcript.answer(newest.id)
-    assert answer is not None
+    footer = page.transcript.answer(newest.id).footer
     # Nothing can be asked again from here.
-    assert len(answer.footer.buttons) == 1
-    assert answer.footer.continue_button.isHidden()
+    assert len(footer.buttons) == 1
+    assert footer.continue_button.isHidden()
     page.clear.click()
     assert page.list.rows == ()
     assert not page.clear.isEnabled()
 
 
-async def test_who_opens_it_sees_the_request_that_is_being_answered(window: MainWindow) -> None:
-    await ready(window)
-    base = await switch_on(window)
-    running = Asked(base, "write 100000 slowly")
-    await until(lambda: bool(running.text))
-    waiting = Asked(base, "write 4")
-    requests = window.controller.sharing.requests
-    await until(lambda: len(requests.all) == 2)
-    page = await page_of(window)
-    assert page.list.selected == requests.all[0].id
-    await running.leave()
-    await waiting.whole()
-    assert page.list.selected == requests.all[0].id
-
-
 async def test_the_chip_copies_the_address(window: MainWindow) -> None:
-    await ready(window)
     chip = window.views.header.server_button
     assert chip.isHidden()
     base = await switch_on(window)
@@ -185,53 +153,8 @@ async def test_the_chip_copies_the_address(window: MainWindow) -> None:
     await until(chip.isHidden)
 
 
-async def test_a_port_that_is_taken_is_told_with_what_to_do(window: MainWindow) -> None:
-    await ready(window)
-    taken = socket.socket()
-    try:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        window.app_settings.set("server.port", taken.getsockname()[1])
-        window.app_settings.set("server.on", True)
-        server = window.controller.server
-        await until(lambda: server.state.status == "failed")
-        assert window.views.banner.trouble
-        assert "port" in window.views.banner.trouble.title
-        assert "Choose another port" in panel_of(window).text
-        assert window.views.header.server_button.isHidden()
-    finally:
-        taken.close()
-    window.app_settings.set("server.port", await free_port())
-    await until(lambda: server.state.status == "on")
-    assert window.views.banner.trouble is None
-
-
-def test_requests_without_the_key_are_in_the_list(qapp: QApplication, tmp_path: Path) -> None:
-    """The newest of each reason, with the endpoint and the reason; a page of another origin, too."""
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        page = await page_of(window)
-        base = await switch_on(window, ask_key=True)
-        for _ in range(2):
-            assert (await Asked(base, "write 4").whole()).error == "invalid_api_key"
-        await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
-        (row,) = page.list.rows
-        assert (row.title, row.subtitle, row.level) == ("editor", "chat/completions", "bad")
-        assert "key" in row.tip
-        key = f"authorization: Bearer {window.controller.server.key.get()}\r\n"
-        foreign = await Asked(base, "write 4", headers=f"{key}origin: http://other.example\r\n").whole()
-        assert foreign.error == "origin_not_allowed"
-        await until(lambda: len(page.list.rows) == 2, what="the foreign page is not seen")
-        assert (await Asked(base, "write 4", headers=key).whole()).is_whole
-        await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Failed", "Failed"])
-
-    play(qapp, scene, folder=tmp_path)
-
-
 async def test_the_servers_settings_are_in_its_window(window: MainWindow) -> None:
     """Turned on there, and seen there; the app's own settings have no server."""
-    await ready(window)
     page = await page_of(window)
     window.app_settings.set("server.port", await free_port())
     field = page.panel.form.fields["server.on"]
@@ -240,93 +163,93 @@ async def test_the_servers_settings_are_in_its_window(window: MainWindow) -> Non
     await until(lambda: server.state.status == "on", what="the switch did nothing")
     assert server.state.address in page.panel.text
     settings = window.windows.show("settings")
-    assert isinstance(settings, SettingsWindow)
     with pytest.raises(KeyError):
         settings.field("server.on")
     window.app_settings.reset()
     assert window.app_settings.now.server.on
 
 
-def test_another_address_needs_a_key(qapp: QApplication, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        server, box = window.controller.server, panel_of(window)
-        window.app_settings.set("server.port", await free_port())
-        window.app_settings.set("server.address", "0.0.0.0")
-        window.app_settings.set("server.on", True)
-        await until(lambda: server.state.status == "failed")
-        assert "a key must be set" in box.text
-        window.app_settings.set("server.ask_key", True)
-        await until(lambda: server.state.status == "on")
-        file = tmp_path / "server.key"
-        if os.name == "posix":
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        await click(box.copy_key)
-        key = QGuiApplication.clipboard().text()
-        assert key == file.read_text().strip()
-        base = server.state.address.replace("0.0.0.0", "127.0.0.1")
-        assert (await Asked(base, "write 3").whole()).error == "invalid_api_key"
-        asked = await Asked(base, "write 3", headers=f"authorization: Bearer {key}\r\n").whole()
-        assert asked.is_whole
-        await click(box.new_key)
-        await until(lambda: server.state.status == "on" and file.read_text().strip() != key)
-        await until(lambda: server.state.status == "on")
-        again = await Asked(base, "write 3", headers=f"authorization: Bearer {key}\r\n").whole()
-        assert again.error == "invalid_api_key"
-
-    play(qapp, scene, folder=tmp_path)
-
-
-async def test_what_is_no_address_or_origin_is_told(window: MainWindow) -> None:
-    await ready(window)
-    server = window.controller.server
-    window.app_settings.set("server.port", await free_port())
-    window.app_settings.set("server.address", "my machine")
-    window.app_settings.set("server.on", True)
+async def test_another_address_needs_a_key_and_requests_without_it_are_in_the_list(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """The newest of each reason, with the endpoint and the reason; a page of another origin, too."""
+    window = await stage.ready(folder=tmp_path)
+    page = await page_of(window)
+    server, values = window.controller.server, window.app_settings
+    values.set("server.port", await free_port())
+    values.set("server.address", "0.0.0.0")
+    values.set("server.on", True)
     await until(lambda: server.state.status == "failed")
-    assert server.state.problem
-    assert "my machine" in server.state.problem.message
-    window.app_settings.set("server.address", "127.0.0.1")
-    window.app_settings.set("server.origins", "http://localhost:3000/page")
-    await until(lambda: server.state.problem is not None and "origin" in server.state.problem.message)
-    window.app_settings.set("server.origins", "http://localhost:3000")
+    assert "a key must be set" in page.panel.text
+    values.set("server.ask_key", True)
     await until(lambda: server.state.status == "on")
-    origin = "origin: http://localhost:3000\r\n"
-    allowed = await Asked(server.state.address, "write 3", headers=origin).whole()
-    assert b"access-control-allow-origin: http://localhost:3000" in allowed.raw
-    foreign = await Asked(server.state.address, "write 3", headers="origin: http://evil.test\r\n").whole()
+    file = tmp_path / "server.key"
+    if os.name == "posix":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    await click(page.panel.copy_key)
+    key = QGuiApplication.clipboard().text()
+    assert key == file.read_text().strip()
+    base = server.state.address.replace("0.0.0.0", "127.0.0.1")
+    for _ in range(2):
+        assert (await Asked(base, "write 3").whole()).error == "invalid_api_key"
+    await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
+    (row,) = page.list.rows
+    assert (row.title, row.subtitle, row.level) == ("editor", "chat/completions", "bad")
+    assert "key" in row.tip
+    with_key = f"authorization: Bearer {key}\r\n"
+    foreign = await Asked(base, "write 4", headers=f"{with_key}origin: http://other.example\r\n").whole()
     assert foreign.error == "origin_not_allowed"
-
-
-async def test_a_name_of_this_machine_has_to_be_allowed(window: MainWindow) -> None:
-    await ready(window)
-    server = window.controller.server
-    await switch_on(window)
-
-    async def called(name: str) -> Asked:
-        return await Asked(server.state.address, "write 3", called=name).whole()
-
-    assert (await called("mac.local:8317")).error == "host_not_allowed"
-    window.app_settings.set("server.hosts", "http://mac.local")
-    await until(lambda: server.state.problem is not None and "mac.local" in server.state.problem.message)
-    window.app_settings.set("server.hosts", "box\nmac.local.")
+    await until(lambda: len(page.list.rows) == 2, what="the foreign page is not seen")
+    assert (await Asked(base, "write 3", headers=with_key).whole()).is_whole
+    await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Failed", "Failed"])
+    await click(page.panel.new_key)
+    await until(lambda: server.state.status == "on" and file.read_text().strip() != key)
     await until(lambda: server.state.status == "on")
-    assert (await called("mac.local:8317")).is_whole
-    assert (await called("Box")).is_whole
-    assert (await called("evil.test")).error == "host_not_allowed"
+    assert (await Asked(base, "write 3", headers=with_key).whole()).error == "invalid_api_key"
+    values.set("server.address", "127.0.0.1")
+    values.set("server.ask_key", False)
+    await until(lambda: server.state.status == "on" and "127.0.0.1" in server.state.address)
+
+    window = await stage.open(folder=tmp_path)
+    server = window.controller.server
+    await until(lambda: server.state.status == "on", what="it is not on again at the next start")
+    assert (await Asked(server.state.address, "write 3").whole()).is_whole
 
 
-def test_it_is_on_again_at_the_next_start(qapp: QApplication, tmp_path: Path) -> None:
-    async def first(window: MainWindow) -> None:
-        await ready(window)
-        await switch_on(window)
+async def test_what_cannot_be_served_is_told_with_what_to_do(window: MainWindow) -> None:
+    server, values = window.controller.server, window.app_settings
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    with taken:
+        values.set("server.port", taken.getsockname()[1])
+        values.set("server.on", True)
+        await until(lambda: server.state.status == "failed")
+        assert "port" in window.views.banner.trouble.title
+        assert "Choose another port" in panel_of(window).text
+        assert window.views.header.server_button.isHidden()
+    values.set("server.port", await free_port())
+    await until(lambda: server.state.status == "on")
+    assert window.views.banner.trouble is None
+    for key, bad, good, said in (
+        ("server.address", "my machine", "127.0.0.1", "my machine"),
+        ("server.origins", "http://localhost:3000/page", "http://localhost:3000", "origin"),
+        ("server.hosts", "http://mac.local", "box\nmac.local.", "mac.local"),
+    ):
+        values.set(key, bad)
+        await until(lambda said=said: bool(server.state.problem) and said in server.state.problem.message)
+        values.set(key, good)
+        await until(lambda: server.state.status == "on")
 
-    async def second(window: MainWindow) -> None:
-        await until(lambda: window.controller.server.state.status == "on")
-        assert (await Asked(window.controller.server.state.address, "write 3").whole()).is_whole
+    async def heard(headers: str = "", called: str = "") -> Asked:
+        return await Asked(server.state.address, "write 3", headers=headers, called=called).whole()
 
-    play(qapp, first, folder=tmp_path)
-    play(qapp, second, folder=tmp_path)
+    allowed = await heard("origin: http://localhost:3000\r\n")
+    assert b"access-control-allow-origin: http://localhost:3000" in allowed.raw
+    assert (await heard("origin: http://evil.test\r\n")).error == "origin_not_allowed"
+    assert (await heard(called="mac.local:8317")).is_whole
+    assert (await heard(called="Box")).is_whole
+    assert (await heard(called="evil.test")).error == "host_not_allowed"
 
 
 def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
@@ -351,7 +274,6 @@ def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
 
 
 async def test_connect_an_app_shows_a_configuration_and_copies_it_with_the_key(window: MainWindow) -> None:
-    await ready(window)
     page = await page_of(window)
     sheet = page.panel.connect_box
     assert not sheet.isVisible()

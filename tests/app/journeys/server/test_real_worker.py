@@ -6,47 +6,39 @@ import os
 import signal
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication
-
-from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
-from app.shell.window import MainWindow
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.journeys.server.client import Asked, switch_on
-from tests.app.stage import last, play, ready, until
+from tests.app.stage import Stage, answering, last, ready, until
 
 SETTINGS = assign_all(Settings(), [("sampling.max_tokens", 400), ("prefill.mode", "off")])
 
 
-def test_a_client_asks_while_the_chat_answers_and_the_worker_is_killed(
-    qapp: QApplication, toy_folder: Path
+async def test_a_client_asks_while_the_chat_answers_and_the_worker_is_killed(
+    stage: Stage, toy_folder: Path
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window, 120)
-        base = await switch_on(window)
-        alone = await Asked(base, "the harbour", max_tokens=24, temperature=0).whole()
-        assert alone.is_whole
-        assert alone.text
-        window.views.inspector.set_settings(SETTINGS)
-        ask(window, "Tell a long story.")
-        await until(lambda: len(last(window).tokens) > 3, 60)
-        beside = Asked(base, "the harbour", max_tokens=24, temperature=0)
-        await until(lambda: len(window.controller.sharing.answers.sent) == 1)
-        await beside.whole()
-        assert last(window).over
-        assert beside.text == alone.text
-        await ready(window, 60)
-        running = Asked(base, "go on", max_tokens=480, drafter="off", temperature=0)
-        await until(lambda: bool(running.text), 60)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        await running.whole()
-        assert running.error == "worker_failed"
-        again = await Asked(base, "the harbour", max_tokens=24, temperature=0).whole()
-        assert again.text == alone.text
-        assert window.worker.pid != pid
-        assert window.controller.link.phase is Phase.READY
-
-    play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    window = await stage.ready(command=worker_command(), model=str(toy_folder))
+    base = await switch_on(window)
+    alone = await Asked(base, "the harbour", max_tokens=24, temperature=0).whole()
+    assert alone.is_whole
+    assert alone.text
+    window.views.inspector.set_settings(SETTINGS)
+    await answering(window, "Tell a long story.")
+    beside = Asked(base, "the harbour", max_tokens=24, temperature=0)
+    await until(lambda: len(window.controller.sharing.answers.sent) == 1)
+    await beside.whole()
+    assert last(window).over
+    assert beside.text == alone.text
+    await ready(window)
+    running = Asked(base, "go on", max_tokens=480, drafter="off", temperature=0)
+    await until(lambda: bool(running.text))
+    pid = window.worker.pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    await running.whole()
+    assert running.error == "worker_failed"
+    again = await Asked(base, "the harbour", max_tokens=24, temperature=0).whole()
+    assert again.text == alone.text
+    assert window.worker.pid != pid
+    assert window.controller.link.phase is Phase.READY

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import signal
 
-from PySide6.QtWidgets import QApplication
+import pytest
 
 from app.launch.scenario import ask
 from app.session.turn.intents import Load
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from tests.app.journeys.server.client import Asked, switch_on
-from tests.app.stage import last, play, ready, until
+from tests.app.stage import answering, last, ready, until
 
 
 async def served(window: MainWindow, asked: Asked) -> None:
@@ -20,8 +20,7 @@ async def served(window: MainWindow, asked: Asked) -> None:
     await until(lambda: bool(asked.text) and window.controller.link.serving, what="not served")
 
 
-async def test_a_client_asks_the_window_s_worker(window: MainWindow) -> None:
-    await ready(window)
+async def test_a_client_asks_the_window_s_worker_until_it_is_off(window: MainWindow) -> None:
     base = await switch_on(window)
     asked = await Asked(base, "write 12").whole()
     assert asked.status == 200
@@ -32,26 +31,15 @@ async def test_a_client_asks_the_window_s_worker(window: MainWindow) -> None:
     (record,) = window.controller.sharing.requests.all
     assert (record.state, record.client, record.tokens) == ("finished", "editor/1.2", 13)
     assert window.controller.chats.open.turns == ()
-
-
-async def test_off_nothing_listens(window: MainWindow) -> None:
-    await ready(window)
-    base = await switch_on(window)
     window.app_settings.set("server.on", False)
     await until(lambda: window.controller.server.state.status == "off")
-    asked = Asked(base, "write 3")
-    try:
-        await asked.whole()
-    except ConnectionRefusedError:
-        return
-    raise AssertionError("somebody listens")
+    with pytest.raises(ConnectionRefusedError):
+        await Asked(base, "write 3").whole()
 
 
 async def test_a_request_waits_for_the_chat_s_answer(window: MainWindow) -> None:
-    await ready(window)
     base = await switch_on(window)
-    ask(window, "write 100000 slowly")
-    await until(lambda: len(last(window).tokens) > 3)
+    await answering(window)
     asked = Asked(base, "write 5")
     await until(lambda: len(window.controller.sharing.answers.sent) == 1)
     assert asked.raw == b""
@@ -63,7 +51,6 @@ async def test_a_request_waits_for_the_chat_s_answer(window: MainWindow) -> None
 
 
 async def test_the_chat_waits_its_turn_and_says_so(window: MainWindow) -> None:
-    await ready(window)
     base = await switch_on(window)
     first = Asked(base, "write 100000 slowly")
     await served(window, first)
@@ -93,7 +80,6 @@ async def test_the_chat_waits_its_turn_and_says_so(window: MainWindow) -> None:
 
 
 async def test_a_question_that_waits_can_be_taken_back(window: MainWindow) -> None:
-    await ready(window)
     base = await switch_on(window)
     first = Asked(base, "write 100000 slowly")
     await served(window, first)
@@ -110,26 +96,13 @@ async def test_a_question_that_waits_can_be_taken_back(window: MainWindow) -> No
     await until(lambda: not window.controller.link.serving)
 
 
-async def test_a_client_that_goes_away_cancels(window: MainWindow) -> None:
-    await ready(window)
-    base = await switch_on(window)
-    asked = Asked(base, "write 100000 slowly")
-    await served(window, asked)
-    await asked.leave()
-    await until(lambda: not window.controller.link.serving, timeout_s=3)
-    (record,) = window.controller.sharing.requests.all
-    assert record.state == "cancelled"
-
-
-async def test_a_worker_killed_in_mid_request_is_told_and_comes_back(window: MainWindow) -> None:
-    await ready(window)
+async def test_a_worker_that_dies_is_told_and_comes_back_for_who_asks(window: MainWindow) -> None:
     base = await switch_on(window)
     asked = Asked(base, "write 100000 slowly")
     waiting = Asked(base, "write 7")
     await served(window, asked)
     await until(lambda: len(window.controller.sharing.answers.sent) == 2)
     pid = window.worker.pid
-    assert pid
     os.kill(pid, signal.SIGKILL)
     await asked.whole()
     assert asked.error == "worker_failed"
@@ -137,20 +110,13 @@ async def test_a_worker_killed_in_mid_request_is_told_and_comes_back(window: Mai
     assert waiting.is_whole
     assert window.worker.pid != pid
     await ready(window)
-
-
-async def test_a_dead_worker_is_started_again_for_who_asks(window: MainWindow) -> None:
-    await ready(window)
-    base = await switch_on(window)
     ask(window, "die 4")
     await until(lambda: window.controller.link.phase is Phase.DEAD)
     assert last(window).status == "cut_off"
-    asked = await Asked(base, "write 3").whole()
-    assert asked.is_whole
+    assert (await Asked(base, "write 3").whole()).is_whole
 
 
 async def test_another_model_ends_what_was_asked_of_the_one_before(window: MainWindow) -> None:
-    await ready(window)
     base = await switch_on(window)
     asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
     await served(window, asked)
@@ -165,28 +131,16 @@ async def test_another_model_ends_what_was_asked_of_the_one_before(window: MainW
     assert window.views.banner.isHidden()
 
 
-def test_the_window_closes_in_mid_request(qapp: QApplication) -> None:
-    left: list[Asked] = []
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
-        await served(window, asked)
-        await until(lambda: len(window.controller.sharing.answers.sent) == 2)
-        await window.shut_down()
-        await asked.whole()
-        await waiting.whole()
-        left.extend((asked, waiting))
-
-    play(qapp, scene)
-    asked, waiting = left
-    assert asked.error == "server_ends"
-    assert waiting.error == "server_ends"
+async def test_the_window_closes_in_mid_request(window: MainWindow) -> None:
+    base = await switch_on(window)
+    asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
+    await served(window, asked)
+    await until(lambda: len(window.controller.sharing.answers.sent) == 2)
+    await window.shut_down()
+    assert (await asked.whole()).error == (await waiting.whole()).error == "server_ends"
 
 
 async def test_requests_teach_the_tables_only_where_that_is_wanted(window: MainWindow) -> None:
-    await ready(window)
     base = await switch_on(window)
     requests = window.controller.sharing.requests
 
@@ -194,7 +148,7 @@ async def test_requests_teach_the_tables_only_where_that_is_wanted(window: MainW
         await Asked(base, "write 3", **fields).whole()
         answered = [each.id for each in requests.all if requests.events(each.id)]
         finished = requests.events(answered[-1])[-1]
-        return bool(finished.effective.settings.tables.learn)  # type: ignore[union-attr]
+        return bool(finished.effective.settings.tables.learn)
 
     assert not await learned()
     assert not await learned(settings={"tables.learn": True})

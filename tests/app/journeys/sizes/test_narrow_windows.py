@@ -11,21 +11,19 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QLineEdit, QPushButton, QWidget
 
 from app.controls.scroll_bar import ScrollPage
-from app.features.lab import LabWindow
-from app.features.models.window import ModelsWindow
 from app.features.projects import ProjectSheet
 from app.features.race.race import Stage
 from app.features.tables.rows import COLUMNS
-from app.features.tables.window import TablesWindow
 from app.shell.window import MainWindow
 from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList
 from tests.app.features.test_lab import MEASURED
 from tests.app.features.test_tables_window import KNOWN
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
-from tests.app.stage import outside_of_tasks, ready, sheet, until
+from tests.app.stage import outside_of_tasks, sheet, until
 
 GB = 2**30
+Size = tuple[int, int]
 ALL_SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]
 # The narrowest and the usual one; the others are sweeps.
 SIZES = [
@@ -39,7 +37,7 @@ def model(name: str, gb: float, **more: object) -> ModelEntry:
     need = MemoryNeed(weights=int(gb * GB), growing=GB // 8192, working=GB)
     values: dict[str, object] = {"family": "f", "family_name": "Qwen3", "bits": 4, "context_tokens": 8192}
     values |= {"disk_bytes": int(gb * GB), "need": need, "parameters": int(gb * 2e9), **more}
-    return ModelEntry(f"owner/{name}", name, "download", f"/m/{name}", **values)  # type: ignore[arg-type]
+    return ModelEntry(f"owner/{name}", name, "download", f"/m/{name}", **values)
 
 
 MODELS = ModelList(
@@ -61,10 +59,8 @@ LOADED = ModelInfo(
 )
 
 
-async def narrow(window: MainWindow, name: str, size: tuple[int, int], zoom_pct: int) -> QWidget:
+async def narrow(window: MainWindow, name: str, size: Size) -> QWidget:
     """The window beside the chat's called `name`, in that size."""
-    await ready(window)
-    window.app_settings.set("look.zoom_pct", zoom_pct)
     beside = window.windows.show(name)
     beside.setMinimumSize(0, 0)
     beside.resize(*size)
@@ -89,10 +85,8 @@ def within(widget: QWidget, window: QWidget) -> bool:
     return window.rect().contains(box)
 
 
-@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-async def test_models(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
-    models = await narrow(window, "models", size, zoom_pct)
-    assert isinstance(models, ModelsWindow)
+async def models_window(window: MainWindow, size: Size) -> None:
+    models = await narrow(window, "models", size)
     window.controller.models.on_list(MODELS)
     assert len(models.list.rows) == 6
     for row in models.list.rows:
@@ -109,8 +103,8 @@ async def test_models(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
 
 
 async def test_in_a_narrow_window_the_details_are_below(window: MainWindow) -> None:
-    models = await narrow(window, "models", (1024, 700), 150)
-    assert isinstance(models, ModelsWindow)
+    window.app_settings.set("look.zoom_pct", 150)
+    models = await narrow(window, "models", (1024, 700))
     window.controller.models.on_list(MODELS)
     assert models.detail.y() > models.list.y()
     assert models.detail.width() == models.width()
@@ -120,14 +114,9 @@ async def test_in_a_narrow_window_the_details_are_below(window: MainWindow) -> N
     assert models.detail.width() == 582
 
 
-@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-async def test_the_sheet_of_a_project(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
-    await ready(window)
-    window.app_settings.set("look.zoom_pct", zoom_pct)
-    window.resize(*size)
+async def sheet_of_a_project(window: MainWindow, size: Size) -> None:
     window.views.sidebar.new_project_requested.emit("")
     dialog = await sheet(window, ProjectSheet)
-    assert isinstance(dialog, ProjectSheet)
     await asyncio.sleep(0.05)
     assert illegible(dialog) == []
     assert dialog.width() <= size[0]
@@ -137,10 +126,8 @@ async def test_the_sheet_of_a_project(window: MainWindow, size: tuple[int, int],
     await outside_of_tasks(dialog.reject)
 
 
-@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-async def test_tables(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
-    tables = await narrow(window, "tables", size, zoom_pct)
-    assert isinstance(tables, TablesWindow)
+async def tables_window(window: MainWindow, size: Size) -> None:
+    tables = await narrow(window, "tables", size)
     tables.show_tables(KNOWN, alive=True)
     await asyncio.sleep(0.05)
     view = tables.list
@@ -172,27 +159,19 @@ async def test_tables(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
         assert across.value() == across.maximum()
 
 
-@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-@pytest.mark.parametrize("name", ["library", "settings", "deleted", "lab", "help"])
-async def test_others(window: MainWindow, name: str, size: tuple[int, int], zoom_pct: int) -> None:
-    beside = await narrow(window, name, size, zoom_pct)
-    assert illegible(beside) == []
+async def other_windows(window: MainWindow, size: Size) -> None:
+    for name in ("library", "settings", "deleted", "lab", "help"):
+        beside = await narrow(window, name, size)
+        assert illegible(beside) == [], name
+        beside.close()
 
 
-@pytest.mark.parametrize(("size", "zoom_pct"), [*SIZES, ((1920, 1080), 150)])
-async def test_the_first_page(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
-    await ready(window)
-    window.app_settings.set("look.zoom_pct", zoom_pct)
-    window.resize(*size)
+async def first_page(window: MainWindow, size: Size) -> None:
     await asyncio.sleep(0.05)
     assert illegible(window.views.first_page) == []
 
 
-@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-async def test_a_race(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
-    await ready(window)
-    window.app_settings.set("look.zoom_pct", zoom_pct)
-    window.resize(*size)
+async def race(window: MainWindow, size: Size) -> None:
     window.controller.racing.show()
     page = window.views.race
     page.prompt.question.set_value("Please write 40 words")
@@ -206,10 +185,8 @@ async def test_a_race(window: MainWindow, size: tuple[int, int], zoom_pct: int) 
         assert within(side.clock, page)
 
 
-@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-async def test_a_sweep(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
-    lab = await narrow(window, "lab", size, zoom_pct)
-    assert isinstance(lab, LabWindow)
+async def lab_with_a_sweep(window: MainWindow, size: Size) -> None:
+    lab = await narrow(window, "lab", size)
     lab.show_measurement(MEASURED, paused=False)
     await asyncio.sleep(0.05)
     assert sorted(each for each in illegible(lab) if "edge" not in each) == []
@@ -217,9 +194,21 @@ async def test_a_sweep(window: MainWindow, size: tuple[int, int], zoom_pct: int)
         assert within(widget, lab)
 
 
+SCENES = (first_page, models_window, sheet_of_a_project, tables_window, other_windows, lab_with_a_sweep, race)
+
+
+@pytest.mark.parametrize(
+    ("size", "zoom_pct"), [*SIZES, pytest.param((1920, 1080), 150, marks=pytest.mark.sweep)]
+)
+async def test_all_words_are_whole_and_in_reach(window: MainWindow, size: Size, zoom_pct: int) -> None:
+    window.app_settings.set("look.zoom_pct", zoom_pct)
+    window.resize(*size)
+    for scene in SCENES:
+        await scene(window, size)
+
+
 @pytest.mark.parametrize("zoom_pct", [100, 150])
 async def test_no_control_lies_on_another_in_the_smallest_windows(window: MainWindow, zoom_pct: int) -> None:
-    await ready(window)
     window.app_settings.set("look.zoom_pct", zoom_pct)
     for name in window.windows.names:
         beside = window.windows.show(name)
@@ -238,7 +227,6 @@ async def test_no_control_lies_on_another_in_the_smallest_windows(window: MainWi
 
 async def test_nothing_is_fixed_below_a_page_that_scrolls(window: MainWindow) -> None:
     """A footer would cut the row above it, at some size or other."""
-    await ready(window)
     window.columns.show_inspector(True)
     shown = [window.views.side, *map(window.windows.show, window.windows.names)]
     await asyncio.sleep(0.05)

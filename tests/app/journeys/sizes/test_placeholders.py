@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QPoint
-from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.chat.composer_edit import ComposerEdit
 from app.controls.text_fields import TextArea
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import assign, declared
-from tests.app.stage import play, ready
+from tests.app.stage import ready
 
 # QLineEdit's own, at each side of its text.
 _LINE_EDIT_PX = 2
@@ -91,20 +91,16 @@ async def everything(window: MainWindow) -> set[str]:
 
 @pytest.mark.parametrize("zoom_pct", [100, 150])
 @pytest.mark.parametrize("size", [(1024, 700), (1440, 900)])
-def test_no_placeholder_is_cut(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        window.resize(*size)
-        window.app_settings.set("look.zoom_pct", zoom_pct)
-        found = await everything(window)
-        window.controller.asking.submit(Message("user", "write 40 slowly", (Attachment("a", "b " * 300),)))
-        await asyncio.sleep(0.05)
-        found |= measured(window)
-        await ready(window)
-        found |= measured(window)
-        texts = {each.help for each in declared() if each.kind == "text" and each.lines > 1}
-        assert found >= texts
-        assert {"The family’s newest", "None chosen"} <= found
-        assert len(found) >= 10, found
-
-    play(qapp, scene)
+async def test_no_placeholder_is_cut(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    window.resize(*size)
+    window.app_settings.set("look.zoom_pct", zoom_pct)
+    found = await everything(window)
+    window.controller.asking.submit(Message("user", "write 40 slowly", (Attachment("a", "b " * 300),)))
+    await asyncio.sleep(0.05)
+    found |= measured(window)
+    await ready(window)
+    found |= measured(window)
+    texts = {each.help for each in declared() if each.kind == "text" and each.lines > 1}
+    assert found >= texts
+    assert {"The family’s newest", "None chosen"} <= found
+    assert len(found) >= 10, found

@@ -21,112 +21,90 @@ from app.panels.section import Section
 from app.shell.window import MainWindow
 from app.theme.theme import theme
 from core.events import Attachment, Message
-from core.settings import assign
-from tests.app.stage import last, play, press, ready
+from tests.app.stage import Stage, answer_view, last, play, press, ready, set_value
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 KEY = Qt.Key
 TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
 
 
-async def asked(window: MainWindow) -> AnswerView:
+async def asked_about_rules(window: MainWindow) -> AnswerView:
     """A document, a question and its answer, which is returned."""
     await ready(window)
     window.controller.asking.submit(Message("user", "skim write 120", (Attachment("rules.md", TEXT),)))
     await ready(window)
     await press(window, KEY.Key_D, CTRL | Qt.KeyboardModifier.AltModifier)
-    answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-    assert answer
-    return answer
+    return answer_view(window)
 
 
-def measures(window: MainWindow, answer: AnswerView) -> tuple[int, ...]:
-    """Of every text that people read."""
-    views = window.views
-    return (
-        answer.body.boxes[0].layout.style.line_px,
-        round(answer.body.boxes[0].layout.style.size_px),
-        answer.body.height(),
-        views.composer.edit.fontMetrics().height(),
-        views.composer.maximumWidth(),
-        views.document.view.fontMetrics().height(),
-    )
-
-
-def test_larger_smaller_and_back(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        answer = await asked(window)
-        before = measures(window, answer)
-        text = answer.body.readable_text
-        await press(window, KEY.Key_Equal, CTRL)
-        await press(window, KEY.Key_Plus, CTRL)
-        assert window.app_settings.now.look.zoom_pct == 125
-        larger = measures(window, answer)
-        assert all(now > then for now, then in zip(larger, before)), (before, larger)
-        assert larger[0] == round(before[0] * 1.25)
+async def test_larger_smaller_and_back(window: MainWindow) -> None:
+    answer = await asked_about_rules(window)
+    window.resize(1800, 1000)
+    window.views.side.show_tab("settings")
+    before, height, text = lengths(window), answer.body.height(), answer.body.readable_text
+    for keys, zoom_pct in (
+        ([KEY.Key_Equal, KEY.Key_Plus], 125),
+        ([KEY.Key_Plus], 150),
+        ([KEY.Key_Minus] * 3, 100),
+        ([KEY.Key_Minus], 90),
+        ([KEY.Key_0], 100),
+    ):
+        for key in keys:
+            await press(window, key, CTRL)
+        assert window.app_settings.now.look.zoom_pct == zoom_pct
+        await asyncio.sleep(0.05)
+        now = lengths(window)
+        for name, length in before.items():
+            wanted = zoom_pct / 100 * length
+            assert abs(now[name] - wanted) <= max(3, 0.06 * wanted), (zoom_pct, name, wanted, now[name])
         assert answer.body.readable_text == text == last(window).text
-        # Tints stand where their words are.
-        first = answer.body.token_rect(2)
-        assert first
-        assert first.height() > 21
-        for _ in range(3):
-            await press(window, KEY.Key_Minus, CTRL)
-        assert window.app_settings.now.look.zoom_pct == 90
-        smaller = measures(window, answer)
-        # The column is narrower, too, so an answer may be as high as before.
-        assert all(now < then for now, then in zip(smaller[:2] + smaller[3:], before[:2] + before[3:]))
-        await press(window, KEY.Key_0, CTRL)
-        assert measures(window, answer) == before
-
-    play(qapp, scene)
+        if zoom_pct > 100:
+            assert answer.body.height() > height
+            assert answer.body.token_rect(2).height() > 21  # tints stand where their words are
+    assert (lengths(window), answer.body.height()) == (before, height)
 
 
-def test_what_is_read_stays_and_the_size_is_remembered(qapp: QApplication, tmp_path: Path) -> None:
-    async def first(window: MainWindow) -> None:
-        await asked(window)
-        window.commands.show_document()
-        view = window.views.document.view
-        view.scroll_to_character(TEXT.index("Rule 60"))
-        for _ in range(4):
-            await press(window, KEY.Key_Plus, CTRL)
-        start, end = view.visible_characters()
-        assert "Rule 60" in TEXT[max(0, start - 80) : end]
-        assert start > TEXT.index("Rule 55")
-
-    async def again(window: MainWindow) -> None:
-        assert window.app_settings.now.look.zoom_pct == 175
-        answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-        assert answer
-        assert answer.body.boxes[0].layout.style.line_px == round(25 * 1.75)
-
-    play(qapp, first, folder=tmp_path)
-    play(qapp, again, folder=tmp_path)
+async def test_what_is_read_stays_and_the_size_is_remembered(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    await asked_about_rules(window)
+    window.commands.show_document()
+    view = window.views.document.view
+    view.scroll_to_character(TEXT.index("Rule 60"))
+    for _ in range(4):
+        await press(window, KEY.Key_Plus, CTRL)
+    start, end = view.visible_characters()
+    assert "Rule 60" in TEXT[max(0, start - 80) : end]
+    assert start > TEXT.index("Rule 55")
+    window = await stage.open(folder=tmp_path)
+    assert window.app_settings.now.look.zoom_pct == 175
+    answer = answer_view(window)
+    assert answer.body.boxes[0].layout.style.line_px == round(25 * 1.75)
 
 
-def test_reduced_motion_stops_what_blinks(qapp: QApplication) -> None:
+async def test_reduced_motion_stops_what_blinks(stage: Stage) -> None:
     blinks = QApplication.cursorFlashTime()
 
-    async def scene(window: MainWindow) -> None:
-        window.app_settings.set("look.motion", "reduced")
-        assert theme.reduced_motion
-        assert QApplication.cursorFlashTime() == 0
-
-    play(qapp, scene)
+    window = await stage.open()
+    window.app_settings.set("look.motion", "reduced")
+    assert theme.reduced_motion
+    assert QApplication.cursorFlashTime() == 0
+    await stage.close()
     assert QApplication.cursorFlashTime() == blinks
 
 
-def frame(window: MainWindow) -> dict[str, int]:
-    """Of what is not read but used: each a length on the screen."""
-    views = window.views
-    search = window.findChild(SearchField)
-    assert search is not None
+def lengths(window: MainWindow) -> dict[str, int]:
+    """On the screen, of what is read and of what is used."""
+    views, body = window.views, answer_view(window).body
     return {
+        "a line": body.boxes[0].layout.style.line_px,
+        "the field's letters": views.composer.edit.fontMetrics().height(),
+        "the field's width": views.composer.maximumWidth(),
         "sidebar": views.sidebar.width(),
         "panel": views.side.width(),
         "header": views.header.height(),
         "gauges": views.strip.height(),
         "first gauge": views.strip.speed.width(),
-        "search": search.fontMetrics().height(),
+        "search": window.findChild(SearchField).fontMetrics().height(),
         "a chat's row": views.sidebar.list.sizeHintForRow(1),
         "send": views.composer.send_button.width(),
         "tint": views.header.tint.width(),
@@ -148,45 +126,21 @@ def cut_off(window: QWidget) -> list[str]:
     return found
 
 
-def test_panels_gauges_and_menus_are_as_much_larger(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await asked(window)
-        window.resize(1800, 1000)
-        window.views.side.show_tab("settings")
-        before = frame(window)
-        for _ in range(3):
-            await press(window, KEY.Key_Plus, CTRL)
-        assert window.app_settings.now.look.zoom_pct == 150
+async def test_nothing_is_cut_off_in_the_smallest_window_with_larger_texts(window: MainWindow) -> None:
+    await asked_about_rules(window)
+    window.app_settings.set("look.zoom_pct", 150)
+    set_value(window, "sampling.max_tokens", 16)
+    window.resize(1024, 700)
+    for show in (
+        lambda: None,
+        lambda: window.columns.show_sidebar(True),
+        lambda: window.columns.show_inspector(True),
+    ):
+        show()
         await asyncio.sleep(0.05)
-        larger = frame(window)
-        for name, length in before.items():
-            assert abs(larger[name] - 1.5 * length) <= 2, (name, length, larger[name])
-        await press(window, KEY.Key_0, CTRL)
-        await asyncio.sleep(0.05)
-        assert frame(window) == before
-
-    play(qapp, scene)
-
-
-def test_nothing_is_cut_off_in_the_smallest_window_with_larger_texts(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await asked(window)
-        window.app_settings.set("look.zoom_pct", 150)
-        inspector = window.views.inspector  # with what appears for a changed setting
-        inspector.change_settings(assign(inspector.settings, "sampling.max_tokens", 16))
-        window.resize(1024, 700)
-        for show in (
-            lambda: None,
-            lambda: window.columns.show_sidebar(True),
-            lambda: window.columns.show_inspector(True),
-        ):
-            show()
-            await asyncio.sleep(0.05)
-            assert cut_off(window) == []
-            for panel in (window.views.sidebar, window.views.side):
-                assert not panel.isVisible() or window.rect().contains(panel.geometry())
-
-    play(qapp, scene)
+        assert cut_off(window) == []
+        for panel in (window.views.sidebar, window.views.side):
+            assert not panel.isVisible() or window.rect().contains(panel.geometry())
 
 
 def test_windows_made_at_a_size_look_as_those_that_were_brought_to_it(qapp: QApplication) -> None:
@@ -225,7 +179,7 @@ def test_windows_made_at_a_size_look_as_those_that_were_brought_to_it(qapp: QApp
 
 
 @pytest.mark.quiet
-def test_a_long_chat_has_another_size_in_a_moment(qapp: QApplication) -> None:
+async def test_a_long_chat_has_another_size_in_a_moment(stage: Stage) -> None:
     took_s: list[float] = []
 
     def change(window: MainWindow) -> None:
@@ -242,9 +196,7 @@ def test_a_long_chat_has_another_size_in_a_moment(qapp: QApplication) -> None:
         QApplication.processEvents()
         window.repaint()
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        await outside_of_tasks(lambda: change(window))
-
-    play(qapp, scene)
+    window = await stage.ready()
+    await outside_of_tasks(lambda: change(window))
+    await stage.close()
     assert min(took_s) < 0.3, took_s

@@ -100,7 +100,6 @@ def test_open_code_is_known_from_its_first_line_on() -> None:
     assert splitter.open_code is None
     splitter.feed("\nx = 1")
     code = splitter.open_code
-    assert code is not None
     assert (code.start, code.body, code.language) == (0, 10, "python")
     assert splitter.feed("\n```\n") == [Block(0, 20)]
     assert splitter.open_code is None

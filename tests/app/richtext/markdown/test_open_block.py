@@ -189,7 +189,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counted(self: MarkdownIt, text: str, env: object = None) -> object:
         given_.append(len(text))
-        return parse(self, text, env)  # type: ignore[arg-type]
+        return parse(self, text, env)
 
     monkeypatch.setattr(MarkdownIt, "parse", counted)
     return given_
@@ -197,10 +197,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("written", [nested, numbered, quoted, in_paragraphs])
 def test_the_two_hundredth_item_costs_what_the_second_did(
-    parsed: list[int],
-    qtbot: QtBot,
-    monkeypatch: pytest.MonkeyPatch,
-    written: Callable[[int], str],
+    parsed: list[int], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, written: Callable[[int], str]
 ) -> None:
     """In work, not in seconds: characters parsed and boxes laid out, at most in one flush."""
     laid_out: list[Piece] = []
@@ -208,7 +205,7 @@ def test_the_two_hundredth_item_costs_what_the_second_did(
 
     def counted(piece: Piece, *rest: object, **more: object) -> object:
         laid_out.append(piece)
-        return box(piece, *rest, **more)  # type: ignore[arg-type]
+        return box(piece, *rest, **more)
 
     monkeypatch.setattr(text_canvas, "PieceBox", counted)
     body = AnswerBody()

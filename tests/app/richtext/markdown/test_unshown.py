@@ -8,7 +8,6 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer import AnswerView
 from app.chat.transcript import Transcript
 from app.richtext import strings
 from app.richtext.markdown import markdown
@@ -32,7 +31,7 @@ def cannot_lay_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def raising(self: PieceBox, piece: Piece, *given: object, **more: object) -> None:
         if "unspeakable" in piece.text:
             raise RecursionError("too deep")
-        init(self, piece, *given, **more)  # type: ignore[arg-type]
+        init(self, piece, *given, **more)
 
     monkeypatch.setattr(PieceBox, "__init__", raising)
 
@@ -62,7 +61,6 @@ def test_a_chat_opens_whatever_is_in_it(transcript: Transcript, unshown: list[st
     assert shown(transcript) == ["one", "First.", "two", said, said, "Third."]
     assert transcript.answer_text("1") == BAD
     answer = transcript.answer("1")
-    assert isinstance(answer, AnswerView)
     answer.footer.copy_button.click()
     assert QGuiApplication.clipboard().text() == BAD
     assert len(unshown) == 2
@@ -79,7 +77,6 @@ def test_an_answer_under_way_goes_on_unseen(transcript: Transcript, qtbot: QtBot
         transcript.append_tokens("t", [token])
     transcript.finish_answer("t", finished())
     answer = transcript.answer("t")
-    assert answer is not None
     assert answer.body.readable_text == strings.UNSHOWN
     assert transcript.answer_text("t") == BAD + " And on."
     qtbot.waitUntil(lambda: answer.height() == answer.height_for(transcript._column.column_px))
