@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.tuning.__main__ import main
+from tests.tuning.__main__ import main, parser
 from tests.tuning.own_answers import OwnRow
 from tests.tuning.streams import Stream, write_streams
 
@@ -64,3 +65,10 @@ def test_published_answers_get_the_ids_of_the_tokenizer(
     path.write_text('{"instruction": 1}')
     assert main([*toy, "--answers", str(path), "--out", str(tmp_path / "bad")]) == 1
     assert "list of instructions" in capsys.readouterr().err
+
+
+def test_every_command_has_its_module() -> None:
+    (commands,) = (each for each in parser()._actions if isinstance(each.choices, dict))
+    assert commands.choices is not None
+    for name in commands.choices:
+        assert callable(import_module(f"tests.tuning.{name.replace('-', '_')}").run), name
