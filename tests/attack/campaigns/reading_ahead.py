@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 KINDS = ("llama", "gemma3_text", "qwen3_5")
 _STEPS = 14
 _CHUNK_TOKENS = 64
+# More would not fit the context with the turns of a chat.
+_MOST_DOCUMENTS = 3
 _TEXTS = tuple(" ".join(f"Line {n} of {name} says {n * step % 13}." for n in range(14)) for name, step in
                (("the log", 7), ("a list", 5), ("the plan", 11)))  # fmt: skip
 _QUESTIONS = (
@@ -104,9 +106,9 @@ class Walk:
     # ---- acts; each returns a fault
 
     def _attach(self) -> str:
-        text = self._rng.choice(_TEXTS)
-        document = Attachment(f"{len(self._draft.attachments)}.txt", text)
-        self._draft = replace(self._draft, attachments=(*self._draft.attachments[:2], document))
+        document = Attachment(f"{len(self._draft.attachments)}.txt", self._rng.choice(_TEXTS))
+        if sum(len(each.attachments) for each in (*self._turns, self._draft)) < _MOST_DOCUMENTS:
+            self._draft = replace(self._draft, attachments=(*self._draft.attachments, document))
         return ""
 
     def _remove(self) -> str:
