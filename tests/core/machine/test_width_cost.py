@@ -273,11 +273,11 @@ def test_a_measurement_that_fails_its_check_is_made_again_later(
 
 
 def test_a_measurement_that_fails_waits_longer_and_is_then_given_up() -> None:
-    now = 0.0
+    now, result = 0.0, 7
 
     def begin() -> Generator[None, None, int]:
         yield
-        return 7
+        return result
 
     measurement = Measurement(lambda: now, lambda: True, begin, lambda found: found != 7)
 
@@ -295,7 +295,11 @@ def test_a_measurement_that_fails_waits_longer_and_is_then_given_up() -> None:
     now += 1e6
     assert not measurement.some()
     measurement.forget_failures()
+    assert fails()
+    now, result = now + 60.0, 8
     assert measurement.some()
+    assert measurement.some()
+    assert measurement.due_s is None
 
 
 def test_memory_that_ran_out_is_no_verdict_on_the_model(
