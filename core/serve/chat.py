@@ -223,7 +223,12 @@ class ChatRequest(Sampled, kw_only=True):
 def read_chat(fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
     """The request from a decoded body, and the writer of its answer. Raises `ApiError` 400."""
     asked = chat_request(fields)
-    return asked, partial(ChatWriter, asked)
+    return asked, partial(ChatWriter, asked, functions=_calls_functions(fields))
+
+
+def _calls_functions(fields: dict[str, Any]) -> bool:
+    """Whether the tools are sent as `functions`, so that the answer has a `function_call`."""
+    return "messages" in fields and bool(fields.get("functions")) and not fields.get("tools")
 
 
 def chat_request(fields: dict[str, Any]) -> AnswerRequest:
@@ -233,9 +238,8 @@ def chat_request(fields: dict[str, Any]) -> AnswerRequest:
     """
     if "messages" not in fields and isinstance(fields.get("input"), str | list):
         return ResponseMemory().requested(fields)
-    functions, tools = fields.get("functions"), fields.get("tools")
-    older = bool(functions) and not tools
-    if older:
+    functions = fields.get("functions")
+    if _calls_functions(fields):
         named = {"tools": functions, "tool_choice": fields.get("function_call"), "parallel_tool_calls": False}
         fields = {**fields, **named, "functions": None, "function_call": None}
     elif not functions:
@@ -243,9 +247,7 @@ def chat_request(fields: dict[str, Any]) -> AnswerRequest:
     conversation = Conversation("messages", CHAT_ROLES)
     fields = with_answer_form(with_tools(fields, conversation.changes))
     fields = fields | {"messages": conversation.read(fields.get("messages"))}
-    request = convert_fields(fields, ChatRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
-    request.__dict__["calls_functions"] = older
-    return request
+    return convert_fields(fields, ChatRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
 
 
 DONE = b"data: [DONE]\n\n"
@@ -256,13 +258,23 @@ REASONS = {"stop": "stop", "length": "length", "cancelled": "length", "repetitio
 class ChatWriter(Writer):
     """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
 
-    `rules` say how its calls are read. `objects` are the names of a whole answer and of a chunk.
+    `rules` say how its calls are read; `functions`: the first one is written as a `function_call`. `objects`
+    are the names of a whole answer and of a chunk.
     """
 
     objects: ClassVar[tuple[str, str]] = ("chat.completion", "chat.completion.chunk")
 
-    def __init__(self, asked: AnswerRequest, generate: Generate, model: str, rules: CallRules) -> None:
+    def __init__(
+        self,
+        asked: AnswerRequest,
+        generate: Generate,
+        model: str,
+        rules: CallRules,
+        *,
+        functions: bool = False,
+    ) -> None:
         self._asked = asked
+        self._functions = functions
         self._written = Written(rules)
         self._calls = 0
         self._head = {
@@ -341,8 +353,8 @@ class ChatWriter(Writer):
                 }
                 for call in calls
             ]
-            older = self._asked.calls_functions
-            message |= {"function_call": called[0]["function"]} if older else {"tool_calls": called}
+            first = called[0]["function"]
+            message |= {"function_call": first} if self._functions else {"tool_calls": called}
         return {"index": 0, "message": message}
 
     def _deltas(self, tokens: Sequence[Token]) -> list[dict[str, Any]]:
@@ -360,7 +372,7 @@ class ChatWriter(Writer):
 
     def _reason(self, finished: Finished) -> str:
         if self._written.calls and finished.reason == "stop":
-            return "function_call" if self._asked.calls_functions else "tool_calls"
+            return "function_call" if self._functions else "tool_calls"
         return REASONS[finished.reason]
 
     def _pieces(self, piece: Piece) -> list[dict[str, Any]]:
@@ -373,7 +385,7 @@ class ChatWriter(Writer):
                 return [{"content": text}]
             case ToolCall(id, name, arguments):
                 functions = [{"name": name, "arguments": ""}, {"arguments": arguments}]
-                if self._asked.calls_functions:
+                if self._functions:
                     return [{"function_call": function} for function in functions]
                 self._calls += 1
                 heads: list[dict[str, Any]] = [{"id": id, "type": "function"}, {}]

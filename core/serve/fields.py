@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -111,11 +112,10 @@ class OwnFields(Struct, kw_only=True, dict=True):
     settings: dict[str, Any] = field(default_factory=dict)
     draftlight: OwnObject = field(default_factory=OwnObject)
 
-    @property
+    @cached_property
     def changes(self) -> list[Change]:
-        """Parts of the request that the answer does not honour."""
-        changes: list[Change] = self.__dict__.setdefault("changes", [])
-        return changes
+        """Parts of the request that the answer does not honour; filled in as they are found."""
+        return []
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
         """(field, the setting's key, its value) of each given field."""

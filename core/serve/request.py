@@ -92,11 +92,6 @@ class AnswerRequest(OwnFields, kw_only=True):
         return self.stream_options is not None and self.stream_options.include_usage
 
     @property
-    def calls_functions(self) -> bool:
-        """Whether the tools were sent as `functions`, so that the answer has a `function_call`."""
-        return bool(self.__dict__.get("calls_functions"))
-
-    @property
     def names(self) -> FieldNames:
         """The API's names of the fields that the worker may refuse."""
         given = self.answer_grammar()

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import jsonschema
 import pytest
 
-from core import serve
 from tests.core.serve.served import CHAT, Served, question, serving
 from tests.core.serve.test_unknown_fields import RESPONSES
 from tests.core.toy import write_toy_model
@@ -171,30 +166,3 @@ def test_messages_name_their_own_fields(served: Served, fields: dict[str, Any], 
     reply = served.ask("POST", "/v1/messages", asked)
     assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
     assert reply.error["message"].startswith(f"“{field}”: ")
-
-
-def test_a_request_with_tools_enters_twelve_modules_of_the_server(served: Served) -> None:
-    """docs/architecture.md, “Life of a request”, lists them."""
-    entered: set[str] = set()
-
-    def enter(frame: FrameType, event: str, argument: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if path.parent == Path(serve.__file__).parent:
-            entered.add(path.stem)
-
-    async def watch(profile: Any) -> None:
-        sys.setprofile(profile)
-
-    served.on_loop(lambda: watch(enter))
-    try:
-        reply = served.chat("call", **FIELDS, tool_choice="required", stream=True)
-    finally:
-        served.on_loop(lambda: watch(None))
-    assert reply.status == 200
-    described = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text("utf-8")
-    named = re.findall(r"`core/serve/(\w+)\.py`", described)
-    assert {"server", "chat", "tools", "queue"} <= entered
-    entered.discard("own_worker")  # it passes on the worker's events, whatever they belong to
-    assert entered <= {*named}
-    # The worker's messages come through `own_worker`, those of a heartbeat, too.
-    assert len(entered - {"own_worker"}) <= 12, " ".join(sorted(entered))
