@@ -9,7 +9,6 @@ from app.gauges.figures import gigabytes
 BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
 SETTINGS_NOT_SAVED = "Your settings could not be saved. Saving is retried every few seconds."
 HELD = "Off for all chats, in Settings."
-NO_FULL_TEXT = "This system has no full-text index, so each search looks through every text."
 AFTER_RESTART = "Changes apply after the worker restarts."
 NEXT_ANSWER = "Changes apply to the next answer."
 

@@ -111,8 +111,6 @@ class WindowController(QObject):
             self.embedding,
             self.saved_chats,
         )
-        if not self.home.library.full_text:
-            views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         self._wire(page)
         self.server.apply(self._server_settings)
         self.chat.show()

@@ -34,18 +34,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.conversation import Answer, Conversation, Turn, Version
+from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store import strings
 from app.store.faults import TransferError
-from app.store.packing import (
-    TokenColumns,
-    columns_of,
-    forgiving,
-    pack,
-    pack_answer,
-    pack_tokens,
-    tokens_of,
-)
+from app.store.packing import PackedTurn, forgiving, pack, packed, unpacked
 from core.events import TYPED, Attachment, Message, Token
 from core.events.wire import well_formed_record
 
@@ -57,29 +49,11 @@ _ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
 _HEADING = re.compile(r"#{1,6}\s+\**([\w ]+?)[:*]*\s*$")
 
 
-class FileVersion(Struct, frozen=True):
-    """A question and its answer, with the tokens in columns."""
-
-    id: str
-    question: Message
-    answer: Answer
-    tokens: TokenColumns
-    text: str = ""
-    asked: datetime | None = None
-
-
-class FileTurn(FileVersion, frozen=True):
-    """The shown version of a turn, and the others."""
-
-    others: tuple[FileVersion, ...] = ()
-    place: int = 0
-
-
 class FileChat(Struct, frozen=True):
     """A chat and its turns. Without defaults, so that an unreadable field raises."""
 
     chat: Conversation
-    turns: tuple[FileTurn, ...]
+    turns: tuple[PackedTurn, ...]
 
 
 class ChatFile(Struct, frozen=True):
@@ -95,7 +69,7 @@ def pieces(chats: Iterable[Conversation]) -> Iterator[bytes]:
     for number, chat in enumerate(chats):
         yield (b"," if number else b"") + b'{"chat":' + _encoded(replace(chat, turns=())) + b',"turns":['
         for place, turn in enumerate(chat.turns):
-            yield (b"," if place else b"") + _encoded(_packed(turn))
+            yield (b"," if place else b"") + _encoded(packed(turn, text=True))
         yield b"]}"
     yield b"]}"
 
@@ -126,7 +100,7 @@ def from_json(data: bytes) -> tuple[Conversation, ...]:
         raise TransferError(strings.NEWER_FILE, strings.newer_file_hint(found, FORMAT))
     try:
         file: ChatFile = forgiving(raw, ChatFile)
-        chats = tuple(_unpacked(each) for each in file.chats)
+        chats = tuple(replace(each.chat, turns=tuple(map(unpacked, each.turns))) for each in file.chats)
     except RecursionError:
         raise TransferError(strings.DAMAGED_FILE, strings.TOO_DEEP) from None
     except ValueError as error:
@@ -139,49 +113,19 @@ def from_json(data: bytes) -> tuple[Conversation, ...]:
 def _check_savable(chat: Conversation) -> None:
     """Raises `TransferError` for numbers and times that the database or the list of chats cannot hold."""
     try:
-        chat.context_used_tokens.to_bytes(8, "big", signed=True)
         chat.created.timestamp(), chat.changed.timestamp()  # the list sorts by it; year 1 has none
-        pack(chat.overrides)
-        pack(chat.draft)
-        pack(chat.queued)
+        pack(replace(chat, turns=()))
         for turn in chat.turns:
-            for version in turn.versions:
-                pack(version.user)
-                pack_answer(version.answer)
-                pack_tokens(version.answer.tokens)
+            pack(packed(turn))
     except (OverflowError, ValueError, TypeError, RecursionError, OSError):
         raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
 
 
-def _encoded(record: Conversation | FileTurn) -> bytes:
+def _encoded(record: Conversation | PackedTurn) -> bytes:
     try:
         return msgspec.json.encode(record)
     except UnicodeEncodeError:
         return msgspec.json.encode(well_formed_record(record))
-
-
-def _packed(turn: Turn) -> FileTurn:
-    others = tuple(FileVersion(*_fields(each)) for each in turn.others)
-    return FileTurn(*_fields(turn), others, turn.place)
-
-
-def _fields(of: Turn | Version) -> tuple[str, Message, Answer, TokenColumns, str, datetime | None]:
-    columns = columns_of(of.answer.tokens)
-    return of.id, of.user, replace(of.answer, tokens=()), columns, of.answer.text, of.asked
-
-
-def _unpacked(file: FileChat) -> Conversation:
-    turns = []
-    for turn in file.turns:
-        if not 0 <= turn.place <= len(turn.others):
-            raise ValueError(f"a turn of {len(turn.others) + 1} versions shows version {turn.place + 1}")
-        others = tuple(Version(each.id, each.question, _answer(each), each.asked) for each in turn.others)
-        turns.append(Turn(turn.id, turn.question, _answer(turn), turn.asked, others, turn.place))
-    return replace(file.chat, turns=tuple(turns))
-
-
-def _answer(file: FileVersion) -> Answer:
-    return replace(file.answer, tokens=tokens_of(file.tokens))
 
 
 # ---- Markdown

@@ -1,48 +1,67 @@
 """ChatStore: chats, projects and kept documents in one SQLite file: list, load, write, purge, search.
 
-Invariant: after `write(chat)`, `load` returns an equal chat or raises. Only changes are written: an object
-that is identical in `before` is in the database already, and of an answer in progress only the new tokens
-are written, so that a flush costs as little at its end as at its beginning. One connection may read while
-another one writes (write-ahead log).
+Invariant: after a record is written, reading returns an equal one or raises. Of a chat only changes are
+written: a turn that is equal in `before` is in the database already, and of an answer in progress only
+the new tokens are written, so that a flush costs as little at its end as at its beginning. One connection may
+read while another one writes (write-ahead log).
 
 Search matches words from their beginnings by FTS5 (`fog dep` finds "Fog departures"). Where that finds
-nothing, or SQLite has no FTS5, it matches the words anywhere inside the texts: the middle of a word, and
-scripts without spaces between words.
+nothing, it matches the words anywhere inside the texts: the middle of a word, and scripts without spaces
+between words.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
-from app.store import packing, schema
-from app.store.database import (
-    ChecksumError,
-    Database,
-    Value,
-    checksum,
-    has_full_text,
-    like,
-    prefix_query,
-    text_of,
-)
-from app.store.documents import DocumentGone, DocumentJob, DocumentRows, carry_out
+from app.session.documents import DocumentHit, KeptDocument
+from app.store import schema
+from app.store.database import ChecksumError, Database, checked, checksum, like, prefix_query, text_of
 from app.store.faults import UNREADABLE, EmptyStoreError
-from app.store.rows import WRITE_HEAD, ProjectGone, ProjectJob, ProjectRows, Rows, head_values, version_values
+from app.store.packing import (
+    PackedAnswer,
+    PackedTurn,
+    TokenColumns,
+    columns_of,
+    pack,
+    packed,
+    tokens_of,
+    unpack,
+    unpacked,
+)
+from core.events import Token
 from core.events.wire import well_formed, well_formed_record
 
-# More chats than a person reads through.
-_MOST_CHATS = 100
+TABLES = ("projects", "documents", "chats")
+# More than a person reads through.
+_MOST_HITS = 100
 _MOST_ROWS = 600
-_TEXTS = ("title", "question", "names", "answer")
+# Characters of a document that are scanned for a word, and characters of the passage before and in all.
+_LOOKED_THROUGH, _BEFORE, _SHOWN = 2_000_000, 60, 240
+_CHAT = "id, title, name, changed, turns, deleted, state"
+_DOCUMENT = "id, name, used, removed, state"
+_FOUND_TURNS = (
+    "SELECT turns.chat, turns.name, words.title, words.question, words.names, words.answer FROM words"
+    " JOIN turns ON turns.id = words.rowid JOIN chats ON chats.id = turns.chat WHERE chats.deleted = 0 AND "
+)
+# FTS5's snippets take quadratic time in a word's occurrences: minutes for a long book.
+_FOUND_TEXTS = (
+    f"SELECT documents.id, substr(texts.text, max(1, instr(lower(substr(texts.text, 1, {_LOOKED_THROUGH})),"
+    f" lower(?)) - {_BEFORE}), {_SHOWN}) FROM texts JOIN documents ON documents.row = texts.rowid"
+    " WHERE documents.removed = 0 AND "
+)
 
 
 class Mark(Struct, frozen=True):
@@ -53,35 +72,42 @@ class Mark(Struct, frozen=True):
     wall_s: float = 0.0
 
 
-# What is written under a key: a chat's newest state, None to delete it, or a change of a project or document.
-Job = Conversation | ProjectJob | DocumentJob | None
+class StoredDocument(Struct, frozen=True):
+    """A kept document and its text; a `KeptDocument` alone is a change of the facts."""
+
+    document: KeptDocument
+    text: str
 
 
-def deleted_row(key: str, job: Job) -> tuple[str, str] | None:
-    """Returns the table and id that `job` deletes permanently, if it does."""
-    if job is None:
-        return "chats", key
-    if isinstance(job, ProjectGone):
-        return "projects", job.id
-    return ("documents", job.id) if isinstance(job, DocumentGone) else None
+Record = Conversation | Project | KeptDocument | StoredDocument
+# One of `TABLES`, or `texts` for a document with its text, and an id.
+Key = tuple[str, str]
+# What is written under a key: its newest state, None to delete it permanently.
+Job = Record | None
+
+
+def key_of(record: Record) -> Key:
+    """Returns the key under which `record` waits to be written until a newer one replaces it.
+
+    A document's text has a key of its own, so that a change of the facts does not replace it.
+    """
+    if isinstance(record, Conversation):
+        return "chats", record.id
+    if isinstance(record, Project):
+        return "projects", record.id
+    if isinstance(record, KeptDocument):
+        return "documents", record.id
+    return "texts", record.document.id
 
 
 class ChatStore(Database):
     """Opens or creates the file at `path`; in memory if it is None.
 
-    `full_text` None uses FTS5 if SQLite has it. `log` False: a single file without a write-ahead log, for
-    copies. Raises `OtherStoreError` or `sqlite3.Error`; for `read_only` also `EmptyStoreError`, if the file
-    has no tables.
+    `log` False: a single file without a write-ahead log, for copies. Raises `OtherStoreError` or
+    `sqlite3.Error`; for `read_only` also `EmptyStoreError`, if the file has no tables.
     """
 
-    def __init__(
-        self,
-        path: Path | None,
-        *,
-        read_only: bool = False,
-        full_text: bool | None = None,
-        log: bool = True,
-    ) -> None:
+    def __init__(self, path: Path | None, *, read_only: bool = False, log: bool = True) -> None:
         super().__init__(path, read_only=read_only)
         try:
             with self.snapshot():  # another process or thread may be creating the tables
@@ -94,42 +120,89 @@ class ChatStore(Database):
                 self.connection.execute(f"PRAGMA journal_mode = {'WAL' if log else 'MEMORY'}")
                 self.connection.execute("PRAGMA foreign_keys = ON")
                 self.connection.execute("PRAGMA secure_delete = ON")
-            self.full_text = has_full_text(self.connection) if full_text is None else full_text
-            self._rows = Rows(self.connection)
-            self.document_rows = DocumentRows(self.connection, self.full_text)
-            self.project_rows = ProjectRows(self.connection)
-            if not read_only:
                 with self.transaction():
                     if not schema.require_ours(self.connection):
                         schema.create(self.connection)
-                    self._ensure_words()
         except BaseException:
             self.connection.close()
             raise
 
-    # ---- reading
+    # ---- reading: damage raises one of `UNREADABLE`
 
     def summaries(self) -> list[Summary]:
-        """Returns all chats, deleted ones marked, in no order. Raises `ValueError` if a row is damaged."""
-        return [head.summary for head in self._rows.heads()]
+        """Returns all chats, deleted ones marked, in no order."""
+        return self.heads("chats")
 
-    def summary(self, chat_id: str) -> Summary:
-        """Raises `KeyError` if the chat does not exist, `ValueError` if its row is damaged."""
-        head = self._rows.head(chat_id)
-        if head is None:
-            raise KeyError(chat_id)
-        return head.summary
+    def heads(self, table: str) -> list[Any]:
+        """Returns what the lists show of all records of a table, in no order."""
+        columns, read = _HEADS[table]
+        return [read(row) for row in self.connection.execute(f"SELECT {columns}, sum FROM {table}")]
 
-    def ids(self, table: str, *, orphans: bool = False) -> set[str]:
-        """Returns the ids of `chats`, `projects` or `documents`: of a damaged table those that are found.
+    def head(self, key: Key) -> Summary | Project | KeptDocument:
+        """Returns what the lists show of a record. Raises `KeyError`."""
+        columns, read = _HEADS[key[0]]
+        return read(self._row(columns, *key))
 
-        `orphans`: also those of chats that have only questions.
+    def get(self, key: Key) -> Record:
+        """Returns a whole record; a document with its text under both its keys. Raises `KeyError`."""
+        table, row_id = key
+        head = self.head(("documents" if table == "texts" else table, row_id))
+        if isinstance(head, Summary):
+            return self.load(head.id)
+        return StoredDocument(head, self.text(head.id)) if isinstance(head, KeptDocument) else head
+
+    def load(self, chat_id: str) -> Conversation:
+        """Returns a whole chat. Raises `KeyError`."""
+        with self.snapshot():
+            chat, summary = _chat(self._row(_CHAT, "chats", chat_id))
+            rows = self.connection.execute(
+                "SELECT chat, place, name, state, sum FROM turns WHERE chat = ? ORDER BY place", (chat_id,)
+            ).fetchall()
+            parts = self.connection.execute(
+                "SELECT chat, turn, place, state, sum FROM parts WHERE chat = ? ORDER BY turn, place",
+                (chat_id,),
+            ).fetchall()
+        answers: list[Answer] = []
+        tokens: list[list[Token]] = []
+        for part in parts:
+            _, turn, place, state = checked(part)
+            if place == 0 and turn == len(answers):
+                first = unpack(state, PackedAnswer)
+                answers.append(first.answer)
+                tokens.append(list(tokens_of(first.tokens)))
+            elif turn == len(answers) - 1 and place == len(tokens[-1]):
+                tokens[-1] += tokens_of(unpack(state, TokenColumns))
+            else:
+                raise ChecksumError("a part of an answer is missing")
+        if not [place for _, place, *_ in rows] == list(range(summary.turns)) == list(range(len(answers))):
+            raise ChecksumError("questions or answers of a chat are missing")
+        turns = [
+            replace(unpacked(unpack(checked(row)[3], PackedTurn)), answer=replace(answer, tokens=tuple(own)))
+            for row, answer, own in zip(rows, answers, tokens)
+        ]
+        return replace(chat, turns=tuple(turns))
+
+    def text(self, document_id: str) -> str:
+        """Returns a document's text. Raises `KeyError`."""
+        found = self.connection.execute(
+            "SELECT texts.text, documents.text_sum FROM documents LEFT JOIN texts"
+            " ON texts.rowid = documents.row WHERE documents.id = ?",
+            (document_id,),
+        ).fetchone()
+        if found is None:
+            raise KeyError(document_id)
+        return text_of(checked(found)[0])
+
+    def ids(self, table: str) -> set[str]:
+        """Returns the ids in one of `TABLES`: of a damaged one those that are found.
+
+        A chat of which only questions are left counts.
         """
         queries = [
             f"SELECT id FROM {table} {how}" for how in ("NOT INDEXED", "ORDER BY id", "ORDER BY id DESC")
         ]
-        if orphans and table == "chats":
-            queries.append("SELECT chat FROM turns NOT INDEXED")
+        if table == "chats":
+            queries.append("SELECT DISTINCT chat FROM turns NOT INDEXED")
         found: set[str] = set()
         for query in queries:
             with contextlib.suppress(*UNREADABLE):
@@ -138,271 +211,258 @@ class ChatStore(Database):
                         found.add(row_id)
         return found
 
+    def keys(self) -> set[Key]:
+        """Returns the keys of all rows of `TABLES`, readable or not."""
+        return {(table, row_id) for table in TABLES for row_id in self.ids(table)}
+
     def mark(self) -> Mark:
-        """Raises `ValueError` if it is damaged."""
         found = self.connection.execute("SELECT value FROM facts WHERE name = 'mark'").fetchone()
         return msgspec.json.decode(found[0], type=Mark) if found else Mark()
-
-    def load(self, chat_id: str) -> Conversation:
-        """Returns the whole chat. Raises `KeyError` if it does not exist, `ValueError` if it is damaged."""
-        with self.snapshot():
-            head = self._rows.head(chat_id)
-            if head is None:
-                raise KeyError(chat_id)
-            return self._rows.load(head)
 
     def check(self, proceed: Callable[[], None] = lambda: None) -> None:
         """Reads everything. Raises `sqlite3.Error` or `ChecksumError` at the first damage.
 
-        `proceed` is called between chats and may raise to stop the check.
+        `proceed` is called between records and may raise to stop the check.
         """
         self.quick_check()
         try:
-            for chat_id in [summary.id for summary in self.summaries()]:
+            for head in [head for table in TABLES for head in self.heads(table)]:
                 proceed()
                 with contextlib.suppress(KeyError):  # deleted meanwhile
-                    self.load(chat_id)
-            for document in self.document_rows.all():
-                proceed()
-                with contextlib.suppress(KeyError):
-                    self.document_rows.text(document.id)
-            list(self.project_rows.all())
+                    if isinstance(head, Summary):
+                        self.load(head.id)
+                    elif isinstance(head, KeptDocument):
+                        self.text(head.id)
         except (ValueError, TypeError, OverflowError) as error:
             raise ChecksumError(str(error)) from error
 
     def quick_check(self) -> None:
-        """Raises `sqlite3.DatabaseError` if SQLite finds the file damaged, or a question has no chat."""
+        """Raises `sqlite3.DatabaseError` if SQLite finds the file damaged, or a question without its chat."""
         verdict = self.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
-        if self.connection.execute("SELECT chat FROM turns EXCEPT SELECT id FROM chats LIMIT 1").fetchone():
-            raise sqlite3.DatabaseError("a question has no chat")
+        if self.connection.execute("PRAGMA foreign_key_check").fetchone():
+            raise sqlite3.DatabaseError("a row without the one that it belongs to")
+
+    def _row(self, columns: str, table: str, row_id: str) -> Sequence[Any]:
+        query = f"SELECT {columns}, sum FROM {table} WHERE id = ?"
+        found: Sequence[Any] | None = self.connection.execute(query, (row_id,)).fetchone()
+        if found is None:
+            raise KeyError(row_id)
+        return found
+
+    # ---- search
 
     def search(self, query: str) -> list[Hit]:
         """Returns the chats that have all words of `query`, best first, each once."""
         words = well_formed(query).replace("\0", " ").split()
         if not words:
             return []
-        hits = self._by_title(words)
-        rows = list(self._by_prefixes(words)) if self.full_text else []
-        for row in rows or self._by_substrings(words):
+        titles = self.connection.execute(
+            f"SELECT id FROM chats WHERE deleted = 0 AND turns > 0 AND {_anywhere(words, 'title')}"
+            f" ORDER BY changed DESC LIMIT {_MOST_HITS}",
+            [like(word) for word in words],
+        )
+        hits = {chat: Hit(text_of(chat)) for (chat,) in titles}
+        match = prefix_query(words)
+        rows = (
+            self.connection.execute(
+                f"{_FOUND_TURNS} words MATCH ? ORDER BY words.rank LIMIT {_MOST_ROWS}", (match,)
+            ).fetchall()
+            if match
+            else []
+        )
+        columns = ("words.title", "words.question", "words.names", "words.answer")
+        for row in rows or self.connection.execute(
+            f"{_FOUND_TURNS} {_anywhere(words, *columns)} ORDER BY chats.changed DESC LIMIT {_MOST_ROWS}",
+            [like(word) for word in words for _ in columns],
+        ):
             chat, turn, *texts = map(text_of, row)
-            if len(hits) >= _MOST_CHATS:
-                break
-            if chat not in hits:
+            if chat not in hits and len(hits) < _MOST_HITS:
                 best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
                 hits[chat] = Hit(chat, turn, *passage_of(best, words))
         return list(hits.values())
 
-    def _by_title(self, words: list[str]) -> dict[str, Hit]:
-        """Chats whose titles have all words anywhere, the latest first."""
-        where = " AND ".join(["title LIKE ? ESCAPE '\\'"] * len(words))
-        rows = self.connection.execute(
-            f"SELECT id FROM chats WHERE deleted IS NULL AND turns > 0 AND {where}"
-            f" ORDER BY changed DESC LIMIT {_MOST_CHATS}",
+    def search_documents(self, query: str) -> list[DocumentHit]:
+        """Returns the documents that have all words of `query`, best first, without removed ones."""
+        words = well_formed(query).replace("\0", " ").split()
+        if not words:
+            return []
+        names = self.connection.execute(
+            f"SELECT id FROM documents WHERE removed = 0 AND {_anywhere(words, 'name')} ORDER BY used DESC",
             [like(word) for word in words],
         )
-        return {chat: Hit(text_of(chat)) for (chat,) in rows}
+        hits = [DocumentHit(text_of(document)) for (document,) in names]
+        if match := prefix_query(words):
+            shown = next(word for word in words if any(map(str.isalnum, word)))
+            by_rank = "texts MATCH ? ORDER BY texts.rank"
+            hits += self._texts(by_rank, [shown, match], words)
+        if not hits:
+            where = f"{_anywhere(words, 'texts.name', 'texts.text')} ORDER BY documents.used DESC"
+            hits += self._texts(where, [words[0], *(like(word) for word in words for _ in range(2))], words)
+        return list({hit.id: hit for hit in hits}.values())[:_MOST_HITS]
 
-    def _by_prefixes(self, words: list[str]) -> Iterator[tuple[str, ...]]:
-        """Rows by FTS5, best first."""
-        query = prefix_query(words)
-        if not query:
-            return iter(())
-        return self.connection.execute(
-            "SELECT turns.chat, turns.name, words.title, words.question, words.names, words.answer FROM words"
-            " JOIN turns ON turns.id = words.rowid JOIN chats ON chats.id = turns.chat"
-            f" WHERE words MATCH ? AND chats.deleted IS NULL ORDER BY words.rank LIMIT {_MOST_ROWS}",
-            (query,),
-        )
+    def _texts(self, where: str, values: list[str], words: list[str]) -> Iterator[DocumentHit]:
+        for document, near in self.connection.execute(
+            f"{_FOUND_TEXTS} {where} LIMIT {_MOST_HITS}", values
+        ).fetchall():
+            passage, marks = passage_of(text_of(near), words)
+            yield DocumentHit(document, passage if marks else "", marks)
 
-    def _by_substrings(self, words: list[str]) -> Iterator[tuple[str, ...]]:
-        """Rows that have the words anywhere in their texts, the latest chat first."""
-        anywhere = " OR ".join(f"words.{text} LIKE ? ESCAPE '\\'" for text in _TEXTS)
-        where = " AND ".join([f"({anywhere})"] * len(words))
-        table = schema.words_table(self.full_text)
-        return self.connection.execute(
-            "SELECT turns.chat, turns.name, words.title, words.question, words.names, words.answer"
-            f" FROM {table} AS words JOIN turns ON turns.id = words.rowid JOIN chats ON chats.id = turns.chat"
-            f" WHERE chats.deleted IS NULL AND {where} ORDER BY chats.changed DESC LIMIT {_MOST_ROWS}",
-            [like(word) for word in words for _ in _TEXTS],
-        )
+    # ---- writing, inside a transaction
 
-    # ---- writing
-
-    def do(self, key: str, job: Job, before: Conversation | None = None) -> None:
-        """Carries out `job` inside a transaction; `before` as in `write`."""
+    def do(self, key: Key, job: Job, before: Job = None) -> None:
+        """Carries out `job`; `before` as in `write`."""
+        table, row_id = key
         if job is None:
-            self.purge(key)
+            self._delete("documents" if table == "texts" else table, row_id)
         elif isinstance(job, Conversation):
-            self.write(job, before)
-        elif isinstance(job, Project | ProjectGone):
-            self.project_rows.do(job)
+            self.write(job, before if isinstance(before, Conversation) else None)
+        elif isinstance(job, Project):
+            values = (job.id, pack(job))
+            self.connection.execute(
+                "INSERT OR REPLACE INTO projects (id, state, sum) VALUES (?, ?, ?)",
+                (*values, checksum(*values)),
+            )
+        elif isinstance(job, StoredDocument):
+            self._delete("documents", row_id)
+            row = self.connection.execute(
+                f"INSERT INTO documents ({_DOCUMENT}, sum, text_sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*_facts(job.document), checksum(job.text)),
+            ).lastrowid
+            self.connection.execute(
+                "INSERT INTO texts (rowid, name, text) VALUES (?, ?, ?)", (row, job.document.name, job.text)
+            )
         else:
-            carry_out(job, self.document_rows)
-
-    def delete(self, table: str, row_id: str) -> None:
-        """Deletes a row of `chats`, `projects` or `documents` permanently, inside a transaction."""
-        if table == "chats":
-            self.purge(row_id)
-        elif table == "projects":
-            self.project_rows.do(ProjectGone(row_id))
-        else:
-            self.document_rows.purge(row_id)
+            self.connection.execute(
+                f"UPDATE documents SET ({_DOCUMENT}, sum) = (?, ?, ?, ?, ?, ?) WHERE id = ?",
+                (*_facts(job), job.id),
+            )
 
     def set_mark(self, mark: Mark) -> None:
-        """Writes the mark inside a transaction."""
         self.connection.execute(
             "INSERT OR REPLACE INTO facts VALUES ('mark', ?)", (msgspec.json.encode(mark).decode(),)
         )
 
     def forget_words(self) -> None:
-        """Removes the words of deleted rows from the search indexes, inside a transaction.
+        """Removes the words of deleted rows from the search indexes.
 
         FTS5 only marks them as deleted. Its option `secure-delete` needs SQLite 3.42.
         """
-        for table in ("words", "document_words") if self.full_text else ():
+        for table in ("words", "texts"):
             self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
     def truncate_log(self) -> None:
-        """Moves the log into the database and empties it. Raises `sqlite3.Error` if a reader prevents it."""
+        """Moves the log into the database and empties it, outside of a transaction.
+
+        Raises `sqlite3.Error` if a reader prevents it.
+        """
         busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise sqlite3.OperationalError("database is locked by a reader")
 
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
-        """Writes `chat` inside a transaction; `before` is its state in the database, if known."""
+        """Writes `chat`; `before` is its state in the database, if known."""
         try:
             self._write(chat, before)
         except UnicodeEncodeError:  # a lone surrogate that an earlier check missed
             self._write(well_formed_record(chat), None)
 
     def _write(self, chat: Conversation, before: Conversation | None) -> None:
-        self.connection.execute(WRITE_HEAD, head_values(chat))
-        old = before.turns if before else ()
-        if before is None:
-            self._drop_turns(chat.id, 0)
-        elif len(chat.turns) < len(old):
-            self._drop_turns(chat.id, len(chat.turns))
-        renamed = before is None or before.name != chat.name
-        for place, turn in enumerate(chat.turns):
-            known = old[place] if place < len(old) else None
-            if known is not turn:
-                self._write_turn(chat, place, turn, known, renamed and place == 0)
-            elif renamed and place == 0:
-                self._write_words(self._row_id(chat.id, 0), chat, 0, turn)
-
-    def purge(self, chat_id: str) -> None:
-        """Deletes a chat permanently, inside a transaction."""
-        self._drop_turns(chat_id, 0)
-        self.connection.execute("DELETE FROM chats WHERE id = ?", (chat_id,))
-
-    def _write_turn(
-        self, chat: Conversation, place: int, turn: Turn, known: Turn | None, renamed: bool
-    ) -> None:
-        new_question = known is None or known.user is not turn.user or known.id != turn.id
-        if new_question or (known and known.asked != turn.asked):
-            asked = turn.asked.isoformat() if turn.asked else None
-            values = (chat.id, place, turn.id, asked, packing.pack(turn.user))
-            self.connection.execute(
-                "INSERT INTO turns (chat, place, name, asked, question, sum) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (chat, place) DO UPDATE SET name = excluded.name, asked = excluded.asked,"
-                " question = excluded.question, sum = excluded.sum",
-                (*values, checksum(*values)),
-            )
-        row = self._row_id(chat.id, place)
-        if known is None or known.answer is not turn.answer:
-            self._write_answer(row, turn.answer, known.answer if known and known.id == turn.id else None)
-        if known is None or known.others is not turn.others or known.place != turn.place:
-            self._write_others(row, turn)
-        # An answer is indexed once, when it is complete: until then its text changes with every flush.
-        if (
-            new_question
-            or renamed
-            or (known is not None and known.answer is not turn.answer and turn.answer.over)
-        ):
-            self._write_words(row, chat, place, turn)
-
-    def _write_others(self, row: int, turn: Turn) -> None:
-        """Rewrites all versions that are not shown; they change only when the person switches versions."""
-        self.connection.execute("DELETE FROM versions WHERE turn = ?", (row,))
-        self.connection.execute("UPDATE turns SET versions = ? WHERE id = ?", (len(turn.others) + 1, row))
-        for place, version in enumerate(turn.versions):
-            if place != turn.place:
-                self.connection.execute(
-                    "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    version_values(row, place, version),
-                )
-
-    def _write_answer(self, row: int, answer: Answer, before: Answer | None) -> None:
-        """Writes the whole answer or, during generation, only the tokens added since `before`."""
-        if before is not None and _is_longer(answer, before):
-            place = len(before.tokens)
-            values: tuple[Value, ...] = (row, place, packing.pack_tokens(answer.tokens[place:]))
-            self.connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (*values, checksum(*values)))
-            return
-        values = (row, packing.pack_answer(answer), packing.pack_tokens(answer.tokens))
-        self.connection.execute("DELETE FROM parts WHERE turn = ?", (row,))
+        state = pack(replace(chat, turns=()))
+        head = (chat.id, chat.title, chat.name, chat.changed.isoformat(), len(chat.turns))
+        values = (*head, int(chat.deleted is not None), state)
         self.connection.execute(
-            "INSERT OR REPLACE INTO answers (turn, state, tokens, sum) VALUES (?, ?, ?, ?)",
+            f"INSERT INTO chats ({_CHAT}, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            f" ON CONFLICT (id) DO UPDATE SET ({_CHAT}, sum) = (excluded.id, excluded.title, excluded.name,"
+            " excluded.changed, excluded.turns, excluded.deleted, excluded.state, excluded.sum)",
             (*values, checksum(*values)),
         )
-
-    def _row_id(self, chat_id: str, place: int) -> int:
-        row = self.connection.execute(
-            "SELECT id FROM turns WHERE chat = ? AND place = ?", (chat_id, place)
-        ).fetchone()
-        return int(row[0])
-
-    def _write_words(self, row: int, chat: Conversation, place: int, turn: Turn) -> None:
-        names = "\n".join(attachment.name for attachment in turn.user.attachments)
-        answer = turn.answer.text if turn.answer.over else ""
-        table = schema.words_table(self.full_text)
-        self.connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        old = before.turns if before else ()
         self.connection.execute(
-            f"INSERT INTO {table} (rowid, title, question, names, answer) VALUES (?, ?, ?, ?, ?)",
-            (row, chat.name if place == 0 else "", turn.user.content, names, answer),
+            "DELETE FROM turns WHERE chat = ? AND place >= ?", (chat.id, len(chat.turns) if before else 0)
         )
+        for place, turn in enumerate(chat.turns):
+            known = old[place] if place < len(old) else None
+            if known is None or replace(turn, answer=known.answer) != known:
+                self._write_turn(chat, place, turn)
+            elif turn.answer is not known.answer:
+                self._write_answer((chat.id, place), turn.answer, known.answer)
 
-    def _drop_turns(self, chat_id: str, from_place: int) -> None:
-        chosen = "SELECT id FROM turns WHERE chat = ? AND place >= ?"
-        table = schema.words_table(self.full_text)
-        self.connection.execute(f"DELETE FROM {table} WHERE rowid IN ({chosen})", (chat_id, from_place))
-        for owned in ("answers", "parts", "versions"):
-            self.connection.execute(f"DELETE FROM {owned} WHERE turn IN ({chosen})", (chat_id, from_place))
-        self.connection.execute("DELETE FROM turns WHERE chat = ? AND place >= ?", (chat_id, from_place))
+    def _write_turn(self, chat: Conversation, place: int, turn: Turn) -> None:
+        key, state = (chat.id, place), pack(packed(replace(turn, answer=Answer())))
+        self.connection.execute("DELETE FROM turns WHERE chat = ? AND place = ?", key)
+        row = self.connection.execute(
+            "INSERT INTO turns (chat, place, name, state, sum) VALUES (?, ?, ?, ?, ?)",
+            (*key, turn.id, state, checksum(*key, turn.id, state)),
+        ).lastrowid
+        names = "\n".join(attachment.name for attachment in turn.user.attachments)
+        self.connection.execute(
+            "INSERT INTO words (rowid, title, question, names, answer) VALUES (?, ?, ?, ?, '')",
+            (row, chat.name if place == 0 else "", turn.user.content, names),
+        )
+        self._write_answer(key, turn.answer)
 
-    def _ensure_words(self) -> None:
-        """Creates the search table, inside a transaction, and fills it if another one was in use before."""
-        schema.make_document_words(self.connection, self.full_text)
-        if not schema.make_words(self.connection, self.full_text):
-            return
-        for chat_id in [summary.id for summary in self.summaries()]:
-            head = self._rows.head(chat_id)
-            if head is None:
-                raise ChecksumError("a listed chat does not exist")
-            chat = self._rows.load(head)
-            for place, turn in enumerate(chat.turns):
-                self._write_words(self._row_id(chat.id, place), chat, place, turn)
+    def _write_answer(self, key: tuple[str, int], answer: Answer, before: Answer | None = None) -> None:
+        """Writes the answer of a turn; of an answer in progress only what was added since `before`."""
+        if before and _only_adds_tokens(answer, before):
+            count = len(before.tokens)
+            state = pack(columns_of(answer.tokens[count:]))
+        else:
+            count = 0
+            state = pack(PackedAnswer(replace(answer, tokens=()), columns_of(answer.tokens)))
+            self.connection.execute("DELETE FROM parts WHERE chat = ? AND turn = ?", key)
+        self.connection.execute(
+            "INSERT INTO parts VALUES (?, ?, ?, ?, ?)", (*key, count, state, checksum(*key, count, state))
+        )
+        if answer.over:  # it is indexed once, when it is complete: until then it changes with every flush
+            self.connection.execute(
+                "UPDATE words SET answer = ?"
+                " WHERE rowid = (SELECT id FROM turns WHERE chat = ? AND place = ?)",
+                (answer.text, *key),
+            )
+
+    def _delete(self, table: str, row_id: str) -> None:
+        if table == "chats":  # in a damaged database they may be without it
+            self.connection.execute("DELETE FROM turns WHERE chat = ?", (row_id,))
+        self.connection.execute(f"DELETE FROM {table} WHERE id = ?", (row_id,))
 
 
-class MemoryStore(ChatStore):
-    """Chats, projects and documents that last for this run only. Each call is one transaction."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self._saved: dict[str, Conversation] = {}
-
-    def keep(self, key: str, job: Job) -> None:
-        """Carries out `job`; of a chat only what changed is written after the first time."""
-        with self.transaction():
-            self.do(key, job, self._saved.get(key))
-        self._saved = {key: job} if isinstance(job, Conversation) else {}  # one answer is written at a time
+def _chat(row: Sequence[Any]) -> tuple[Conversation, Summary]:
+    """Returns a chat without its turns, and its summary. Raises `ValueError` or `TypeError`."""
+    _, title, _, changed, turns, _, state = checked(row)
+    chat = unpack(state, Conversation)
+    when, waiting = datetime.fromisoformat(changed), len(chat.queued)
+    return chat, Summary(chat.id, title, when, turns, chat.pinned, chat.deleted, waiting, chat.project)
 
 
-def _is_longer(answer: Answer, before: Answer) -> bool:
-    """Returns whether `answer` continues `before` with more tokens and is still incomplete."""
+# The columns of each table of which `head` is made.
+_HEADS: dict[str, tuple[str, Callable[[Sequence[Any]], Summary | Project | KeptDocument]]] = {
+    "chats": (_CHAT, lambda row: _chat(row)[1]),
+    "projects": ("id, state", lambda row: unpack(checked(row)[1], Project)),
+    "documents": (_DOCUMENT, lambda row: unpack(checked(row)[4], KeptDocument)),
+}
+
+
+def _facts(document: KeptDocument) -> tuple[Any, ...]:
+    """Returns the values of a row of `documents`, with their checksum."""
+    removed = int(document.removed is not None)
+    values = (document.id, document.name, document.used.isoformat(), removed, pack(document))
+    return (*values, checksum(*values))
+
+
+def _anywhere(words: Sequence[str], *columns: str) -> str:
+    """Returns a condition for rows that have each word anywhere in one of `columns`."""
+    anywhere = " OR ".join(f"{column} LIKE ? ESCAPE '\\'" for column in columns)
+    return " AND ".join([f"({anywhere})"] * len(words))
+
+
+def _only_adds_tokens(answer: Answer, before: Answer) -> bool:
+    """Returns whether `answer` is `before` with more tokens and still incomplete."""
     count = len(before.tokens)
-    if answer.over or len(answer.tokens) <= count or packing.state_of(answer) != packing.state_of(before):
-        return False
-    return count > 0 and answer.tokens[count - 1] is before.tokens[-1]
+    return (
+        0 < count < len(answer.tokens)
+        and not answer.over
+        and replace(answer, tokens=()) == replace(before, tokens=())
+        and answer.tokens[count - 1] is before.tokens[-1]
+    )

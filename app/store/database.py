@@ -1,20 +1,16 @@
 """Database: what all SQLite files of Draftlight share: connection, transactions, checksums.
 
 SQLite detects a damaged page, but not a changed letter. Each row therefore stores a CRC-32 of its values.
-
-A database with a write-ahead log cannot be opened on a full disk or in a folder that is not writable, because
-SQLite creates an index of the log beside it. It is then read into memory, with the transactions of the log.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -36,10 +32,12 @@ def checksum(*values: Value) -> int:
     return zlib.crc32(msgspec.msgpack.encode(values))
 
 
-def check(found: object, *values: Value) -> None:
-    """Raises `ChecksumError` if `found` is not the checksum of `values`."""
-    if found != checksum(*values):
+def checked(row: Sequence[Any]) -> list[Any]:
+    """Returns the values of a row whose last one is their checksum. Raises `ChecksumError`."""
+    *values, total = row
+    if total != checksum(*values):
         raise ChecksumError("a row's checksum does not match its values")
+    return values
 
 
 def text_of(value: object) -> str:
@@ -49,7 +47,7 @@ def text_of(value: object) -> str:
     return value
 
 
-# Errors of the surroundings that reading from memory avoids.
+# Errors of the surroundings that `_from_memory` avoids.
 _NOT_OPENED = ("SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_FULL")
 
 
@@ -63,83 +61,44 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
     if not read_only:
         with contextlib.suppress(OSError):
             make_file(path)  # SQLite would apply the umask
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}",
-        uri=True,
-        isolation_level=None,
-        timeout=BUSY_MS / 1000,
-    )
-    if not read_only:
+        connection = _open(path, "mode=rwc")
         # On macOS only these make SQLite's fsync reach the disk; elsewhere they have no effect.
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA checkpoint_fullfsync = ON")
         return connection
+    connection = _open(path, "mode=ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         return connection
     except sqlite3.Error as error:
+        connection.close()
         if not getattr(error, "sqlite_errorname", "").startswith(_NOT_OPENED):
-            connection.close()
             raise
-        connection.close()
-        try:
-            content = _content(path)
-        except OSError:
-            raise error from None
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        if content:
-            connection.deserialize(content)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return _from_memory(path)
 
 
-def _content(path: Path) -> bytes:
-    """Returns the database at `path` with the committed transactions of its log. Raises `OSError`.
+def _open(path: Path, how: str) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?{how}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_MS / 1000)
 
-    The format is SQLite's (https://www.sqlite.org/fileformat2.html#walformat): a header of 32 bytes, then
-    frames of 24 bytes and a page. A frame is valid if it has the header's salt and the running checksum; a
-    frame with a size ends a transaction.
+
+def _from_memory(path: Path) -> sqlite3.Connection:
+    """Reads the database with the transactions of its log into memory.
+
+    On a full disk, or in a folder that is not writable, SQLite cannot create the log and its index. In
+    exclusive mode it has the index in memory, and this file system takes no locks, for which the file would
+    have to be writable. Without a log the file is all there is.
     """
-    content = bytearray(path.read_bytes())
-    log = path.with_name(f"{path.name}-wal")
-    frames = log.read_bytes() if log.exists() else b""
-    if len(content) < 100 or content[18] != 2:
-        return bytes(content)
-    content[18:20] = b"\1\1"  # no log, which a database in memory cannot have
-    if len(frames) < 32:
-        return bytes(content)
-    magic, _, page_bytes, _ = struct.unpack(">4I", frames[:16])
-    order = ">" if magic & 1 else "<"
-    sums = _log_sums((0, 0), frames[:24], order)
-    if sums != struct.unpack(">2I", frames[24:32]) or page_bytes < 512:
-        return bytes(content)
-    pages: dict[int, bytes] = {}
-    for begin in range(32, len(frames) - page_bytes - 23, 24 + page_bytes):
-        head, page = frames[begin : begin + 24], frames[begin + 24 : begin + 24 + page_bytes]
-        sums = _log_sums(_log_sums(sums, head[:8], order), page, order)
-        if head[8:16] != frames[16:24] or sums != struct.unpack(">2I", head[16:24]):
-            break
-        number, size = struct.unpack(">2I", head[:8])
-        pages[number] = page
-        if size:
-            content[size * page_bytes :] = bytes(max(0, size * page_bytes - len(content)))
-            for number, page in pages.items():
-                content[(number - 1) * page_bytes : number * page_bytes] = page
-            pages = {}
-    content[18:20] = b"\1\1"
-    return bytes(content)
-
-
-def _log_sums(sums: tuple[int, int], data: bytes, order: str) -> tuple[int, int]:
-    """Returns the two running checksums of a log after `data`."""
-    one, two = sums
-    for first, second in struct.iter_unpack(f"{order}2I", data):
-        one = (one + first + two) & 0xFFFFFFFF
-        two = (two + second + one) & 0xFFFFFFFF
-    return one, two
+    how = "mode=ro&vfs=unix-none" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        with contextlib.closing(_open(path, how)) as file:
+            file.execute("PRAGMA locking_mode = EXCLUSIVE")
+            file.backup(memory)
+    except BaseException:
+        memory.close()
+        raise
+    return memory
 
 
 class Database:
@@ -199,28 +158,6 @@ class Database:
         finally:
             with contextlib.suppress(sqlite3.Error):
                 self.connection.execute("COMMIT")
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """Returns the schema's version, 0 for an empty file."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def run(connection: sqlite3.Connection, script: str) -> None:
-    """Executes the statements of `script`; `executescript` would commit the migration's transaction."""
-    for statement in script.split(";"):
-        if statement.strip():
-            connection.execute(statement)
-
-
-def has_full_text(connection: sqlite3.Connection) -> bool:
-    """Returns whether this SQLite was built with FTS5."""
-    try:
-        connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5(x)")
-    except sqlite3.OperationalError:
-        return False
-    connection.execute("DROP TABLE temp.probe")
-    return True
 
 
 def prefix_query(words: Sequence[str]) -> str:

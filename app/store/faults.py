@@ -80,6 +80,8 @@ def is_damage(error: Exception) -> bool:
         return isinstance(error, EmptyStoreError | ValueError | TypeError | OverflowError)
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return False
+    if "no such module" in str(error):  # this SQLite was built without FTS5
+        return False
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith("SQLITE_IOERR"):
         return bool(name == _TOO_SHORT)

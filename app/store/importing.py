@@ -26,7 +26,7 @@ _MOST_SYSTEM_CHARACTERS = 100_000
 # A title is made from the first question; a long one would take long.
 _MOST_TITLE_SOURCE = 10_000
 _MARKDOWN = (".md", ".markdown", ".txt")
-_MOST_MARKDOWN_BYTES = 32 * 1024 * 1024
+MOST_MARKDOWN_BYTES = 32 * 1024 * 1024
 
 
 class LineSource(Protocol):
@@ -88,7 +88,7 @@ class ImportReading:
     def _markdown(self) -> Conversation:
         path = self._path
         try:
-            if path.stat().st_size > _MOST_MARKDOWN_BYTES:
+            if path.stat().st_size > MOST_MARKDOWN_BYTES:
                 raise TransferError(strings.not_read(path.name, strings.TOO_LARGE))
             return from_markdown(path.read_bytes().decode("utf-8"))
         except OSError as error:

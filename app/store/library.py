@@ -4,52 +4,50 @@ Reads on the caller's thread, writes on the writer's thread, and what is not wri
 writer. So a full disk, a folder that is not writable and a file of another program have the same effect: what
 exists is read, changes wait, and saving resumes when it becomes possible.
 
-A damaged database is not written to any more. Each chat is then read from the newest copy that has it whole
-(the database, then its backups), and `repair()` makes a new database of them. Chats that only a backup has
+A damaged database is not written to any more. Each record is then read from the newest copy that has it whole
+(the database, then its backups), and `repair()` makes a new database of them. Records that only a backup has
 are reported as missing, and `restore()` saves them.
 
-One process at a time saves: it holds a lock beside the file. Without a folder everything lasts for this run.
+One process at a time saves: it holds a lock beside the file. Without a folder nothing is written: all changes
+wait until this run ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.archive import Hit, Summary, passage_of, summary_of
+from app.session.chats.archive import Hit, Summary, summary_of
 from app.session.chats.chats import includes, other_id
 from app.session.chats.conversation import NOTHING_WRITTEN, Conversation
 from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
 from app.store import strings
-from app.store.chat_store import ChatStore, Job, Mark, MemoryStore, deleted_row
+from app.store.chat_store import ChatStore, Job, Key, Mark, Record, StoredDocument, key_of
 from app.store.clock import SteadyClock
 from app.store.copies import (
-    BackupKeeper,
     Backups,
     IncompleteError,
-    RowIds,
     Unsaved,
     finish_repair,
+    keys_of,
+    mark_of,
     newest,
     opened,
     remove_temporary,
     repair,
-    rows_of,
     set_database_aside,
 )
-from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, DocumentJob, key_of, text_key
 from app.store.faults import (
     UNREADABLE,
     EmptyStoreError,
@@ -59,8 +57,6 @@ from app.store.faults import (
     saving_trouble,
 )
 from app.store.preferences import PreferencesFile
-from app.store.rows import ProjectGone, ProjectJob
-from app.store.rows import key_of as key_of_project
 from app.store.writer import Writer
 from core.system.files import write_atomic
 from core.system.private import make_folder
@@ -79,7 +75,6 @@ class Problem(Struct, frozen=True):
     remedy: Literal["", "repair", "repair-incomplete", "restore"] = ""
 
 
-_Row = TypeVar("_Row", Summary, Project, KeptDocument)
 _Value = TypeVar("_Value")
 
 
@@ -110,20 +105,13 @@ class Library:
         self.problem: Problem | None = None
         self.notices: list[Problem] = []
         self._writer: Writer | None = None
+        self._memory: dict[Key, Job] = {}  # without a folder
         self._backups = Backups(self._path)
-        self._keeper: BackupKeeper | None = None
         self._unsaved = Unsaved(self._path)
         self.clock = SteadyClock(wall_s=wall_s)
         self.documents = KeptDocuments(self)
-        if folder is None:
-            self._stores = [MemoryStore()]
-        else:
+        if folder is not None:
             self._open(wall_s)
-
-    @property
-    def full_text(self) -> bool:
-        """Whether a full-text index is searched; without one a search scans all texts."""
-        return all(store.full_text for store in self._stores)
 
     @property
     def writer(self) -> Writer | None:
@@ -133,69 +121,40 @@ class Library:
     # ---- the archive
 
     def summaries(self) -> Sequence[Summary]:
-        waiting = self.waiting_chats()  # before the rows: what is written meanwhile is in one of them
-        found = self.rows("chats", ChatStore.summaries, ChatStore.summary)
-        found.update((chat.id, summary_of(chat)) for chat in waiting)
-        return list(found.values())
+        return self.heads("chats")
 
     def load(self, chat_id: str) -> Conversation:
         """Raises `KeyError` for an unknown id, `StoreError` if the chat cannot be read."""
-        waiting = self.waiting()
-        if chat_id in waiting:
-            chat = waiting[chat_id]
-            if isinstance(chat, Conversation):
-                return chat
-            raise KeyError(chat_id)
-        chat = self.read(lambda store: store.load(chat_id), chat_id, strings.CHAT_UNREADABLE)
+        chat = self.get(("chats", chat_id), strings.CHAT_UNREADABLE)
+        assert isinstance(chat, Conversation)
         if self._writer and not self.damaged:
             self._writer.note(chat)
         return chat
 
     def save(self, chat: Conversation) -> None:
-        self.do(chat.id, chat)
+        self.do({key_of(chat): chat})
 
     def purge(self, chat_id: str) -> None:
-        self.do(chat_id, None)
+        self.do({("chats", chat_id): None})
 
     def search(self, query: str) -> Sequence[Hit]:
-        words = query.split()
-        waiting = self.waiting()
-        chats = [job for job in waiting.values() if isinstance(job, Conversation)]
-        hits = {hit.chat_id: hit for chat in chats if words and (hit := _found_in(chat, words))}
-        for hit in self.find(lambda store: store.search(query)):
-            if hit.chat_id not in waiting:
-                hits.setdefault(hit.chat_id, hit)
-        return list(hits.values())
+        return self.find("chats", lambda store: {hit.chat_id: hit for hit in store.search(query)})
 
     def projects(self) -> Sequence[Project]:
-        waiting = self.waiting().values()
-        found = self.rows(
-            "projects",
-            lambda store: store.project_rows.all(),
-            lambda store, row_id: store.project_rows.load(row_id),
-        )
-        found.update((job.id, job) for job in waiting if isinstance(job, Project))
-        return list(found.values())
+        return self.heads("projects")
 
     def save_project(self, project: Project) -> None:
-        self.do_project(project)
+        self.do({key_of(project): project})
 
     def purge_project(self, project_id: str) -> None:
-        self.do_project(ProjectGone(project_id))
+        self.do({("projects", project_id): None})
 
-    def do_project(self, job: ProjectJob) -> None:
-        self.do(key_of_project(job), job)
-
-    def do(self, key: str, job: Job) -> None:
-        """Lets the writer carry out `job`."""
-        if self._keeper:
-            self._keeper.busy()
+    def do(self, jobs: Mapping[Key, Job]) -> None:
+        """Lets the writer carry out `jobs`."""
         if self._writer:
-            self._writer.add(key, job)
+            self._writer.add(jobs)
         else:
-            (memory,) = self._stores
-            assert isinstance(memory, MemoryStore)
-            memory.keep(key, job)
+            self._memory.update(jobs)
 
     def now(self) -> datetime:
         """Returns the time for the ages of deleted chats; see `SteadyClock`."""
@@ -203,23 +162,24 @@ class Library:
 
     # ---- what is not saved
 
-    def waiting(self) -> dict[str, Job]:
+    def waiting(self) -> dict[Key, Job]:
         """Returns the changes that are not written yet."""
-        return self._writer.waiting() if self._writer else {}
+        return self._writer.waiting() if self._writer else dict(self._memory)
 
-    def unsaved(self) -> dict[str, Job]:
+    def unsaved(self) -> dict[Key, Record]:
         """Returns those of `waiting` that would be missed: no permanent deletions, no unused chats."""
+        waiting = self._writer.waiting() if self._writer else {}
         return {
             key: job
-            for key, job in self.waiting().items()
-            if not (deleted_row(key, job) or (isinstance(job, Conversation) and job.is_blank))
+            for key, job in waiting.items()
+            if job is not None and not (isinstance(job, Conversation) and job.is_blank)
         }
 
     def keep_beside(self) -> bool:
         """Writes the unsaved changes to a file beside the database; False if that fails."""
         if self._lock is None:
             return False
-        return self._unsaved.write({key: self._whole(job) for key, job in self.waiting().items()})
+        return self._unsaved.write([self._whole(job) for job in self.waiting().values() if job is not None])
 
     def waiting_chats(self) -> list[Conversation]:
         return [job for job in self.waiting().values() if isinstance(job, Conversation)]
@@ -239,7 +199,7 @@ class Library:
 
     def flush(self) -> bool:
         """Waits until everything is written; False if that fails."""
-        return self._writer.flush() if self._writer else not self._stores[0].ids("chats")
+        return self._writer.flush() if self._writer else not self._memory
 
     def close(self, *, discard: bool = False) -> bool:
         """Saves what waits and closes all files. False if something could not be saved.
@@ -247,13 +207,12 @@ class Library:
         Unsaved changes go to a file beside the database, if the disk allows it, unless `discard`; the next
         library takes them.
         """
-        self._end_backups()
-        waiting: dict[str, Job] = {}
+        unsaved: dict[Key, Record] = {}
         self._close_stores()  # the last connection empties the log, which a reader cannot
         if self._writer:
             self._writer.close()
-            waiting = self.unsaved()
-            if waiting and not discard:
+            unsaved = self.unsaved()
+            if unsaved and not discard:
                 self.keep_beside()
             elif self._lock:
                 self._unsaved.remove()
@@ -262,7 +221,7 @@ class Library:
         if self._lock:
             self._lock.release()
         self._lock = None
-        return not waiting
+        return not unsaved
 
     # ---- damage
 
@@ -283,11 +242,11 @@ class Library:
         try:
             self._prepare()
             lost = repair(self._readable(), self._path, incomplete=incomplete)
-            chats = len(rows_of(self._stores).ids["chats"]) - len(lost.ids["chats"])
+            chats = sum(table == "chats" for table, _ in keys_of(self._stores) - lost)
             self._close_stores()
             old = finish_repair(self._path)
         except IncompleteError as error:
-            hint = strings.incomplete(len(error.lost))
+            hint = strings.incomplete(error.lost)
             self.problem = Problem(strings.DAMAGED, hint, "repair-incomplete")
             raise StoreError(strings.NOT_REPAIRED, hint) from None
         except (OSError, *UNREADABLE) as error:
@@ -295,28 +254,18 @@ class Library:
         self.damaged, self.problem = False, None
         self._open_stores()
         self._replace_writer()
-        self._start_backups()
         return strings.repaired(chats, len(lost), old.name if old else "")
 
     def restore(self) -> str:
         """Saves the missing rows, each from the newest backup that has it whole; returns a report."""
-        restored = lost = 0
+        records: list[Record | None] = []
         if self.problem and self.problem.remedy == "restore":
-            with opened(self._backups.paths()) as stores:
-                for table, ids in self._missing(stores).ids.items():
-                    for row_id in ids:
-                        row = newest(stores, table, row_id)
-                        lost += row is None
-                        restored += row is not None
-                        if isinstance(row, Conversation):
-                            self.save(row)
-                        elif isinstance(row, Project):
-                            self.save_project(row)
-                        elif row:
-                            self.documents.add(row.document, row.text)
+            with opened(self._backups.paths()) as backups:
+                records = [newest(backups, key) for key in self._missing(backups)]
+            self.do({key_of(record): record for record in records if record is not None})
             self.problem = None
-            self._start_backups()
-        return strings.restored(restored, lost)
+        lost = records.count(None)
+        return strings.restored(len(records) - lost, lost)
 
     # ---- inside
 
@@ -324,16 +273,18 @@ class Library:
         with contextlib.suppress(OSError, StoreError):  # the writer reports it
             self._prepare()
         self._open_stores()
+        unreadable = self._outdated
         self.summaries(), self.projects()  # damage there would leave the sidebar empty
         with opened(self._backups.paths()) as backups:
-            self.clock = SteadyClock(_mark([*self._stores, *backups]), wall_s)
+            self.clock = SteadyClock(mark_of([*self._stores, *backups]), wall_s)
             unsaved = {} if self.elsewhere else self._take_unsaved()
             self._writer = self._new_writer(unsaved)
             if unsaved:
                 self.when_kept(self._drop_unsaved)
-            if self.problem is None and not self._outdated:
-                self._look_for_missing(backups)
-        self._start_backups()
+            if self.problem is None and not unreadable:
+                missing = self._missing(backups)
+                if any(newest(backups, key) for key in missing):
+                    self.problem = Problem(strings.MISSING, strings.missing(len(missing)), "restore")
 
     def _prepare(self) -> None:
         """Takes the lock and finishes a killed repair. Raises `OSError`, `StoreError`. Any thread."""
@@ -377,7 +328,6 @@ class Library:
         if self.damaged:
             return
         self.damaged = True
-        self._end_backups()
         if self.elsewhere:  # only the process that writes to the file may repair it
             self.problem = Problem(strings.ELSEWHERE, strings.DAMAGED_ELSEWHERE)
         else:
@@ -400,7 +350,7 @@ class Library:
 
     def _readable(self) -> list[ChatStore]:
         """The stores to read from. The database may not have existed before, or not been readable."""
-        if self._outdated or (not self._stores and self._folder):
+        if self._folder and (self._outdated or not self._stores):
             self._open_stores()
         return self._stores
 
@@ -419,14 +369,16 @@ class Library:
         except BaseException:
             store.close()
             raise
+        self._outdated = True  # the stores may read a copy in memory, which a full disk made necessary
         return store
 
-    def _new_writer(self, jobs: dict[str, Job]) -> Writer:
+    def _new_writer(self, jobs: Mapping[Key, Job]) -> Writer:
         self.failure = None
         return Writer(
             self._open_for_writing,
             self._report,
             erase_copies=self._backups.erase,
+            back_up=self._back_up,
             clock=self.clock,
             jobs=jobs,
         )
@@ -438,8 +390,19 @@ class Library:
             self._checked = False
             self._writer = self._new_writer(self._writer.waiting())
 
+    def _back_up(self, proceed: Callable[[], None]) -> None:
+        """Makes a backup if one is due, on the writer's thread. Raises only damage."""
+        try:
+            if self._backups.is_due(self.clock.read()[0]):
+                self._backups.make(proceed)
+        except OSError:
+            pass  # later
+        except sqlite3.Error as error:
+            if is_damage(error):
+                raise
+
     def _report(self, error: Exception | None) -> None:
-        """Passes on a failure of the writer or keeper. Any thread."""
+        """Passes on a failure of the writer. Any thread."""
         if isinstance(error, sqlite3.Error) and not is_damage(error):
             error = self._cause(error)
         self.failure = error
@@ -458,31 +421,19 @@ class Library:
             return cause
         return error
 
-    def _look_for_missing(self, backups: Sequence[ChatStore]) -> None:
-        missing = self._missing(backups)
-        if any(newest(backups, table, row_id) for table, ids in missing.ids.items() for row_id in ids):
-            self.problem = Problem(strings.MISSING, strings.missing(len(missing)), "restore")
-
-    def _missing(self, backups: Sequence[ChatStore]) -> RowIds:
+    def _missing(self, backups: Sequence[ChatStore]) -> list[Key]:
         """Returns the rows of `backups` that the database does not have. Unused chats are not missed."""
         waiting = self.waiting()
-        known = rows_of(self._readable()).ids
-        found = rows_of(backups).ids
-        return RowIds(
-            {
-                table: frozenset(
-                    row_id
-                    for row_id in ids - known[table]
-                    if row_id not in waiting and not (table == "chats" and _is_unused(backups, row_id))
-                )
-                for table, ids in found.items()
-            }
-        )
+        return [
+            key
+            for key in keys_of(backups) - keys_of(self._readable())
+            if key not in waiting and not _is_unused(backups, key)
+        ]
 
-    def _take_unsaved(self) -> dict[str, Job]:
+    def _take_unsaved(self) -> dict[Key, Job]:
         """Returns the changes that the last run could not save, and adds a notice that names them."""
         try:
-            rows = self._unsaved.read()
+            records = self._unsaved.read()
         except OSError:
             return {}
         except (StoreError, *UNREADABLE):
@@ -490,18 +441,13 @@ class Library:
                 aside = set_database_aside(self._unsaved.path, "damaged")
                 self.notices.append(Problem(strings.UNSAVED_DAMAGED, strings.set_aside(aside.name)))
             return {}
-        jobs: dict[str, Job] = {}
+        jobs: dict[Key, Job] = {}
         names = []
-        for row in rows:
-            if isinstance(row, Project):
-                jobs[key_of_project(row)] = row
-                names.append(row.name)
-            elif isinstance(row, DocumentAdded):
-                jobs[key_of(row)] = row
-                names.append(row.document.name)
-            elif chat := self._unsaved_chat(row):
-                jobs[chat.id] = chat
-                names.append(chat.title)
+        for record in records:
+            taken = self._unsaved_chat(record) if isinstance(record, Conversation) else record
+            if taken is not None:
+                jobs[key_of(taken)] = taken
+                names.append(_name_of(taken))
         if jobs:
             self.notices.append(Problem(strings.UNSAVED_TAKEN, strings.unsaved_taken(names)))
         return jobs
@@ -528,120 +474,112 @@ class Library:
             return None
         return replace(chat, id=other_id(chat))
 
-    def _whole(self, job: Job) -> Job:
-        """Returns `job`; for a change of a document's facts the document with its text, if it can be read."""
-        if isinstance(job, DocumentChanged):
+    def _whole(self, record: Record) -> Record:
+        """Returns `record`; for a change of a document's facts the document with its text, if readable."""
+        if isinstance(record, KeptDocument):
             with contextlib.suppress(KeyError, StoreError):
-                return DocumentAdded(job.document, self.documents.text(job.document.id))
-        return job
-
-    def _start_backups(self) -> None:
-        if self._keeper is None and (self.problem is None or self.problem.remedy == "restore"):
-            self._keeper = BackupKeeper(self._backups, self._report, lambda: self.clock.read()[0])
-
-    def _end_backups(self) -> None:
-        if self._keeper:
-            self._keeper.close()
-        self._keeper = None
+                return StoredDocument(record, self.documents.text(record.id))
+        return record
 
     # ---- reading from the stores; also for `KeptDocuments`
 
-    def read(self, read: Callable[[ChatStore], _Value], row_id: str, unreadable: str) -> _Value:
-        """Returns the first result. Raises `KeyError` if no store has the row, else `StoreError`."""
+    def get(self, key: Key, unreadable: str) -> Record:
+        """Returns the newest state. Raises `KeyError` without one, `StoreError` if it is `unreadable`."""
+        waiting = self.waiting()
+        if key in waiting:
+            found, failed = [waiting[key]], False
+        else:
+            stored, failed = self._from_each(lambda store: store.get(key))
+            found = [*stored]
+        if found and found[0] is not None:
+            return found[0]
+        if failed:
+            raise StoreError(unreadable, strings.DAMAGED)
+        raise KeyError(key[1])
+
+    def heads(self, table: str) -> list[Any]:
+        """Returns the heads of all records of a table, the newest state of each."""
+        newer = self._newer(table)  # before the rows: what is written meanwhile is in one of them
+        stored: list[dict[str, Any]] = []
+        try:
+            stored, _ = self._from_each(lambda store: self._heads_of(store, table))
+        except StoreError:
+            self._outdated = True  # the disk may be readable later
+        found: dict[str, Any] = {}
+        for each in reversed(stored):
+            found |= each
+        found |= {row_id: _head_of(job) for row_id, job in newer.items() if job is not None}
+        return [head for row_id, head in found.items() if newer.get(row_id, head) is not None]
+
+    def find(self, table: str, search: Callable[[ChatStore], dict[str, _Value]]) -> list[_Value]:
+        """Returns the results of a search in all stores, by the ids of records; unwritten ones first."""
+        newer = self._newer(table)
+        found: dict[str, _Value] = {}
+        if any(newer.values()):
+            with ChatStore(None) as unwritten:
+                for record in [self._whole(job) for job in newer.values() if job is not None]:
+                    unwritten.do(key_of(record), record)
+                found = search(unwritten)
+        for hits in self._from_each(search)[0]:
+            found |= {row_id: hit for row_id, hit in hits.items() if row_id not in newer | found}
+        return list(found.values())
+
+    def _newer(self, table: str) -> dict[str, Job]:
+        """Returns the waiting changes of a table, by the ids of records."""
+        waiting = self.waiting()
+        kinds = ("texts", "documents") if table == "documents" else (table,)  # changed facts are later
+        return {row_id: job for kind in kinds for (of, row_id), job in waiting.items() if of == kind}
+
+    def _heads_of(self, store: ChatStore, table: str) -> dict[str, Any]:
+        """Returns the heads in one store by their ids; in a damaged one those that can be read."""
+        if not self.damaged:
+            return {head.id: head for head in store.heads(table)}
+        found = {}
+        for row_id in store.ids(table):
+            with contextlib.suppress(KeyError, *UNREADABLE):
+                found[row_id] = store.head((table, row_id))
+        return found
+
+    def _from_each(self, read: Callable[[ChatStore], _Value]) -> tuple[list[_Value], bool]:
+        """Returns what each store has, the newest first, and whether some has it damaged.
+
+        The first damage opens the backups, and all are read again. Raises `StoreError` for another failure.
+        """
+        found: list[_Value] = []
         failed = False
         for store in self._readable():
             try:
-                return read(store)
+                found.append(read(store))
             except KeyError:
                 continue
             except UNREADABLE as error:
                 failed = True
-                if self._found_damage(error):
-                    return self.read(read, row_id, unreadable)
-        if failed:
-            raise StoreError(unreadable, strings.DAMAGED)
-        raise KeyError(row_id)
-
-    def rows(
-        self, table: str, read: Callable[[ChatStore], Iterable[_Row]], one: Callable[[ChatStore, str], _Row]
-    ) -> dict[str, _Row]:
-        """Returns all rows of a table, without those that wait to be deleted."""
-        found: dict[str, _Row] = {}
-        waiting = self.waiting()
-        for store in self._readable():
-            if self.damaged:
-                for row_id in store.ids(table) - found.keys():
-                    with contextlib.suppress(KeyError, *UNREADABLE):
-                        found[row_id] = one(store, row_id)
-                continue
-            try:
-                found.update((each.id, each) for each in read(store))
-            except UNREADABLE as error:
-                self._outdated = not is_damage(error)  # the disk may be readable later
-                if not self._outdated and self._found_damage(error):
-                    return self.rows(table, read, one)
-        for key, job in waiting.items():
-            deleted = deleted_row(key, job)
-            if deleted and deleted[0] == table:
-                found.pop(deleted[1], None)
-        return found
-
-    def find(self, search: Callable[[ChatStore], Sequence[_Value]]) -> list[_Value]:
-        """Returns the results of a search in all stores."""
-        found: list[_Value] = []
-        for store in self._readable():
-            try:
-                found += search(store)
-            except UNREADABLE as error:
-                if self._found_damage(error):
-                    return self.find(search)
-        return found
-
-    def _found_damage(self, error: Exception) -> bool:
-        """Returns whether `error` is the first damage, so that the stores were opened again.
-
-        Raises `StoreError` if it is no damage.
-        """
-        if self.damaged:
-            return False
-        if not is_damage(error):
-            raise StoreError(saving_trouble(error)) from None
-        self.take_damage(error)
-        self._tell(error)
-        return True
+                if self.damaged:
+                    continue
+                if not is_damage(error):
+                    raise StoreError(saving_trouble(error)) from None
+                self.take_damage(error)
+                self._tell(error)
+                return self._from_each(read)
+        return found, failed
 
 
-def _mark(stores: Sequence[ChatStore]) -> Mark:
-    """Returns the mark of the first store that has one."""
-    for store in stores:
-        with contextlib.suppress(*UNREADABLE):
-            if (mark := store.mark()).changes:
-                return mark
-    return Mark()
-
-
-def _is_unused(stores: Sequence[ChatStore], chat_id: str) -> bool:
+def _is_unused(stores: Sequence[ChatStore], key: Key) -> bool:
     for store in stores:
         with contextlib.suppress(KeyError, *UNREADABLE):
-            return store.summary(chat_id).turns == 0
+            head = store.head(key)
+            return isinstance(head, Summary) and head.turns == 0
     return False
 
 
-def _found_in(chat: Conversation, words: Sequence[str]) -> Hit | None:
-    """Returns where a chat that is not written yet has all of `words`."""
-    if chat.deleted or not chat.turns:
-        return None
+def _head_of(record: Record | None) -> Any:
+    if isinstance(record, Conversation):
+        return summary_of(record)
+    return record.document if isinstance(record, StoredDocument) else record
 
-    if all(word.casefold() in chat.title.casefold() for word in words):
-        return Hit(chat.id)
-    # As the full-text index finds it once it is written: at the beginnings of words.
-    begins = [re.compile(rf"(?<!\w){re.escape(word)}", re.IGNORECASE) for word in words]
-    for turn in chat.turns:
-        texts = [turn.user.content, *(each.name for each in turn.user.attachments), turn.answer.text]
-        if all(pattern.search("\n".join(texts)) for pattern in begins):
-            best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
-            return Hit(chat.id, turn.id, *passage_of(best, words))
-    return None
+
+def _name_of(record: Record) -> str:
+    return record.title if isinstance(record, Conversation) else str(_head_of(record).name)
 
 
 class KeptDocuments:
@@ -651,57 +589,26 @@ class KeptDocuments:
         self._library = library
 
     def documents(self) -> Sequence[KeptDocument]:
-        waiting = self._library.waiting().values()
-        found = self._library.rows(
-            "documents",
-            lambda store: store.document_rows.all(),
-            lambda store, row_id: store.document_rows.load(row_id),
-        )
-        for kind in (DocumentAdded, DocumentChanged):  # a change is later
-            found.update((job.document.id, job.document) for job in waiting if isinstance(job, kind))
-        for job in waiting:
-            if isinstance(job, DocumentGone):
-                found.pop(job.id, None)
-        return list(found.values())
+        return self._library.heads("documents")
 
     def text(self, document_id: str) -> str:
-        waiting = self._library.waiting()
-        added = waiting.get(text_key(document_id))
-        if isinstance(waiting.get(key_of(DocumentGone(document_id))), DocumentGone):
-            raise KeyError(document_id)
-        if isinstance(added, DocumentAdded):
-            return added.text
-        return self._library.read(
-            lambda store: store.document_rows.text(document_id), document_id, strings.DOCUMENT_UNREADABLE
-        )
+        stored = self._library.get(("texts", document_id), strings.DOCUMENT_UNREADABLE)
+        assert isinstance(stored, StoredDocument)
+        return stored.text
 
     def add(self, document: KeptDocument, text: str) -> None:
-        self._do(DocumentAdded(document, text))
+        self._library.do({("texts", document.id): StoredDocument(document, text)})
 
     def change(self, document: KeptDocument) -> None:
-        self._do(DocumentChanged(document))
+        self._library.do({("documents", document.id): document})
 
     def purge(self, document_id: str) -> None:
-        self._do(DocumentGone(document_id))
+        self._library.do({("texts", document_id): None, ("documents", document_id): None})
 
     def search(self, query: str) -> Sequence[DocumentHit]:
-        waiting = self._library.waiting().values()
-        gone = {job.id for job in waiting if isinstance(job, DocumentGone)}
-        words = query.casefold().split()
-        hits: dict[str, DocumentHit] = {}
-        for job in waiting:
-            if isinstance(job, DocumentAdded) and words:
-                text = f"{job.document.name}\n{job.text}".casefold()
-                if all(word in text for word in words):
-                    passage, marks = passage_of(job.text, query.split())
-                    hits[job.document.id] = DocumentHit(job.document.id, passage if marks else "", marks)
-        for hit in self._library.find(lambda store: store.document_rows.search(query)):
-            if hit.id not in gone:
-                hits.setdefault(hit.id, hit)
-        return list(hits.values())
-
-    def _do(self, job: DocumentJob) -> None:
-        self._library.do(key_of(job), job)
+        return self._library.find(
+            "documents", lambda store: {hit.id: hit for hit in store.search_documents(query)}
+        )
 
 
 class Home:

@@ -1,7 +1,7 @@
 """Packing: converts records to bytes and back; the tokens of an answer are columns in one msgpack blob.
 
-Invariant: `unpack_*` of `pack_*` returns an equal record, floats to the last bit. A setting of an old
-answer that Draftlight no longer has is dropped, so that the answer stays readable.
+Invariant: `unpack` of `pack` returns an equal record, floats to the last bit. A setting of an old answer that
+Draftlight no longer has is dropped, so that the answer stays readable.
 
 60,000 tokens unpack in a few tens of milliseconds because `map` builds the records from whole columns; a
 record for each token would take several times the time and space.
@@ -10,15 +10,15 @@ record for each token would take several times the time and space.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import repeat
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from app.session.chats.conversation import Answer
-from app.session.chats.presets import Override
+from app.session.chats.conversation import Answer, Turn, Version
 from core.events import DraftSource, Message, Origin, Token
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -45,14 +45,68 @@ class TokenColumns(Struct, frozen=True, array_like=True):
     sources: bytes = b""
 
 
-_columns_decoder = msgspec.msgpack.Decoder(TokenColumns)
-_answer_decoder = msgspec.msgpack.Decoder(Answer)
+class PackedVersion(Struct, frozen=True):
+    """A question and its answer, with the tokens in columns. `text` has all of it, for other programs."""
+
+    id: str
+    question: Message
+    answer: Answer
+    tokens: TokenColumns
+    text: str = ""
+    asked: datetime | None = None
+
+
+class PackedTurn(PackedVersion, frozen=True):
+    """The shown version of a turn, the others, and the index of the shown one among all."""
+
+    others: tuple[PackedVersion, ...] = ()
+    place: int = 0
+
+
+class PackedAnswer(Struct, frozen=True):
+    """An answer, with the tokens in columns."""
+
+    answer: Answer
+    tokens: TokenColumns
+
+
+_T = TypeVar("_T")
 
 pack = msgspec.msgpack.Encoder().encode
-# These raise `ValueError` if the blob is damaged.
-unpack_message = msgspec.msgpack.Decoder(Message).decode
-unpack_messages = msgspec.msgpack.Decoder(tuple[Message, ...]).decode
-unpack_overrides = msgspec.msgpack.Decoder(tuple[Override, ...]).decode
+
+
+def unpack(blob: bytes, kind: type[_T]) -> _T:
+    """Raises `ValueError` if the blob is damaged."""
+    try:
+        return msgspec.msgpack.decode(blob, type=kind)
+    except msgspec.ValidationError:
+        found: _T = forgiving(msgspec.msgpack.decode(blob), kind)
+        return found
+
+
+def packed(turn: Turn, *, text: bool = False) -> PackedTurn:
+    """Returns `turn` as it is stored, with the whole texts of the answers if `text`."""
+    others = tuple(PackedVersion(*_fields(each, text)) for each in turn.others)
+    return PackedTurn(*_fields(turn, text), others, turn.place)
+
+
+def unpacked(turn: PackedTurn) -> Turn:
+    """Raises `ValueError` if the fields do not fit each other."""
+    if not 0 <= turn.place <= len(turn.others):
+        raise ValueError(f"a turn of {len(turn.others) + 1} versions shows version {turn.place + 1}")
+    others = tuple(Version(each.id, each.question, _answer(each), each.asked) for each in turn.others)
+    return Turn(turn.id, turn.question, _answer(turn), turn.asked, others, turn.place)
+
+
+def _fields(
+    of: Turn | Version, text: bool
+) -> tuple[str, Message, Answer, TokenColumns, str, datetime | None]:
+    columns = columns_of(of.answer.tokens)
+    return of.id, of.user, replace(of.answer, tokens=()), columns, of.answer.text if text else "", of.asked
+
+
+def _answer(of: PackedVersion) -> Answer:
+    return replace(of.answer, tokens=tokens_of(of.tokens))
 
 
 def columns_of(tokens: Sequence[Token]) -> TokenColumns:
@@ -99,34 +153,6 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
             map(_SOURCES.__getitem__, columns.sources.ljust(count, b"\0")),
         )
     )
-
-
-def pack_tokens(tokens: Sequence[Token]) -> bytes:
-    return pack(columns_of(tokens))
-
-
-def unpack_tokens(blob: bytes) -> tuple[Token, ...]:
-    """Raises `ValueError` (or msgspec's error, which is one) if the blob is damaged."""
-    return tokens_of(_columns_decoder.decode(blob))
-
-
-def pack_answer(answer: Answer) -> bytes:
-    """All of it but the tokens."""
-    return pack(state_of(answer))
-
-
-def unpack_answer(blob: bytes) -> Answer:
-    """Without the tokens. Raises `ValueError` if the blob is damaged."""
-    try:
-        return _answer_decoder.decode(blob)
-    except msgspec.ValidationError:
-        answer: Answer = forgiving(msgspec.msgpack.decode(blob), Answer)
-        return answer
-
-
-def state_of(answer: Answer) -> Answer:
-    """All of it but the tokens."""
-    return replace(answer, tokens=())
 
 
 def forgiving(raw: Any, wanted: type[Any]) -> Any:

@@ -9,6 +9,7 @@ until it changes and does not block others.
 
 The others of a batch are one transaction. Permanent deletions are carried out last: first in all copies of
 the database, so that no copy brings a deleted chat back, then in the database, and its log is truncated.
+After a minute without a job the thread makes a backup if one is due, and abandons it for the next job.
 
 `close()` ends the thread after one more attempt, and returns after a limited time even if the disk hangs. The
 thread then changes nothing any more and ends when the disk answers.
@@ -24,15 +25,18 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from queue import Empty, SimpleQueue
 
 from app.session.chats.conversation import Conversation
-from app.store.chat_store import ChatStore, Job, Mark, deleted_row
+from app.store.chat_store import ChatStore, Job, Key, Mark, key_of
 from app.store.clock import SteadyClock
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
+IDLE_S = 60.0
+# Reading a large database holds the interpreter lock; the window comes first.
+_PAUSE_S = 0.005
 # A slow disk is used a twentieth of the time, but is never more than a second behind the screen.
 _REST_FACTOR = 20.0
 _LONGEST_REST_S = 0.6
@@ -42,7 +46,12 @@ _ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.Programming
 # Number of chats whose written state is remembered, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
-Refused = dict[str, tuple[Job, Exception]]
+
+class _BusyError(Exception):
+    """A job waits, or Draftlight quits: not the time for a backup."""
+
+
+Refused = dict[Key, tuple[Job, Exception]]
 
 
 class Writer:
@@ -50,7 +59,8 @@ class Writer:
 
     If opening fails, the next attempt tries again. `tell` gets an error when saving begins to fail or fails
     for another reason, and None when it works again. `erase_copies` deletes rows from all copies of the
-    database. All are called on the thread. `jobs` wait from the beginning.
+    database. `back_up` makes a backup if one is due; it raises damage, and what its argument raises, which it
+    calls every few milliseconds. All are called on the thread. `jobs` wait from the beginning.
     """
 
     def __init__(
@@ -58,22 +68,26 @@ class Writer:
         open_store: Callable[[], ChatStore],
         tell: Callable[[Exception | None], None],
         *,
-        erase_copies: Callable[[Mapping[str, Job]], None] = lambda jobs: None,
+        erase_copies: Callable[[Collection[Key]], None] = lambda keys: None,
+        back_up: Callable[[Callable[[], None]], None] = lambda proceed: None,
         clock: SteadyClock | None = None,
-        jobs: Mapping[str, Job] | None = None,
+        jobs: Mapping[Key, Job] | None = None,
         interval_s: float = INTERVAL_S,
         retry_s: float = RETRY_S,
+        idle_s: float = IDLE_S,
     ) -> None:
         self._open_store = open_store
         self._tell = tell
         self._erase_copies = erase_copies
+        self._back_up = back_up
         self._clock = clock or SteadyClock()
         self._interval_s = interval_s
         self._retry_s = retry_s
-        self._jobs: dict[str, Job] = dict(jobs or {})
-        self._in_flight: dict[str, Job] = {}
+        self._idle_s = idle_s
+        self._jobs: dict[Key, Job] = dict(jobs or {})
+        self._in_flight: dict[Key, Job] = {}
         self._refused: Refused = {}
-        self._known: dict[str, Conversation] = {}
+        self._known: dict[Key, Conversation] = {}
         self._waiters: list[Callable[[bool], None]] = []
         self._durable = True  # everything written so far
         self._told: Exception | None = None
@@ -82,14 +96,15 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="draftlight-chats", daemon=True)
         self._thread.start()
 
-    def add(self, key: str, job: Job) -> None:
-        """Lets `job` wait, in place of an earlier one under `key`."""
+    def add(self, jobs: Mapping[Key, Job]) -> None:
+        """Lets `jobs` wait, which are written together, in place of earlier ones under their keys."""
         with self._wake:
-            self._jobs[key] = job
-            self._refused.pop(key, None)
+            self._jobs.update(jobs)
+            for key in jobs:
+                self._refused.pop(key, None)
             self._wake.notify_all()
 
-    def waiting(self) -> dict[str, Job]:
+    def waiting(self) -> dict[Key, Job]:
         """Returns the jobs that are not written, or may not be after `close()`."""
         with self._wake:
             refused = {key: job for key, (job, _) in self._refused.items()}
@@ -112,7 +127,7 @@ class Writer:
     def note(self, chat: Conversation) -> None:
         """Remembers that `chat` was just read from the database."""
         with self._wake:
-            if not any(chat.id in jobs for jobs in (self._jobs, self._in_flight, self._refused)):
+            if not any(key_of(chat) in jobs for jobs in (self._jobs, self._in_flight, self._refused)):
                 self._remember(chat)
 
     def flush(self, timeout_s: float = 10.0) -> bool:
@@ -142,14 +157,17 @@ class Writer:
         store: ChatStore | None = None
         rest_s, last = 0.0, False
         while not last:
-            self._rest(rest_s, opened=store is not None)
+            idle = self._rest(rest_s, opened=store is not None)
             if self._abandoned:
                 break
+            if idle:
+                self._use_the_quiet()
+                continue
             batch, waiters, last = self._take()
             if last and not (batch or waiters):
                 break
             begun_s = time.monotonic()
-            written: dict[str, Job] = {}
+            written: dict[Key, Job] = {}
             refused: Refused = {}
             error: Exception | None = None
             try:
@@ -172,14 +190,35 @@ class Writer:
         for done in waiters:
             done(False)
 
-    def _rest(self, rest_s: float, *, opened: bool) -> None:
-        """Waits for something to do, then for `rest_s`, or until it has to be done at once."""
-        with self._wake:
-            if opened:  # otherwise a connection is opened even if nothing waits, so that a failure is known
-                self._wake.wait_for(lambda: self._jobs or self._waiters or self._closing)
-            self._wake.wait_for(lambda: self._waiters or self._closing, rest_s)
+    def _rest(self, rest_s: float, *, opened: bool) -> bool:
+        """Waits for something to do, then for `rest_s`, or until it has to be done at once.
 
-    def _take(self) -> tuple[dict[str, Job], list[Callable[[bool], None]], bool]:
+        Returns True if nothing came for a while.
+        """
+        with self._wake:
+            if opened and not self._wake.wait_for(self._has_work, self._idle_s):
+                return True
+            # Without a connection one is opened even if nothing waits, so that a failure is known.
+            self._wake.wait_for(lambda: self._waiters or self._closing, rest_s)
+            return False
+
+    def _has_work(self) -> bool:
+        return bool(self._jobs or self._waiters or self._closing)
+
+    def _use_the_quiet(self) -> None:
+        try:
+            self._back_up(self._proceed)
+        except _BusyError:
+            pass  # later
+        except Exception as error:
+            self._tell(error)
+
+    def _proceed(self) -> None:
+        with self._wake:
+            if self._wake.wait_for(self._has_work, _PAUSE_S):
+                raise _BusyError
+
+    def _take(self) -> tuple[dict[Key, Job], list[Callable[[bool], None]], bool]:
         """Returns the batch, those who wait for its result, and whether it is the last one."""
         with self._wake:
             self._in_flight, self._jobs = self._jobs, {}
@@ -189,15 +228,15 @@ class Writer:
     def _carry_out(
         self,
         store: ChatStore,
-        batch: dict[str, Job],
-        written: dict[str, Job],
+        batch: dict[Key, Job],
+        written: dict[Key, Job],
         refused: Refused,
         *,
         durable: bool,
     ) -> None:
         """Writes `batch`, and adds to `written` and `refused` what became of it. Raises any error."""
-        deleted = {key: job for key, job in batch.items() if deleted_row(key, job)}
-        others = {key: job for key, job in batch.items() if key not in deleted}
+        deleted = {key: job for key, job in batch.items() if job is None}
+        others = {key: job for key, job in batch.items() if job is not None}
         if others or durable:
             refused.update(self._write(store, others, durable=durable))
             written.update(others)
@@ -210,7 +249,7 @@ class Writer:
             written.update(deleted)
             self._durable = True
 
-    def _write(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> Refused:
+    def _write(self, store: ChatStore, batch: Mapping[Key, Job], *, durable: bool) -> Refused:
         """Writes `batch` in one transaction; returns the jobs with a value that SQLite refuses."""
         refused: Refused = {}
         with store.transaction(durable=durable):
@@ -222,7 +261,7 @@ class Writer:
                     if isinstance(error, sqlite3.Error) and not isinstance(error, _ABOUT_A_VALUE):
                         raise
                     refused[key] = job, error
-            if any(deleted_row(key, job) for key, job in batch.items()):
+            if None in batch.values():
                 store.forget_words()
             store.set_mark(Mark(store.mark().changes + bool(batch), *self._clock.read()))
             self._stop_if_abandoned()
@@ -233,7 +272,7 @@ class Writer:
             raise TimeoutError("The chats were closed before the disk answered.")
 
     def _settle(
-        self, batch: dict[str, Job], written: dict[str, Job], refused: Refused, error: Exception | None
+        self, batch: dict[Key, Job], written: dict[Key, Job], refused: Refused, error: Exception | None
     ) -> None:
         """Reports a change of the failure and lets wait what was not written."""
         with self._wake:
@@ -256,7 +295,7 @@ class Writer:
             self._in_flight = {}
 
     def _remember(self, chat: Conversation) -> None:
-        self._known.pop(chat.id, None)
-        self._known[chat.id] = chat
+        self._known.pop(key_of(chat), None)
+        self._known[key_of(chat)] = chat
         while len(self._known) > _KNOWN_CHATS:
             self._known.pop(next(iter(self._known)))

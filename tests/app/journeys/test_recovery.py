@@ -68,7 +68,7 @@ async def test_chats_are_restored_from_a_damaged_database_and_its_backup(
 async def test_a_repair_that_would_lose_chats_asks_again(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, *(chat_of(number) for number in range(3)))
     connection = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
-    connection.execute("UPDATE answers SET tokens = x'c1' WHERE turn = 2")
+    connection.execute("UPDATE turns SET state = x'c1' WHERE id = 2")
     connection.close()
 
     window = await stage.open(folder=tmp_path)

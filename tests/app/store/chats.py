@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 from hypothesis import strategies as st
 
 from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn, Version
 from app.session.chats.presets import Override
-from core.events import Attachment, Change, Effective, Finished, Message, Origin, Stats, Token
+from core.events import Attachment, Change, DraftSource, Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -46,6 +47,7 @@ def tokens(draw: st.DrawFn) -> tuple[Token, ...]:
         small,
         small,
         floats,
+        source=st.sampled_from(get_args(DraftSource)),
     )
     return tuple(draw(st.lists(one, max_size=6)))
 

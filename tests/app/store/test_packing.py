@@ -1,50 +1,44 @@
-"""Records as bytes: exact both ways, patient with records of other versions, fast."""
+"""Records as bytes: exact both ways, patient with records of other versions, small."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
-from app.session.chats.conversation import Answer
-from app.store import packing
-from core.events import Message, Token
+from app.session.chats.conversation import Answer, Turn
+from app.store.packing import PackedTurn, columns_of, pack, packed, tokens_of, unpack, unpacked
 from tests.app.store import chats
 
 
-@given(chats.tokens())
-def test_tokens_come_back_exactly(tokens: tuple[Token, ...]) -> None:
-    assert packing.unpack_tokens(packing.pack_tokens(tokens)) == tokens
-
-
-@given(chats.answers)
-def test_answers_come_back_without_their_tokens(answer: Answer) -> None:
-    assert packing.unpack_answer(packing.pack_answer(answer)) == msgspec.structs.replace(answer, tokens=())
-
-
-@given(chats.messages)
-def test_messages_come_back(message: Message) -> None:
-    assert packing.unpack_message(packing.pack(message)) == message
+@given(chats.turn())
+def test_a_turn_comes_back_exactly(turn: Turn) -> None:
+    assert unpacked(unpack(pack(packed(turn)), PackedTurn)) == turn
 
 
 def test_a_token_costs_little_room() -> None:
     tokens = chats.written("a" * 32, 4000)
-    assert len(packing.pack_tokens(tokens)) < 40 * len(tokens)
+    assert len(pack(columns_of(tokens))) < 40 * len(tokens)
 
 
-def test_columns_that_do_not_fit_are_refused() -> None:
-    columns = packing.columns_of(chats.written("r", 5))
+def test_fields_that_do_not_fit_are_refused() -> None:
+    columns = columns_of(chats.written("r", 5))
     for wrong in (
-        msgspec.structs.replace(columns, texts=columns.texts[1:]),
-        msgspec.structs.replace(columns, times_s=()),
-        msgspec.structs.replace(columns, requests=("a", "b")),
-        msgspec.structs.replace(columns, requests=()),
-        msgspec.structs.replace(columns, origins=b"\x00\x00\x00\x00\x09"),
-        msgspec.structs.replace(columns, sources=b"\x00\x00\x00\x00\x09"),
-        msgspec.structs.replace(columns, sources=b"\x00" * 6),
+        replace(columns, texts=columns.texts[1:]),
+        replace(columns, times_s=()),
+        replace(columns, requests=("a", "b")),
+        replace(columns, requests=()),
+        replace(columns, origins=b"\x00\x00\x00\x00\x09"),
+        replace(columns, sources=b"\x00\x00\x00\x00\x09"),
+        replace(columns, sources=b"\x00" * 6),
     ):
         with pytest.raises(ValueError, match="answer"):
-            packing.tokens_of(wrong)
+            tokens_of(wrong)
+    turn = packed(chats.chat_of(1).turns[0])
+    for place in (1, -1):
+        with pytest.raises(ValueError, match="shows version"):
+            unpacked(replace(turn, place=place))
 
 
 def test_an_answer_with_a_setting_that_is_gone_stays_readable() -> None:
@@ -54,13 +48,13 @@ def test_an_answer_with_a_setting_that_is_gone_stays_readable() -> None:
     raw["finished"]["effective"]["settings"]["abolished"] = {"on": True}
     raw["finished"]["effective"]["settings"]["sampling"]["temperature"] = "warm"
     raw["invented_later"] = 1
-    assert packing.unpack_answer(msgspec.msgpack.encode(raw)) == answer
+    assert unpack(msgspec.msgpack.encode(raw), Answer) == answer
 
 
 def test_an_answer_without_what_it_needs_is_refused() -> None:
     raw = msgspec.to_builtins(Answer((), "finished", chats.finished("r", 3)))
     del raw["finished"]["reason"]
     # The figures cannot be shown without it, but what was said does not depend on them.
-    assert packing.unpack_answer(msgspec.msgpack.encode(raw)).finished is None
+    assert unpack(msgspec.msgpack.encode(raw), Answer).finished is None
     with pytest.raises(ValueError, match="truncated"):
-        packing.unpack_answer(b"\x85")
+        unpack(b"\x85", Answer)

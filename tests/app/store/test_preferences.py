@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from app.session.chats.presets import Override, apply, differences
+from app.store import strings
 from app.store.preferences import Preferences, PreferencesFile, WindowPlace
 from core.settings import Settings, assign
 
@@ -90,6 +92,7 @@ def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
     assert not file.flush()
     assert told == [file.problem]  # once
     assert "Errno" not in file.problem
+    assert file.problem != strings.DISK_FULL
     file.change(open_chat="c1")
     (tmp_path / "folder").unlink()
     file.change(open_chat="c3")
@@ -99,6 +102,21 @@ def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
     assert told[1:] == [""]
     assert PreferencesFile(tmp_path / "folder").now.open_chat == "c1"
     assert file.now.open_chat == "c1"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, "x")
+
+    monkeypatch.setattr("app.store.preferences.write_atomic", full)
+    file = PreferencesFile(tmp_path)
+    file.change(open_chat="c1")
+    assert not file.flush()
+    assert file.problem == strings.DISK_FULL
+    monkeypatch.undo()
+    assert file.close()
+    assert PreferencesFile(tmp_path).now.open_chat == "c1"
 
 
 def test_overrides_are_the_differences() -> None:

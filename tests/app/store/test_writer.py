@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import queue
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Conversation
-from app.store.chat_store import ChatStore, Job
+from app.store.chat_store import ChatStore, Key, key_of
 from app.store.writer import Writer
-from core.events import Message, Token
 from tests.app.store.chats import chat_of
 
+C1, C2 = ("chats", "c1"), ("chats", "c2")
 Told = list[Exception | None]
 
 
@@ -41,7 +40,7 @@ def writer(path: Path, told: Told) -> Iterator[Writer]:
 
 
 def save(writer: Writer, chat: Conversation) -> None:
-    writer.add(chat.id, chat)
+    writer.add({key_of(chat): chat})
 
 
 def read(path: Path, chat_id: str) -> Conversation:
@@ -59,71 +58,58 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_saving_never_waits_for_the_disk(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    save(writer, chat_of(1))
-    writer.flush()
-    gate, passed = threading.Event(), []
-    write = ChatStore.write
-
-    def slow(store: ChatStore, *arguments: Any) -> None:
-        passed.append(gate.wait(60))
-        write(store, *arguments)
-
-    monkeypatch.setattr(ChatStore, "write", slow)
-    for number in range(50):
-        save(writer, chat_of(number))
-    gate.set()  # not before all calls of `save` have returned
-    assert writer.flush()
-    assert all(passed)
-
-
-def test_purging_wins_over_saving_and_the_other_way_round(writer: Writer, path: Path) -> None:
-    save(writer, chat_of(1))
-    writer.add("c1", None)
-    assert writer.waiting() == {"c1": None}
-    writer.flush()
-    with pytest.raises(KeyError):
-        read(path, "c1")
-    save(writer, chat_of(1))
-    writer.flush()
-    assert read(path, "c1") == chat_of(1)
-
-
-def test_a_chat_that_was_read_is_written_by_its_changes(writer: Writer, path: Path) -> None:
-    save(writer, chat_of(1, turns=5))
-    writer.flush()
-    chat = read(path, "c1")
-    writer.note(chat)
-    longer = chat.ask("new", Message("user", "More?"))
-    save(writer, longer)
-    assert writer.flush()
-    assert read(path, "c1") == longer
-
-
 def test_a_deletion_waits_for_the_copies_and_nothing_else_does(path: Path, told: Told) -> None:
-    erased: list[dict[str, Job]] = []
+    erased: list[set[Key]] = []
     refused = [True]
 
-    def erase(jobs: Mapping[str, Job]) -> None:
-        erased.append(dict(jobs))
+    def erase(keys: Collection[Key]) -> None:
+        erased.append(set(keys))
         if refused:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     writer = Writer(lambda: ChatStore(path), told.append, erase_copies=erase, interval_s=0.01, retry_s=0.05)
     save(writer, chat_of(1))
     assert writer.flush()
-    writer.add("c1", None)
+    writer.add({C1: None})
     save(writer, chat_of(2))
     until(lambda: len(erased) > 1)
     assert read(path, "c1") == chat_of(1)  # otherwise a copy would bring it back
     assert read(path, "c2") == chat_of(2)
     refused.clear()
     until(lambda: not writer.waiting())
-    assert erased[-1] == {"c1": None}
+    assert erased[-1] == {C1}
     assert [error is None for error in told] == [False, True]  # not at each attempt
     with pytest.raises(KeyError):
         read(path, "c1")
     assert writer.close()
+
+
+def test_the_quiet_is_used_for_a_backup_that_the_next_job_ends(path: Path, told: Told) -> None:
+    begun, ended = queue.SimpleQueue[float](), queue.SimpleQueue[BaseException]()
+
+    def back_up(proceed: Callable[[], None]) -> None:
+        begun.put(time.monotonic())
+        try:
+            while True:
+                proceed()
+        except BaseException as error:
+            ended.put(error)
+            raise
+
+    writer = Writer(lambda: ChatStore(path), told.append, back_up=back_up, interval_s=0.01, idle_s=0.2)
+    last_s = 0.0
+    for number in range(10):
+        save(writer, chat_of(number))
+        last_s = time.monotonic()
+        time.sleep(0.03)
+    assert begun.get(timeout=60) - last_s > 0.19
+    assert ended.empty()
+    save(writer, chat_of(1))
+    assert writer.flush()
+    assert ended.get(timeout=60)
+    begun.get(timeout=60)  # again, later
+    assert writer.close()
+    assert told == []
 
 
 def test_after_closing_nothing_is_written_even_if_the_disk_hung(path: Path, told: Told) -> None:
@@ -134,17 +120,17 @@ def test_after_closing_nothing_is_written_even_if_the_disk_hung(path: Path, told
         gate.wait(60)
         return ChatStore(path)
 
-    writer = Writer(hang, told.append, jobs={"c1": chat_of(1), "c2": None})
+    writer = Writer(hang, told.append, jobs={C1: chat_of(1), C2: None})
     assert entered.wait(60)
     assert not writer.close(timeout_s=0.05)
-    assert writer.waiting() == {"c1": chat_of(1), "c2": None}
+    assert writer.waiting() == {C1: chat_of(1), C2: None}
     gate.set()
     writer._thread.join(60)
     assert not writer._thread.is_alive()
     with pytest.raises(KeyError):  # the caller wrote it elsewhere, or discarded it
         read(path, "c1")
     assert told == []
-    assert writer.waiting() == {"c1": chat_of(1), "c2": None}
+    assert writer.waiting() == {C1: chat_of(1), C2: None}
 
 
 class Disk:
@@ -194,40 +180,6 @@ def kept(writer: Writer) -> bool:
     return answers.get(timeout=60)
 
 
-def test_another_reason_is_reported_too(path: Path, told: Told) -> None:
-    disk = Disk(path)
-    writer = Writer(disk.open, told.append, interval_s=0.01, retry_s=0.01)
-    save(writer, chat_of(1))
-    assert not writer.flush()
-    assert not writer.flush()
-    disk.error = sqlite3.DatabaseError("database disk image is malformed")
-    assert not writer.flush()
-    disk.error = None
-    assert writer.flush()
-    assert [type(each) for each in told] == [OSError, sqlite3.DatabaseError, type(None)]
-    writer.close()
-
-
-def test_who_asks_during_an_attempt_gets_an_answer(
-    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entered, gate = threading.Event(), threading.Event()
-    do = ChatStore.do
-
-    def slow(store: ChatStore, *arguments: Any) -> None:
-        entered.set()
-        gate.wait(60)
-        do(store, *arguments)
-
-    monkeypatch.setattr(ChatStore, "do", slow)
-    save(writer, chat_of(1))
-    assert entered.wait(60)
-    answers = queue.SimpleQueue[bool]()
-    writer.when_kept(answers.put)  # nothing else will be saved
-    gate.set()
-    assert answers.get(timeout=60)
-
-
 def test_what_was_written_before_is_durable_after_the_answer(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,13 +207,13 @@ def test_a_chat_that_cannot_be_packed_holds_up_no_other(writer: Writer, path: Pa
     save(writer, bad)
     save(writer, good)
     until(lambda: len(told) > 0)
-    until(lambda: "c2" not in writer.waiting())
+    until(lambda: C2 not in writer.waiting())
     assert read(path, "c2") == good
     assert isinstance(told[0], OverflowError)
-    assert writer.waiting() == {"c1": bad}
+    assert writer.waiting() == {C1: bad}
     assert not writer.flush()
     save(writer, chat_of(3))
-    until(lambda: "c3" not in writer.waiting())
+    until(lambda: ("chats", "c3") not in writer.waiting())
     assert read(path, "c3") == chat_of(3)
     assert len(told) == 1
     save(writer, chat_of(1))
@@ -269,16 +221,3 @@ def test_a_chat_that_cannot_be_packed_holds_up_no_other(writer: Writer, path: Pa
     assert read(path, "c1") == chat_of(1)
     until(lambda: len(told) == 2)
     assert told[1] is None
-
-
-def test_of_a_chat_that_cannot_be_packed_nothing_is_half_written(writer: Writer, path: Path) -> None:
-    whole = chat_of(1, turns=2)
-    save(writer, whole)
-    assert writer.flush()
-    huge = Token("t", 2**70, "x", "normal", 1, 0)
-    bad = whole.renamed("Mine").ask("t", Message("user", "More?")).write("t", [huge])
-    save(writer, bad)
-    until(lambda: not writer._jobs and not writer._in_flight)
-    assert read(path, "c1") == whole
-    assert not writer.close()
-    assert writer.waiting() == {"c1": bad}

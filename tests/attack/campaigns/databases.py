@@ -36,22 +36,21 @@ from tests.attack.campaign import Campaign, Outcome, case_random
 _PAGE_BYTES = 4096
 _CHATS = 8
 _RAW = ("no such", "malformed", "sqlite", "Traceback", "codec", "Errno")
-_TABLES = ("chats", "turns", "answers", "facts", "words", "parts", "projects")
+_TABLES = ("chats", "turns", "parts", "facts", "words", "projects", "documents", "texts")
 _PROJECT = Project("harbour", "Harbour", NOON, "Be brief.", documents=("tides",))
 _COLUMNS = (
     ("chats", "changed"),
     ("chats", "title"),
     ("chats", "turns"),
-    ("chats", "draft"),
-    ("chats", "project"),
+    ("chats", "deleted"),
+    ("chats", "state"),
     ("projects", "state"),
-    ("turns", "question"),
-    ("turns", "asked"),
-    ("answers", "state"),
-    ("answers", "tokens"),
+    ("turns", "name"),
+    ("turns", "state"),
+    ("parts", "state"),
 )
 # Their rows have the same value, or there is only one.
-_ALIKE = (("turns", "asked"), ("projects", "state"))
+_ALIKE = (("chats", "deleted"), ("projects", "state"))
 _HOLD = """
 import sqlite3, sys
 held = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -322,7 +321,7 @@ def _drop_table(path: Path, dice: random.Random) -> None:
 
 
 def _delete_rows(path: Path, dice: random.Random) -> None:
-    table = dice.choice(["chats", "turns", "answers"])
+    table = dice.choice(["chats", "turns", "parts"])
     where = dice.choice(["1", "rowid % 3 = 1", "rowid = (SELECT max(rowid) FROM " + table + ")"])
     _sql(path, f"DELETE FROM {table} WHERE {where}")
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from app.session.chats.answers import can_go_on, end_of, joined, placed, to_go_on_from
 from app.session.chats.conversation import Conversation
+from core.answer_format.formats import AnswerFormat
 from core.events import (
     Finished,
     FinishReason,
@@ -161,6 +162,9 @@ def test_drafts_that_were_checked_are_counted_from_the_tokens() -> None:
     stats = end_of(tokens, "Toy", Settings()).stats
     assert (stats.accepted, stats.tested) == (5, 3 + 2 + 1 + 1)
     assert stats.acceptance == 5 / 7
+    thinking = AnswerFormat(begins="thought")
+    ended = end_of((replace(tokens[0], format=thinking), *tokens[1:]), "Toy", Settings())
+    assert ended.effective.format == thinking
 
 
 def test_sources_of_both_parts_are_kept() -> None:

@@ -33,8 +33,12 @@ def test_long_title_ends_at_a_word() -> None:
     assert len(title) <= TITLE_CHARACTERS + 1
 
 
-def test_title_of_one_endless_word_is_cut_inside() -> None:
-    assert NEW.ask("t1", user("x" * 90)).title == "x" * TITLE_CHARACTERS + "…"
+@pytest.mark.parametrize("first", [1, 39, 40, 41, 79, 80, 90])
+def test_a_long_title_keeps_half_of_its_length_at_least(first: int) -> None:
+    title = NEW.ask("t1", user("x" * first + " " + "y" * 90)).title
+    words = "x" * first + " " + "y" * 90
+    half = TITLE_CHARACTERS // 2
+    assert title == words[: first if half <= first < TITLE_CHARACTERS else TITLE_CHARACTERS].rstrip() + "…"
 
 
 def test_title_of_a_bare_document_is_its_name() -> None:

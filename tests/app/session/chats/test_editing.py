@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from app.session.chats.answers import Edit, all_typed, cut_after, edits_between, with_edits
 from app.session.chats.conversation import AskedOf, Conversation
-from app.store.packing import pack_answer, pack_tokens, unpack_answer, unpack_tokens
+from app.store.packing import PackedTurn, pack, packed, unpack, unpacked
 from core.events import TYPED, Message, Token
 from core.settings import Settings
 from tests.app.session.words import finished, token
@@ -113,9 +113,8 @@ def test_the_edited_answer_is_a_version_that_the_model_sees_and_can_continue() -
     again = edited.edit_answer("t2", "t3", [Edit(11, 15, "grey")])
     assert [version.id for version in again.turns[0].versions] == ["t1", "t3"]
     # It survives the disk.
+    assert unpacked(unpack(pack(packed(again.turns[0])), PackedTurn)) == again.turns[0]
     answer = again.turns[0].answer
-    stored = replace(unpack_answer(pack_answer(answer)), tokens=unpack_tokens(pack_tokens(answer.tokens)))
-    assert stored == answer
     # Continued, it is one answer with the figures of its tokens.
     assert answer.can_go_on(MODEL)
     going = again.go_on("t3", MODEL).write("t3", [token(4, "t3", ",")])

@@ -189,6 +189,16 @@ def test_a_load_that_fails_leaves_no_model_and_can_be_repeated() -> None:
     assert fx.Send(LoadModel("starter")) in effects
 
 
+@pytest.mark.parametrize("end", [LOADED, failed("", "load_model", "bad-model")])
+def test_the_end_of_a_load_does_not_end_an_answer_that_is_being_stopped(end: Input) -> None:
+    stopping, _ = run(Load("other"), start=at(Phase.WRITING))
+    assert stopping.busy
+    link, _ = run(end, start=stopping)
+    assert (link.phase, link.request) == (stopping.phase, "r1")
+    link, _ = run(finished(), start=link)
+    assert (link.phase, link.request) == (Phase.READY, "")
+
+
 def test_a_load_that_fails_beside_a_loaded_model_goes_back_to_it() -> None:
     refused = failed("", "load_model", "bad-model")
     link, effects = run(Load("other"), refused, start=at(Phase.READY))
