@@ -42,7 +42,6 @@ async def test_a_sparse_reading_is_seen_from_beginning_to_end(window: MainWindow
     await until(lambda: bool(shown.facts and shown.facts.phases[0].title == "Scored"))
     reading = last(window).reading
     assert views.composer.pill.used_tokens == reading.prompt_tokens
-    assert views.document.shown.reading is None
     # The map leads to its place in the document while it is read.
     views.transcript.intent.emit(OpenPassage(reading.passages[20]))
     assert views.side.tab == "document"

@@ -27,8 +27,12 @@ TOKENS = 60
 
 class Received:
     def __init__(self, parts: SplitModel) -> None:
-        self.split = parts
+        self._parts = parts
         self.states: dict[int, tuple[int, mx.array]] = {}
+
+    def read(self, ids: mx.array, cache: Any) -> tuple[mx.array, mx.array]:
+        logits, states = self._parts.read(ids, cache)
+        return logits, states[0]
 
     def begin(self, sequence: CachedSequence, prompt: Sequence[int]) -> None:
         self.states.clear()
@@ -75,14 +79,14 @@ def test_the_states_are_those_of_the_text(architecture: str, drafts: str) -> Non
     text = [*prompt, *expected]
     assert sorted(received.states) == list(range(max(received.states) + 1))
     assert max(received.states) >= len(text) - 2
-    whole = parts.body(mx.array([text]), cache=make_prompt_cache(model))[0]
+    whole = parts.read(mx.array([text]), make_prompt_cache(model))[1][0]
     for position, (token, state) in received.states.items():
         assert token == text[position]
         assert mx.abs(state - whole[position]).max().item() < 1e-3
 
 
-class Capped(nn.Module):
-    """A model whose logits are more than an output layer on its body."""
+class Wrapped(nn.Module):
+    """A model that computes with another one's body."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,10 +95,26 @@ class Capped(nn.Module):
         self.layers = self.inner.layers
 
     def __call__(self, inputs: mx.array, cache: Any = None) -> mx.array:
-        return mx.tanh(self.inner(inputs, cache=cache))
+        return self.inner(inputs, cache=cache)
+
+
+def capped() -> Any:
+    """A model whose logits are more than an output layer on its body."""
+    model: Any = tiny("llama")
+    given = type(model)
+    call = {"__call__": lambda self, inputs, cache=None: mx.tanh(given.__call__(self, inputs, cache=cache))}
+    model.__class__ = type("Capped", (given,), call)
+    return model
 
 
 def test_a_model_that_cannot_be_split_says_why() -> None:
-    assert split(Capped()) == "its logits are not those of its output layer on its last hidden state"
+    for model, right in ((tiny("llama"), True), (capped(), False)):
+        parts = split(model)
+        assert isinstance(parts, SplitModel)
+        assert parts.why_no_states() == ""
+        assert (parts.why_other_output() == "") == right
+    wrapped = split(Wrapped())
+    assert isinstance(wrapped, SplitModel)
+    assert "cannot be taken" in wrapped.why_no_states()
     for model in (nn.Linear(2, 2), tiny("nemotron_h")):
         assert "no body apart from its output layer" in str(split(model))
