@@ -138,7 +138,7 @@ class _Driver:
                 if task.chat:
                     sidebar.chat_selected.emit(task.chat)
                 else:
-                    sidebar.new_chat_requested.emit()
+                    sidebar.new_chat_button.click()
                 self._turn, self._seen = ask(window, task.text), 0
                 self._say("sent", chat=controller.chats.open.id, turn=self._turn)
             case "rename":

@@ -24,7 +24,7 @@ from core.events import (
     ReadingMap,
     Token,
 )
-from core.kv.cached_sequence import CachedSequence
+from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.machine.readings import ReadingTrial
 from core.models.prompt import render
 from core.prefill.plan import preference_by_size
@@ -200,8 +200,7 @@ def test_a_small_model_that_has_read_all_attends_to_the_passages_that_match(
     assert stats.context_used_tokens == stats.prompt_tokens + len(ids)
     assert any(passage.kept and passage.source >= 0 for passage in reading.passages)
 
-    at = len(prompt) - len(render(engine.loaded.tokenizer, [replace(messages[0], attachments=())]).ids)
-    at += len("<|user|>")
+    at = shared_prefix(prompt, render(engine.loaded.tokenizer, [replace(messages[0], content="?")]).ids)
     dense = CachedSequence(lambda: make_prompt_cache(model))
     for _ in read_prompt(model, dense, [*prompt[:at], 0], chunk_tokens=64):
         pass
