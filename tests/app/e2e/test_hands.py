@@ -18,7 +18,7 @@ async def test_a_picture_shows_what_was_just_done(
     window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PICTURES, str(tmp_path))
-    hands, sidebar = Hands(window), window.views.sidebar
+    hands, chats = Hands(window), window.views.sidebar.list
     for question in ("First?", "Second?"):
         window.controller.chat.start()
         await Hand(window).ask(question)
@@ -27,7 +27,7 @@ async def test_a_picture_shows_what_was_just_done(
     hands.step("one deleted")
     await asyncio.sleep(0.3)
     hands.step("later")
-    place = QRect(sidebar.mapToGlobal(QPoint(0, 0)), sidebar.size())
+    place = QRect(chats.mapToGlobal(QPoint(0, 0)), chats.size())
     two, deleted, later = (QImage(str(each)).copy(place) for each in sorted(tmp_path.glob("*.png")))
     assert two != deleted
     assert deleted == later
