@@ -122,7 +122,7 @@ def _line(each: Likelihood) -> str:
 # ---- prompts
 
 # Limit for the template, the question and the given beginning of the answer.
-_AROUND_TOKENS = 160
+_AROUND_TOKENS = 180
 _QUOTED_TOKENS = 24
 
 
