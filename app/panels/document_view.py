@@ -43,8 +43,6 @@ _FOUND_ALPHA = 64
 class DocumentView(TextView):
     """A jump to a read stretch or a place stays marked until the person scrolls."""
 
-    _seen = 0  # the first visible character when it was last painted
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(strings.DOCUMENT_TEXT, 12.5)
         self.text = ""
@@ -67,7 +65,6 @@ class DocumentView(TextView):
         self._wide = [at for at, letter in enumerate(text) if letter > "\uffff"] if wide else []
         self._hides = False
         self._matches = NO_MATCHES
-        self._seen = 0
         self.setPlainText(shown_text(text))
         self.show_stretches((), marked=False)
         self.verticalScrollBar().setValue(0)
@@ -165,8 +162,12 @@ class DocumentView(TextView):
         return data
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keeps what was jumped to in the middle of the view; Qt keeps the first line."""
         super().resizeEvent(event)
-        self._keep_place()
+        current = self.stretches[self.current_stretch].first if self.current_stretch >= 0 else None
+        middle = (self.place.first + self.place.last) // 2 if self.place else current
+        if middle is not None:
+            self.scroll_to_character(middle)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         before = self.verticalScrollBar().value()
@@ -178,17 +179,15 @@ class DocumentView(TextView):
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:  # also for each zoom
             self.document().setDocumentMargin(px(_MARGIN_PX))
-            if self._seen:
-                self._keep_place()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Adds bars at the left of read stretches."""
         super().paintEvent(event)
         painter = QPainter(self.viewport())
-        self._seen, end = self.visible_characters()
-        first = bisect_right(self.stretches, self._seen, key=lambda stretch: stretch.last)
+        seen, end = self.visible_characters()
+        first = bisect_right(self.stretches, seen, key=lambda stretch: stretch.last)
         for stretch in takewhile(lambda stretch: stretch.first < end, self.stretches[first:]):
-            top = self.cursorRect(self._range(max(self._seen, stretch.first))).top()
+            top = self.cursorRect(self._range(max(seen, stretch.first))).top()
             bottom = self.cursorRect(self._range(min(end, stretch.last - 1))).bottom()
             painter.fillRect(0, top, px(_BAR_PX), bottom - top + 1, color("accent"))
 
@@ -199,20 +198,6 @@ class DocumentView(TextView):
         if self.place is not None or self.current_stretch >= 0:
             self.current_stretch, self.place = -1, None
             self._mark()
-
-    def _keep_place(self) -> None:
-        """Keep what was jumped to in the middle of the view, or else the first line where it was."""
-        current = self.stretches[self.current_stretch].first if self.current_stretch >= 0 else None
-        middle = (self.place.first + self.place.last) // 2 if self.place else current
-        if middle is not None:
-            self.scroll_to_character(middle)
-            return
-        unit = self._unit(self._seen)
-        block = self.document().findBlock(unit)
-        self.blockBoundingGeometry(block)  # lays it out
-        line = block.layout().lineForTextPosition(unit - block.position())
-        inside = line.lineNumber() if line.isValid() else 0
-        self.verticalScrollBar().setValue(block.firstLineNumber() + inside)
 
     def _announce(self, words: str) -> None:
         self.setAccessibleDescription(words)

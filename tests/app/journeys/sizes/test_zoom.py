@@ -68,7 +68,6 @@ async def test_what_is_read_stays_and_the_size_is_remembered(stage: Stage, tmp_p
     window = await stage.ready(folder=tmp_path)
     await asked_about_rules(window)
     window.commands.show_document()
-    window.resize(1800, 1000)
     view = window.views.document.view
     view.scroll_to_character(TEXT.index("Rule 60"))
     await asyncio.sleep(0.05)
@@ -76,7 +75,7 @@ async def test_what_is_read_stays_and_the_size_is_remembered(stage: Stage, tmp_p
     for key in (*[KEY.Key_Plus] * 2, *[KEY.Key_Minus] * 3, *[KEY.Key_Plus] * 5):
         await press(window, key, CTRL)
         await asyncio.sleep(0.05)
-        if window.app_settings.now.look.zoom_pct <= 150:
+        if view.isVisible():
             assert abs(view.visible_characters()[0] - first) < 80  # a line may break elsewhere
     window = await stage.open(folder=tmp_path)
     assert window.app_settings.now.look.zoom_pct == 175
