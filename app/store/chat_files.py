@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -113,7 +113,9 @@ def from_json(data: bytes) -> tuple[Conversation, ...]:
 def _check_savable(chat: Conversation) -> None:
     """Raises `TransferError` for numbers and times that the database or the list of chats cannot hold."""
     try:
-        chat.created.timestamp(), chat.changed.timestamp()  # the list sorts by it; year 1 has none
+        times = [each.asked for turn in chat.turns for each in turn.versions]
+        if not all(map(_usable, filter(None, [chat.created, chat.deleted, *times]))):
+            raise OverflowError
         pack(replace(chat, turns=()))
         for turn in chat.turns:
             pack(packed(turn))
@@ -234,10 +236,14 @@ def _guarded(text: str) -> str:
 def _time(fact: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(fact)
-        found.timestamp()  # the list sorts by it; year 1 has none
-    except (ValueError, OverflowError, OSError):
+    except ValueError:
         return None
-    return found
+    return found if _usable(found) else None
+
+
+def _usable(when: datetime) -> bool:
+    """Whether `when` exists in every time zone: it is stored in UTC, displayed and sorted in local time."""
+    return MINYEAR < when.year < MAXYEAR
 
 
 def _name(fact: str) -> str:

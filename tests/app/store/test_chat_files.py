@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_files import from_json, from_markdown, to_json, to_markdown
 from app.store.faults import TransferError
+from app.store.packing import pack
 from core.events import Attachment, Message, Token
 from tests.app.store import chats
 from tests.app.store.chats import chat_of
@@ -144,9 +146,37 @@ def test_an_attachment_without_a_name_that_can_be_read_is_called_as_it_stands() 
     assert (attachment.name, attachment.text) == (nested, "Text")
 
 
-def test_a_time_that_cannot_be_sorted_by_is_not_taken_in() -> None:
-    text = "<!-- draftlight: question 0001-01-01T00:00:00 -->\nHello"
-    assert from_markdown(text).turns[0].asked is None
-    early = replace(chat_of(1, 0), created=datetime(1, 1, 1))
-    with pytest.raises(TransferError, match="cannot be saved"):
-        from_json(to_json([early]))
+_OFFSETS = [timezone(timedelta(hours=hours)) for hours in (-23, 0, 23)]
+
+
+@given(
+    st.datetimes(timezones=st.sampled_from([None, *_OFFSETS]))
+    | st.sampled_from([datetime.min, datetime.max]).flatmap(
+        lambda when: st.sampled_from([when, *(when.replace(tzinfo=zone) for zone in _OFFSETS)])
+    )
+)
+def test_a_time_that_is_taken_in_can_be_stored_sorted_by_and_displayed_everywhere(when: datetime) -> None:
+    found = [from_markdown(f"<!-- draftlight: question {when.isoformat()} -->\nHello")]
+    turn = chat_of(1).turns[0]
+    for chat in (
+        replace(chat_of(1, 0), created=when),
+        replace(chat_of(1), deleted=when),
+        replace(chat_of(1), turns=(turn.asked_again("again", turn.user, when).showing(0),)),
+    ):
+        with suppress(TransferError):
+            found += from_json(to_json([chat]))
+    for chat in found:
+        pack(chat)
+        versions = [version for turn in chat.turns for version in turn.versions]
+        for time in filter(None, [chat.created, chat.deleted, *(version.asked for version in versions)]):
+            time.timestamp()
+            for zone in _OFFSETS:
+                time.astimezone(zone)
+    assert len(found) in (1, 4)
+
+
+def test_the_first_and_the_last_year_are_not_taken_in() -> None:
+    for when in (datetime.min, datetime.max):
+        assert from_markdown(f"<!-- draftlight: question {when.isoformat()} -->\nHello").turns[0].asked is None
+        with pytest.raises(TransferError, match="cannot be saved"):
+            from_json(to_json([replace(chat_of(1, 0), created=when)]))
