@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -234,11 +235,10 @@ def _guarded(text: str) -> str:
 
 
 def _time(fact: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(fact)
-    except ValueError:
-        return None
-    return found if _usable(found) else None
+    with suppress(ValueError):
+        if _usable(found := datetime.fromisoformat(fact)):
+            return found
+    return None
 
 
 def _usable(when: datetime) -> bool:

@@ -177,6 +177,7 @@ def test_a_time_that_is_taken_in_can_be_stored_sorted_by_and_displayed_everywher
 
 def test_the_first_and_the_last_year_are_not_taken_in() -> None:
     for when in (datetime.min, datetime.max):
-        assert from_markdown(f"<!-- draftlight: question {when.isoformat()} -->\nHello").turns[0].asked is None
+        asked = f"<!-- draftlight: question {when.isoformat()} -->\nHello"
+        assert from_markdown(asked).turns[0].asked is None
         with pytest.raises(TransferError, match="cannot be saved"):
             from_json(to_json([replace(chat_of(1, 0), created=when)]))
