@@ -17,6 +17,7 @@ from core.decoding.grammar import GrammarState
 from core.decoding.heads import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.draft import Drafter
+from core.drafting.draft_model import Proposer
 from core.drafting.gate import Gate
 from core.drafting.registry import DrafterSpec, drafter_spec
 from core.errors import NotEnoughMemoryError
@@ -58,7 +59,7 @@ class Pace(Protocol):
         """Receives the measured time of a chunk."""
 
 
-class DraftReader(Pace, Protocol):
+class DraftReader(Pace, Proposer, Protocol):
     """A draft model that drafts, and reads the prompt for it."""
 
     loaded: LoadedModel
@@ -144,6 +145,14 @@ class Answer:
             asked = _words(read(self.settings, key))
             self.settings = assign(self.settings, key, used)
         self.changes.append(Change(key, asked, _words(used), reason))
+
+    def proposer_for(self, ids: Sequence[int]) -> DraftReader | None:
+        """The draft model that drafts; none from now on, and that is recorded, if it cannot read `ids`."""
+        if self.proposer is not None and (why_not := self.proposer.loaded.why_not_read(ids)):
+            asked = self.settings.draft_model.model
+            self.downgrade("draft_model.model", "not for all of it", why_not, asked=asked)
+            self.proposer = None
+        return self.proposer
 
     @property
     def spec(self) -> DrafterSpec:

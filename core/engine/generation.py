@@ -217,6 +217,7 @@ class Writing:
         stats.memory_bytes = memory.used_bytes()
         stats.memory_peak_bytes = int(mx.get_peak_memory())
         stats.table = self._table()
+        answer.proposer_for([*answer.ids, *answer.shown[:-1]])  # what it was asked to continue
         info, gate = answer.model.info, answer.gate if answer.spec.drafts else None
         effective = Effective(
             info.name,

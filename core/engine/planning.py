@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf, isfinite
 
 from core.decoding.answer import Answer
-from core.decoding.heads import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.cacheback import FrozenTable
-from core.drafting.draft_model import Proposals, Proposer
+from core.drafting.draft_model import Proposals
 from core.drafting.gate import Gate
 from core.drafting.gram_table import GramTable
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import Resources
 from core.drafting.shared_tables import NgramTables
-from core.engine.model_session import ModelProposer, ModelSession
+from core.engine.model_session import ModelSession
 from core.errors import (
     DraftlightError,
     DraftModelError,
@@ -85,7 +84,7 @@ def _check_bias(request: Generate, vocabulary: int) -> None:
 
 
 def fit_context(answer: Answer, session: ModelSession) -> None:
-    """A prompt longer than the context is read in part, and not by a draft model that drafts."""
+    """A prompt longer than the context is read in part."""
     settings, context_tokens = answer.settings, answer.context_tokens
     if len(answer.ids) < context_tokens:
         return
@@ -94,11 +93,6 @@ def fit_context(answer: Answer, session: ModelSession) -> None:
         raise PromptTooLongError(len(answer.ids), context_tokens - 1, is_limited)
     # The passages that are read leave room for an answer.
     answer.most_tokens = most_held_tokens(context_tokens, settings.sampling.max_tokens)
-    reason = "the text is longer than the context of a draft model"
-    if answer.spec.name == "auto" and settings.auto.model_drafts and settings.draft_model.model:
-        answer.downgrade("draft_model.model", "", reason)
-    elif answer.spec.needs_proposer == "draft model":
-        answer.downgrade("drafting.drafter", "auto", reason)
 
 
 def choose_cache(answer: Answer, session: ModelSession) -> None:
@@ -123,12 +117,6 @@ def require_rollback(answer: Answer, session: ModelSession) -> None:
         answer.downgrade("drafting.drafter", "off", reason)
 
 
-def require_head(answer: Answer, session: ModelSession) -> None:
-    """`mtp` needs a head, else `auto` drafts."""
-    if answer.spec.needs_proposer == "head" and isinstance(head := session.head(), str):
-        answer.downgrade("drafting.drafter", "auto", f"{answer.model.info.name}: {head}")
-
-
 def choose_exactness(answer: Answer, session: ModelSession) -> None:
     """`exact` limits the width of blocks and the context, perhaps to no drafts at all."""
     verifies = answer.spec.drafts or (answer.forces and not answer.why_plain)
@@ -142,6 +130,42 @@ def choose_exactness(answer: Answer, session: ModelSession) -> None:
     elif exact.width_limit != WIDTHS[-1]:
         used = f"exact, {exact.width_limit} tokens at a time"
         answer.downgrade("decoding.exactness", used, exact.summary, asked="exact")
+
+
+def choose_draft_model(answer: Answer, session: ModelSession) -> None:
+    """A draft model reads all of the text before it drafts; where it cannot, `auto` drafts without it."""
+    chosen, required = answer.settings.draft_model.model, answer.spec.needs_proposer == "draft model"
+    if not (required or (answer.spec.name == "auto" and answer.settings.auto.model_drafts and chosen)):
+        return
+    why_not = "a draft model reads all of a text, and this one is longer than the context"
+    try:
+        if answer.most_tokens is None:
+            answer.proposer = session.drafts.drafting(chosen)
+            why_not = answer.proposer.loaded.why_not_read(answer.ids)
+    except (DraftModelError, ModelError) as error:
+        if required:
+            raise
+        why_not = error.message
+    if why_not:
+        answer.proposer = None
+        if required:
+            answer.downgrade("drafting.drafter", "auto", why_not)
+        answer.downgrade("draft_model.model", "", why_not)
+
+
+def choose_head(answer: Answer, session: ModelSession) -> None:
+    """The model's head drafts for `mtp`, and for `auto` without a draft model."""
+    required, machines = answer.spec.needs_proposer == "head", answer.model.info.machines
+    asked = answer.spec.name == "auto" and answer.settings.auto.model_drafts and not machines
+    if not required and (not asked or answer.proposer is not None):
+        return
+    head = session.head()
+    if not isinstance(head, str):
+        answer.head = head
+    elif required:
+        answer.downgrade("drafting.drafter", "auto", f"{answer.model.info.name}: {head}")
+    elif head != NO_HEAD:
+        answer.downgrade("auto.model_drafts", False, head)
 
 
 def draft_grammar(answer: Answer, session: ModelSession) -> None:
@@ -161,20 +185,12 @@ def build_drafter(answer: Answer, session: ModelSession) -> None:
     else:
         answer.gate = Gate(settings.gate)
     trees = spec.trees and _allows_trees(answer, session)
-    proposer: Proposer | None = None
+    proposer = answer.proposer or answer.head
     proposals: Proposals | None = None
-    if spec.needs_proposer == "draft model":
-        proposer = session.drafts.drafting(settings.draft_model.model)
-    elif spec.needs_proposer == "head":
-        proposer = head if isinstance(head := session.head(), HeadProposer) else None
+    if spec.name == "auto" and cost is not None and proposer is not None:
+        proposals = session.proposals(proposer, cost, isolated=request.isolated)
     frozen = _frozen(answer, session) if spec.takes_frozen else None
     continuations = _continuations_of(answer, session) if spec.name == "auto" else None
-    if spec.name == "auto" and cost is not None:
-        proposer = _asked_by_auto(answer, session)
-        if proposer is not None:
-            proposals = session.proposals(proposer, cost, isolated=request.isolated)
-    answer.proposer = proposer if isinstance(proposer, ModelProposer) else None
-    answer.head = proposer if isinstance(proposer, HeadProposer) else None
     tables = None
     if spec.learns:
         tables = NgramTables() if request.isolated else session.memory.tables_for(settings)
@@ -222,26 +238,6 @@ def _continuations_of(answer: Answer, session: ModelSession) -> GramTable | None
     return table
 
 
-def _asked_by_auto(answer: Answer, session: ModelSession) -> Proposer | None:
-    """The model that `auto` asks: the chosen draft model, else the head; None if there is none."""
-    settings = answer.settings
-    if not settings.auto.model_drafts:
-        return None
-    if reference := settings.draft_model.model:
-        try:
-            return session.drafts.drafting(reference)
-        except (DraftModelError, ModelError) as error:
-            answer.downgrade("draft_model.model", "", error.message)
-    if answer.model.info.machines:
-        return None
-    head = session.head()
-    if isinstance(head, HeadProposer):
-        return head
-    if head != NO_HEAD:
-        answer.downgrade("auto.model_drafts", False, head)
-    return None
-
-
 def draft_prediction(answer: Answer, session: ModelSession) -> None:
     """A predicted answer comes before what the drafter finds."""
     if not answer.prediction:
@@ -269,8 +265,9 @@ RULES: tuple[Callable[[Answer, ModelSession], None], ...] = (
     fit_context,
     choose_cache,
     require_rollback,
-    require_head,
     choose_exactness,
+    choose_draft_model,
+    choose_head,
     draft_grammar,
     build_drafter,
     draft_prediction,

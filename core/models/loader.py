@@ -111,6 +111,13 @@ class LoadedModel:
         """Whether all `ids` have embedding rows; for others MLX would read out of bounds."""
         return not ids or (min(ids) >= 0 and max(ids) < self.info.vocabulary)
 
+    def why_not_read(self, ids: Sequence[int]) -> str:
+        """Why this model, as a draft model, cannot read `ids` and continue them; empty if it can."""
+        info = self.info
+        if len(ids) >= info.context_tokens:
+            return f"{info.name} reads {info.context_tokens - 1:,} tokens, and the text has {len(ids):,}"
+        return "" if self.has_rows(ids) else f"the text has tokens that {info.name} does not have"
+
     def check_ids(self, ids: Sequence[int]) -> None:
         """Raises `RequestError` if one of the prompt's `ids` has no embedding row."""
         if not self.has_rows(ids):

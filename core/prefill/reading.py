@@ -160,14 +160,12 @@ class Reading:
         stats.disk_tokens = min(sequence.loaded_columns, stats.reused_tokens)
         ahead_tokens = min(sequence.ahead_columns, stats.reused_tokens)
         sequence.loaded_columns = sequence.ahead_columns = 0
-        answer.scorer = self._choose() if decision.sparse else ""
         earlier = ""
         if sequence.skipped:
             earlier = yield from self._plan_quotation()
         if decision.sparse:
-            decision = yield from self._plan_skipping(decision, is_beyond)
+            decision = yield from self._plan_skipping(decision, is_beyond, self._from)
         elif self._has_read_documents():
-            answer.scorer = self._choose()
             reason = f"{CHOSEN_COLUMNS} ({self._preference.reason})"
             chosen = yield from self._plan_skipping(Decision(True, reason), is_beyond, 0)
             self._columns = chosen.sparse
@@ -206,19 +204,22 @@ class Reading:
         return True
 
     def _choose(self) -> str:
-        """The scorer, for which a draft model is loaded."""
+        """The scorer, for which a draft model is loaded, if it can read all of the text."""
         answer = self._answer
         wanted = answer.settings.prefill.scorer
         if wanted == "auto" or not SCORERS[wanted].needs_draft:
             return _DEFAULT_SCORER if wanted == "auto" else wanted
-        if answer.most_tokens is not None:
-            reason = "a draft model cannot read more than the context"
-            answer.downgrade("prefill.scorer", _DEFAULT_SCORER, reason, asked=wanted)
-            return _DEFAULT_SCORER
         if self._drafts is None:
             raise DraftModelError(f"There is no draft model for the scorer “{wanted}”.", "Choose another.")
-        reference = answer.settings.draft_model.model
-        self._draft = self._drafts.scoring(reference, drafts=answer.proposer is not None)
+        why_not = "a draft model cannot read more than the context"
+        if answer.most_tokens is None:
+            reference = answer.request.settings.draft_model.model  # also where it does not draft
+            self._draft = self._drafts.scoring(reference, drafts=answer.proposer is not None)
+            why_not = self._draft.loaded.why_not_read(answer.ids)
+        if why_not:
+            self._draft = None
+            answer.downgrade("prefill.scorer", _DEFAULT_SCORER, why_not, asked=wanted)
+            return _DEFAULT_SCORER
         return wanted
 
     def _refuse(self, reason: str) -> None:
@@ -226,12 +227,12 @@ class Reading:
         self._answer.downgrade("prefill.mode", "off", reason, asked=self._answer.settings.prefill.mode)
 
     def _plan_skipping(
-        self, decision: Decision, is_beyond: bool, start: int | None = None
+        self, decision: Decision, is_beyond: bool, start: int
     ) -> Generator[PrefillProgress, None, Decision]:
-        """Score the tokens from `start` on, or the new ones. If that fails, everything is read."""
+        """Score the tokens from `start` on. If that fails, everything is read."""
         answer, settings = self._answer, self._answer.settings.prefill
+        answer.scorer = self._choose()
         try:
-            start = self._from if start is None else start
             passages = self.layout.passages(start, len(answer.ids), settings)
             scored = yield from self._score(answer.scorer, passages)
             if not np.isfinite(scored.scores).all():
@@ -351,9 +352,8 @@ class Reading:
 
         Yields progress before the first chunk of each and after each chunk; close it to cancel.
         """
-        answer, proposer = self._answer, self._answer.proposer
-        if proposer is not None and not proposer.loaded.has_rows(answer.ids):
-            proposer = None
+        answer = self._answer
+        proposer = answer.proposer_for(answer.ids)  # quotations were inserted after the plan
         if proposer is not None:
             self._draft_tokens = len(answer.ids) - 1
             self._clock.expect_draft(self._draft_tokens, proposer.dense_s)

@@ -148,6 +148,7 @@ def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
         inputs.draft.sequence,
         inputs.ids,
         inputs.asking(),
+        lookahead_tokens=min(_LOOKAHEAD_TOKENS, inputs.draft.loaded.info.context_tokens - len(inputs.ids)),
         chunk_tokens=inputs.settings.chunk_tokens,
     )
     words, question = inputs.words, inputs.layout.question

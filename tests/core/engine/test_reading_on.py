@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
+from mlx_lm.models import llama
 
 from core.engine.engine import Engine, never
 from core.errors import PromptTooLongError
@@ -232,10 +234,43 @@ def test_of_a_text_longer_than_the_context_what_fits_is_read(
     changes = {change.setting: change.used for change in finished.effective.changes}
     assert changes.pop("prefill.keep_pct")
     # A draft model would have to read all of the text.
-    refused = {"auto": {"draft_model.model": "none"}, "draft-model": {"drafting.drafter": "auto"}}
-    assert changes == refused.get(drafter, {})
+    changed = {} if drafter == "off" else {"draft_model.model": "none"}
+    assert changes == changed | ({"drafting.drafter": "auto"} if drafter == "draft-model" else {})
     tokens = [event.id for event in events if isinstance(event, Token)]
     assert tokens[:2] == plain(engine, kept_ids(engine, stats), 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_draft_model_is_never_asked_beyond_its_context_and_the_answer_says_so(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    # Less than the document, as much as two questions or all of them come to, or more than the model's.
+    context_tokens = [900, rng.randrange(1200, 1900), rng.randrange(1200, 1900), 2500][seed % 4]
+    write_toy_model(tmp_path, max_position_embeddings=context_tokens)
+    reached: list[int] = []
+    stock = llama.Model.__call__
+
+    def noted(self: llama.Model, inputs: mx.array, cache: Any = None) -> mx.array:
+        if self.args.max_position_embeddings == context_tokens:
+            reached.append(int(cache[0].offset) + inputs.shape[1])
+        return stock(self, inputs, cache)
+
+    monkeypatch.setattr(llama.Model, "__call__", noted)
+    scorer = rng.choice(["draft-model", "lexical"])
+    chat = Chat(engine, **{"draft_model.model": str(tmp_path), "prefill.scorer": scorer})
+    for words in (FIRST, SECOND, THIRD, f"{FIRST} {DOCUMENT[:900]}"):
+        reached.clear()
+        drafter, length = rng.choice(["auto", "draft-model"]), rng.randrange(2, 120)
+        _, finished, _ = chat.ask(words, **{"drafting.drafter": drafter, "sampling.max_tokens": length})
+        changed = {change.setting: change for change in finished.effective.changes}
+        stats = finished.stats
+        assert max(reached, default=0) <= context_tokens
+        # Whatever was not asked is told; what is not told was read to the end.
+        assert ("draft_model.model" in changed) == (stats.prompt_tokens + stats.tokens > context_tokens)
+        assert "draft_model.model" in changed or max(reached) >= stats.prompt_tokens - 1
+        assert finished.effective.scorer != "draft-model" or stats.prompt_tokens < context_tokens
+        assert "failed" not in finished.effective.reading_reason
 
 
 @pytest.mark.parametrize("words", ["How many lines are there?", "Sum this up."])
