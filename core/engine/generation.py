@@ -226,7 +226,7 @@ class Writing:
             answer.settings,
             gate=f"{gate.state}: {gate.reason}" if gate else "",
             changes=tuple(answer.changes),
-            reading="columns" if answer.unattended else "sparse" if stats.skipped_tokens else "dense",
+            reading="sparse" if stats.skipped_tokens else "columns" if answer.unattended else "dense",
             reading_reason=answer.reading_reason,
             scorer=answer.scorer,
             format=answer.format or AnswerFormat(),

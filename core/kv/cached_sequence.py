@@ -276,8 +276,8 @@ class CachedSequence:
         """A sequence of the same tokens whose cache has only the columns at `positions` (ascending).
 
         These stay as they were read, beside all others and at their positions: later tokens attend to them as
-        with a mask over the whole cache. So it is not the reading of the kept tokens alone; it serves one
-        answer and no other prompt. Requires `can_select`.
+        with a mask over the whole cache, and follow its last position whatever is skipped. So it is not the
+        reading of the kept tokens alone; it serves one answer and no other prompt. Requires `can_select`.
         """
         other, columns = CachedSequence(self._new_cache, self.kv), Columns.at(positions)
         columns.jump(len(self.tokens))
@@ -288,7 +288,7 @@ class CachedSequence:
             new.keys, new.values = tree_map(lambda part: mx.take(part, index, axis=-2), held)
             new.offset = len(positions)
             other.cache[number] = Positioned(new, columns)
-        other.tokens, other.columns = list(self.tokens), columns
+        other.tokens, other.columns = list(self.tokens), columns.fork(len(self.tokens))
         if self.head is not None:
             other.head = self.head.fork(len(self.head.tokens))
         other.state = self.state

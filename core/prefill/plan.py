@@ -76,6 +76,7 @@ def needs_every_token(question: str) -> bool:
 
 ASKS_FOR_ALL = "this asks for the whole document, so all of it was read"
 CHOSEN_COLUMNS = "the answer attends to the passages that match, from which the model answers better"
+OF_BEGUN = "of what was read before, it attends to the passages that match"
 NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all of it was read"
 
 

@@ -3,7 +3,8 @@
 Call `plan` first, which decides and scores, then iterate `events` once. Skipped passages of earlier turns
 that are relevant for this question are quoted before it. Of documents that were read before the question the
 columns of chosen passages may be enough: then the answer has a sequence of its own, with these columns and
-the question, and the one it was planned with stays as it is for later turns.
+the question, and the one it was planned with stays as it is for later turns. So it is where only a part of
+the documents was read before, too: what is read sparsely of the rest attends to chosen passages of that part.
 
 If scoring or skipping fails, the whole prompt is read and the answer gives the reason; only requests that
 cannot be met and exhausted memory raise. A sparse prefill that is cancelled or fails leaves the sequence as
@@ -13,7 +14,7 @@ it was after `plan`. Worker's main thread.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import mlx.core as mx
 import numpy as np
@@ -34,6 +35,7 @@ from core.prefill.plan import (
     CHOSEN_COLUMNS,
     LATEST,
     NOTHING_STANDS_OUT,
+    OF_BEGUN,
     Decision,
     Preference,
     Selection,
@@ -100,7 +102,7 @@ class Reading:
         self._dense = dense_reason(answer.settings.prefill, answer.prompt.asked)
         self._draft: ScoringDraft | None = None
         self._from = 0
-        self._columns = False
+        self._columns = False  # attends to chosen columns of what was read before
         self._matches: bool | None = None  # None: the question was not compared with the text
         self._scored: tuple[Passages, Scored] | None = None
         self._layout: Layout | None = None
@@ -163,11 +165,17 @@ class Reading:
         earlier = ""
         if sequence.skipped:
             earlier = yield from self._plan_quotation()
+        documents = self._documents_read()
         if decision.sparse:
-            decision = yield from self._plan_skipping(decision, is_beyond, self._from)
-        elif self._has_read_documents():
+            self._columns = documents == "begun"
+            decision = yield from self._plan_skipping(decision, is_beyond)
+            self._columns &= decision.sparse
+            if self._columns:
+                decision = replace(decision, reason=f"{decision.reason}; {OF_BEGUN}")
+        elif documents == "read":
+            self._columns = True
             reason = f"{CHOSEN_COLUMNS} ({self._preference.reason})"
-            chosen = yield from self._plan_skipping(Decision(True, reason), is_beyond, 0)
+            chosen = yield from self._plan_skipping(Decision(True, reason), is_beyond)
             self._columns = chosen.sparse
             decision = replace(decision, reason=chosen.reason)
         ahead = f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else ""
@@ -181,14 +189,23 @@ class Reading:
         elif decision.deviates:
             self._refuse(decision.reason)
 
-    def _has_read_documents(self) -> bool:
-        """Whether all documents are in the cache, and the columns of a part of them are to be selected."""
-        answer, sequence = self._answer, self._answer.sequence
+    def _documents_read(self) -> Literal["", "begun", "read"]:
+        """How much of the documents is in the cache, if chosen columns of it may be selected.
+
+        Where they are begun, nothing else follows in the cache: later turns need what was said.
+        """
+        answer, sequence, start = self._answer, self._answer.sequence, self._from
         prefill, preference = answer.settings.prefill, self._preference
-        if not (attends_to_chosen(prefill, self._dense, preference, self._from) and sequence.can_select):
-            return False
-        documents = np.flatnonzero(self.layout.source >= 0)
-        return len(documents) > 0 and int(documents[-1]) < self._from and bool(self.layout.question.any())
+        if not (attends_to_chosen(prefill, self._dense, preference, start) and sequence.can_select):
+            return ""
+        layout = self.layout
+        documents = np.flatnonzero(layout.source >= 0)
+        before = documents[documents < start]
+        if not len(before) or not layout.question.any():
+            return ""
+        if len(before) == len(documents):
+            return "read"
+        return "begun" if layout.protected[int(before[-1]) + 1 : start].all() else ""
 
     def _is_beyond(self) -> bool:
         """Whether cached and new tokens together exceed the limit.
@@ -227,12 +244,13 @@ class Reading:
         self._answer.downgrade("prefill.mode", "off", reason, asked=self._answer.settings.prefill.mode)
 
     def _plan_skipping(
-        self, decision: Decision, is_beyond: bool, start: int
+        self, decision: Decision, is_beyond: bool
     ) -> Generator[PrefillProgress, None, Decision]:
-        """Score the tokens from `start` on. If that fails, everything is read."""
+        """Score the new tokens, or all if columns are selected. If that fails, everything is read."""
         answer, settings = self._answer, self._answer.settings.prefill
         answer.scorer = self._choose()
         try:
+            start = 0 if self._columns else self._from
             passages = self.layout.passages(start, len(answer.ids), settings)
             scored = yield from self._score(answer.scorer, passages)
             if not np.isfinite(scored.scores).all():
@@ -384,15 +402,20 @@ class Reading:
         if head is not None:
             head.end()  # it has read what the other sequence begins with
         chosen = self._select(self.layout)
-        kept = chosen.positions
-        selected = sequence.selected(kept[kept < at])
-        if selected.skipped:
-            answer.sequence, answer.unattended = selected, selected.skipped
-            stats.kept_tokens = len(kept) + 1
+        self._take_columns(chosen, at)
+        if answer.unattended:
+            stats.kept_tokens = len(chosen.positions) + 1
             yield self._map(chosen, self.layout, len(answer.ids))
         else:
             self._fall_back("all of what was read before is kept", deviates=False)
         return False
+
+    def _take_columns(self, chosen: Selection, end: int) -> None:
+        """Give the answer a sequence with the columns of the chosen passages; `end`: that of its sequence."""
+        answer, kept = self._answer, chosen.positions
+        selected = answer.sequence.selected(kept[kept < end])
+        if selected.skipped:
+            answer.sequence, answer.unattended = selected, selected.skipped
 
     def _skip(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
         """Read sparsely, or select columns. Returns False if all that is left is to be read then.
@@ -400,7 +423,7 @@ class Reading:
         That is so after columns were selected, and if skipping failed or is not possible.
         """
         try:
-            return (yield from self._attend() if self._columns else self._sparse())
+            return (yield from self._sparse() if self._answer.sparse else self._attend())
         except NotEnoughMemoryError:
             raise  # all of it would need more
         except Exception as error:
@@ -419,13 +442,16 @@ class Reading:
             reason = "nothing of it could be skipped: its end and its fixed parts are always read"
             self._fall_back(reason, deviates=answer.settings.prefill.mode == "on")
             return False
-        finished = False
-        answer.sequence.snapshot()
+        finished, planned = False, answer.sequence
+        planned.snapshot()
         try:
+            if self._columns:
+                self._take_columns(chosen, self._from)
             yield from self._read(chosen, layout)
             finished = True
         finally:
             if not finished:
+                answer.sequence, answer.unattended = planned, 0
                 self._take_back()
         return True
 
@@ -433,7 +459,7 @@ class Reading:
         assert self._scored is not None
         passages, scored = self._scored
         always_read = layout.always_read
-        if self._columns:  # what was said since the last document
+        if self._columns and not self._answer.sparse:  # what was said since the last document
             always_read[int(np.flatnonzero(layout.source >= 0)[-1]) + 1 :] = True
         window_tokens = largest_window(self._answer.sequence.cache)
         return select(
@@ -470,8 +496,8 @@ class Reading:
         answer, sequence = self._answer, self._answer.sequence
         kept, tokens = chosen.positions, len(answer.ids)
         answer.stats.kept_tokens = len(kept) + 1
-        skipped = sequence.skipped + int((chosen.ends - chosen.starts)[~chosen.kept].sum())
-        yield self._map(chosen, layout, tokens - skipped)
+        kept = kept[kept >= self._from]
+        yield self._map(chosen, layout, answer.held_tokens - (tokens - 1 - self._from - len(kept)))
         # At least two tokens follow each snapshot but the last: no chunk has one token.
         lengths, end = self._snapshot_lengths(), tokens - 1
         steps = read_kept(

@@ -20,6 +20,7 @@ from core.events import (
     Generate,
     Message,
     ModelInfo,
+    PrefillProgress,
     ReadAheadProgress,
     ReadingMap,
     Token,
@@ -27,6 +28,7 @@ from core.events import (
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.machine.readings import ReadingTrial
 from core.models.prompt import render
+from core.prefill import reading as reading_module
 from core.prefill.plan import preference_by_size
 from core.prefill.read import read_prompt
 from core.settings import Settings, assign_all
@@ -230,6 +232,85 @@ def test_a_small_model_that_has_read_all_attends_to_the_passages_that_match(
         cold.forget()
         ahead(cold, messages, **COLUMNS)
         assert now == ask(cold, messages, **values)[1]
+
+
+@pytest.mark.parametrize("architecture", thinned(PLAIN, keep=["llama"]))
+def test_what_is_read_of_the_rest_attends_to_chosen_passages_of_what_was_read(
+    architecture: str, tmp_path: Path
+) -> None:
+    model: Any = tiny(architecture)
+    engine = engine_of(model, architecture, TEMPLATES["dropped"], tmp_path)
+    engine.try_out()
+    messages = [Message("user", "What says line 7?", DOCUMENTS)]
+    prompt = render(engine.loaded.tokenizer, messages).ids
+    unread = ask(engine, messages, **COLUMNS)[2].stats
+    for drafter in ("off", "cacheback", "auto"):
+        engine.forget()
+        ahead(engine, messages, 16, **COLUMNS)
+        values = COLUMNS | {"drafting.drafter": drafter, "gate.mode": "always"}
+        told = list(engine.generate(Generate("r", tuple(messages), chosen(**values))))
+        ids = [event.id for event in told if isinstance(event, Token)]
+        finished, reading = told[-1], next(event for event in told if isinstance(event, ReadingMap))
+        stats, half = finished.stats, finished.stats.reused_tokens
+        assert 512 <= half < 0.8 * len(prompt)
+        assert (finished.effective.reading, stats.kept_tokens) == ("sparse", reading.read_tokens)
+        assert stats.read_tokens < unread.read_tokens
+        assert stats.reused_tokens + stats.read_tokens + stats.skipped_tokens == len(prompt)
+        assert stats.context_used_tokens == len(prompt) - stats.skipped_tokens + len(ids)
+        kept = np.concatenate([np.arange(each.start, each.end) for each in reading.passages if each.kept])
+        assert len(kept) == reading.read_tokens
+        assert 0 < (kept < half).sum() < half
+
+        dense = CachedSequence(lambda: make_prompt_cache(model))
+        for _ in read_prompt(model, dense, [*prompt[:half], 0], chunk_tokens=64):
+            pass
+        some = dense.selected(kept[kept < half].astype(np.int32))
+        tokens, wanted = [prompt[at] for at in kept[kept >= half]], list[int]()
+        while len(wanted) < len(ids):
+            logits = model(mx.array(tokens)[None], cache=some.cache)[0, -1]
+            tokens = [int(mx.argmax(logits))]
+            wanted += tokens
+        assert ids == wanted
+        assert engine.sequence.tokens == prompt[:half]
+        assert not engine.sequence.skipped, "the rest can be read ahead of a later question"
+
+
+@pytest.mark.parametrize("fault", [ValueError("no"), GeneratorExit()])
+def test_a_reading_of_the_rest_that_fails_leaves_what_was_read(
+    fault: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_of(tiny("llama"), "llama", TEMPLATES["dropped"], tmp_path)
+    messages = [Message("user", "What says line 7?", DOCUMENTS)]
+    _, dense, _ = ask(engine, messages, **CHOSEN)
+    engine.forget()
+    ahead(engine, messages, 16, **COLUMNS)
+    read = list(engine.sequence.tokens)
+    original = reading_module.read_kept
+
+    def fails(*given: Any, **named: Any) -> Any:
+        steps = original(*given, **named)
+        for _ in range(3):
+            yield next(steps)
+        raise fault
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reading_module, "read_kept", fails)
+        events = engine.generate(Generate("r", tuple(messages), chosen(**COLUMNS)))
+        if isinstance(fault, GeneratorExit):
+            next(
+                event
+                for event in events
+                if isinstance(event, PrefillProgress) and event.done_tokens > len(read)
+            )
+            events.close()
+            assert engine.sequence.tokens == read
+        else:
+            told = list(events)
+            assert [event.id for event in told if isinstance(event, Token)] == dense
+            assert told[-1].effective.reading == "dense"
+            assert told[-1].effective.changes
+    assert not engine.sequence.skipped
+    assert ask(engine, messages, **CHOSEN)[1] == dense
 
 
 def test_when_all_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
