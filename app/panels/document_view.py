@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import takewhile
 
-from PySide6.QtCore import QEvent, QMimeData
+from PySide6.QtCore import QEvent, QMimeData, QTimer
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
@@ -53,6 +53,10 @@ class DocumentView(TextView):
         self.current_stretch = -1  # the one that was jumped to
         self.place: Stretch | None = None  # marked by `show_place`
         self._matches = NO_MATCHES
+        # Qt lays text out while it takes selections, which scrolls and resizes; in one of its own calls, as
+        # in a scroll bar's signal, it would take them while it takes others, and has crashed.
+        self._marking = QTimer(self, singleShot=True)
+        self._marking.timeout.connect(self._show_marks)
         self.verticalScrollBar().actionTriggered.connect(self._leave)
         theme.changed.connect(self._mark)
 
@@ -221,7 +225,11 @@ class DocumentView(TextView):
         self._mark()
 
     def _mark(self) -> None:
-        """Give the stretches, matches and place their colours."""
+        """Show the marks when the event loop runs next."""
+        self._marking.start()
+
+    def _show_marks(self) -> None:
+        """Give the stretches, matches and place their colours. Called by the event loop alone."""
         marks = []
         for number, stretch in enumerate(self.stretches if self._marked else ()):
             tint = color("accent_tint")

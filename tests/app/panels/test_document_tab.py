@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,16 +14,19 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractSlider, QApplication, QTextEdit
 from pytestqt.qtbot import QtBot
 
+from app.panels import document_view
 from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.panels.document_text import MOST_MATCHES, NO_MATCHES, Matches, matches_of, shown_text
+from app.panels.document_view import DocumentView
 from app.session.chats.conversation import Document
 from app.theme.theme import theme
 from core.events import Attachment, Passage, ReadingMap
 from tests.app.chat.watching import colours, picture, pixels_of
 
+OWN = str(Path(document_view.__file__).parents[1])
 PARAGRAPH = "The duty master may waive condition one, and only for a medical transfer. Say so. "
 LINES = [f"{number} {PARAGRAPH}" for number in range(400)]
 TEXT = "\n\n".join(LINES)
@@ -47,7 +55,13 @@ def tab(qtbot: QtBot) -> DocumentTab:
 
 
 def colors(tab: DocumentTab) -> set[str]:
+    QApplication.processEvents()
     return colours(picture(tab.view.viewport()))
+
+
+def marked(tab: DocumentTab) -> list[str]:
+    QApplication.processEvents()
+    return [each.cursor.selectedText() for each in tab.view.extraSelections()]
 
 
 def test_it_says_so_when_there_is_none(tab: DocumentTab) -> None:
@@ -190,10 +204,9 @@ def test_letters_of_two_units_do_not_shift_the_marks(tab: DocumentTab) -> None:
     passages = (Passage(0, 1, False, 0.0, 0, 0, 21), Passage(1, 2, True, 1.0, 0, 21, len(text)))
     reading = ReadingMap("t", "lexical", 2, 1, passages)
     tab.show_documents([Document("t", 0, 0, Attachment("a", text), reading, "t")])
-    (mark,) = tab.view.extraSelections()
-    assert mark.cursor.selectedText() == "after the seals"
+    assert marked(tab) == ["after the seals"]
     tab.finder.search("seals")
-    assert [each.cursor.selectedText() for each in tab.view.extraSelections()][1:] == ["seals"]
+    assert marked(tab)[1:] == ["seals"]
     tab.view.selectAll()
     assert tab.view.selected_text == text
 
@@ -207,11 +220,49 @@ def test_a_place_in_a_book_stays_in_the_view_at_every_width(tab: DocumentTab) ->
         tab.resize(width, 800)
         first, last = tab.view.visible_characters()
         assert first + 300 < 125_000 < last - 300
-        assert text[125_000:125_020] in [each.cursor.selectedText() for each in tab.view.extraSelections()]
+        assert text[125_000:125_020] in marked(tab)
     assert tab.view.accessibleDescription() == text[125_000:125_020].strip()
     QTest.keyClick(tab.view, Qt.Key.Key_PageUp)
     assert tab.view.place is None
     assert tab.view.current_text == ""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_qt_gets_marks_from_the_event_loop_alone(
+    tab: DocumentTab, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng, running, again = random.Random(seed), [], Matches((0,), (3,))
+    view, bar, stock = tab.view, tab.view.verticalScrollBar(), DocumentView.setExtraSelections
+
+    def noted(self: DocumentView, marks: list[QTextEdit.ExtraSelection]) -> None:
+        stack = traceback.extract_stack()
+        running.append([each.name for each in stack if each.filename.startswith(OWN)])
+        stock(self, marks)
+
+    monkeypatch.setattr(DocumentView, "setExtraSelections", noted)
+    for moved in (bar.valueChanged, bar.rangeChanged):
+        moved.connect(lambda: view.show_matches(again))
+    tab.show_documents([document()])
+    for _ in range(60):
+        lines, first = rng.choice([1, 2, 4, 6, 9, 400]), rng.randrange(len(view.text))
+        action, zoom = rng.choice(list(QAbstractSlider.SliderAction)), rng.choice([0.75, 1.0, 2.0])
+        acts: list[Callable[[], object]] = [
+            lambda: tab.resize(rng.randint(300, 900), rng.randint(120, 900)),
+            lambda lines=lines: tab.show_documents([document("\n\n".join(LINES[:lines]))]),
+            lambda: tab.jump(rng.choice([-1, 1])),
+            lambda action=action: bar.triggerAction(action),
+            lambda zoom=zoom: theme.set_zoom(zoom),
+            view.repaint,
+            lambda: tab.filter.set_value(rng.choice(["all", "kept"])),
+            lambda first=first: view.show_place(first, min(first + 300, len(view.text))),
+            lambda: tab.finder.search(rng.choice(["", "duty", "master"])),
+            QApplication.processEvents,
+        ]
+        rng.choice(acts)()
+    shown = marked(tab)
+    theme.changed.emit()
+    assert marked(tab) == shown
+    assert all(names == ["_show_marks"] for names in running)
 
 
 def at(tab: DocumentTab, character: int) -> QPoint:
@@ -246,6 +297,7 @@ def plain(text: str) -> Document:
 
 def framed(tab: DocumentTab) -> tuple[set[int], set[int]]:
     """The columns and rows of pixels with the colour of the frame around what is looked at."""
+    QApplication.processEvents()
     image = picture(tab.view.viewport())
     color = theme.color("accent").rgb()
     found = [divmod(at, image.width()) for at, each in enumerate(pixels_of(image)) if each == color]
