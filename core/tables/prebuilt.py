@@ -8,7 +8,7 @@ A frozen table:
 
     leaders    [n, LL]   the leaders, most frequent first
     followers  [m, FL]   all followers, those of one leader together, most frequent first
-    counts     [n]       followers of each leader; they sum to m
+    counts     [n]       followers of each leader; they sum to m. A table without any has shapes of [0, 0]
 
 Ids are uint16 if all of them fit, else int32; counts are int32.
 
@@ -37,8 +37,9 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from core.drafting.cacheback import FrozenTable
+from core.drafting.cacheback import FrozenTable, Gram
 from core.drafting.gram_table import FULL_SHARE, GramTable, Level
+from core.drafting.ngram_mod import ID_END
 from core.errors import TableError, reason_of
 from core.events import LearnedTable, ModelInfo
 from core.settings.drafting import Cacheback
@@ -92,11 +93,16 @@ class LearnedKind(Generic[T]):
         family_name: str,
         learned_from: str,
     ) -> None:
-        """Writes the file atomically. Raises `TableError`."""
+        """Writes the file atomically. Raises `TableError`, also for a table that `load` would refuse."""
         content = encode(self.header(family, family_name, learned_from), arrays)
         try:
+            if len(content) > MOST_BYTES:
+                raise InvalidFileError(f"takes more than {MOST_BYTES >> 20:,} MiB")
+            self._make(dict(arrays), ID_END)
             make_folder(path.parent)
             write_atomic(path, content)
+        except InvalidFileError as refusal:
+            raise TableError(f"{path.name} is not written: it {refusal}.", "Build a smaller table.") from None
         except OSError as error:
             raise TableError(
                 f"{path} cannot be written: {reason_of(error)}.",
@@ -112,10 +118,11 @@ class LearnedKind(Generic[T]):
             header, arrays, _ = self.inspect(path)
             if family in ("", header.family):
                 return self._make(arrays, vocabulary)
-        except InvalidFileError as refusal:
-            raise _refused(path, str(refusal)) from None
-        except OSError as error:
-            raise _refused(path, f"cannot be read ({error.strerror})") from error
+        except (InvalidFileError, OSError) as error:
+            why = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+            raise TableError(
+                f"{path.name} cannot be used as a table: it {why}.", "Build it again, or choose another."
+            ) from error
         raise TableError(
             f"{path.name} was built for the {header.family_name or 'nameless'} tokenizer; the model"
             f" uses the {family_name} tokenizer.",
@@ -162,12 +169,6 @@ class LearnedKind(Generic[T]):
             return None
 
 
-def _refused(path: Path, why: str) -> TableError:
-    return TableError(
-        f"{path.name} cannot be used as a table: it {why}.", "Build it again, or choose another."
-    )
-
-
 _PARTS = {"leaders", "followers", "counts"}
 _ID_TYPES = (np.uint16, np.int32)
 
@@ -177,10 +178,9 @@ def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str
     `TableError`.
     """
     entries = table.entries()
-    leaders = _narrow(np.array(list(entries), dtype=np.int32))
-    followers = _narrow(np.array([gram for held in entries.values() for gram in held], dtype=np.int32))
+    followers = _grid([gram for held in entries.values() for gram in held])
     counts = np.array([len(held) for held in entries.values()], dtype=np.int32)
-    parts = {"leaders": leaders, "followers": followers, "counts": counts}
+    parts = {"leaders": _grid(list(entries)), "followers": followers, "counts": counts}
     FROZEN.write(path, parts, family=family, family_name=family_name, learned_from=learned_from)
 
 
@@ -189,7 +189,7 @@ def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable:
     path = Path(settings.frozen_file).expanduser()
     held = FROZEN.load(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
     length = leader_tokens(held)
-    if length != settings.leader_tokens:
+    if length not in (0, settings.leader_tokens):
         raise TableError(
             f"{path.name} has leaders of {length} tokens, not {settings.leader_tokens}.",
             f"Set cacheback.leader_tokens to {length}, or choose another table.",
@@ -211,22 +211,23 @@ def _frozen_table(parts: Arrays, vocabulary: int) -> FrozenTable:
         raise InvalidFileError("has ids that are not 16- or 32-bit integers")
     if leaders.ndim != 2 or followers.ndim != 2 or counts.shape != leaders.shape[:1]:
         raise InvalidFileError("has parts that do not fit together")
-    if counts.size and (int(counts.min()) < 1 or int(counts.sum(dtype=np.int64)) != len(followers)):
+    if (counts < 0).any() or int(counts.sum(dtype=np.int64)) != len(followers):
         raise InvalidFileError("has counts that do not add up")
     for ids in (leaders, followers):
         if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
             raise InvalidFileError(f"holds ids outside the model's vocabulary of {vocabulary:,}")
     grams = [tuple(gram) for gram in followers.tolist()]
     ends = np.cumsum(counts).tolist()
-    starts = [0, *ends[:-1]] if ends else []
     keys = [tuple(leader) for leader in leaders.tolist()]
     if len(set(keys)) != len(keys):
         raise InvalidFileError("has a leader that occurs twice")
-    return FrozenTable({key: tuple(grams[a:b]) for key, a, b in zip(keys, starts, ends)})
+    return FrozenTable({key: tuple(grams[a:b]) for key, a, b in zip(keys, [0, *ends], ends)})
 
 
-def _narrow(ids: NDArray[np.int32]) -> NDArray[Any]:
-    return ids.astype(np.uint16) if ids.size and int(ids.max()) < 1 << 16 else ids
+def _grid(grams: list[Gram]) -> NDArray[Any]:
+    """Rows of ids, in 16 bits where all fit."""
+    ids = np.array(grams or np.zeros((0, 0)), dtype=np.int32)
+    return ids if (ids >> 16).any() else ids.astype(np.uint16)
 
 
 FROZEN = LearnedKind("draftlight-frozen", 2, ".frozen.safetensors", _frozen_table)
@@ -280,10 +281,10 @@ def _check_grams(parts: Arrays, vocabulary: int) -> None:
         parts["ids"].dtype not in (np.uint16, np.uint32)
     ):
         raise InvalidFileError("has parts of the wrong types")
-    if any(part.ndim != 1 for part in parts.values()) or not 0 < len(parts["sizes"]) <= HIGHEST_ORDER + 1:
+    if any(part.ndim != 1 for part in parts.values()) or len(parts["sizes"]) > HIGHEST_ORDER + 1:
         raise InvalidFileError("has parts of the wrong shapes")
     sizes, keys, counts = parts["sizes"].astype(np.int64), parts["keys"], parts["counts"].astype(np.int64)
-    if int(sizes.min()) < 0 or int(sizes.sum()) != len(keys) or int(sizes[0]) > 1:
+    if (sizes < 0).any() or int(sizes.sum()) != len(keys) or (sizes[:1] > 1).any():
         raise InvalidFileError("has orders that do not add up")
     if not len(keys) == len(counts) == len(parts["totals"]) or len(parts["ids"]) != len(parts["shares"]):
         raise InvalidFileError("has parts that do not fit together")
@@ -345,7 +346,7 @@ class PrebuiltTables:
         if table is None:
             return None, (" ".join(notes) or "there is no prebuilt table for this tokenizer",)
         length = leader_tokens(table)
-        if length != cacheback.leader_tokens:
+        if length not in (0, cacheback.leader_tokens):
             return None, (f"the prebuilt table has leaders of {length} tokens",)
         return table, notes
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import random
+import tempfile
+from array import array
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.drafting.cacheback import FrozenTable
+from core.drafting.gram_table import GramTable, Level
+from core.drafting.ngram_mod import ID_END
 from core.errors import TableError
 from core.tables.files import encode
-from core.tables.prebuilt import FROZEN, GRAMS, LearnedKind, save_frozen, save_grams
+from core.tables.prebuilt import FROZEN, GRAMS, HIGHEST_ORDER, LearnedKind, save_frozen, save_grams
 from tests.core.drafting.support import frozen_table
 from tests.tuning.gram_count import GramCounter, Pruning
 
@@ -94,13 +101,54 @@ def test_what_was_written_comes_back_for_its_family_only(
         kind.save(tokens, tmp_path / "file" / "t")
 
 
-LARGE = [1, 150_000, 2, 1, 150_000, 2]
+ids = st.one_of(st.integers(0, 5), st.integers(0, ID_END - 1))
 
 
-@pytest.mark.parametrize(("kind", "ids"), [(FROZEN_FILE, LARGE), (GRAMS_FILE, LARGE), (GRAMS_FILE, [1])])
-def test_large_ids_and_no_entries_come_back(kind: Kind, ids: list[int], tmp_path: Path) -> None:
-    table = kind.save(ids, tmp_path / "t")
-    assert content(kind.load(tmp_path / "t", vocabulary=151_000)) == content(table)
+@st.composite
+def frozen_tables(draw: st.DrawFn) -> FrozenTable:
+    """Also empty ones, and leaders without followers."""
+    leaders, followers = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    gram = st.tuples(*[ids] * followers)
+    return FrozenTable(
+        draw(st.dictionaries(st.tuples(*[ids] * leaders), st.lists(gram, max_size=4).map(tuple)))
+    )
+
+
+@st.composite
+def gram_tables(draw: st.DrawFn) -> GramTable:
+    """Also without orders or contexts, and contexts with as many followers as have a share."""
+    levels = []
+    for order in range(draw(st.integers(0, HIGHEST_ORDER + 1))):
+        keys = sorted(draw(st.sets(st.integers(0, 2**32 - 1), max_size=3 if order else 1)))
+        rows = [draw(st.sampled_from([[255], [1] * 255, [200, 55], [9]])) for _ in keys]
+        starts = array("I", accumulate(map(len, rows), initial=0))
+        held = array("I", draw(st.lists(ids, min_size=starts[-1], max_size=starts[-1])))
+        totals = draw(st.binary(min_size=len(keys), max_size=len(keys)))
+        levels.append(Level(array("I", keys), totals, starts, held, bytes(chain.from_iterable(rows))))
+    return GramTable(levels)
+
+
+@given(st.one_of(frozen_tables(), gram_tables()))
+@settings(deadline=None, max_examples=60)
+def test_every_table_that_is_saved_is_loaded_and_equal(table: FrozenTable | GramTable) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t")
+        if isinstance(table, FrozenTable):
+            save_frozen(table, path, **WHO)
+        else:
+            save_grams(table, path, **WHO)
+        kind = FROZEN if isinstance(table, FrozenTable) else GRAMS
+        assert content(kind.load(path, vocabulary=ID_END)) == content(table)
+
+
+NOT_LOADABLE = [FrozenTable({(1,): ((-1,),)}), FrozenTable({(ID_END,): ((1,),)})]
+
+
+@pytest.mark.parametrize("table", NOT_LOADABLE)
+def test_what_could_not_be_loaded_is_not_written(table: FrozenTable, tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="not written: it holds ids outside"):
+        save_frozen(table, tmp_path / "t", **WHO)
+    assert not (tmp_path / "t").exists()
 
 
 HEADERS = [
@@ -120,7 +168,8 @@ LIES: list[tuple[Kind, str, np.ndarray, str]] = [
     (GRAMS_FILE, "sizes", np.array([1, 3], np.int32), "do not add up"),
     (GRAMS_FILE, "sizes", np.array([4, -1], np.int32), "do not add up"),
     (GRAMS_FILE, "sizes", np.array([2, 1], np.int32), "do not add up"),
-    (GRAMS_FILE, "sizes", np.zeros(0, np.int32), "wrong shapes"),
+    (GRAMS_FILE, "sizes", np.zeros(0, np.int32), "do not add up"),
+    (FROZEN_FILE, "followers", np.zeros((0, 0), np.int32), "do not add up"),
     (GRAMS_FILE, "sizes", np.array([1, 2, *[0] * 20], np.int32), "wrong shapes"),
     (GRAMS_FILE, "ids", np.array([[3, 4, 5, 6]], np.uint16), "wrong shapes"),
     (GRAMS_FILE, "totals", np.array([40, 20], np.uint8), "do not fit together"),
