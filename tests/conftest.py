@@ -23,6 +23,7 @@ import pytest
 from _pytest.mark.expression import Expression
 from hypothesis import HealthCheck, settings
 
+from tests import forks
 from tests.thinned import OPTIONAL, asked
 
 # How long an example takes to make or to test says more about the machine than about the code.
@@ -66,6 +67,7 @@ if _process and (_index := Path(_first_home, "cache", index_file().name)).exists
     index_file().parent.mkdir(parents=True)
     shutil.copy2(_index, index_file())
 prepare()
+forks.install()
 
 # What waits most comes first, and what computes most next: side by side they fill the cores, and none of
 # them is left over at the end, alone.
@@ -86,6 +88,12 @@ def pytest_collection(session: pytest.Session) -> None:
     for path in sorted(paths)[number::count]:
         with suppress(Exception, pytest.skip.Exception):  # reported when it is collected
             import_module(".".join(path.relative_to(tests.parent).with_suffix("").parts))
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests, which stay, out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -31,7 +31,6 @@ from core.events import (
 from core.events.codec import WorkerExited, WorkerSilent
 from core.system.paths import tables_dir
 from tests.attack.campaign import Campaign, Outcome, case_random
-from tests.attack.support.worker_forks import in_fresh_process
 from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking
 
 _SIGNALS = ("SIGKILL", "SIGTERM", "SIGSEGV", "SIGABRT", "SIGSTOP")
@@ -43,11 +42,7 @@ _QUESTION = "What does the keeper write down each evening?"
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
-    return in_fresh_process(_run_here, seed, cases)
-
-
-def _run_here(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
-    with talking(_SILENCE_S, forks=True) as (talk, folder):
+    with talking(_SILENCE_S) as (talk, folder):
         model = str(folder / "toy")
         talk.start(cold=False)
         expected = _comes_up(talk, model)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -18,8 +17,8 @@ from core.events import Command, Generate, Message
 from core.events.codec import WorkerEvent, WorkerExited
 from core.settings import Settings, assign
 from core.worker.client import WorkerClient
+from tests import forks
 from tests.attack.support.variables import variables
-from tests.attack.support.worker_forks import ForkingLoop, alone, import_worker
 
 T = TypeVar("T")
 
@@ -39,12 +38,10 @@ class WorkerTalk:
         self.heard: list[WorkerEvent] = []
 
     def start(self, *, cold: bool = True) -> None:
-        """Unless `cold`, the worker is a fork, where the talk has a loop that forks."""
-        loop = self._runner.get_loop()
-        if isinstance(loop, ForkingLoop):
-            loop.cold = cold
+        """Unless `cold`, the worker is a fork where the system allows it (see `tests.forks`)."""
         self.client = WorkerClient(silence_s=self._silence_s)
-        self._runner.run(self.client.start())
+        with forks.executing() if cold else contextlib.nullcontext():
+            self._runner.run(self.client.start())
         self._events = self.client.events()
         self.heard = []
 
@@ -101,34 +98,23 @@ class WorkerTalk:
 
 
 @contextlib.contextmanager
-def talking(silence_s: float = 15.0, *, forks: bool = False) -> Iterator[tuple[WorkerTalk, Path]]:
-    """A talk that has not begun, and a folder of its own with the toy model in `toy`.
+def talking(silence_s: float = 15.0) -> Iterator[tuple[WorkerTalk, Path]]:
+    """A talk that has not begun, and a folder of its own with the toy model in `toy`."""
+    from tests.core.toy import write_toy_model
 
-    With `forks`, workers are forks of this process where the system allows it (see `worker_forks`).
-    """
-    forks = forks and sys.platform == "linux"
+    forks.install()
     with (
         tempfile.TemporaryDirectory(prefix="draftlight-attack-") as name,
         variables(DRAFTLIGHT_HOME=str(Path(name) / "home")),
-        asyncio.Runner(loop_factory=ForkingLoop if forks else None) as runner,
+        asyncio.Runner() as runner,
     ):
         folder = Path(name)
-        if forks:
-            import_worker()
-            alone(lambda: _write_toy(folder / "toy"))
-        else:
-            _write_toy(folder / "toy")
+        write_toy_model(folder / "toy")
         talk = WorkerTalk(runner, silence_s=silence_s)
         try:
             yield talk, folder
         finally:
             talk.stop()
-
-
-def _write_toy(folder: Path) -> None:
-    from tests.core.toy import write_toy_model
-
-    write_toy_model(folder)
 
 
 def ask(request: str, text: str, **values: object) -> Generate:

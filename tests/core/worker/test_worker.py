@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +35,8 @@ from core.events import (
 from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
 from core.settings import Settings, assign
 from core.worker.client import WorkerClient
+from tests import forks
+from tests.processes import command_line
 
 T = TypeVar("T")
 
@@ -84,11 +86,16 @@ def ask(request: str, text: str = "hello", **values: object) -> Generate:
     return Generate(request, (Message("user", text),), settings)
 
 
-def test_a_whole_life(toy_folder: Path) -> None:
+@pytest.mark.parametrize("executes", [True, False])
+def test_a_whole_life(toy_folder: Path, executes: bool) -> None:
+    """As the program that the window starts, and as the fork that most tests use."""
+
     async def life() -> None:
         async with worker() as talk:
             hello = await talk.until(Hello)
             assert hello.pid == talk.client.pid
+            if Path("/proc/self").exists():
+                assert ("forks" in command_line(hello.pid)) != executes
             await talk.client.send(LoadModel(str(toy_folder)))
             loaded = await talk.until(ModelLoaded)
             assert talk.of(LoadProgress)
@@ -111,7 +118,8 @@ def test_a_whole_life(toy_folder: Path) -> None:
             assert (exited.returncode, exited.expected) == (0, True)
             assert talk.of(BadLine) == []
 
-    run(life)
+    with forks.executing() if executes else nullcontext():
+        run(life)
 
 
 def test_cancel_acts_within_a_step(toy_folder: Path) -> None:
