@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from core.events import Event, Finished, Generate, ModelInfo, Token
 from core.kv.mlx_lm_caches import why_no_rollback
 from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
-from core.settings import Settings, assign, assign_all
+from core.settings import Settings, assign_all
 from core.settings.prefill import KvCache
 from tests.core.architectures import CONTEXT_TOKENS, VOCABULARY, tiny
-from tests.core.decoding.test_loop import prompt_with_repetition
 
 # Full, sliding, recurrent and chunked caches.
 ONE_OF_EACH = ("llama", "gemma3_text", "qwen3_5", "llama4")
@@ -110,47 +108,3 @@ def told(
     finished = events[-1]
     assert isinstance(finished, Finished)
     return [event for event in events if isinstance(event, Token)], finished
-
-
-def ends_and_goes_on(
-    engine: Engine,
-    seed: str,
-    prompt: list[int],
-    expected: list[int],
-    chosen: Settings,
-    cold: Callable[[list[int], int], list[int]],
-    least_reused: int | None = None,
-) -> None:
-    """A cancel, a stop, each at a random place, and the next turn: always what a cold start gives.
-
-    `least_reused`: tokens of the cache that the next turn reuses; None: the prompt.
-    """
-    rng = random.Random(seed)
-    cancelled, finished = run(engine, prompt, chosen, steps=rng.randint(3, 25))
-    assert finished.reason == "cancelled"
-    assert cancelled == expected[: len(cancelled)]
-    assert_truthful(engine, prompt + cancelled, least_reused == 0)
-
-    stop = expected[rng.randrange(10, 60)]
-    cut = expected.index(stop)
-    engine.loaded.eos = frozenset({stop})
-    stopped, finished = run(engine, prompt, chosen)
-    engine.loaded.eos = frozenset()
-    assert finished.reason == "stop"
-    assert stopped == expected[: cut + 1]
-    assert_truthful(engine, prompt + stopped, least_reused == 0)
-
-    follow = [*prompt, *expected[: cut + 1], *prompt_with_repetition(rng, 15)]
-    warm, finished = run(engine, follow, assign(chosen, "sampling.max_tokens", 40))
-    assert finished.stats.reused_tokens >= (len(prompt) - 1 if least_reused is None else least_reused)
-    assert warm == cold(follow, 40)
-
-
-def assert_truthful(engine: Engine, shown: list[int], may_be_empty: bool = False) -> None:
-    """The sequence is a prefix of what was shown, lacking only tokens that were still pending."""
-    held = engine.sequence.tokens
-    if may_be_empty and not held:
-        return
-    assert held == shown[: len(held)]
-    fold = 12 if not engine.sequence.keeps_all else 1
-    assert len(held) >= len(shown) - 1 - fold

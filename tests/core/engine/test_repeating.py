@@ -17,7 +17,7 @@ REWARDED = {"sampling.frequency_penalty": -0.2, "sampling.presence_penalty": -1.
 
 
 @pytest.mark.parametrize("architecture", [LLAMA])
-@pytest.mark.parametrize("drafter", ["ngram-simple", "auto"])
+@pytest.mark.parametrize("drafter", ["auto"])
 def test_it_ends_at_the_same_token_whatever_was_drafted(
     engine: Engine, architecture: str, drafter: str, toy_folder: Path
 ) -> None:
@@ -35,22 +35,3 @@ def test_it_ends_at_the_same_token_whatever_was_drafted(
     whole, unasked = told(engine, prompt_of(LLAMA), settings(drafter, toy_folder, **REWARDED))
     assert unasked.reason == "length"
     assert ids(whole)[: len(plain)] == ids(plain)
-
-
-@pytest.mark.parametrize("architecture", [LLAMA])
-@pytest.mark.parametrize("size", [1, 2, 4, 12])
-def test_a_run_that_may_not_repeat_does_not_whatever_was_drafted(
-    engine: Engine, architecture: str, size: int, toy_folder: Path
-) -> None:
-    values = {**REWARDED, "sampling.no_repeat_ngram_size": size, "sampling.max_tokens": 120}
-    plain, _ = told(engine, prompt_of(LLAMA), settings("off", toy_folder, **values))
-    written = ids(plain)
-    runs = [tuple(written[at : at + size]) for at in range(len(written) - size + 1)]
-    assert len(set(runs)) == len(runs) > 20
-    free, _ = told(engine, prompt_of(LLAMA), settings("off", toy_folder, **REWARDED))
-    assert ids(free)[:120] != written
-    for drafter in ("ngram-simple", "auto", "frequency"):
-        engine.forget(tables=True)
-        drafted, ended = told(engine, prompt_of(LLAMA), settings(drafter, toy_folder, **values))
-        assert ids(drafted) == written
-        assert ended.stats.tested
