@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -185,7 +186,7 @@ def read(text: str, format: AnswerFormat) -> tuple[str, str, list[tuple[str, obj
     whole = parse_answer(text, format, TOOLS)
     for step in (1, 2, 5):
         assert joined([one for each in deltas(text, format, step) for one in each]) == whole, step
-    for at in range(0, len(text), 3):
+    for at in random.Random(text).sample(range(len(text)), min(8, len(text))):
         parser = AnswerParser(format, TOOLS)
         assert joined([*parser.add(text[:at]), *parser.add(text[at:]), *parser.end()]) == whole, at
     return whole.thought, whole.text, [(call.name, json.loads(call.arguments)) for call in whole.calls]

@@ -40,7 +40,7 @@ def test_mlx_launch_answers_as_one_process(tmp_path: Path, toy: Path) -> None:
         str(toy),
         *_ANSWER,
         "--max-tokens",
-        "30",
+        "12",
         "--drafter",
         "cacheback",
     ]

@@ -15,7 +15,7 @@ from core.prefill.passages import cut
 from tests.core.encoder.texts import SENTENCES, finish, shipped_encoder
 
 SHORT = " ".join(SENTENCES)
-LONG = " ".join(SENTENCES * 24)
+LONG = " ".join(SENTENCES * 12)
 ARTICLE = (
     "The bakery opens at six. Bread is baked twice a day, and cakes on Saturdays. Orders for weddings are"
     " taken two weeks ahead, and flour comes from the mill up the valley.",
@@ -64,7 +64,7 @@ def test_documents_are_embedded_one_after_the_other_and_kept_as_prompts_hold_the
     assert states.index(("a", "done")) == len(states) - 1 - sum(name == "b" for name, _ in states)
     fractions = [each.fraction for each in idle.said if each.request == "a"]
     assert fractions == sorted(fractions)
-    assert len(set(fractions)) > 3
+    assert len(set(fractions)) > 2
     assert fractions[-1] == 1.0
 
 
@@ -81,7 +81,7 @@ def test_a_quick_document_is_said_to_be_done_and_nothing_else(idle: Idle) -> Non
 def test_a_stopped_document_leaves_nothing_and_the_next_is_done(idle: Idle) -> None:
     idle.work.add("a", LONG)
     idle.work.add("b", SHORT)
-    idle.run(4)
+    idle.run(2)
     assert 0 < idle.embedder.fraction(LONG, cut(LONG)) < 1
     idle.work.stop("a")
     idle.work.stop("unknown")
@@ -95,7 +95,7 @@ def test_a_stopped_document_leaves_nothing_and_the_next_is_done(idle: Idle) -> N
 def test_a_text_that_waits_twice_loses_nothing_when_one_is_stopped(idle: Idle) -> None:
     idle.work.add("a", LONG)
     idle.work.add("b", LONG)
-    idle.run(4)
+    idle.run(2)
     idle.work.stop("a")
     assert idle.embedder.fraction(LONG, cut(LONG)) > 0
     idle.run()
@@ -104,7 +104,7 @@ def test_a_text_that_waits_twice_loses_nothing_when_one_is_stopped(idle: Idle) -
 
 def test_a_question_continues_what_is_half_done(idle: Idle) -> None:
     idle.work.add("a", LONG)
-    idle.run(4)
+    idle.run(2)
     before = idle.embedder.fraction(LONG, cut(LONG))
     asked = idle.embedder.vectors(LONG, cut(LONG))
     next(asked)
@@ -116,7 +116,7 @@ def test_a_question_continues_what_is_half_done(idle: Idle) -> None:
 
 def test_unloading_the_encoder_begins_the_document_again(idle: Idle) -> None:
     idle.work.add("a", LONG)
-    idle.run(4)
+    idle.run(2)
     idle.embedder.unload()
     assert not idle.embedder.is_open
     idle.run()
@@ -127,7 +127,7 @@ def test_erasing_removes_vectors_and_stops_work_on_them(idle: Idle) -> None:
     idle.work.add("a", SHORT)
     idle.run()
     idle.work.add("b", LONG)
-    idle.run(4)
+    idle.run(2)
     idle.work.erase((text_key(SHORT), text_key(LONG), "../*"))
     assert not idle.work.piece()
     assert not idle.kept(SHORT)

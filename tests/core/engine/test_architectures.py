@@ -13,7 +13,7 @@ from tests.core.architectures import ARCHITECTURES, VOCABULARY, WINDOW_TOKENS, t
 from tests.thinned import thinned
 
 
-@pytest.mark.parametrize("name", thinned(ARCHITECTURES, keep=["llama", "qwen3_5"]))
+@pytest.mark.parametrize("name", thinned(ARCHITECTURES, keep=["llama"]))
 def test_output_is_varied_and_repeats_itself(name: str) -> None:
     model = tiny(name)
     rng = random.Random(0)

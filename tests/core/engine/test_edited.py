@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("unlikely_guesses")
 
 PROMPT = Prompt([], "<|turn|>\n", ())
 CONTEXTS = (PROMPT, Prompt([], "a word\n", ()))
-TOKENS = 60
+TOKENS = 44
 # Ids of the toy tokenizer whose texts are whole characters.
 LETTERS = [at for at in range(len(SPECIALS), VOCABULARY) if "a" <= toy_tokenizer().decode([at]) <= "z"]
 # What decodes to the text that was encoded.
@@ -112,16 +112,16 @@ def test_the_model_continues_as_if_it_had_written_the_edit(
     asked = Generate("r", messages, chosen, logit_bias=dict.fromkeys(LETTERS, 100.0))
     prompt, own = engine._prompt(asked)[0].ids, answered(engine, asked)
     assert own == plain(architecture, prompt)
-    for cut in (17, 41):  # cut there, it is written again
+    for cut in (17, 37):  # cut there, it is written again
         begun = replace(asked, continuation=tuple(own[:cut]))
         assert answered(engine, begun) == plain(architecture, [*prompt, *own[:cut]])
     texts, typed = texts_of(engine.loaded.tokenizer, own), " abc is not abc"
     edited = replace(
         asked,
-        continuation=(*own[:20], TYPED, *own[35:50]),
-        continuation_texts=(*texts[:20], typed, *texts[35:50]),
+        continuation=(*own[:20], TYPED, *own[30:40]),
+        continuation_texts=(*texts[:20], typed, *texts[30:40]),
     )
-    ids = [*own[:20], *engine.loaded.tokenizer.encode(typed), *own[35:50]]
+    ids = [*own[:20], *engine.loaded.tokenizer.encode(typed), *own[30:40]]
     assert answered(engine, edited) == plain(architecture, [*prompt, *ids])
 
 

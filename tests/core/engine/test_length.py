@@ -17,7 +17,7 @@ from tests.core.engine.test_reading_on import DOCUMENT, FIRST, SECOND, THIRD
 from tests.core.engine.test_sparse_session import endless, settings
 from tests.core.toy import write_toy_model
 
-MODEL_TOKENS = 2048
+MODEL_TOKENS = 1024
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     keep_pct=st.sampled_from([5, 25, 60]),
     context_tokens=st.integers(300, MODEL_TOKENS),
     over_tokens=st.integers(-200, 200),
-    max_tokens=st.integers(1, 400),
+    max_tokens=st.integers(1, 200),
     read_on=st.sampled_from(["quote", "off"]),
 )
 def test_an_answer_fills_the_context_before_it_is_shortened(

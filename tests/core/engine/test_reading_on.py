@@ -205,9 +205,7 @@ def test_closed_up_is_a_reading_of_the_kept_tokens_alone(engine: Engine, folder:
 
 # ---- more than the context
 
-LONG = "\n".join(
-    f"{DOCUMENT}\nThe {word} of page {at} is {word * 2}." for at, word in enumerate("abcdef" * 2)
-)
+LONG = "\n".join(f"{DOCUMENT}\nThe {word} of page {at} is {word * 2}." for at, word in enumerate("abcdef"))
 BEYOND = {"prefill.mode": "auto"}
 
 

@@ -22,7 +22,7 @@ from tests.core.worker.test_worker import Conversation, ask, run, worker
 from tests.processes import set_home
 
 SHORT = " ".join(SENTENCES)
-LONG = " ".join(SENTENCES * 60)
+LONG = " ".join(SENTENCES * 24)
 
 
 @pytest.fixture(autouse=True)

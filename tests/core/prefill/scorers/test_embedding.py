@@ -112,12 +112,12 @@ def test_what_is_said_in_other_words_is_found(
 
 def test_progress_is_told_while_texts_are_embedded(tokenizer: TokenizerWrapper, tmp_path: Path) -> None:
     fresh = Embedder(VectorStore(tmp_path))
-    scoring = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 3, PARAPHRASE, fresh))
+    scoring = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 2, PARAPHRASE, fresh))
     done = list(scoring)
     assert len(done) > 3
     assert done == sorted(done)
     assert done[-1] > 0
-    again = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 3, "Who signs?", fresh))
+    again = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 2, "Who signs?", fresh))
     assert len(list(again)) < len(done)  # from the disk
     fresh.unload()
 
@@ -229,6 +229,7 @@ def test_in_a_language_that_the_encoder_knows_badly_words_decide() -> None:
     assert not matches(near, scored(clearness=9.0), about_all=True)
 
 
+@pytest.mark.sweep
 def test_what_is_asked_in_quite_other_words_than_a_real_document_s_is_found(
     tokenizer: TokenizerWrapper, embedder: Embedder
 ) -> None:
