@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 SPEED = "Speed"
 FIRST_TOKEN = "First token"
 DRAFTS_ACCEPTED = "Drafts accepted"
 TABLE = "Table"
-MEMORY = "GPU memory" if sys.platform == "darwin" else "Memory"
+MEMORY = "Memory"
 STRIP = "Instruments"
 
 TOKENS_PER_S = "tok/s"

@@ -10,19 +10,26 @@ from pathlib import Path
 import mlx.core as mx
 
 from core.models.config import Machine
+from core.system.macos import footprint_bytes
 from core.system.metal import Fault, fault_of
 
 _MEMINFO = Path("/proc/meminfo")
 
 
 def used_bytes() -> int:
-    """On Metal, MLX's memory; on a CPU, the process's resident memory."""
-    if on_gpu():
-        return int(mx.get_active_memory() + mx.get_cache_memory())
+    """This process's memory, with its tables and caches; at least what MLX holds, which the system may not
+    count.
+    """
     statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return int(mx.get_active_memory())
+    if not statm.exists():
+        return max(footprint_bytes(), mlx_bytes())
+    resident_bytes = int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return max(resident_bytes, mlx_bytes())
+
+
+def mlx_bytes() -> int:
+    """MLX's memory, with the freed buffers that it keeps."""
+    return int(mx.get_active_memory() + mx.get_cache_memory())
 
 
 def limit_bytes() -> int:
@@ -43,13 +50,14 @@ def on_gpu() -> bool:
 def left_bytes() -> int:
     """Memory that this process may still allocate, without what MLX caches for reuse.
 
-    On Metal, what the process leaves of the recommended working set; on a CPU, what the system has available
-    without swapping.
+    On Metal, what MLX leaves of the recommended working set, which is for Metal alone; on a CPU, what the
+    system has available without swapping.
     """
     if on_gpu():
         mx.clear_cache()
+        return limit_bytes() - mlx_bytes()
     left = limit_bytes() - used_bytes()
-    if not on_gpu() and _MEMINFO.exists():
+    if _MEMINFO.exists():
         lines = _MEMINFO.read_text(encoding="ascii").splitlines()
         available = (int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
         left = min(left, *available)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
@@ -137,6 +138,17 @@ def sysctl(name: str, libc: Any = None) -> str:
     text = ctypes.create_string_buffer(size.value)
     failed = libc.sysctlbyname(name.encode("ascii"), text, ctypes.byref(size), None, ctypes.c_size_t(0))
     return "" if failed else text.value.decode("utf-8", "replace")
+
+
+def footprint_bytes(libc: Any = None) -> int:
+    """Memory of this process as Activity Monitor has it, Metal's included; 0 if unknown. `libc` as above."""
+    if libc is None:
+        if platform.system() != "Darwin":
+            return 0
+        libc = ctypes.CDLL(None)
+    usage = (ctypes.c_uint64 * 12)()  # rusage_info_v0, in which ri_phys_footprint is the tenth
+    failed = libc.proc_pid_rusage(os.getpid(), 0, ctypes.byref(usage))
+    return 0 if failed else usage[9]
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.launch.macos import follow, set_bundle_name
 from app.session.turn.link_state import Phase
-from core.system.macos import Awake, Objc, ProcessInfoActivity, Working, sysctl
+from core.system.macos import Awake, Objc, ProcessInfoActivity, Working, footprint_bytes, sysctl
 
 WORKING = {Phase.LOADING, Phase.READING, Phase.WRITING, Phase.STOPPING}
 
@@ -173,7 +174,14 @@ def test_work_is_done_in_an_activity_with_a_quality_of_service(refuses: bool) ->
 
 
 class LibC:
-    """`sysctlbyname` with one variable."""
+    """`sysctlbyname` with one variable, and the figures of one process."""
+
+    def proc_pid_rusage(self, process: int, flavor: int, figures: Any) -> int:
+        if (process, flavor) != (os.getpid(), 0):
+            return -1
+        held = (ctypes.c_uint64 * 12)(*range(100, 112))
+        ctypes.memmove(figures, held, ctypes.sizeof(held))
+        return 0
 
     def sysctlbyname(self, name: bytes, text: Any, size: Any, new: None, length: Any) -> int:
         if name != b"kern.osversion":
@@ -186,3 +194,7 @@ class LibC:
 def test_a_system_variable() -> None:
     assert sysctl("kern.osversion", LibC()) == "25A354"
     assert sysctl("kern.nothing", LibC()) == ""
+
+
+def test_the_footprint_follows_the_uuid_and_seven_figures() -> None:
+    assert footprint_bytes(LibC()) == 100 + 16 // 8 + 7

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
+from core.drafting.ngram_mod import Entries, NgramTable
 from core.models import memory
 
 
@@ -65,6 +67,19 @@ def test_the_cache_of_freed_buffers_is_bounded_on_metal(monkeypatch: pytest.Monk
     monkeypatch.setattr(memory, "recommended_bytes", lambda: 8000)
     memory.limit_cache()
     assert limits == [1000]
+
+
+@pytest.mark.parametrize("metal", [False, True])
+def test_tables_count_with_everything_else(monkeypatch: pytest.MonkeyPatch, metal: bool) -> None:
+    monkeypatch.setattr(memory, "on_gpu", lambda: metal)
+    before = memory.used_bytes()
+    slots = np.arange(2**22, dtype=np.uint32)
+    table = NgramTable(16, len(slots))
+    table.restore(Entries(slots, slots % 1000, np.zeros(len(slots), np.uint8)))
+    assert memory.used_bytes() - before >= 4 * table.used - 2**20
+    kept = mx.zeros(2**24)
+    mx.eval(kept)
+    assert memory.used_bytes() >= kept.nbytes
 
 
 def test_what_is_left_is_within_the_limit() -> None:
