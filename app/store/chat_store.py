@@ -265,13 +265,8 @@ class ChatStore(Database):
         )
         hits = {chat: Hit(text_of(chat)) for (chat,) in titles}
         match = prefix_query(words)
-        rows = (
-            self.connection.execute(
-                f"{_FOUND_TURNS} words MATCH ? ORDER BY words.rank LIMIT {_MOST_ROWS}", (match,)
-            ).fetchall()
-            if match
-            else []
-        )
+        by_rank = f"{_FOUND_TURNS} words MATCH ? ORDER BY words.rank LIMIT {_MOST_ROWS}"
+        rows = self.connection.execute(by_rank, (match,)).fetchall() if match else []
         columns = ("words.title", "words.question", "words.names", "words.answer")
         for row in rows or self.connection.execute(
             f"{_FOUND_TURNS} {_anywhere(words, *columns)} ORDER BY chats.changed DESC LIMIT {_MOST_ROWS}",

@@ -485,14 +485,13 @@ class Library:
 
     def get(self, key: Key, unreadable: str) -> Record:
         """Returns the newest state. Raises `KeyError` without one, `StoreError` if it is `unreadable`."""
-        waiting = self.waiting()
-        if key in waiting:
-            found, failed = [waiting[key]], False
-        else:
+        waiting, failed = self.waiting(), False
+        found = waiting.get(key)
+        if key not in waiting:
             stored, failed = self._from_each(lambda store: store.get(key))
-            found = [*stored]
-        if found and found[0] is not None:
-            return found[0]
+            found = next(iter(stored), None)
+        if found is not None:
+            return found
         if failed:
             raise StoreError(unreadable, strings.DAMAGED)
         raise KeyError(key[1])
@@ -512,16 +511,23 @@ class Library:
         return [head for row_id, head in found.items() if newer.get(row_id, head) is not None]
 
     def find(self, table: str, search: Callable[[ChatStore], dict[str, _Value]]) -> list[_Value]:
-        """Returns the results of a search in all stores, by the ids of records; unwritten ones first."""
+        """Returns the results of a search, by the ids of records; unwritten ones first. Of a damaged database
+        they are of the records as they are read now, while a store may have found another state.
+        """
         newer = self._newer(table)
-        found: dict[str, _Value] = {}
-        if any(newer.values()):
-            with ChatStore(None) as unwritten:
-                for record in [self._whole(job) for job in newer.values() if job is not None]:
-                    unwritten.do(key_of(record), record)
-                found = search(unwritten)
-        for hits in self._from_each(search)[0]:
-            found |= {row_id: hit for row_id, hit in hits.items() if row_id not in newer | found}
+        found = dict(
+            hit for hits in self._from_each(search)[0] for hit in hits.items() if hit[0] not in newer
+        )
+        records = [self._whole(job) for job in newer.values() if job is not None]
+        if self.damaged:
+            heads, chats = [head for head in self.heads(table) if head.id in found], table == "chats"
+            read = [newest(self._stores, (table, head.id)) if chats else self._whole(head) for head in heads]
+            records, found = records + [each for each in read if each], {}
+        if records:
+            with ChatStore(None) as read_now:
+                for record in records:
+                    read_now.do(key_of(record), record)
+                found = search(read_now) | found
         return list(found.values())
 
     def _newer(self, table: str) -> dict[str, Job]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import time
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from app.session.chats.chats import KEPT_DELETED, Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.projects import Project
-from app.session.documents import Documents
+from app.session.documents import Documents, KeptDocument
 from app.store import schema
 from app.store.chat_store import ChatStore, Mark
 from app.store.clock import MOST_STEP_S, SteadyClock
@@ -124,6 +125,46 @@ def test_each_chat_is_read_from_the_newest_copy_that_has_it_whole(
     assert again.problem is None
     assert again.load("c7") == chat_of(7)
     assert again.load("c4") == chat_of(4, turns=2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_found_is_in_the_chat_or_document_as_it_is_read(
+    tmp_path: Path, libraries: list[Library], seed: int
+) -> None:
+    rng, words = random.Random(seed), ["amber", "birch", "cedar", "drift"]
+    database, numbers = tmp_path / "chats.db", range(8)
+    copies = [database]
+    for generation in range(3):
+        library = Library(tmp_path)
+        for number in numbers:
+            if generation == 0 or rng.random() < 0.6:
+                gone, word, other = rng.choice([None, None, NOON]), *rng.choices(words, k=2)
+                library.save(replace(chat_of(number, text=f"Q {word} {other}"), deleted=gone))
+                known = KeptDocument(f"d{number}", other, "", 9, NOON, NOON, removed=gone)
+                library.documents.add(known, f"text of {word}")
+        assert library.close()
+        copies += [Backups(database).make()] if generation < 2 else []
+    for path in (database, copies[2]):
+        for number in (0, *rng.sample(numbers, 3)):
+            change_letter(path, f"c{number}")
+            sql(path, f"UPDATE documents SET text_sum = 1 WHERE id = 'd{number}'")
+    sql(database, "UPDATE words SET question = 'Q drift' WHERE rowid % 3 = 0")
+    library = opened(tmp_path, libraries)
+    chats = {f"c{number}": library.load(f"c{number}") for number in numbers}
+    documents = {each.id: each for each in library.documents.documents()}
+    assert library.damaged
+    for word in words:
+        for hit in library.search(word):
+            asked = chats[hit.chat_id].turns[0].user.content
+            assert word in asked
+            assert hit.passage in asked
+            assert chats[hit.chat_id].deleted is None
+        for found in library.documents.search(word):
+            document, text = documents[found.id], library.documents.text(found.id)
+            assert word in document.name + text
+            assert found.passage in text
+            assert document.removed is None
+    assert any(library.search(word) and library.documents.search(word) for word in words)
 
 
 @pytest.mark.parametrize("bad", ["page", "schema", "letters", "table", "version"])
