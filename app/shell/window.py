@@ -53,6 +53,7 @@ from app.store import strings as store_strings
 from app.store.library import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import column_of, row_of, set_fixed_height
+from app.theme.theme import without_style_sheet
 from core.errors import RequestError
 from core.settings import WindowSettings
 from core.worker.client import WorkerClient
@@ -94,10 +95,11 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(MINIMUM_SIZE)
         self.setAcceptDrops(True)
 
-        self.views = self._make_views()
-        self._content = self._make_content()
-        self.columns = WindowColumns(self.views.sidebar, self._content, self.views.side, self)
-        self.setCentralWidget(self.columns)
+        with without_style_sheet():
+            self.views = self._make_views()
+            self._content = self._make_content()
+            self.columns = WindowColumns(self.views.sidebar, self._content, self.views.side, self)
+            self.setCentralWidget(self.columns)
         self.worker = WorkerLink(command, silence_s=silence_s, started=started)
         self.controller = WindowController(self.views, model, self.worker, home, self)
         self.worker.hear = self.controller.handle
