@@ -44,9 +44,9 @@ class FocusRing(QObject):
         inset_px: int = 0,
     ) -> None:
         super().__init__(control)
-        self._control = control
+        self.control = control
         self._radius_px = radius_px
-        self._inset_px = inset_px
+        self.inset_px = inset_px
         self._wanted = False
         self._overlay: _Overlay | None = None
         self._watched: list[QWidget] = []
@@ -62,7 +62,7 @@ class FocusRing(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # A control and its neighbours still get events while it is destroyed, and an exception in an event
         # filter ends the process.
-        if not isValid(self._control):
+        if not isValid(self.control):
             return False
         kind = event.type()
         if watched in self._sources:
@@ -83,13 +83,13 @@ class FocusRing(QObject):
     def _show(self) -> None:
         if self._overlay is not None:
             return
-        host = _host_of(self._control)
+        host = _host_of(self.control)
         if host is None:
             return
         self._overlay = _Overlay(self._radius_px, host)
         # A sibling is not deleted with the control.
-        self._control.destroyed.connect(self._overlay.deleteLater)
-        widget: QWidget | None = self._control
+        self.control.destroyed.connect(self._overlay.deleteLater)
+        widget: QWidget | None = self.control
         while widget is not None and widget is not host:
             if widget not in self._sources:
                 widget.installEventFilter(self)
@@ -97,7 +97,7 @@ class FocusRing(QObject):
             widget = widget.parentWidget()
         self._place()
         self._overlay.show()
-        self._control.update()
+        self.control.update()
 
     def _hide(self) -> None:
         overlay, self._overlay = self._overlay, None
@@ -108,17 +108,17 @@ class FocusRing(QObject):
         if overlay is not None and isValid(overlay):
             overlay.hide()
             overlay.deleteLater()
-        if isValid(self._control):
-            self._control.update()
+        if isValid(self.control):
+            self.control.update()
 
     def _place(self) -> None:
         overlay = self._overlay
         host = overlay.parentWidget() if overlay is not None and isValid(overlay) else None
         if overlay is None or host is None:
             return
-        origin = self._control.mapTo(host, QPoint(0, 0))
-        inside = QRect(origin, self._control.size())
-        grow_px = RING_PX - px(self._inset_px)
+        origin = self.control.mapTo(host, QPoint(0, 0))
+        inside = QRect(origin, self.control.size())
+        grow_px = RING_PX - px(self.inset_px)
         overlay.setGeometry(inside.adjusted(-grow_px, -grow_px, grow_px, grow_px))
         overlay.raise_()
 

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPalette
 from PySide6.QtWidgets import (
@@ -76,6 +77,7 @@ def inks(window: QWidget) -> list[Ink]:
     """All words of `window` as it stands."""
     with noted_words() as noted:
         image = window.grab().toImage()
+    pixels = _pixels(image)
     found = []
     for word in noted:
         box, font = word.area.toAlignedRect().intersected(image.rect()), word.font
@@ -86,10 +88,10 @@ def inks(window: QWidget) -> list[Ink]:
             font.weight() >= 600,
         )
         least = LARGE if size >= 24 or (bold and size >= 18.66) else TEXT
-        found += [Ink(word.text, word.color.name(), paper, least) for paper in _papers(image, box)]
+        found += [Ink(word.text, word.color.name(), paper, least) for paper in _papers(pixels, box)]
     for field in (each for kind in _FIELDS for each in window.findChildren(kind)):
         if field.isVisible() and field.isEnabled():
-            found += _field_inks(field, image, window)
+            found += _field_inks(field, pixels, window)
     return found + _painted_by_qt(window)
 
 
@@ -103,6 +105,7 @@ def _painted_by_qt(window: QWidget) -> list[Ink]:
     image = QImage(window.size() * _ENLARGED, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(_ENLARGED)
     window.render(image)
+    pixels = _pixels(image)
     found = []
     for each in (each for kind in _BY_QT for each in window.findChildren(kind)):
         text = each.currentText() if isinstance(each, QComboBox) else each.text()
@@ -115,11 +118,7 @@ def _painted_by_qt(window: QWidget) -> list[Ink]:
             at * _ENLARGED, (each.size() - QSize(26 if isinstance(each, QComboBox) else 0, 0)) * _ENLARGED
         )
         box = box.adjusted(inset, 2 * inset, -inset, -2 * inset).intersected(image.rect())
-        seen = Counter(
-            image.pixelColor(x, y).name()
-            for x in range(box.left(), box.right())
-            for y in range(box.top(), box.bottom())
-        )
+        seen = _colors(pixels[box.top() : box.bottom(), box.left() : box.right()])
         if not seen:
             continue
         paper = seen.most_common(1)[0][0]
@@ -136,12 +135,13 @@ def rings(window: QWidget) -> list[Ink]:
         focused.clearFocus()
     with noted_words():
         image = window.grab().toImage()
+    pixels = _pixels(image)
     found = []
     for ring in window.findChildren(FocusRing):
-        control = ring._control
+        control = ring.control
         if not control.isVisible() or not control.isEnabled():
             continue
-        grow = RING_PX - ring._inset_px
+        grow = RING_PX - ring.inset_px
         outer = QRect(control.mapTo(window, QPoint(0, 0)), control.size()).adjusted(-grow, -grow, grow, grow)
         middle = outer.adjusted(1, 1, -1, -1)
         name = f"ring of {control.accessibleName() or type(control).__name__}"
@@ -151,7 +151,7 @@ def rings(window: QWidget) -> list[Ink]:
             QRect(middle.topLeft(), QSize(1, middle.height())),
             QRect(middle.topRight(), QSize(1, middle.height())),
         )
-        seen = Counter(paper for side in sides for paper in _papers(image, side.intersected(image.rect())))
+        seen = Counter(paper for side in sides for paper in _papers(pixels, side.intersected(image.rect())))
         # What only one side lies on, such as a scroll bar, takes nothing from the other three.
         papers = [paper for paper, count in seen.items() if count > 1]
         ink = theme.color("focus").name()
@@ -173,24 +173,36 @@ def pressed(window: QWidget, down: bool) -> None:
         button.setDown(down)
 
 
-def _papers(image: QImage, box: QRect) -> list[str]:
+def _pixels(image: QImage) -> np.ndarray:
+    """The colours of `image` as 0xRRGGBB, by row and column."""
+    image = image.convertToFormat(QImage.Format.Format_RGB32)
+    rows = np.frombuffer(image.constBits(), np.uint32).reshape(image.height(), -1)
+    return rows[:, : image.width()] & 0xFFFFFF
+
+
+def _colors(pixels: np.ndarray) -> Counter[str]:
+    values, counts = np.unique(pixels, return_counts=True)
+    return Counter({f"#{value:06x}": int(count) for value, count in zip(values, counts)})
+
+
+def _papers(pixels: np.ndarray, box: QRect) -> list[str]:
     """What lies under a line of text: the colours that make up a good part of its box."""
-    seen: Counter[str] = Counter()
     step_x, step_y = max(1, box.width() // 24), max(1, box.height() // 6)
-    for x in range(box.left(), box.right() + 1, step_x):
-        for y in range(box.top(), box.bottom() + 1, step_y):
-            seen[image.pixelColor(x, y).name()] += 1
-    return [name for name, count in seen.items() if count >= 0.2 * seen.total()]
+    seen = _colors(pixels[box.top() : box.bottom() + 1 : step_y, box.left() : box.right() + 1 : step_x])
+    return [name for name, count in seen.most_common() if count >= 0.2 * seen.total()]
 
 
-def _field_inks(field: Any, image: QImage, window: QWidget) -> list[Ink]:
-    box = QRect(field.mapTo(window, QPoint(0, 0)), field.size()).intersected(image.rect())
-    if box.isEmpty():
+def _field_inks(field: Any, pixels: np.ndarray, window: QWidget) -> list[Ink]:
+    rows, columns = pixels.shape
+    box = QRect(field.mapTo(window, QPoint(0, 0)), field.size()).intersected(QRect(0, 0, columns, rows))
+    if box.isEmpty() or not (papers := _papers(pixels, box)):
         return []
     palette, role = field.palette(), QPalette.ColorRole
-    paper = Counter(_papers(image, box)).most_common(1)[0][0] if _papers(image, box) else ""
     name = field.accessibleName() or type(field).__name__
-    pairs = [(role.Text, paper), (role.HighlightedText, palette.color(role.Highlight).name())]
+    pairs = [
+        (role.Text, papers[0]),
+        (role.HighlightedText, palette.color(role.Highlight).name()),
+    ]
     if getattr(field, "placeholderText", lambda: "")():
-        pairs.append((role.PlaceholderText, paper))
-    return [Ink(name, palette.color(ink).name(), under, TEXT) for ink, under in pairs if under]
+        pairs.append((role.PlaceholderText, papers[0]))
+    return [Ink(name, palette.color(ink).name(), under, TEXT) for ink, under in pairs]

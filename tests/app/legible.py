@@ -30,11 +30,11 @@ def illegible(window: QWidget) -> list[str]:
         f"“{each.text()}” is cut short" for each in window.findChildren(QPushButton) if _is_squeezed(each)
     ]
     found += [f"“{word.text}” goes over the edge" for word in words if _leaves(word, window)]
-    seen = [word for word in words if not _seen(word, window).isEmpty()]
+    seen = [(word.text, box) for word in words if not (box := _seen(word, window)).isEmpty()]
     found += [
-        f"“{one.text}” and “{other.text}” lie over one another"
-        for one, other in combinations(seen, 2)
-        if _overlap(_seen(one, window), _seen(other, window))
+        f"“{one}” and “{other}” lie over one another"
+        for (one, box), (other, other_box) in combinations(seen, 2)
+        if _overlap(box, other_box)
     ]
     return list(dict.fromkeys(found))
 
