@@ -151,31 +151,9 @@ def test_no_package_is_larger_than_its_budget() -> None:
 
 # Uses of the product's private names in tests of the window: a file may have so many, and never more.
 _PRIVATE_USES = {
-    "tests/app/bench/test_window_bench.py": 3,
-    "tests/app/chat/test_composer.py": 1,
-    "tests/app/chat/test_find.py": 3,
-    "tests/app/chat/test_long_chat.py": 1,
-    "tests/app/chat/test_reading_card.py": 1,
-    "tests/app/chat/test_unshown_entry.py": 3,
-    "tests/app/contrast.py": 2,
-    "tests/app/controls/test_texts.py": 1,
-    "tests/app/gauges/test_strip.py": 1,
-    "tests/app/journeys/asking/test_composing.py": 1,
-    "tests/app/journeys/asking/test_titles.py": 3,
-    "tests/app/journeys/test_faults.py": 3,
-    "tests/app/journeys/test_imports.py": 4,
-    "tests/app/journeys/test_tables_window.py": 2,
-    "tests/app/launch/test_display.py": 1,
-    "tests/app/launch/test_instance.py": 2,
-    "tests/app/launch/test_macos.py": 1,
     "tests/app/panels/test_document_tab.py": 1,
-    "tests/app/richtext/markdown/test_unshown.py": 6,
-    "tests/app/richtext/test_text_canvas.py": 1,
-    "tests/app/session/chats/test_chats.py": 1,
     "tests/app/shell/test_handlers.py": 4,
     "tests/app/shell/test_screens.py": 3,
-    "tests/app/store/test_recovery.py": 2,
-    "tests/app/store/test_writer.py": 4,
 }
 
 

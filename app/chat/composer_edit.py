@@ -233,7 +233,7 @@ def _is_raw_paste(event: QKeyEvent) -> bool:
 DOCUMENT_TOKENS = 2_000
 # A text of this length has more tokens than `DOCUMENT_TOKENS` in any tokenizer.
 DOCUMENT_CHARACTERS = 24_000
-_PATIENCE_MS = 400
+PATIENCE_MS = 400
 
 # Counts the tokens of a text and passes them to the callback. Returns False if it cannot count now.
 CountTokens = Callable[[str, Callable[[int], None]], bool]
@@ -253,7 +253,7 @@ class LongPaste(QObject):
         self._count_tokens: CountTokens | None = None
         self._text = ""
         self._cursor: QTextCursor | None = None
-        self._timer = QTimer(self, interval=_PATIENCE_MS, singleShot=True)
+        self._timer = QTimer(self, interval=PATIENCE_MS, singleShot=True)
         self._timer.timeout.connect(self._estimate)
 
     @property

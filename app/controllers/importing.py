@@ -35,9 +35,9 @@ _SLICE_S = 0.01
 _BATCH_CHATS = 50
 _BATCH_CHARACTERS = 500_000
 # Unsaved chats in memory.
-_UNSAVED_CHARACTERS = 16_000_000
+UNSAVED_CHARACTERS = 16_000_000
 _SAVED_WITHIN_S = 60.0
-_TOLD_EVERY_S = 1.0
+TOLD_EVERY_S = 1.0
 _LISTED_LOSSES = 500
 
 
@@ -140,7 +140,7 @@ class Importing(QObject):
                 began_s = time.monotonic()
 
     async def _tell_progress(self, path: Path, done: int, total: int, result: _Result) -> None:
-        if time.monotonic() > self._told_s + _TOLD_EVERY_S:
+        if time.monotonic() > self._told_s + TOLD_EVERY_S:
             self._tell(path, 100 * done // max(total, 1), result)
 
     # ---- on the thread
@@ -160,7 +160,7 @@ class Importing(QObject):
                 asyncio.run_coroutine_threadsafe(self._take(tuple(batch), result), loop).result()
             batch.clear()
             unsaved, characters = unsaved + characters, 0
-            if unsaved > _UNSAVED_CHARACTERS:
+            if unsaved > UNSAVED_CHARACTERS:
                 kept = threading.Event()
                 self._app.home.library.when_kept(lambda done: kept.set())
                 kept.wait(_SAVED_WITHIN_S)

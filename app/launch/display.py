@@ -35,7 +35,7 @@ def unknown_platform(chosen: str, known: Sequence[str]) -> str:
 
 
 # Qt would wait forever for a server that accepts the connection and never replies.
-_PATIENCE_S = 5.0
+PATIENCE_S = 5.0
 
 Probe = Callable[[str], bool]
 
@@ -106,7 +106,7 @@ def answers_connection(platform: str) -> bool:
     answer: queue.SimpleQueue[bool] = queue.SimpleQueue()
     threading.Thread(target=lambda: answer.put(connect()), name="display-probe", daemon=True).start()
     try:
-        return answer.get(timeout=_PATIENCE_S)
+        return answer.get(timeout=PATIENCE_S)
     except queue.Empty:
         return False
 

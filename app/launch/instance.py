@@ -214,8 +214,8 @@ def is_own(connection: QLocalSocket) -> bool:
                 uid = struct.unpack("=iII", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
         except OSError:
             return False
-    return uid in _trusted()
+    return uid in trusted_users()
 
 
-def _trusted() -> set[int]:
+def trusted_users() -> set[int]:
     return {os.geteuid(), 0}

@@ -96,7 +96,7 @@ class WindowController(QObject):
         self._unloads_after_s = 0.0
         self._inputs: deque[Input] = deque()
         self._is_handling = False
-        self._titles = TitleController(app, page, self)
+        self.titles = TitleController(app, page, self)
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
@@ -293,7 +293,7 @@ class WindowController(QObject):
 
     def _on_answer_finished(self, turn_id: str) -> None:
         self.answer_finished.emit(turn_id)
-        self._titles.answer_finished()
+        self.titles.answer_finished()
         if self.link.connected:  # not if the answer ended with the worker
             self.saved_chats.show_open()
 

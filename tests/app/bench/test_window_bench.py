@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import msgspec
@@ -53,7 +52,7 @@ def test_every_scene_plays_in_the_window(qapp: QApplication) -> None:
 
     async def scene(window: MainWindow) -> None:
         heard.append(
-            await window_bench._outside_of_tasks(lambda: play(window, turns=8, answer_tokens=200, frames=20))
+            await stage.outside_of_tasks(lambda: play(window, turns=8, answer_tokens=200, frames=20))
         )
         assert window.views.transcript.answer_text("bench-new")
 
@@ -118,22 +117,3 @@ def test_what_the_window_adds_is_measured_with_one_worker(qapp: QApplication, to
     assert len(cost.alone) == len(cost.in_window) == 2
     assert {run.tokens for run in (*cost.alone, *cost.in_window)} == {24}
     assert all(run.decode_s > 0 and run.window_s > 0 for run in (*cost.alone, *cost.in_window))
-
-
-@pytest.mark.parametrize("forbidden", [True, False])
-def test_no_start_that_counts_compiles_anything(forbidden: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[dict[str, str]] = []
-    folders: list[bool] = []
-
-    def child(part: str, more: dict[str, str], *arguments: str) -> bytes:
-        given.append(more)
-        folders.append(Path(more.get("PYTHONPYCACHEPREFIX", "/no/such/folder")).is_dir())
-        return str(len(given)).encode()
-
-    monkeypatch.setattr(sys, "dont_write_bytecode", forbidden)
-    monkeypatch.setattr(window_bench, "_child", child)
-    assert window_bench._since_start("start") == (2.0, 3.0, 4.0, 5.0, 6.0)
-    assert {more.get("PYTHONDONTWRITEBYTECODE") for more in given} == {"" if forbidden else None}
-    assert len({more.get("PYTHONPYCACHEPREFIX") for more in given}) == 1
-    assert set(folders) == {forbidden}
-    assert not Path(given[0].get("PYTHONPYCACHEPREFIX", "/no/such/folder")).exists()

@@ -20,7 +20,7 @@ from app.chat.composer_tools import MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
 from app.controls.buttons import Button
 from app.theme.theme import theme
-from core.documents.limits import QUICK_BYTES, Limits
+from core.documents.limits import QUICK_BYTES
 from core.errors import RequestError
 from core.events import Attachment, LeftOut, Message
 from tests.app.stage import drop
@@ -375,19 +375,6 @@ def test_a_reading_shows_its_page_and_can_be_given_up(
         qtbot.waitUntil(lambda: children() <= before, timeout=60_000)
     qtbot.wait(80)
     assert composer.attachments == ()
-
-
-def test_a_reading_that_passes_a_limit_is_refused_in_words(
-    qtbot: QtBot, composer: Composer, long_pdf: Path
-) -> None:
-    refused: list[RequestError] = []
-    composer.attach_failed.connect(refused.append)
-    composer._intake.reader.limits = Limits(whole_s=0.6)
-    composer.attach_files([long_pdf])
-    qtbot.waitUntil(lambda: bool(refused), timeout=20_000)
-    assert refused[0].message == "“long.pdf” could not be read in 1 s."
-    assert refused[0].hint == "Paste the part that matters."
-    assert composer.chips.files == ()
 
 
 def test_a_refused_file_among_others_keeps_them(

@@ -41,14 +41,11 @@ def test_all_matches_of_a_long_chat_are_counted_and_walked(transcript: Transcrip
     qtbot.waitUntil(lambda: finder.bar.count.text() == "1 of 11", timeout=20_000)
     visited = []
     for _ in range(11):
-        (entry, match) = finder._find.current or (None, None)
-        item = transcript._items[entry]
-        rect = item.body.rects_of(match.piece, match.start, match.end)[0].toAlignedRect()
-        top = item.body.mapTo(transcript.viewport(), rect.topLeft()).y()
-        assert 0 <= top <= transcript.viewport().height() - rect.height()
-        visited.append(entry.turn_id)
+        seen = [each for each in transcript.findChildren(UserMessage) if not each.visibleRegion().isEmpty()]
+        visited.append({each.body.accessibleDescription() for each in seen})
         qtbot.keyClick(finder.bar.field, Qt.Key.Key_Return)
-    assert visited == ["t1", *(f"t{n}" for n in range(10, 20))]
+    for number, seen in zip((1, *range(10, 20)), visited, strict=True):
+        assert [each for each in seen if each.startswith(f"Question {number}:")], (number, seen)
     assert finder.bar.count.text() == "1 of 11"
     qtbot.keyClick(finder.bar.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     assert finder.bar.count.text() == "11 of 11"
@@ -64,7 +61,7 @@ def test_matches_are_marked_until_the_bar_closes(transcript: Transcript, qtbot: 
     transcript.finder.open()
     qtbot.keyClicks(transcript.finder.bar.field, "berth")
     qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 3", timeout=20_000)
-    assert len(body.body._found) == 2
+    assert picture(transcript) != plain
     question = transcript.findChild(UserMessage)
     assert question is not None
     assert colour("accent") in colours(picture(question))

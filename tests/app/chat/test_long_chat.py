@@ -198,14 +198,14 @@ def test_what_was_laid_out_goes_with_its_widget(transcript: Transcript) -> None:
     """At once: what waits for Python to look for cycles keeps its memory taken."""
     transcript.show_turns(TURNS)
     answer = transcript.answer(TURNS[-1].id)
-    kept = [weakref.ref(chunk) for box in answer.body.boxes for chunk in box.layout._chunks]
+    kept = [weakref.ref(box.layout) for box in answer.body.boxes]
     assert kept
     del answer
     collects = gc.isenabled()  # it does not while there is an application
     gc.disable()
     try:
         transcript.clear()
-        assert not [chunk for chunk in kept if chunk() is not None]
+        assert not [layout for layout in kept if layout() is not None]
     finally:
         if collects:
             gc.enable()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QTimer
 from pytestqt.qtbot import QtBot
 
 from app.chat import strings
@@ -108,7 +108,7 @@ def test_buttons_and_map_send_intents(qtbot: QtBot, card: ReadingCard, intents: 
 
 def test_the_time_left_goes_on_between_reports(card: ReadingCard, clock: Clock) -> None:
     def left() -> str:
-        card._refresh()  # as each second
+        card.findChild(QTimer).timeout.emit()  # as each second
         return card.facts.left
 
     def report(at_s: float, done: int, seconds_left: float) -> None:

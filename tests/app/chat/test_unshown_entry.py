@@ -19,7 +19,7 @@ from app.richtext import strings
 from app.session.chats.conversation import Answer as Words
 from app.session.chats.conversation import Turn
 from core.events import Attachment, Finished, Message, Stats
-from tests.app.chat.watching import picture
+from tests.app.chat.watching import picture, readable
 from tests.app.chat.written import finished, tokens_of
 
 SAID = strings.UNSHOWN
@@ -34,10 +34,6 @@ def turns() -> list[Turn]:
             "1", Message("user", "two", attached), Words(tuple(tokens_of("Second.")), "finished", finished())
         ),
     ]
-
-
-def shown(transcript: Transcript) -> list[str]:
-    return [transcript._items[entry].body.readable_text for entry in transcript._entries]
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> None:
@@ -74,8 +70,8 @@ def test_an_entry_that_fails_says_so(
     fail_once(monkeypatch, kind, name)
     transcript.show_turns(turns())
     picture(transcript)
-    assert shown(transcript) == texts
-    stand_in = next(item for item in transcript._items.values() if isinstance(item, UnshownEntry))
+    assert readable(transcript) == texts
+    stand_in = transcript.findChild(UnshownEntry)
     assert stand_in.isVisible()
     assert stand_in.height() > 20
     stand_in.copy_button.click()
@@ -95,7 +91,7 @@ def test_an_entry_that_cannot_be_measured_says_so(
     monkeypatch.setattr(AnswerView, "height_for", failing)
     transcript.show_turns(turns())
     picture(transcript)
-    assert shown(transcript) == ["one", SAID, "two", SAID]
+    assert readable(transcript) == ["one", SAID, "two", SAID]
     transcript.resize(500, 600)
     picture(transcript)
     assert len(unshown) == 2
@@ -112,7 +108,7 @@ def test_an_answer_under_way_whose_widget_fails_goes_on_unseen(
     transcript.begin_answer("t")
     transcript.append_tokens("t", tokens_of("Words."))
     transcript.finish_answer("t", finished())
-    assert shown(transcript) == [SAID]
+    assert readable(transcript) == [SAID]
     assert transcript.answer_text("t") == "Words."
     transcript.clear()
     assert len(unshown) == 1
@@ -148,4 +144,4 @@ def test_figures_of_any_kind_leave_the_chat_readable(transcript: Transcript, sta
     assert answer.body.readable_text == "It is."
     answer.facts(0)
     transcript.show_turns(turns())
-    assert shown(transcript) == ["one", "First.", "two", "Second."]
+    assert readable(transcript) == ["one", "First.", "two", "Second."]

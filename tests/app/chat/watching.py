@@ -9,7 +9,9 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
 from app.chat.answer_body import AnswerBody
+from app.chat.entry_column import UnshownEntry
 from app.chat.transcript import Transcript
+from app.chat.user_message import UserMessage
 from app.theme.theme import LIGHT
 from tests.app.chat.written import tokens_of
 
@@ -21,6 +23,13 @@ def stream(transcript: Transcript, written: str, turn: str = "t", size: int = 4)
     for at in range(0, len(tokens), size):
         transcript.append_tokens(turn, tokens[at : at + size])
     return transcript.findChildren(AnswerView)[-1]
+
+
+def readable(transcript: Transcript) -> list[str]:
+    """The text of each entry from top to bottom."""
+    kinds = (UserMessage, AnswerView, UnshownEntry)
+    shown = [each for kind in kinds for each in transcript.findChildren(kind) if each.isVisible()]
+    return [each.body.readable_text for each in sorted(shown, key=lambda each: each.y())]
 
 
 def body_of(transcript: Transcript) -> AnswerBody:
@@ -65,11 +74,11 @@ def colour(name: str) -> str:
 
 def drag(qtbot: QtBot, body: AnswerBody, start: QPoint, end: QPoint) -> None:
     qtbot.mousePress(body, Qt.MouseButton.LeftButton, pos=start)
-    QApplication.sendEvent(body, _move(body, end))
+    QApplication.sendEvent(body, mouse_move(body, end))
     qtbot.mouseRelease(body, Qt.MouseButton.LeftButton, pos=end)
 
 
-def _move(body: AnswerBody, to: QPoint) -> QMouseEvent:
+def mouse_move(body: AnswerBody, to: QPoint) -> QMouseEvent:
     return QMouseEvent(
         QEvent.Type.MouseMove,
         QPointF(to),

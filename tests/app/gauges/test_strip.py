@@ -15,6 +15,7 @@ from app.gauges.strip import InstrumentStrip
 from app.theme.theme import Theme
 from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats, TableUse
 from tests.app.controls.painting import PaintCounter, colors
+from tests.app.painted import noted_words
 
 GB = 2**30
 POSITIONS = tuple(PositionStat(100, accepted) for accepted in (80, 73, 64, 58, 51, 45))
@@ -131,7 +132,9 @@ def test_scoring_is_not_shown_as_reading(strip: InstrumentStrip) -> None:
     assert _said(strip.first_token) == "9% choosing"
     assert _said(strip.speed) == strings.NO_FIGURE
     strip.show_prefill(PrefillProgress("r", 0, 640, 0, 9.0, "reading", 5120, 640, fraction=0.1), now_s=1.2)
-    assert strip.first_token._figure.text == "10% read"
+    with noted_words() as noted:
+        strip.first_token.grab()
+    assert [word.text for word in noted][1:] == ["10%", "read"]
 
 
 def test_reset_leaves_only_the_memory(strip: InstrumentStrip) -> None:

@@ -2,16 +2,17 @@
 
 Where each row of “What people see when things go wrong” is tried in a window:
 
-    worker killed                   test_figures (kill -9), test_window (dies by itself, while loading)
-    worker aborts, worker hangs     here
+    worker killed                   test_window (kill -9, dies by itself, while loading)
+    worker crashes                  test_figures (SIGSEGV)
+    worker hangs                    here
     model folder bad, too big       with the models, test_window
     prompt longer than the context  test_composing
     download cut off                with the models
     table corrupt or foreign        here (cut, flipped), core/tables/test_memory (each kind of damage)
     disk full on save               here (tables), test_chats_kept (chats)
     chat database corrupt           test_chats_kept
-    unknown drafter, bad setting    here
-    bad JSON on the wire            here (to the worker), test_window (from the worker)
+    unknown drafter, bad setting    core/events/test_events
+    bad JSON on the wire            core/worker/test_worker (to the worker), test_window (from the worker)
 """
 
 from __future__ import annotations
@@ -23,15 +24,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
-from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.settings import Settings, assign_all
 from core.tables.files import PREVIOUS, decode_table
 from core.worker.client import worker_command
-from tests.app.stage import Stage, answering, asked, click, gone, kill, last, play, ready, shown, until
+from tests.app.stage import Stage, answering, asked, click, gone, last, play, ready, until
 from tests.processes import set_home
 
 _LOAD_S = 60.0
@@ -78,25 +77,6 @@ async def teach(window: MainWindow) -> None:
     with_settings(window, drafting__drafter="ngram-mod", sampling__max_tokens=48)
     await asked(window, "the tide waits for nobody and the pilot waits for the tide " * 3)
     assert last(window).status == "finished"
-
-
-async def test_a_worker_that_aborts(stage: Stage, toy_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    window = await stage.ready(command=worker_command(), model=str(toy_folder))
-    for number in (signal.SIGABRT, signal.SIGSEGV):
-        with_settings(window, sampling__max_tokens=2_000)
-        await answering(window, "go on")
-        window.views.composer.set_text("typed meanwhile")
-        await kill(window, number)
-        written, trouble = last(window), window.views.banner.trouble
-        assert number.name in trouble.text
-        assert f"{len(written.tokens):,} tokens written so far" in trouble.text
-        assert shown(window) == written.text
-        assert window.views.composer.text == "typed meanwhile"
-        await click(window.views.banner.remedy_button)
-        await ready(window)
-        window.controller.chat.start()
-    await stage.close()
-    assert "broke the protocol" not in caplog.text
 
 
 async def test_a_worker_that_hangs(stage: Stage, toy_folder: Path) -> None:
@@ -170,45 +150,3 @@ async def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
     (aside,) = tables.glob(f"{file.name}.refused-*")
     assert aside.read_bytes() == bad
     assert decode_table(file.read_bytes()).header.figures.used > 0
-
-
-async def test_commands_that_a_worker_refuses_are_named_and_survived(stage: Stage, toy_folder: Path) -> None:
-    """The window sends no such commands itself, so they are smuggled past it."""
-    settings = Settings()
-    refused = (
-        (
-            replace(settings, drafting=replace(settings.drafting, drafter="telepathy")),
-            "telepathy",
-            "ngram-simple",
-        ),
-        (replace(settings, sampling=replace(settings.sampling, temperature=-4.0)), "temperature", "0"),
-    )
-
-    window = await stage.ready(command=worker_command(), model=str(toy_folder))
-    banner, composer, pid = window.views.banner, window.views.composer, window.worker.pid
-
-    async def named(*words: str) -> None:
-        await until(lambda: banner.trouble is not None)
-        said = f"{banner.trouble.title} {banner.trouble.text}".lower()
-        assert all(word in said for word in words), said
-        banner.dismissed.emit()
-        assert banner.trouble is None
-
-    async def answers() -> None:
-        with_settings(window, sampling__max_tokens=4)
-        composer.clear()
-        await asked(window, "Are you there?")
-        assert last(window).status == "finished"
-        assert window.worker.pid == pid
-
-    for bad, *words in refused:
-        window.views.inspector._settings = bad
-        ask(window, "Will this be answered?")
-        await named(*words)
-        assert composer.text == "Will this be answered?"
-        await answers()
-    client = window.worker._client
-    for line in (b"{not json\n", b'{"type": "make_tea"}\n', b"\xff\xfe\n"):
-        client._process.stdin.write(line)
-        await named("command")
-        await answers()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
+import pytest
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QWidget
 
@@ -12,9 +14,21 @@ from app.launch.scenario import ask
 from app.session.chats.conversation import documents
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
-from core.settings import assign_all
 from core.worker.client import worker_command
-from tests.app.stage import Stage, answer_view, answering, asked, kill, last, ready, set_value, stop, until
+from tests.app.stage import (
+    Stage,
+    answer_view,
+    answering,
+    asked,
+    click,
+    kill,
+    last,
+    ready,
+    set_value,
+    shown,
+    stop,
+    until,
+)
 
 TEXT = "\n".join(f"Rule {number}. The pilot of berth {number % 9} waits." for number in range(120))
 
@@ -46,7 +60,9 @@ def agree(window: MainWindow) -> None:
     assert tuple(map(origins.count, ("accepted", "bonus", "normal"))) == counted
 
 
-async def test_a_whole_answer_and_one_that_was_stopped(stage: Stage, toy_folder: Path) -> None:
+async def test_answers_that_were_whole_stopped_and_cut_off_by_a_crash(
+    stage: Stage, toy_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     window = await stage.ready(command=worker_command(), model=str(toy_folder))
     set_value(window, "sampling.max_tokens", 60)
     await asked(window, "tide tide tide tide tide tide")
@@ -61,25 +77,26 @@ async def test_a_whole_answer_and_one_that_was_stopped(stage: Stage, toy_folder:
     await stop(window)
     agree(window)
 
-
-async def test_an_answer_whose_worker_was_killed_and_that_was_continued(
-    stage: Stage, toy_folder: Path
-) -> None:
-    window = await stage.ready(command=worker_command(), model=str(toy_folder))
-    inspector = window.views.inspector
-    wanted = [("sampling.max_tokens", 4000), ("gate.mode", "always")]
-    inspector.change_settings(assign_all(inspector.settings, wanted))
+    set_value(window, "gate.mode", "always")
     ask(window, "pilot pilot pilot pilot")
     await until(lambda: [token.origin for token in last(window).tokens].count("accepted") > 3)
-    await kill(window)
-    assert last(window).status == "cut_off"
-    window.controller.restart()
+    window.views.composer.set_text("typed meanwhile")
+    await kill(window, signal.SIGSEGV)
+    written, trouble = last(window), window.views.banner.trouble
+    assert written.status == "cut_off"
+    assert "SIGSEGV" in trouble.text
+    assert f"{len(written.tokens):,} tokens written so far" in trouble.text
+    assert shown(window) == written.text
+    await click(window.views.banner.remedy_button)
     await ready(window)
-    before = len(last(window).tokens)
+    assert window.views.composer.text == "typed meanwhile"
+    window.views.composer.clear()
     window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-    await until(lambda: len(last(window).tokens) > before + 5 or last(window).over)
+    await until(lambda: len(last(window).tokens) > len(written.tokens) + 5 or last(window).over)
     await stop(window)
     agree(window)
+    await stage.close()
+    assert "broke the protocol" not in caplog.text
 
 
 async def test_what_is_written_on_keeps_the_time_to_its_first_token(window: MainWindow) -> None:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
 from app.chat.answer_body import ThoughtHead
 from app.controllers import importing as importing_module
-from app.richtext.markdown import markdown
 from app.shell.window import MainWindow
 from app.store.library import Library
 from core.settings import read
@@ -138,11 +137,10 @@ def test_the_end_of_a_long_import_is_spread_over_several_turns(qapp: QApplicatio
         await ready(window)
         window.views.sidebar.list.model().rowsInserted.connect(lambda *_: steps.append("listed"))
         QTimer(window, interval=1, timeout=lambda: steps.append("turn")).start()
-        window.controller.chat._page.chat_shown.connect(lambda: steps.append("opened"))
+        window.views.pages.currentChanged.connect(lambda page: steps.append("opened"))
         await imported(window, file)
         assert len(titles(window)) == 500
 
-    markdown._parser.cache_clear()
     play(qapp, scene, folder=tmp_path / "home", block_ms=50)
     listed = steps.index("listed")
     assert "turn" in steps[listed : steps.index("opened")]
@@ -155,8 +153,8 @@ async def test_a_long_import_can_be_stopped_and_keeps_the_window_alive(
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps([samples.chatgpt_chat(number) for number in range(1_500)]))
     home = tmp_path / "home"
-    monkeypatch.setattr(importing_module, "_TOLD_EVERY_S", 0.05)
-    monkeypatch.setattr(importing_module, "_UNSAVED_CHARACTERS", 10_000)
+    monkeypatch.setattr(importing_module, "TOLD_EVERY_S", 0.05)
+    monkeypatch.setattr(importing_module, "UNSAVED_CHARACTERS", 10_000)
     found: list[int] = []
 
     window = await stage.open(folder=home)

@@ -53,9 +53,11 @@ async def teach(window: MainWindow, **values: object) -> None:
 
 
 def taught(tables: TablesWindow) -> TableInfo:
-    """The only table that chats teach."""
-    (info,) = [one for one in tables._tables.tables if one.loaded]
-    return info
+    """The only table that chats teach, the first of the list."""
+    tables.list.select(tables.list.rows[0].id)
+    assert isinstance(tables.selected, TableInfo)
+    assert tables.selected.loaded
+    return tables.selected
 
 
 def files(suffix: str = ".safetensors") -> list[Path]:
@@ -74,7 +76,7 @@ async def told(tables: TablesWindow, words: str) -> None:
     await until(lambda: words in tables.told.text, what=f"not told: {tables.told.text}")
 
 
-async def test_what_is_taught_is_listed_saved_taken_along_and_reset(
+async def test_what_is_taught_is_listed_saved_taken_along_reset_and_loaded_again(
     stage: Stage, toy_folder: Path, home: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "copy.safetensors"
@@ -88,13 +90,14 @@ async def test_what_is_taught_is_listed_saved_taken_along_and_reset(
     await until(lambda: len(tables.list.rows) == 3, what="the new table is not listed")
     tables.list.select(tables.list.rows[0].id)
     info = taught(tables)
-    assert tables.selected == info
     row = tables.list.rows[0]
     assert row.title == "toy"
     assert row.entries.startswith(f"{info.figures.used:,} of")
     assert info.figures.used > 20
     assert info.figures.lookups > 0
     assert files() == []
+    assert not tables.load.isEnabled()
+    assert tables.load.toolTip() == strings.NOTHING_SAVED
 
     await click(tables.save)
     await told(tables, f"Saved {info.figures.used:,} entries of toy.")
@@ -123,7 +126,7 @@ async def test_what_is_taught_is_listed_saved_taken_along_and_reset(
     assert "No backup is kept" in question.informativeText()
     await answer(tables, "reset")
     await told(tables, f"Reset toy: {exported:,} entries removed.")
-    await until(lambda: not [one for one in tables._tables.tables if one.figures.used])
+    await until(lambda: ("toy", True) not in [(row.title, row.entries[0] != "0") for row in tables.list.rows])
     assert files() == files(PREVIOUS) == []
 
     await click(tables.import_)
@@ -132,34 +135,21 @@ async def test_what_is_taught_is_listed_saved_taken_along_and_reset(
     await until(lambda: tables.list.rows[0].entries.startswith(f"{exported:,} of"))
     assert len(files()) == 1
 
-
-async def test_loading_again_drops_what_was_not_saved_and_can_go_back(
-    stage: Stage, toy_folder: Path, home: Path
-) -> None:
-    window = await stage.ready(command=worker_command(), model=str(toy_folder), folder=home / "chats")
-    tables = await open_tables(window)
-    await teach(window)
-    await until(lambda: len(tables.list.rows) == 3)
-    tables.list.select(tables.list.rows[0].id)
-    assert not tables.load.isEnabled()
-    assert tables.load.toolTip() == strings.NOTHING_SAVED
-    await click(tables.save)
-    await told(tables, "Saved")
-    first = taught(tables).figures.used
+    # Loading again drops what was not saved, and can go back.
     await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 7})
-    await until(lambda: taught(tables).figures.used > first)
+    await until(lambda: taught(tables).figures.used > exported)
     await click(tables.load)
     await answer(tables, "saved")
-    await told(tables, f"Loaded {first:,} entries of toy.")
-    await until(lambda: taught(tables).figures.used == first)
+    await told(tables, f"Loaded {exported:,} entries of toy.")
+    await until(lambda: taught(tables).figures.used == exported)
     await teach(window, **{"sampling.temperature": 1.5, "sampling.seed": 8})
     await click(tables.save)
     await told(tables, "Saved")
     await until(lambda: taught(tables).has_previous and not taught(tables).unsaved)
     await click(tables.load)
     await answer(tables, "previous")
-    await told(tables, f"Loaded {first:,} entries of toy.")
-    assert decode_table(files()[0].read_bytes()).header.figures.used == first
+    await told(tables, f"Loaded {exported:,} entries of toy.")
+    assert decode_table(files()[0].read_bytes()).header.figures.used == exported
 
 
 async def test_another_draftlight_and_files_that_cannot_be_used(

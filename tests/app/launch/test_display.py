@@ -145,7 +145,7 @@ def test_a_wayland_socket_without_a_compositor_ends_with_a_message(tmp_path: Pat
 @linux
 @pytest.mark.skipif(not is_loadable("libwayland-client.so.0"), reason="needs libwayland-client")
 def test_a_compositor_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.launch.display._PATIENCE_S", 0.3)
+    monkeypatch.setattr("app.launch.display.PATIENCE_S", 0.3)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-8")
     with socket.socket(socket.AF_UNIX) as silent:

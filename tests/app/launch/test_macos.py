@@ -72,7 +72,7 @@ class Runtime:
         self.sent: list[tuple[str, str]] = []
         self.options = 0
         self.texts: list[bytes] = []
-        self.objc_msgSend = self.PROTOTYPE(self._send)
+        self.objc_msgSend = self.PROTOTYPE(self.send_message)
 
     def objc_getClass(self, name: Any) -> int:
         return self._number(name.value)
@@ -88,7 +88,7 @@ class Runtime:
     def _name(self, number: int) -> str:
         return self.names[number - 100].decode() if 100 <= number < 100 + len(self.names) else str(number)
 
-    def _send(self, receiver: int, selector: int, first: int | None, second: int | None) -> int:
+    def send_message(self, receiver: int, selector: int, first: int | None, second: int | None) -> int:
         name = self._name(selector)
         self.sent.append((self._name(receiver), name))
         if name == "stringWithUTF8String:":
@@ -125,8 +125,8 @@ class Bundle(Runtime):
         super().__init__()
         self._accepts = accepts
 
-    def _send(self, receiver: int, selector: int, first: int | None, second: int | None) -> int:
-        super()._send(receiver, selector, first, second)
+    def send_message(self, receiver: int, selector: int, first: int | None, second: int | None) -> int:
+        super().send_message(receiver, selector, first, second)
         if self._name(selector) == "respondsToSelector:":
             assert self._name(first or 0) == "setObject:forKey:"
             return 0xFF00 | int(self._accepts)  # BOOL is the lowest byte

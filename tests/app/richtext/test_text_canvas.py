@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
@@ -13,7 +14,7 @@ from app.richtext.markdown.markdown import parse_block
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import TextPlace, TextSelection, everything, selected_text, word_at
 from core.events import Message
-from tests.app.chat.watching import body_of, drag, stream
+from tests.app.chat.watching import body_of, drag, mouse_move, stream
 from tests.app.chat.written import FERRY, MERGE, finished, token
 
 
@@ -122,7 +123,7 @@ def test_a_drag_beyond_the_view_scrolls_and_goes_on_selecting(transcript: Transc
     body = body_of(transcript)
     qtbot.mousePress(body, Qt.MouseButton.LeftButton, pos=QPoint(20, 5))
     below = transcript.viewport().mapToGlobal(QPoint(200, transcript.viewport().height() + 30))
-    transcript._selecting.drag(below)
+    QApplication.sendEvent(body, mouse_move(body, body.mapFromGlobal(below)))
     bar = transcript.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.value() > 300, timeout=20_000)
     assert len(transcript.selected_text()) > 600

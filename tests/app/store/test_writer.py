@@ -120,13 +120,15 @@ def test_after_closing_nothing_is_written_even_if_the_disk_hung(path: Path, told
         gate.wait(60)
         return ChatStore(path)
 
+    before = set(threading.enumerate())
     writer = Writer(hang, told.append, jobs={C1: chat_of(1), C2: None})
+    (thread,) = set(threading.enumerate()) - before
     assert entered.wait(60)
     assert not writer.close(timeout_s=0.05)
     assert writer.waiting() == {C1: chat_of(1), C2: None}
     gate.set()
-    writer._thread.join(60)
-    assert not writer._thread.is_alive()
+    thread.join(60)
+    assert not thread.is_alive()
     with pytest.raises(KeyError):  # the caller wrote it elsewhere, or discarded it
         read(path, "c1")
     assert told == []

@@ -21,7 +21,7 @@ def paste(window: MainWindow, text: str) -> None:
 
 
 async def test_the_worker_counts_what_is_pasted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composer_edit, "_PATIENCE_MS", 60_000)  # a busy machine counts in more than 0.4 s
+    monkeypatch.setattr(composer_edit, "PATIENCE_MS", 60_000)  # a busy machine counts in more than 0.4 s
     # The fake worker's tokens are words: the one text is long for it, the other is not.
     many, few = "a " * 2_500, "antidisestablishmentarianism " * 500
 

@@ -59,7 +59,7 @@ async def test_a_chat_is_titled_after_its_answer_and_keeps_it(stage: Stage, tmp_
 async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow) -> None:
     listing, chats = window.controller.chat.listing, window.controller.chats
     await answered(window, "write 3 slowly harbours")
-    suggested = window.controller._titles
+    suggested = window.controller.titles
     await until(lambda: suggested.is_asking)  # it is under way for some seconds
     listing.rename(chats.open.id, "My ferries")
     await until(lambda: not suggested.is_asking)
@@ -71,7 +71,7 @@ async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow
 
 
 async def test_what_is_asked_or_typed_goes_first(window: MainWindow) -> None:
-    suggested = window.controller._titles
+    suggested = window.controller.titles
     await answered(window, "write 3 slowly harbours")
     await until(lambda: suggested.is_asking)
     window.views.composer.set_text("And")
@@ -111,7 +111,7 @@ async def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
     window = await stage.open(command=worker_command(), model=str(tmp_path / "toy"))
 
     await ready(window)
-    suggested = window.controller._titles
+    suggested = window.controller.titles
     set_value(window, "sampling.max_tokens", 12)
     await asked(window, "hello")
     first = last(window).finished

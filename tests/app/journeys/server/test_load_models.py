@@ -85,6 +85,9 @@ async def test_a_model_that_does_not_load_ends_its_request_alone_and_the_window_
     stage: Stage, models: Path
 ) -> None:
     window = await stage.ready(command=worker_command(), model=str(models / "First-Toy"))
+    base = await switch_on(window)
+    assert (await request(base, "Second-Toy").whole()).is_whole
+    assert loaded(window) == "First Toy", "a request loads no model unless that is allowed"
     base = await switch_on(window, load_models=True)
     expected = await request(base, "First-Toy").whole()
     running = request(base, "First-Toy", 200)
@@ -123,10 +126,3 @@ async def test_a_worker_that_dies_of_a_load_comes_back_with_the_previous_model(w
     await until(lambda: window.controller.link.ahead == 1)
     sharing.post(Cancel("client"))
     await until(lambda: last(window).status == "finished")
-
-
-async def test_without_the_setting_the_loaded_model_answers(stage: Stage, models: Path) -> None:
-    window = await stage.ready(command=worker_command(), model=str(models / "First-Toy"))
-    base = await switch_on(window)
-    assert (await request(base, "Second-Toy").whole()).is_whole
-    assert loaded(window) == "First Toy"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from markdown_it import MarkdownIt
+from pygments.lexers import PythonLexer
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
@@ -17,7 +19,7 @@ from app.richtext.text_style import Highlight
 from app.session.chats.conversation import Answer as Words
 from app.session.chats.conversation import Turn
 from core.events import Message
-from tests.app.chat.watching import picture
+from tests.app.chat.watching import picture, readable
 from tests.app.chat.written import finished, tokens_of
 
 BAD = "This is **unspeakable**."
@@ -49,16 +51,12 @@ def turns() -> list[Turn]:
     ]
 
 
-def shown(transcript: Transcript) -> list[str]:
-    return [item.body.readable_text for item in transcript._items.values()]
-
-
 @pytest.mark.usefixtures("cannot_lay_out")
 def test_a_chat_opens_whatever_is_in_it(transcript: Transcript, unshown: list[str]) -> None:
     transcript.show_turns(turns())
     picture(transcript)
     said = strings.UNSHOWN
-    assert shown(transcript) == ["one", "First.", "two", said, said, "Third."]
+    assert readable(transcript) == ["one", "First.", "two", said, said, "Third."]
     assert transcript.answer_text("1") == BAD
     answer = transcript.answer("1")
     answer.footer.copy_button.click()
@@ -79,7 +77,7 @@ def test_an_answer_under_way_goes_on_unseen(transcript: Transcript, qtbot: QtBot
     answer = transcript.answer("t")
     assert answer.body.readable_text == strings.UNSHOWN
     assert transcript.answer_text("t") == BAD + " And on."
-    qtbot.waitUntil(lambda: answer.height() == answer.height_for(transcript._column.column_px))
+    qtbot.waitUntil(lambda: answer.height() == answer.height_for(answer.width()))
     assert len(unshown) == 1
     unshown.clear()
 
@@ -92,10 +90,10 @@ def test_what_cannot_be_painted_is_given_up(
     def raising(*given: object) -> None:
         raise ValueError("no such glyph")
 
-    body = transcript._items[transcript._entries[1]].body
+    body = transcript.answer("0").body
     monkeypatch.setattr(body.boxes[0], "paint_around", raising)
     picture(transcript)
-    assert shown(transcript) == ["one", strings.UNSHOWN]
+    assert readable(transcript) == ["one", strings.UNSHOWN]
     assert len(unshown) == 1
     unshown.clear()
 
@@ -111,7 +109,7 @@ def test_a_text_that_can_never_be_painted_ends_in_nothing(
     monkeypatch.setattr(PieceBox, "paint_around", raising)
     picture(transcript)
     picture(transcript)
-    assert shown(transcript) == ["", ""]
+    assert readable(transcript) == ["", ""]
     assert len(unshown) == 4
     unshown.clear()
 
@@ -119,25 +117,27 @@ def test_a_text_that_can_never_be_painted_ends_in_nothing(
 def test_a_block_that_cannot_be_read_stands_as_written(
     monkeypatch: pytest.MonkeyPatch, unshown: list[str]
 ) -> None:
-    def raising() -> None:
+    def raising(*given: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr(markdown, "_parser", raising)
+    monkeypatch.setattr(MarkdownIt, "parse", raising)
     (piece,) = markdown.parse_block("a\n\n**b**\n", 3, 9)
     assert (piece.text, piece.source_start, piece.source_end) == ("**b**", 3, 9)
     assert len(unshown) == 1
     unshown.clear()
 
 
-def test_a_lexer_that_fails_leaves_code_without_colours(unshown: list[str]) -> None:
+def test_a_lexer_that_fails_leaves_code_without_colours(
+    monkeypatch: pytest.MonkeyPatch, unshown: list[str]
+) -> None:
     highlight = Highlight("python")
 
-    def raising() -> Iterator[tuple[int, object, str]]:
+    def raising(*given: object) -> Iterator[tuple[int, object, str]]:
         yield 0, None, "def"
         raise RuntimeError("no such state")
 
+    monkeypatch.setattr(PythonLexer, "get_tokens_unprocessed", raising)
     highlight.set_text("def f(): pass", whole=True)
-    highlight._words = raising()
     assert highlight.advance(lambda: False)
     assert highlight.stretches == []
     assert len(unshown) == 1
