@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.controls.numbers import Spin
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
+from app.theme.theme import theme
 from core.events import Attachment, Message
 from tests.app.hand import Hand
 from tests.app.stage import (
@@ -185,9 +186,12 @@ async def test_stopping_from_anywhere(window: MainWindow) -> None:
 
 
 @pytest.mark.parametrize("where", WHERE)
-async def test_the_windows_keys_work_from_anywhere(window: MainWindow, where: str) -> None:
+async def test_the_windows_keys_work_from_anywhere(
+    window: MainWindow, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No part of the window keeps a key of the table for itself."""
     views, actions = window.views, window.menu_actions
+    monkeypatch.setattr(theme, "set_zoom", lambda factor: None)  # test_zoom tests what the keys do
     await asked_about_rules(window)
     views.composer.set_text("typed")
     heard: list[str] = []

@@ -6,12 +6,11 @@ import pytest
 from PySide6.QtCore import QMimeData
 
 from app.chat import composer_edit
-from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from core.events import Attachment, Message
+from core.events import Attachment
 from core.settings import Settings, assign
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS
-from tests.app.stage import Stage, asked, click, last, ready, set_value, stop, until
+from tests.app.stage import Stage, asked, click, ready, set_value, until
 
 
 def paste(window: MainWindow, text: str) -> None:
@@ -75,33 +74,3 @@ async def test_what_cannot_fit_is_cut_or_taken_along(window: MainWindow) -> None
     assert window.views.banner.isHidden()
     assert composer.attachments[0].name == "big.txt (beginning)"
     await until(lambda: 7_000 < composer.pill.used_tokens < 8_191)
-
-
-async def test_a_refusal_says_by_how_much_and_offers_ways(window: MainWindow) -> None:
-    composer = window.views.composer
-    composer.attach(Attachment("a.txt", "word " * 3_000))
-    await until(lambda: bool(composer.attachments[0].tokens))
-    await asked(window, "refuse this")
-    assert composer.text == "refuse this"
-    assert composer.notice.text.startswith("808 tokens over this model’s limit")
-    await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer.notice.buttons])
-    composer.set_text("shorter")
-    assert composer.notice.isHidden()
-
-
-async def test_a_stop_before_the_first_word_gives_the_question_back(window: MainWindow) -> None:
-    views = window.views
-    message = Message("user", "read 1000 slowly", (Attachment("a.txt", "one two"),))
-    views.composer.set_message(message)
-    window.controller.asking.submit(views.composer.message())
-    await until(lambda: window.controller.link.busy)
-    await stop(window)
-    assert window.controller.chats.open.turns == ()
-    assert views.composer.text == "read 1000 slowly"
-    assert views.banner.isHidden()
-    # What is being written meanwhile is not overwritten: then the question stays.
-    ask(window, "read 1000 slowly")
-    views.composer.set_text("something new")
-    await stop(window)
-    assert views.composer.text == "something new"
-    assert last(window).status == "stopped"

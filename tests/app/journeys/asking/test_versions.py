@@ -98,18 +98,6 @@ async def test_regenerating_replaces_one_answer_and_keeps_the_other_widgets(wind
     assert [each.user.content for each in versions] == ["write 4", "write 4", "write 6"]
 
 
-async def test_a_stopped_regeneration_loses_neither_answer(window: MainWindow) -> None:
-    await answering(window)
-    first = await stop(window)
-    window.controller.asking.regenerate()
-    await until(lambda: len(last(window).tokens) > 4)
-    await stop(window)
-    (turn,) = window.controller.chats.open.turns
-    assert turn.versions[0].answer == first
-    assert turn.versions[1].answer.status == "stopped"
-    assert answer_view(window).footer.versions.text == "2/2"
-
-
 async def test_an_answer_that_must_be_equal_says_so(window: MainWindow) -> None:
     notice, asking = window.views.notice_bar, window.controller.asking
 
