@@ -119,11 +119,11 @@ def stored(window: MainWindow) -> Callable[[], bool]:
 
 
 async def test_the_first_question_waits_for_the_model_and_is_answered_by_it(
-    stage: Stage, hub: Hub, tmp_path: Path
+    stage: Stage, hub: Hub, tmp_path: Path, toy_folder: Path
 ) -> None:
     hub.trouble.bytes_per_s = 1_500_000
 
-    window = await stage.ready(command=ROOMY, folder=tmp_path / "kept")
+    window = await stage.ready(command=ROOMY, folder=tmp_path / "kept", model=str(toy_folder))
     repository = await accept(window)
     send(window, "hello")
     assert window.controller.chats.open.turns == ()
