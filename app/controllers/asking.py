@@ -148,9 +148,9 @@ class AskController(QObject):
         return self._answering.running is not None and not self._answering.elsewhere
 
     @property
-    def is_editing(self) -> bool:
-        """Whether a sent message is edited in the composer."""
-        return bool(self._edited)
+    def edited(self) -> str:
+        """The turn of the open chat whose message is edited in the composer; empty if none is."""
+        return self._edited
 
     @property
     def continuable(self) -> str:

@@ -191,7 +191,7 @@ class SavedChatsController(QObject):
     """`open_chat` returns the id and the settings of the open chat.
 
     The id is empty for a chat without a question and for one that is not saved. `question` returns what would
-    be asked now; None while an earlier question is edited.
+    be asked now, also in place of an earlier question.
     """
 
     listed = Signal(object)  # SavedChatsListed, or None while there is no worker
@@ -200,7 +200,7 @@ class SavedChatsController(QObject):
         self,
         app: App,
         open_chat: Callable[[], tuple[str, Prefill]],
-        question: Callable[[], Generate | None],
+        question: Callable[[], Generate],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)

@@ -131,7 +131,7 @@ class Commands(QObject):
             views.transcript.edited.editor.cancel()
         elif plan.sidebar_over or plan.inspector_over:
             self.columns.close_over()
-        elif controller.asking.is_editing:
+        elif controller.asking.edited:
             controller.asking.cancel_edit()
         else:
             controller.asking.stop()

@@ -248,17 +248,17 @@ class WindowController(QObject):
         settings = permitted(self.chat.settings.of(chat), self.home.preferences.now.settings.allowed)
         return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
 
-    def _coming_question(self) -> Generate | None:
+    def _coming_question(self) -> Generate:
         """What would be asked now, with the text before the cursor if that is long; more comes there."""
-        composer, chat = self._views.composer, self.chats.open
+        composer, chat, edited = self._views.composer, self.chats.open, self.asking.edited
         draft, text = composer.message(), composer.edit.text_before_cursor.strip()
         text = text if len(text) >= _LONG_DRAFT else ""
-        if self.asking.is_editing:
-            return None
         settings = permitted(self._views.inspector.settings, self.home.preferences.now.settings.allowed)
         documents = tuple(replace(each, tokens=0) for each in draft.attachments)
-        asked = chat.ask("", replace(draft, content=text, attachments=documents))
-        return Generate("", asked.messages_for_request(), settings, chat=chat.id)
+        before = chat.upto(edited)[:-1] if edited else chat.turns
+        asked = chat.with_turns(before).ask("", replace(draft, content=text, attachments=documents))
+        # An edit may be cancelled: what is saved of the chat stays.
+        return Generate("", asked.messages_for_request(), settings, chat="" if edited else chat.id)
 
     def _served_base(self) -> Settings:
         """Returns the settings of server requests: those of new chats without a system prompt and with dense

@@ -144,6 +144,31 @@ async def test_the_text_before_the_cursor_is_read(window: MainWindow) -> None:
     assert content == edit.text[: len(content)] == edit.text[:-10]
 
 
+async def test_an_edited_message_is_read_in_its_place_and_not_saved_as_the_chat(
+    window: MainWindow,
+) -> None:
+    await ask(window)
+    chat = await ask(window, "write 4")
+    first, second = window.controller.chats.open.turns
+    commands = sent(window, ReadAhead, Generate)
+    asking, composer = window.controller.asking, window.views.composer
+    for turn, before in ((first, 0), (second, 2)):
+        asking.edit(turn.id)
+        composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
+        await until(lambda: bool(commands) and bool(attached(commands)))
+        question = commands[-1].question
+        assert (question.chat, len(question.messages)) == ("", before + 1)
+        asking.cancel_edit()
+        await until(lambda: not attached(commands))
+        assert (commands[-1].question.chat, len(commands[-1].question.messages)) == (chat, 5)
+    asking.edit(second.id)
+    composer.chips.add(question.messages[-1].attachments[0])
+    asking.submit(composer.message())
+    await until(lambda: last(window).status == "finished")
+    assert commands[-1].messages[:-1] == question.messages[:-1]
+    assert commands[-1].messages[-1].attachments[0].text == question.messages[-1].attachments[0].text
+
+
 async def test_another_model_reads_it_again(window: MainWindow) -> None:
     commands = sent(window, ReadAhead)
     window.views.composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))

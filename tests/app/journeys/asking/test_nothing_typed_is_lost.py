@@ -81,7 +81,7 @@ class Person:
 
     async def end_edit(self) -> None:
         """Whoever cancels an edit removes what they wrote there."""
-        if self.window.controller.asking.is_editing:
+        if self.window.controller.asking.edited:
             written = set(self.hand.draft.split())
             self.window.controller.asking.cancel_edit()
             self.words -= written & self.lost()
