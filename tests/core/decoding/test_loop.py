@@ -72,14 +72,6 @@ def model() -> Any:
     return toy_model()
 
 
-@pytest.fixture(scope="module", params=SAMPLINGS.values(), ids=list(SAMPLINGS))
-def sampled(request: pytest.FixtureRequest, model: Any) -> tuple[Sampling, list[int], list[int]]:
-    """How it is sampled, a prompt, and what the loop writes without drafts."""
-    prompt = prompt_with_repetition(random.Random(1))
-    expected, _ = decode(model, prompt, Drafter(), request.param, drafts=False)
-    return request.param, prompt, tokens_of(expected)
-
-
 def prompt_with_repetition(rng: random.Random, length: int = 60) -> list[int]:
     phrases = [[rng.randrange(4, VOCABULARY) for _ in range(rng.randint(2, 8))] for _ in range(4)]
     prompt: list[int] = []
@@ -147,42 +139,6 @@ def test_mixed_good_and_bad_drafts_equal_plain_decoding(model: Any, spoil: float
         assert all(step.accepted == step.drafted for step in steps)
 
 
-def test_poisoned_drafts_never_change_the_output(model: Any) -> None:
-    prompt = prompt_with_repetition(random.Random(9))
-    answer = plain(model, prompt, 40)
-    poison = [
-        Draft.chain([999_999, 3]),
-        Draft.chain([-1]),
-        Draft((1, 2), (-1,)),
-        Draft((1, 2), (1, 0)),
-        Draft((5, 5), (-1, -1)),
-        Draft.chain(list(range(4, 104))),
-    ]
-    steps, sequence = decode(model, prompt, Scripted(poison), count=40)
-    assert tokens_of(steps) == answer
-    assert_cache_equals_cold_start(model, sequence)
-
-
-def test_good_drafts_are_accepted_in_a_seeded_run(
-    model: Any, sampled: tuple[Sampling, list[int], list[int]]
-) -> None:
-    sampling, prompt, expected = sampled
-    perfect, _ = decode(model, prompt, Oracle(expected, 0.3, random.Random(2)), sampling)
-    assert tokens_of(perfect) == expected
-    assert sum(step.accepted for step in perfect) > 20
-
-
-@pytest.mark.parametrize("length", [1, 2, 30, 63, 64, 65])
-def test_the_penalty_of_every_row_sees_all_of_a_short_context(model: Any, length: int) -> None:
-    prompt = prompt_with_repetition(random.Random(length), length)[:length]
-    sampling = SAMPLINGS["greedy-penalty"]
-    expected, _ = decode(model, prompt, Drafter(), sampling, drafts=False)
-    answer = tokens_of(expected)
-    drafted, sequence = decode(model, prompt, Oracle(answer, 0.1, random.Random(2)), sampling)
-    assert tokens_of(drafted) == answer
-    assert_cache_equals_cold_start(model, sequence)
-
-
 def test_seeds_and_positions_matter(model: Any) -> None:
     prompt = prompt_with_repetition(random.Random(1))
     runs = [
@@ -222,16 +178,6 @@ def test_sampling_follows_the_distribution() -> None:
     chosen = Sampler(Sampling(temperature=1.0, seed=7)).choose(logits, RowInputs(range(draws))).pull()
     counts = np.bincount(np.array(chosen), minlength=4) / draws
     assert np.all(np.abs(counts - probabilities) < 4 * np.sqrt(probabilities * (1 - probabilities) / draws))
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 17])
-def test_never_more_than_asked_for(model: Any, count: int) -> None:
-    prompt = prompt_with_repetition(random.Random(3))
-    answer = plain(model, prompt, 40)
-    steps, sequence = decode(model, prompt, Oracle(answer, 0.0, random.Random(0)), count=count)
-    assert tokens_of(steps) == answer[:count]
-    assert len(sequence.tokens) <= len(prompt) + count
-    assert_cache_equals_cold_start(model, sequence)
 
 
 def test_stopping_anywhere_leaves_an_exact_cache(model: Any) -> None:

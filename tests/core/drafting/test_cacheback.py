@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -50,11 +51,11 @@ def first_level_nodes(draft: Draft, follower_tokens: int) -> int:
     return sum(depth <= follower_tokens for depth in depths[1:])
 
 
+@examples(max_examples=150)
 @given(settings(), few_ids, few_ids, few_ids, budgets, st.booleans())
 def test_every_tree_is_well_formed_and_spells_only_what_was_seen(
     settings: Cacheback, corpus: list[int], prompt: list[int], answer: list[int], budget: int, tree: bool
 ) -> None:
-    settings = replace(settings, tree="paper")
     frozen = frozen_of(corpus, settings)
     drafter = CachebackDrafter(settings, frozen, tree=tree)
     drafter.begin(prompt)
@@ -67,42 +68,24 @@ def test_every_tree_is_well_formed_and_spells_only_what_was_seen(
         seen = set() if settings.mode == "frozen" else set(pairs(history, leader, follower))
         if settings.mode != "dynamic":
             seen |= {(known, gram) for known, grams in frozen.entries().items() for gram in grams}
-        for path in branches(draft):
-            # Each stretch of FL tokens begins a follower of the LL tokens before it.
-            for start in range(0, len(path), follower):
-                before = tuple([*history, *path[:start]][-leader:])
-                stretch = path[start : start + follower]
-                assert any(known == before and gram[: len(stretch)] == stretch for known, gram in seen)
-        if tree and settings.reserved_tokens and len(draft) == settings.tree_tokens - 1:
-            assert first_level_nodes(draft, follower) <= settings.tree_tokens - 1 - settings.reserved_tokens
-        drafter.observe([token])
-        history.append(token)
-
-
-@given(settings(), few_ids, few_ids, few_ids, budgets, st.booleans())
-def test_every_planned_guess_was_seen_there_and_says_how_likely_it_is(
-    settings: Cacheback, corpus: list[int], prompt: list[int], answer: list[int], budget: int, tree: bool
-) -> None:
-    settings = replace(settings, tree="planned")
-    frozen = frozen_of(corpus, settings)
-    drafter = CachebackDrafter(settings, frozen, tree=tree)
-    drafter.begin(prompt)
-    history = list(prompt)
-    leader, follower = settings.leader_tokens, settings.follower_tokens
-    for token in [*answer[:20], 0]:
-        draft = drafter.draft(budget)
-        assert_well_formed(draft, min(budget, settings.tree_tokens - 1))
-        assert tree or draft.is_chain
-        assert len(draft.confidence) == len(draft)
-        assert all(0.0 < likely < 1.0 for likely in draft.confidence)
-        seen = set() if settings.mode == "frozen" else set(pairs(history, leader, follower))
-        if settings.mode != "dynamic":
-            seen |= {(known, gram) for known, grams in frozen.entries().items() for gram in grams}
-        spelt = {known + gram[:length] for known, gram in seen for length in range(1, follower + 1)}
-        for path in branches(draft):
-            # A shorter path is among the branches, too, so each node is the last of one.
-            text = (*history, *path)
-            assert any(text[-length:] in spelt for length in range(leader + 1, leader + follower + 1))
+        if settings.tree == "planned":
+            assert len(draft.confidence) == len(draft)
+            assert all(0.0 < likely < 1.0 for likely in draft.confidence)
+            spelt = {known + gram[:length] for known, gram in seen for length in range(1, follower + 1)}
+            for path in branches(draft):
+                # A shorter path is among the branches, too, so each node is the last of one.
+                text = (*history, *path)
+                assert any(text[-length:] in spelt for length in range(leader + 1, leader + follower + 1))
+        else:
+            for path in branches(draft):
+                # Each stretch of FL tokens begins a follower of the LL tokens before it.
+                for start in range(0, len(path), follower):
+                    before = tuple([*history, *path[:start]][-leader:])
+                    stretch = path[start : start + follower]
+                    assert any(known == before and gram[: len(stretch)] == stretch for known, gram in seen)
+            if tree and settings.reserved_tokens and len(draft) == settings.tree_tokens - 1:
+                free = settings.tree_tokens - 1 - settings.reserved_tokens
+                assert first_level_nodes(draft, follower) <= free
         drafter.observe([token])
         history.append(token)
 

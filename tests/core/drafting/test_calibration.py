@@ -7,6 +7,7 @@ from math import log
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from core.drafting.calibration import LEARNED_KIND, WEIGHTS, Calibration, kind_of
 
@@ -49,6 +50,16 @@ def test_long_matches_are_worth_more_where_copying_goes_on() -> None:
     assert calibration.context(20, 1, 0) < before
     # Assumed tokens count as if they had come.
     assert calibration.context(20, 1, 0, 5) > calibration.context(20, 1, 0)
+
+
+def test_what_stands_behind_guesses_has_a_weight_of_its_own() -> None:
+    without, with_it = (Calibration(replace(WEIGHTS, reached=weight)) for weight in (0.0, 0.7))
+    for assumed in (0, 1, 5):
+        more = 0.7 if assumed else 0.0
+        for given in ((8, 1, 0), (2, 9, 3)):
+            expected = without.context(*given, assumed) + more
+            assert with_it.context(*given, assumed) == pytest.approx(expected)
+        assert with_it.unseen(4, assumed) == pytest.approx(without.unseen(4, assumed) + more)
 
 
 def test_kinds_are_length_classes_times_the_thread() -> None:

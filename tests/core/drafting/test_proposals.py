@@ -14,6 +14,7 @@ from core.drafting.auto import AutoDrafter
 from core.drafting.draft import EMPTY
 from core.drafting.draft_model import Proposal, Proposals
 from tests.core.drafting.support import assert_well_formed, few_ids
+from tests.thinned import thinned
 
 VOCABULARY = 2000
 TOKENS = 1000
@@ -94,7 +95,7 @@ def _choices(tokens: Sequence[int], parents: Sequence[int], text: Sequence[int],
 
 
 @pytest.mark.parametrize("costs", COSTS, ids=str)
-@pytest.mark.parametrize("states", [0.3, 0.99])
+@pytest.mark.parametrize("states", thinned([0.3, 0.99], keep=[0.99]))
 def test_a_model_that_is_always_wrong_costs_next_to_nothing(
     costs: tuple[float, float], states: float
 ) -> None:

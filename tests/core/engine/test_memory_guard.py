@@ -150,6 +150,7 @@ def test_an_answer_is_limited_to_what_fits(engine: Engine, memory: Memory) -> No
     assert finished.reason == "length"
     [change] = finished.effective.changes
     assert (change.setting, change.asked, change.used) == ("sampling.max_tokens", "1800", str(len(tokens)))
+    assert "memory" in change.reason
     assert need.cache_at(100 + len(tokens)) <= need.cache_at(100) + memory.left_bytes
     assert 64 <= len(tokens) < 1800
 

@@ -50,7 +50,9 @@ def decode(
     return [token for step in steps for token in step.tokens], sum(step.accepted for step in steps)
 
 
-@pytest.mark.parametrize("architecture", TREES)
+@pytest.mark.parametrize(
+    "architecture", thinned(TREES, keep=["llama", "gemma3_text", "gpt_oss", "mistral3", "deepseek_v3"])
+)
 @pytest.mark.parametrize("seed", thinned(range(2), keep=[0]))
 def test_poisoned_trees_never_change_the_output(architecture: str, seed: int) -> None:
     model: Any = tiny(architecture)

@@ -89,7 +89,7 @@ def idle(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=ONE_OF_EACH))
-@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("sampled", thinned([False, True], keep=[False]))
 @pytest.mark.parametrize("bits", ["off", pytest.param("8", marks=pytest.mark.sweep)])
 def test_a_new_chat_about_the_document_of_a_saved_one(
     architecture: str, sampled: bool, bits: str, tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path
@@ -550,6 +550,22 @@ def test_the_limit_is_named_in_the_next_answer(chats: Chats) -> None:
     (change,) = chats.ask(520, **{key: 0}).effective.changes
     assert (change.setting, change.used) == ("prefill.save", "on, but not saved")
     assert words in change.reason
+
+
+def test_a_lower_limit_holds_from_the_next_start(chats: Chats) -> None:
+    """The oldest files go, and no more of them than have to."""
+    names = [f"chat {number}" for number in range(4)]
+    for seed, name in enumerate(names):
+        chats.ask(1500, name, seed=seed)
+        chats.engine.saved_chats.open("", Prefill())
+        idle(chats.engine)
+    chats.engine.unload()
+    assert chats.count == 4
+    fitting = (1 << 20) // (chats.files.usage()[1] // 4)
+    chats.start().saved_chats.open("chat 3", Prefill(disk_mib=1))
+    idle(chats.engine)
+    left = [name for name in names if chats.files.path(name, chats.loaded.info.path).exists()]
+    assert left == names[-fitting:]
 
 
 def test_a_full_disk_is_named_and_nothing_is_lost(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:

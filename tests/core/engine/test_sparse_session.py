@@ -282,9 +282,7 @@ def test_auto_reads_whole_what_is_soon_read(engine: Engine) -> None:
     assert (map_of(events).dense_s or 0) > 10
 
 
-@pytest.mark.parametrize(
-    "words", ["Sum this up.", "Proofread it.", "Please translate.", "Fasse das zusammen.", "tl;dr"]
-)
+@pytest.mark.parametrize("words", ["Sum this up.", "Fasse das zusammen."])
 def test_where_nothing_stands_out_auto_reads_all_and_says_so(engine: Engine, words: str) -> None:
     auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
     read_slowly(engine)
