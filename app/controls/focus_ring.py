@@ -10,8 +10,6 @@ for controls that paint themselves; the style sheet frames the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt, QTimer
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
@@ -30,34 +28,16 @@ _KEEPS = (
 
 
 class FocusRing(QObject):
-    """Lives as long as `control`. `sources` are the widgets whose focus counts (default: the control).
+    """Lives as long as `control`."""
 
-    `inset_px` moves the ring inwards, for controls at the edge of their parent.
-    """
-
-    def __init__(
-        self,
-        control: QWidget,
-        radius_px: float,
-        *,
-        sources: Iterable[QWidget] = (),
-        inset_px: int = 0,
-    ) -> None:
+    def __init__(self, control: QWidget, radius_px: float) -> None:
         super().__init__(control)
         self.control = control
         self._radius_px = radius_px
-        self.inset_px = inset_px
         self._wanted = False
         self._overlay: _Overlay | None = None
         self._watched: list[QWidget] = []
-        self._sources = list(sources) or [control]
-        for source in self._sources:
-            source.installEventFilter(self)
-
-    @property
-    def shown(self) -> bool:
-        """Whether the ring is visible. The control colours its frame by it."""
-        return self._overlay is not None
+        control.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # A control and its neighbours still get events while it is destroyed, and an exception in an event
@@ -65,13 +45,13 @@ class FocusRing(QObject):
         if not isValid(self.control):
             return False
         kind = event.type()
-        if watched in self._sources:
+        if watched is self.control:
             if kind == QEvent.Type.FocusIn and isinstance(event, QFocusEvent):
                 if event.reason() not in _KEEPS:
                     self._wanted = event.reason() != Qt.FocusReason.MouseFocusReason
                 if self._wanted:
                     self._show()
-            elif kind == QEvent.Type.KeyPress and any(source.hasFocus() for source in self._sources):
+            elif kind == QEvent.Type.KeyPress and self.control.hasFocus():
                 self._wanted = True  # the key can also come from a child, or from the window
                 self._show()
             elif kind in (QEvent.Type.FocusOut, QEvent.Type.Hide):
@@ -91,7 +71,7 @@ class FocusRing(QObject):
         self.control.destroyed.connect(self._overlay.deleteLater)
         widget: QWidget | None = self.control
         while widget is not None and widget is not host:
-            if widget not in self._sources:
+            if widget is not self.control:
                 widget.installEventFilter(self)
                 self._watched.append(widget)
             widget = widget.parentWidget()
@@ -118,8 +98,7 @@ class FocusRing(QObject):
             return
         origin = self.control.mapTo(host, QPoint(0, 0))
         inside = QRect(origin, self.control.size())
-        grow_px = RING_PX - px(self.inset_px)
-        overlay.setGeometry(inside.adjusted(-grow_px, -grow_px, grow_px, grow_px))
+        overlay.setGeometry(inside.adjusted(-RING_PX, -RING_PX, RING_PX, RING_PX))
         overlay.raise_()
 
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QLocale, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QMouseEvent,
-    QWheelEvent,
-)
+from PySide6.QtGui import QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QSlider, QWidget
 
 from app.theme.measures import set_font
-from app.theme.zoom import (
-    design_point,
-    px_size,
-    width_of,
-)
+from app.theme.zoom import design_point, px_size, width_of
 
 _SLIDER_HEIGHT_PX = 18
 _KNOB_PX = 16

@@ -51,6 +51,7 @@ _LEAST_PX = 120
 # From the pill of a row to the table's edge, and from a cell's text to its neighbours and to the pill's end.
 _INSET_PX, _PADDING_PX, _END_PX = 8, 8, 12
 _LINES_PX = 18, 14
+_HEADING_PX = 34
 _RADIUS_PX = 8
 _ICON_PX, _ICON_GAP_PX = 14, 8
 _MOST_CHARACTERS = 200
@@ -62,7 +63,10 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 class Row(Protocol):
-    """`id` identifies the row; `spoken` is its text for assistive technology, `tip` its tooltip."""
+    """`id` identifies the row; `spoken` is its text for assistive technology, `tip` its tooltip.
+
+    A row without an id is the title of the rows below it.
+    """
 
     @property
     def id(self) -> str: ...
@@ -80,8 +84,8 @@ _Row = TypeVar("_Row", bound=Row)
 class Column(Struct, frozen=True):
     """Shows the row's attribute `name`, in the colour `ink` of the palette, which may depend on the row.
 
-    `below` is the attribute with a smaller second line, if it has one; `paint_below` paints that line, given
-    its box and the row. `icon` returns a pixmap for a row, its index and the screen dots of a design pixel.
+    `below` is the attribute with smaller lines below, if it has any; `paint_below` paints one, given its box
+    and the row. `icon` returns a pixmap for a row, its index and the screen dots of a design pixel.
     `width_px` includes a padding of 8 px at each side. A column that `grows` gets the spare width.
     """
 
@@ -157,7 +161,6 @@ class RecordTable(QTreeView, Generic[_Row]):
         self.setModel(self._rows)
         self.setItemDelegate(_Delegate(self._columns, editable, self))
         self.setRootIsDecorated(False)
-        self.setUniformRowHeights(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
         self.setVerticalScrollMode(QTreeView.ScrollMode.ScrollPerPixel)
@@ -185,21 +188,26 @@ class RecordTable(QTreeView, Generic[_Row]):
 
     def index_of(self, row_id: str) -> QModelIndex:
         """Returns the index of a row's first cell; an invalid one for an unknown id."""
-        places = (place for place, row in enumerate(self.rows) if row.id == row_id)
+        places = (place for place, row in enumerate(self.rows) if row.id == row_id != "")
         return next((self._rows.index(place, 0) for place in places), QModelIndex())
 
     def show_rows(self, rows: Sequence[_Row]) -> None:
         """Replaces the rows. Selection and scroll position stay if the selected row does."""
-        place, bar = self.index_of(self._chosen).row(), self.verticalScrollBar()
-        at = bar.value()
+        ids, bar = [row.id for row in self.rows if row.id], self.verticalScrollBar()
+        place, at = ids.index(self._chosen) if self._chosen in ids else -1, bar.value()
+        titles = [number for number, row in enumerate(rows) if not row.id]
+        records = tuple(row for row in rows if row.id)
         self._silent = True
         self._rows.show(rows)
         self._silent = False
+        self.setUniformRowHeights(not titles)
+        for number in titles:
+            self.setFirstColumnSpanned(number, QModelIndex(), True)
         if self.index_of(self._chosen).isValid():
             self.select(self._chosen, scroll=False)
             bar.setValue(at)
         else:
-            self.select(self._instead(self.rows, place).id if rows else "")
+            self.select(self._instead(records, place).id if records else "")
         self._show_empty()
 
     def set_empty(self, title: str, hint: str = "") -> None:
@@ -241,8 +249,11 @@ class RecordTable(QTreeView, Generic[_Row]):
     def scrollTo(
         self, index: _Index, hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible
     ) -> None:
-        """Scrolls to the row, never sideways."""
+        """Scrolls to the row and a title above it, never sideways."""
         across = self.horizontalScrollBar().value()
+        above = self._rows.index(index.row() - 1, 0)
+        if above.isValid() and not self.rows[above.row()].id:
+            super().scrollTo(above, hint)
         super().scrollTo(index, hint)
         self.horizontalScrollBar().setValue(across)
 
@@ -334,6 +345,8 @@ class _Model(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._columns)
 
     def flags(self, index: _Index) -> Qt.ItemFlag:
+        if not self.rows[index.row()].id:
+            return Qt.ItemFlag.NoItemFlags
         editable = Qt.ItemFlag.ItemIsEditable if self._editable and index.column() == 0 else 0
         return super().flags(index) | Qt.ItemFlag(editable)
 
@@ -401,18 +414,20 @@ class _Delegate(RowDelegate):
         return self._editable
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        return QSize(0, px(ROW_PX))
+        row = self._table.rows[index.row()]
+        below = (str(getattr(row, column.below)).count("\n") for column in self._columns if column.below)
+        return QSize(0, px(ROW_PX + _LINES_PX[1] * max(below, default=0) if row.id else _HEADING_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        row, column = self._table.rows[index.row()], self._columns[index.column()]
+        box = self._box(option, index)
         ground = QStyleOptionViewItem(option)
         self.initStyleOption(ground, index)
         ground.text = ""
-        self._table.style().drawControl(QStyle.ControlElement.CE_ItemViewItem, ground, painter, self._table)
-        row, column, box = (
-            self._table.rows[index.row()],
-            self._columns[index.column()],
-            self._box(option, index),
-        )
+        if row.id:
+            self._table.style().drawControl(
+                QStyle.ControlElement.CE_ItemViewItem, ground, painter, self._table
+            )
         ink = column.ink if isinstance(column.ink, str) else column.ink(row)
         if ink == "danger" and option.state & QStyle.StateFlag.State_Selected:
             ink = "text"  # too little contrast
@@ -424,23 +439,25 @@ class _Delegate(RowDelegate):
             if icon is not None:
                 painter.drawPixmap(QPointF(box.left(), box.center().y() - _ICON_PX / 2), icon)
                 box.setLeft(box.left() + _ICON_PX + _ICON_GAP_PX)
-        first, second = _lines(box)
         below: Any = getattr(row, column.below) if column.below else None
-        lone = below is None or below == ""
-        font = ui_font(13, 500 if column.below else 400, tabular=True)
-        draw_text(painter, box if lone else first, getattr(row, column.name), font, color(ink), align)
-        if column.paint_below is not None and not lone:
-            column.paint_below(painter, second, row)
-        elif not lone:
-            draw_text(painter, second, below, ui_font(11, tabular=True), color("text2"), align)
+        lines = [] if below is None else str(below).splitlines()
+        first, *others = _lines(box, len(lines))
+        font = ui_font(13, 500 if column.below else 400, tabular=True) if row.id else ui_font(11, 600)
+        draw_text(painter, first, getattr(row, column.name), font, color(ink if row.id else "text2"), align)
+        if column.paint_below is not None and lines:
+            column.paint_below(painter, others[0], row)
+        else:
+            for line, text in zip(others, lines, strict=True):
+                draw_text(painter, line, text, ui_font(11, tabular=True), color("text2"), align)
         painter.restore()
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
-        name = self._box(option, index)
-        left = _ICON_PX + _ICON_GAP_PX - 2 if self._columns[0].icon else -2
-        editor.setGeometry(
-            px_rect(QRectF(name.left() + left, name.top() + 4, name.width() - left, 24)).toRect()
-        )
+        """Places the editor of a title, and a widget in another cell."""
+        box = self._box(option, index)
+        if index.column() == 0:
+            left = _ICON_PX + _ICON_GAP_PX - 2 if self._columns[0].icon else -2
+            box = QRectF(box.left() + left, box.top() + 4, box.width() - left, 24)
+        editor.setGeometry(px_rect(box).toRect())
 
     def _box(self, option: QStyleOptionViewItem, index: _Index) -> QRectF:
         """The box of a cell's icon and texts, in design pixels."""
@@ -450,8 +467,9 @@ class _Delegate(RowDelegate):
         return design_rect(QRectF(option.rect)).adjusted(left, 0, -right, 0)
 
 
-def _lines(box: QRectF) -> tuple[QRectF, QRectF]:
-    """Returns the boxes of a cell's two lines."""
-    top = box.top() + (ROW_PX - sum(_LINES_PX)) / 2
-    first = QRectF(box.left(), top, box.width(), _LINES_PX[0])
-    return first, QRectF(box.left(), first.bottom(), box.width(), _LINES_PX[1])
+def _lines(box: QRectF, below: int) -> list[QRectF]:
+    """Returns the boxes of a cell's first line and of those below it, centred."""
+    heights = _LINES_PX[0], *[_LINES_PX[1]] * below
+    top = box.center().y() - sum(heights) / 2
+    tops = [top + sum(heights[:at]) for at in range(len(heights))]
+    return [QRectF(box.left(), y, box.width(), high) for y, high in zip(tops, heights, strict=True)]

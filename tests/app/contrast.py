@@ -141,8 +141,8 @@ def rings(window: QWidget) -> list[Ink]:
         control = ring.control
         if not control.isVisible() or not control.isEnabled():
             continue
-        grow = RING_PX - ring.inset_px
-        outer = QRect(control.mapTo(window, QPoint(0, 0)), control.size()).adjusted(-grow, -grow, grow, grow)
+        outer = QRect(control.mapTo(window, QPoint(0, 0)), control.size())
+        outer.adjust(-RING_PX, -RING_PX, RING_PX, RING_PX)
         middle = outer.adjusted(1, 1, -1, -1)
         name = f"ring of {control.accessibleName() or type(control).__name__}"
         sides = (

@@ -19,7 +19,7 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.features.models import facts as facts_of
 from app.features.models import strings
-from app.features.models.facts import Command, DraftFacts, MemoryPart, ModelRow
+from app.features.models.facts import DraftFacts, MemoryPart, ModelRow
 from app.features.models.state import ModelsState
 from app.features.side_window import Hairline, PanelBeside, on_click
 from app.theme.measures import (
@@ -57,7 +57,7 @@ class ModelDetail(PanelBeside):
         self.problem = TextLabel("", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
         self.exactness = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
         self.head = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
-        self.get_head = Button(strings.GET)
+        self.get_head = Button(strings.COMMANDS["get"])
         self.sum = TextLabel("", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.memory = MemoryBar()
         self.context = Slider(0, 1, 1)
@@ -65,26 +65,19 @@ class ModelDetail(PanelBeside):
         self.tokens = TextLabel("", 12, 16, "text", tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.choices = DraftChoices(partial(act, "draft"))
         self.note = TextLabel("", 11, 15, wrap=True, width_px=_INSIDE_PX)
-        self.load = Button(strings.LOAD, "primary")
+        self.act = Button("", "primary")  # the first command of the row
+        self.cancel = Button(strings.COMMANDS["cancel"])
         self.unload = Button(strings.UNLOAD)
         self.at_start = Button(strings.AT_START)
         self.folder = IconButton("folder", strings.SHOW_FOLDER)
         self.remove = IconButton("trash", strings.REMOVE)
-        self.act = Button("", "primary")  # the first command of a row that is no installed model
-        self.cancel = Button(strings.CANCEL)
         self.question = TextLabel("", 12, 16, "text", wrap=True, width_px=_INSIDE_PX)
         self.keep = Button(strings.KEEP)
         self.confirm = Button(strings.ERASE, "primary")
-        self._row_id = ""
-        self._command_of_row: Command = "get"
+        self._row_id, self._first_command = "", "load"
         self._lay_out()
         self._wire()
         self.show_row(None, False)
-
-    @property
-    def entry(self) -> ModelEntry | None:
-        """The displayed model; None for no selection."""
-        return self._entry
 
     def show_row(self, row: ModelRow | None, alive: bool) -> None:
         """Show a download or a model of the hub; None if nothing is selected. Without a worker (`alive`) it
@@ -92,23 +85,19 @@ class ModelDetail(PanelBeside):
         """
         self._entry, self._row_id = None, row.id if row else ""
         self.title.setText(row.title if row else strings.NOTHING_CHOSEN)
-        parts = (row.family, row.detail, row.memory, row.drafts) if row else ()
+        parts = (row.family, row.detail, row.purpose, row.memory, row.drafts) if row else ()
         self.summary.setText(". ".join(filter(None, parts)))
         self.problem.setText(row.problem if row else "")
         self.problem.setVisible(bool(row and row.problem))
-        for part in (self.exactness, self.head, self.get_head, self._of_memory, self._of_drafts):
+        of_models = self.exactness, self.head, self.get_head, self._of_memory, self._of_drafts
+        for part in (*of_models, self.unload, self.at_start, self.folder, self.remove, self._asking):
             part.hide()
         if row is not None:
-            self._command_of_row = row.commands[0]
-            words = {"pause": strings.PAUSE, "resume": strings.RESUME}.get(row.commands[0], row.get)
-            self.act.setText(words)
+            self._show_act(row.commands[0], row.title, alive)
             self.cancel.setVisible("cancel" in row.commands)
-            for button in (self.act, self.cancel):
-                button.setAccessibleName(f"{button.text()} {row.title}")
-                button.setEnabled(alive)
-        self._remote.setVisible(row is not None)
-        self._buttons.hide()
-        self._asking.hide()
+            self.cancel.setAccessibleName(f"{self.cancel.text()} {row.title}")
+            self.cancel.setEnabled(alive)
+        self._buttons.setVisible(row is not None)
 
     def show_model(
         self,
@@ -128,11 +117,10 @@ class ModelDetail(PanelBeside):
         if self._entry is None or self._entry.reference != entry.reference:
             self._ask(False)
         self._entry, self._row_id = entry, entry.reference
-        self._remote.hide()
         loaded = state.loaded is entry
         self.title.setText(entry.name)
         words = strings.on_disk(
-            strings.joined((entry.family_name, facts_of.precision(entry))),
+            strings.joined((entry.family_name, strings.bits(entry.bits, entry.dtype))),
             entry.disk_bytes,
             tokens_per_s,
             head=entry.head,
@@ -207,9 +195,10 @@ class ModelDetail(PanelBeside):
     def _show_buttons(
         self, entry: ModelEntry, state: ModelsState, at_start: bool, can_load: bool, loaded: bool
     ) -> None:
-        self.load.setVisible(not loaded and not entry.problem)
-        self.load.setEnabled(can_load)
-        self.load.setToolTip(strings.WAIT_FOR_ANSWER if state.busy else "")
+        self._show_act("load", entry.name, can_load, not loaded and not entry.problem)
+        self.act.setToolTip(strings.WAIT_FOR_ANSWER if state.busy else "")
+        self.cancel.hide()
+        self.folder.show()
         self.unload.setVisible(loaded)
         self.unload.setEnabled(can_load)
         self.at_start.setVisible(not entry.problem)
@@ -235,6 +224,14 @@ class ModelDetail(PanelBeside):
         if loaded:
             self._ask(False)
 
+    def _show_act(self, command: str, name: str, enabled: bool, visible: bool = True) -> None:
+        self._first_command = command
+        self.act.setText(strings.COMMANDS[command])
+        self.act.setAccessibleName(f"{self.act.text()} {name}")
+        self.act.setToolTip("")
+        self.act.setEnabled(enabled)
+        self.act.setVisible(visible)
+
     def _ask(self, asking: bool) -> None:
         # Move the focus before its widget is hidden, or Qt moves it to a row of the list.
         shown, hidden = (self._asking, self._buttons) if asking else (self._buttons, self._asking)
@@ -257,11 +254,10 @@ class ModelDetail(PanelBeside):
 
     def _wire(self) -> None:
         on_click(
-            (self.load, partial(self._command, "load")),
             (self.unload, partial(self._command, "unload")),
             (self.at_start, partial(self._command, "default")),
             (self.folder, partial(self._command, "folder")),
-            (self.act, lambda: self._command(self._command_of_row)),
+            (self.act, lambda: self._command(self._first_command)),
             (self.cancel, partial(self._command, "cancel")),
             (self.get_head, self._get_head),
             (self.remove, lambda: self._ask(True)),
@@ -285,7 +281,7 @@ class ModelDetail(PanelBeside):
         column_of(heading, 7, self.choices, line, 7, self.note, margins=(0, 18, 0, 0), parent=drafts)
         self._buttons, self._asking = QWidget(), QWidget()
         row_of(
-            *(self.load, self.unload, self.at_start, STRETCH, self.folder, self.remove),
+            *(self.act, self.cancel, self.unload, self.at_start, STRETCH, self.folder, self.remove),
             gap=8,
             parent=self._buttons,
         )
@@ -293,12 +289,11 @@ class ModelDetail(PanelBeside):
         column_of(self.question, answers, gap=10, parent=self._asking)
         self._asking.hide()
         self._of_memory, self._of_drafts = memory, drafts
-        self._remote, body = QWidget(), QWidget()
-        row_of(self.act, self.cancel, STRETCH, gap=8, parent=self._remote)
+        body = QWidget()
         column_of(
             *(self.title, 2, self.summary, 4, self.problem, self.exactness, self.head, 6),
             *(row_of(self.get_head, STRETCH), memory, drafts, 14),
-            *(self._buttons, self._asking, self._remote, STRETCH),
+            *(self._buttons, self._asking, STRETCH),
             margins=(_PADDING_PX + 1, 18, _PADDING_PX, 18),
             parent=body,
         )

@@ -17,7 +17,7 @@ from app.features.models.state import ModelsState
 from core.events import DownloadProgress, Fit, HubModel, ModelEntry, fit_of
 from core.settings.prefill import KvCache
 
-Command = Literal["load", "get", "resume", "pause", "cancel"]
+Command = Literal["load", "get", "search", "add", "resume", "pause", "cancel"]
 # Green and amber are the token tints; vermilion marks failures.
 FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
 DEFAULT_CONTEXT_TOKENS = 32_768
@@ -26,8 +26,6 @@ _SUGGESTED_CONTEXT_TOKENS = 8192
 _SUGGESTED = 3
 # A draft model with more than this share of the model's parameters rarely pays.
 _SLOW_SHARE = 0.35
-
-
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -39,17 +37,12 @@ class FitFacts(Struct, frozen=True):
     text: str
     share: float
 
-    @property
-    def words(self) -> str:
-        """The fit in words."""
-        return f"{strings.FIT_WORDS[self.fit]}, {self.text}"
-
 
 class ModelRow(Struct, frozen=True):
-    """A model, a download, or what the text of the search stands for.
+    """A model, a download, or what the text of the search stands for; without an id the title of a group.
 
-    `bar` is the memory fit or the share of the download that arrived. `commands` are those possible for it,
-    but for an installed model only `load`; the first is that of a double click.
+    `bar` is the memory fit or the share of the download that arrived. `commands` have buttons in the row, and
+    the first is that of a double click. Rows with commands have no `status`.
     """
 
     id: str
@@ -60,15 +53,20 @@ class ModelRow(Struct, frozen=True):
     memory: str = ""
     bar: FitFacts | float | None = None
     drafts: str = ""
+    purpose: str = ""
     status: str = ""
     problem: str = ""
     commands: tuple[Command, ...] = ()
-    get: str = strings.GET
 
     @property
     def note(self) -> str:
-        """What is wrong with it, else what it drafts for or is good at."""
+        """What is wrong with it, else its draft models or the pace of the download."""
         return self.problem or self.drafts
+
+    @property
+    def below(self) -> str:
+        """The lines below the title."""
+        return "\n".join(filter(None, (self.detail, self.purpose)))
 
     @property
     def tip(self) -> str:
@@ -78,7 +76,7 @@ class ModelRow(Struct, frozen=True):
     @property
     def spoken(self) -> str:
         """The row as one line for screen readers."""
-        parts = (self.title, self.detail, self.family, self.memory, self.note, self.status)
+        parts = (self.title, self.detail, self.purpose, self.family, self.memory, self.note, self.status)
         return ", ".join(filter(None, parts))
 
 
@@ -126,7 +124,7 @@ def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
 
 def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[ModelRow, ...]:
     """Returns the installed models whose names contain `wanted`, all downloads, what the hub has for it, and
-    suggestions. Memory is that for this context, or the model's own if that is shorter.
+    suggestions, each below a title. Memory is that for this context, or the model's own if that is shorter.
     """
     names, colors = names_of(state.models), family_colors(state.models)
     installed = [
@@ -140,8 +138,15 @@ def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[Mod
         for entry in state.models
         if _is_named(entry, wanted)
     ]
-    downloads = map(_download, state.downloads)
-    return (*installed, *downloads, *_on_the_hub(state, wanted), *suggestions(state, context_tokens, wanted))
+    groups = {
+        strings.ON_MACHINE: installed,
+        strings.DOWNLOADS: [*map(_download, state.downloads)],
+        strings.SEARCH_GROUP: _on_the_hub(state, wanted),
+        strings.suggested_for(state.limit_bytes): suggestions(state, context_tokens, wanted),
+    }
+    return tuple(
+        row for title, members in groups.items() if members for row in (ModelRow("", title), *members)
+    )
 
 
 def _is_named(entry: ModelEntry, wanted: str) -> bool:
@@ -160,8 +165,7 @@ def _download(told: DownloadProgress) -> ModelRow:
         strings.joined((strings.size(told.total_bytes) if told.total_bytes else "", owner)),
         memory=arrived,
         bar=told.done_bytes / told.total_bytes if told.total_bytes else 0.0,
-        drafts=pace if runs else "",
-        status=strings.DOWNLOAD_STATES[told.state],
+        drafts=pace if runs else strings.PAUSED,
         problem=" ".join(filter(None, (told.problem, told.hint))) if told.state == "failed" else "",
         commands=("pause" if runs else "resume", "cancel"),
     )
@@ -170,13 +174,11 @@ def _download(told: DownloadProgress) -> ModelRow:
 def _on_the_hub(state: ModelsState, wanted: str) -> list[ModelRow]:
     """Returns a folder, a hub name or a search for the text `wanted`, or the results of that search."""
     text = wanted.strip()
-    taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
     if path := local_path(text):
-        return [ModelRow(text, path, strings.ON_DISK, commands=("get",), get=strings.ADD_FOLDER)]
+        return [ModelRow(text, path, strings.ON_DISK, commands=("add",))]
     if text and text != state.asked:
         if not is_hub_name(text):
-            title, detail = strings.ask_for(text), strings.NOT_ASKED
-            return [ModelRow(text, title, detail, commands=("get",), get=strings.ASK_HUB)]
+            return [ModelRow(text, strings.ask_for(text), strings.NOT_ASKED, commands=("search",))]
         found: tuple[HubModel, ...] = (HubModel(text),)
     else:
         found = state.found if text else ()
@@ -185,11 +187,10 @@ def _on_the_hub(state: ModelsState, wanted: str) -> list[ModelRow]:
             each.model,
             each.model,
             strings.joined((strings.downloads(each.downloads), strings.GATED if each.gated else "")),
-            status=strings.ON_THE_HUB,
             commands=("get",),
         )
         for each in found
-        if each.model not in taken
+        if each.model not in state.taken
     ]
 
 
@@ -198,12 +199,11 @@ def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tu
 
     Only names that contain `wanted`; models that are installed or downloading are left out.
     """
-    taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
     tokens = min(context_tokens, _SUGGESTED_CONTEXT_TOKENS)
     fitting = [
-        entry
+        (entry, fit)
         for entry in state.suggested
-        if entry.reference not in taken
+        if entry.reference not in state.taken
         and (fit := fit_facts(entry, tokens, state.limit_bytes, kv=state.kv))
         and fit.fit != "too-large"
     ]
@@ -215,14 +215,13 @@ def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tu
                 entry,
                 entry.name,
                 known.get(entry.family_name, FAMILY_COLORS[-1]),
-                fit_facts(entry, _SUGGESTED_CONTEXT_TOKENS, state.limit_bytes, kv=state.kv),
+                fit,
                 strings.download_time(entry.disk_bytes),
             ),
-            drafts=strings.good_at(entry.good_at),
-            status=strings.SUGGESTED,
+            purpose=entry.good_at[:1].upper() + entry.good_at[1:],
             commands=("get",),
         )
-        for entry in fitting[:_SUGGESTED]
+        for entry, fit in fitting[:_SUGGESTED]
         if _is_named(entry, wanted)
     )
 
@@ -247,17 +246,7 @@ def drafts(entry: ModelEntry, state: ModelsState, context_tokens: int) -> tuple[
         if each is not entry
     ]
     sizes = {each.reference: each.parameters for each in state.models}
-    coming = [
-        DraftFacts(
-            each.model,
-            each.model.rpartition("/")[2],
-            strings.COMING.get(each.state, strings.STILL_COMING),
-            strings.size(each.total_bytes),
-            False,
-        )
-        for each in state.downloads
-    ]
-    return tuple(sorted(found, key=lambda each: (not each.usable, sizes[each.reference]))) + tuple(coming)
+    return tuple(sorted(found, key=lambda each: (not each.usable, sizes[each.reference])))
 
 
 def draft_of(entry: ModelEntry, state: ModelsState, chosen: str) -> ModelEntry | None:
@@ -296,11 +285,6 @@ def memory_parts(
     return (*parts, MemoryPart(strings.WORKING, "series_grey", working))
 
 
-def precision(entry: ModelEntry) -> str:
-    """Returns the storage format of the weights."""
-    return strings.bits(entry.bits, entry.dtype)
-
-
 _ORIGINS = {
     "starter": strings.STARTER,
     "hub-cache": strings.OTHER_APP,
@@ -313,10 +297,10 @@ def _row(entry: ModelEntry, name: str, color: str, fit: FitFacts | None, last: s
     return ModelRow(
         entry.reference,
         name,
-        strings.joined((precision(entry), strings.size(entry.disk_bytes), last)),
+        strings.joined((strings.bits(entry.bits, entry.dtype), strings.size(entry.disk_bytes), last)),
         entry.family_name,
         color,
-        fit.words if fit else unknown,
+        f"{strings.FIT_WORDS[fit.fit]}, {fit.text}" if fit else unknown,
         fit,
     )
 
@@ -370,10 +354,8 @@ def _draft(
         usable, why = False, strings.DIFFERENT
     elif fit is not None and fit.fit == "too-large":
         usable, why = False, strings.TOO_LARGE_BESIDE
-    elif other.parameters > entry.parameters:
-        why = strings.LARGER
-    elif other.parameters == entry.parameters:
-        why = strings.AS_LARGE
+    elif other.parameters >= entry.parameters:
+        why = strings.NOT_SMALLER
     elif other.parameters > _SLOW_SHARE * entry.parameters:
         why = strings.SLOW
     return DraftFacts(other.reference, name, why, strings.size(other.disk_bytes), usable)

@@ -66,6 +66,11 @@ class ModelsState(Struct, frozen=True):
         path = self.info.path if self.info else None
         return next((entry for entry in self.models if entry.path == path), None)
 
+    @property
+    def taken(self) -> set[str]:
+        """The references of the models that are installed or downloading."""
+        return {entry.reference for entry in self.models} | {each.model for each in self.downloads}
+
     def entry(self, reference: str) -> ModelEntry | None:
         """Returns the listed model with this reference."""
         return next((entry for entry in self.models if entry.reference == reference), None)

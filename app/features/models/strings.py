@@ -13,25 +13,22 @@ CLEAR_SEARCH = "Clear search"
 ADD = "Add from Disk…"
 ADD_TITLE = "Choose a model folder"
 LISTING = "Listing models…"
+NO_MODELS = "No model is installed, and no suggested one fits."
 NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."
 
 MODEL = "Model"
 TOKENIZER = "Tokenizer"
 FIT = "Memory fit"
-STATUS = "Status"
-ON_THE_HUB = "On the hub"
-SUGGESTED = "Suggested"
+ON_MACHINE = f"On {MACHINE}"
+DOWNLOADS = "Downloads"
+SEARCH_GROUP = "Search"
 ASKING = "Asking the hub…"
-ASK_HUB = "Search Hub"
-GET = "Download"
 GATED = "its owner asks you to accept terms first"
-ADD_FOLDER = "Add"
 ON_DISK = "A folder on this machine. Its name is sent nowhere."
 NOT_ASKED = "Only the name is sent when you search"
 
 FIT_WORDS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
 FIT_ICONS = {"fits": "check", "tight": "info", "too-large": "x"}
-LOAD = "Load"
 UNLOAD = "Unload"
 LOADED = "Loaded"
 RELEASED = "Idle"
@@ -42,10 +39,16 @@ UNUSABLE = "Unusable"
 UNKNOWN_FIT = "Known after the first load"
 NO_DRAFTS = "None installed"
 
-PAUSE = "Pause"
-RESUME = "Resume"
-CANCEL = "Cancel"
-DOWNLOAD_STATES = {"running": "Downloading", "paused": "Paused", "failed": "Failed"}
+COMMANDS = {
+    "load": "Load",
+    "get": "Download",
+    "search": "Search Hub",
+    "add": "Add",
+    "pause": "Pause",
+    "resume": "Resume",
+    "cancel": "Cancel",
+}
+PAUSED = "Paused"
 STARTING = "Asking the hub"
 
 MEMORY = "Memory"
@@ -60,13 +63,10 @@ DRAFTS_NOTE = "Used by the drafter “Draft model”, and for choosing passages 
 DRAFTS_LOAD_FIRST = "Load this model to choose one."
 SAME_TOKENIZER = "Same tokenizer, also scores long prompts"
 SLOW = "Same tokenizer, slow to draft with"
-LARGER = "Same tokenizer, larger than the model itself"
-AS_LARGE = "Same tokenizer, as large as the model itself"
+NOT_SMALLER = "Same tokenizer, not smaller than the model itself"
 DIFFERENT = "Different tokenizer, cannot draft here"
 NOT_KNOWN = "Its tokenizer cannot be read, so it cannot draft here"
 TOO_LARGE_BESIDE = "Same tokenizer, too large next to this model"
-STILL_COMING = "Still downloading"
-COMING = {"failed": "The download failed", "paused": "The download is paused"}
 AT_START = "Load at Start"
 IS_AT_START = "Loads at start"
 SHOW_FOLDER = "Show the folder"
@@ -85,8 +85,8 @@ def subtitle(count: int, disk_bytes: int, free_bytes: int, limit_bytes: int) -> 
     return f"{here}, memory limit {gigabytes(limit_bytes)} GB" if limit_bytes else here
 
 
-def good_at(what: str) -> str:
-    return f"Good at {what}"
+def suggested_for(limit_bytes: int) -> str:
+    return f"Suggested for {gigabytes(limit_bytes)} GB of memory"
 
 
 # The rate that stated download times are for.
@@ -182,7 +182,7 @@ def left(seconds: float) -> str:
 
 
 def get_of(name: str) -> str:
-    return f"{GET} {name}"
+    return f"{COMMANDS['get']} {name}"
 
 
 def not_found(text: str) -> str:

@@ -6,14 +6,15 @@ Shows the state of the models' controller and calls its commands.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, QUrl
+from PySide6.QtCore import QRectF, QSize, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QPainter, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings as app_strings
-from app.controls.buttons import Button
+from app.controls.buttons import Button, IconButton
 from app.controls.message_bar import MessageBar
 from app.controls.record_table import Column, RecordTable, draw_meter, swatch
 from app.controls.sheets import choose_folder
@@ -24,7 +25,7 @@ from app.features.models.detail import ModelDetail
 from app.features.models.facts import FitFacts, ModelRow
 from app.features.side_window import SideWindow, on_click
 from app.theme.icons import icon_pixmap
-from app.theme.measures import column_of, lay_beside, row_of
+from app.theme.measures import STRETCH, column_of, lay_beside, row_of
 from app.theme.theme import color, theme
 from app.theme.zoom import width_of
 
@@ -59,12 +60,31 @@ def _paint_bar(painter: QPainter, box: QRectF, row: ModelRow) -> None:
 
 
 COLUMNS = (
-    Column("title", strings.MODEL, 236, grows=True, below="detail"),
-    Column("family", strings.TOKENIZER, 104, icon=_family),
-    Column("memory", strings.FIT, 192, icon=_fit, below="bar", paint_below=_paint_bar),
+    Column("title", strings.MODEL, 236, grows=True, below="below"),
+    Column("family", strings.TOKENIZER, 100, icon=_family),
+    Column("memory", strings.FIT, 188, icon=_fit, below="bar", paint_below=_paint_bar),
     Column("note", strings.DRAFT_MODEL, 162, ink=lambda row: "danger" if row.problem else "text2"),
-    Column("status", strings.STATUS, 106, ink=lambda row: "danger" if row.problem else "text"),
+    Column("status", "", 118, right=True, ink=lambda row: "danger" if row.problem else "text"),
 )
+_ICONS = {"get": "download", "pause": "pause", "resume": "play", "cancel": "x"}
+
+
+class RowButtons(QWidget):
+    """The commands of a row as buttons, for the mouse: Return and the details have them for the keyboard."""
+
+    def __init__(self, row: ModelRow, act: Callable[[str, str], object]) -> None:
+        super().__init__()
+        self.commands = row.commands
+        buttons = row_of(STRETCH, gap=4, parent=self)
+        for command in row.commands:
+            words, icon = strings.COMMANDS[command], _ICONS.get(command, "")
+            name = f"{words} {row.title}"
+            alone = command in ("pause", "resume", "cancel")
+            button = IconButton(icon, name) if alone else Button(words, small=True, icon_name=icon)
+            button.setAccessibleName(name)
+            button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+            on_click((button, partial(act, command, row.id)))
+            buttons.addWidget(button)
 
 
 class ModelsWindow(SideWindow):
@@ -104,10 +124,12 @@ class ModelsWindow(SideWindow):
         controller, state = self._controller, self._controller.shown
         figures = (len(state.models), state.disk_bytes, state.free_bytes, state.limit_bytes)
         self.titles.say(strings.subtitle(*figures) if state.listed else "")
-        self.list.set_empty(strings.LISTING if controller.alive else strings.NO_WORKER)
+        missing = strings.NO_MODELS if state.listed else strings.LISTING
+        self.list.set_empty(missing if controller.alive else strings.NO_WORKER)
         first = not self.list.rows
         text = self.search.text().strip()
         self.list.show_rows(facts.rows(state, self._context_tokens, text) if state.listed else ())
+        self._show_buttons()
         if first and state.loaded:
             self.list.select(state.loaded.reference)
         note = strings.ASKING if state.finding else ""
@@ -115,6 +137,16 @@ class ModelsWindow(SideWindow):
             note = strings.not_found(text)
         self.problem.show_message(f"{state.problem} {state.hint}".strip() or note, bad=bool(state.problem))
         self._show_detail()
+
+    def _show_buttons(self) -> None:
+        for row in filter(lambda row: row.id, self.list.rows):
+            last = self.list.index_of(row.id).siblingAtColumn(len(COLUMNS) - 1)
+            buttons = self.list.indexWidget(last)
+            if not isinstance(buttons, RowButtons) or buttons.commands != row.commands:
+                buttons = RowButtons(row, self._act)
+                self.list.setIndexWidget(last, buttons)
+            usable = self._controller.may_choose if "load" in row.commands else self._controller.alive
+            buttons.setEnabled(usable)
 
     def _show_detail(self) -> None:
         controller, state = self._controller, self._controller.shown
@@ -145,7 +177,7 @@ class ModelsWindow(SideWindow):
             "draft": controller.choose_draft,
             "folder": self._open_folder,
             "remove": controller.remove,
-            "get": self._get,
+            **dict.fromkeys(("get", "search", "add"), self._get),
             "pause": controller.pause,
             "resume": controller.download,
             "cancel": controller.cancel,

@@ -154,6 +154,36 @@ def test_tab_puts_a_ring_around_the_row_and_a_click_does_not(qtbot: QtBot, theme
     assert ringed()
 
 
+def test_titles_are_read_and_never_selected(table: RecordTable[Record]) -> None:
+    first, second = Record("", "First"), Record("", "Second")
+    table.show_rows([first, THREE[0], second, *THREE[1:]])
+    assert table.selected == "a"
+    QTest.keyClick(table, Qt.Key.Key_Down)
+    assert table.selected == "b"
+    title = table.visualRect(table.model().index(2, 0))
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=title.center())
+    assert table.selected == "b"
+    read = QAccessible.queryAccessibleInterface(table)
+    told = [read.child(number).text(QAccessible.Text.Name) for number in range(read.childCount())]
+    assert told[2:10:2] == ["First, 1 MB", "A, 1 MB", "Second, 1 MB", "B, 1 MB"]
+    table.show_rows([first, THREE[0], second, THREE[2]])
+    assert table.selected == "c"
+    table.show_rows([first, THREE[0]])
+    assert table.selected == "a"
+    assert not table.index_of("").isValid()
+
+
+def test_the_title_above_a_row_is_scrolled_to_with_it(table: RecordTable[Record]) -> None:
+    records = [Record(f"{number}", f"{number}", "one\ntwo") for number in range(20)]
+    table.show_rows([Record("", "All"), *records])
+    heights = [table.visualRect(table.model().index(place, 0)).height() for place in (0, 1)]
+    assert heights == [34, 60]
+    table.select("19")
+    table.select("0")
+    assert table.visualRect(table.model().index(0, 0)).top() == 0
+    assert table.viewport().rect().contains(table.visualRect(table.index_of("0")).center())
+
+
 def test_without_rows_the_message_is_seen_and_read(table: RecordTable[Record]) -> None:
     table.set_empty("Nothing", "Add something.")
     labels = table.viewport().findChildren(TextLabel)

@@ -76,23 +76,14 @@ async def opened(window: MainWindow) -> ModelsWindow:
     return models
 
 
-def row(models: ModelsWindow, row_id: object) -> ModelRow:
-    """The row with that id. Raises `LookupError`."""
-    found = models.row(str(row_id))
-    if found is None:
-        raise LookupError(f"{row_id} is not listed")
-    return found
-
-
-def status(models: ModelsWindow, row_id: object) -> str:
-    found = models.row(str(row_id))
-    return found.status if found else "not listed"
+def shown(models: ModelsWindow, row_id: object) -> ModelRow:
+    return models.row(str(row_id)) or ModelRow("", "not listed")
 
 
 def arrived(models: ModelsWindow) -> float:
     """The share of the download that has arrived; 0 without one."""
-    found = models.row(NAME)
-    return found.bar if found and isinstance(found.bar, float) else 0.0
+    bar = shown(models, NAME).bar
+    return bar if isinstance(bar, float) else 0.0
 
 
 async def act(models: ModelsWindow, row_id: object, button: str = "act") -> None:
@@ -104,24 +95,25 @@ async def act(models: ModelsWindow, row_id: object, button: str = "act") -> None
 async def test_another_model_is_loaded_and_answers(stage: Stage, home: Path) -> None:
     window = await stage.ready(command=worker_command(), model=str(home / "large"))
     models = await opened(window)
-    assert [each.id for each in models.list.rows[:4]] == [
+    assert [each.id for each in models.list.rows[:5]] == [
+        "",
         "starter",
         *(str(home / name) for name in ("large", "other", "small")),
     ]
     assert models.chosen == str(home / "large")
-    assert status(models, home / "large") == strings.LOADED
-    assert not models.detail.load.isVisible()
-    fit = row(models, home / "small").bar
+    assert shown(models, home / "large").status == strings.LOADED
+    assert not models.detail.act.isVisible()
+    fit = shown(models, home / "small").bar
     assert fit.fit == "fits"
-    assert row(models, home / "large").drafts == "small"
-    assert row(models, home / "other").drafts == strings.NO_DRAFTS
+    assert shown(models, home / "large").drafts == "small"
+    assert shown(models, home / "other").drafts == strings.NO_DRAFTS
     models.list.select(str(home / "small"))
     models.list.setFocus()
     await press(models, Qt.Key.Key_Return)
-    await until(lambda: status(models, home / "small") == strings.LOADED)
+    await until(lambda: shown(models, home / "small").status == strings.LOADED)
     await ready(window)
     assert window.controller.link.info.name == "small"
-    assert row(models, home / "large").commands == ("load",)
+    assert shown(models, home / "large").commands == ("load",)
     assert "small" in window.views.header.subtitle
     window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
     await asked(window, "hello")
@@ -145,24 +137,13 @@ def labels(menu: QMenu) -> dict[str, QAction]:
     return {action.text(): action for action in menu.actions() if not action.isSeparator()}
 
 
-async def test_the_header_s_menu_tells_models_of_one_name_apart(stage: Stage, home: Path) -> None:
+async def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(stage: Stage, home: Path) -> None:
+    """Models of one name are told apart."""
+    (home / "other" / "config.json").write_text("{}")
     shutil.copytree(home / "small", home / "archive" / "small")
     imported = home / "home" / "data" / "models" / "imported.json"
     imported.write_text(json.dumps([*json.loads(imported.read_text()), str(home / "archive" / "small")]))
-
-    window = await stage.ready(command=worker_command(), model=str(home / "large"))
-    menu = await header_menu(window)
-    rows = labels(menu)
-    drafting = rows["Draft Model"].menu()
-    assert isinstance(drafting, QMenu)
-    alike = {f"small ({home.name})   ·   fits", "small (archive)   ·   fits"}
-    assert alike < set(rows)
-    assert set(labels(drafting)) == {"None", *alike}
-    menu.close()
-
-
-async def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(stage: Stage, home: Path) -> None:
-    (home / "other" / "config.json").write_text("{}")
+    small, archived = (f"small ({folder})   ·   fits" for folder in (home.name, "archive"))
 
     window = await stage.ready(command=worker_command(), model=str(home / "large"))
     inspector = window.views.inspector
@@ -174,29 +155,29 @@ async def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(stag
     menu = await header_menu(window)
     rows = labels(menu)
     assert rows["large   ·   fits"].isChecked()
-    assert rows["small   ·   fits"].isEnabled()
+    assert rows[small].isEnabled()
     broken = rows["other   ·   cannot be loaded"]
     assert not broken.isEnabled()
     assert "names no model_type" in broken.toolTip()
     assert menu.toolTipsVisible()
     drafting = rows["Draft Model"].menu()
     drafts = labels(drafting)
-    assert set(drafts) == {"None", "small   ·   fits"}
+    assert set(drafts) == {"None", small, archived}
     assert drafts["None"].isChecked()
-    drafts["small   ·   fits"].trigger()
+    drafts[small].trigger()
     assert read(inspector.settings, "draft_model.model") == str(home / "small")
     assert read(inspector.settings, "drafting.drafter") == "draft-model"
     menu.close()
     again = labels(await header_menu(window))["Draft Model"].menu()
     assert isinstance(again, QMenu)
-    assert labels(again)["small   ·   fits"].isChecked()
+    assert labels(again)[small].isChecked()
     labels(again)["None"].trigger()
     assert read(inspector.settings, "drafting.drafter") == "auto"
     for shown in window.findChildren(QMenu):
         shown.close()
 
     menu = await header_menu(window)
-    labels(menu)["small   ·   fits"].trigger()
+    labels(menu)[small].trigger()
     menu.close()
     await until(lambda: "small" in window.views.header.subtitle)
     await ready(window)
@@ -250,20 +231,20 @@ async def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stay
     models = await opened(window)
     weights = home / "small" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:3000])
-    await act(models, home / "small", "load")
+    await act(models, home / "small")
     await until(lambda: bool(models.problem.text))
     assert "is cut off: it has 3,000 of" in models.problem.text
     assert "large stays loaded." in window.views.banner.trouble.text
     await ready(window)
-    assert status(models, home / "large") == strings.LOADED
+    assert shown(models, home / "large").status == strings.LOADED
     window.views.inspector.set_settings(assign(Settings(), "sampling.max_tokens", 8))
     await asked(window, "hello")
     assert last(window).finished
     await click(models.problem.close_button)
     assert not models.problem.isVisible()
     window.controller.models.refresh()
-    await until(lambda: status(models, home / "small") == strings.UNUSABLE)
-    assert row(models, home / "small").commands == ()
+    await until(lambda: shown(models, home / "small").status == strings.UNUSABLE)
+    assert shown(models, home / "small").commands == ()
     window.controller.restart()
     await ready(window)
     assert window.controller.link.info.name == "large"
@@ -278,22 +259,22 @@ async def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
     window = await stage.ready(command=worker_command(), model=str(home / "large"))
     models = await opened(window)
     models.search.setText("toy")
-    assert row(models, "toy").title == strings.ask_for("toy")
+    assert shown(models, "toy").title == strings.ask_for("toy")
     await act(models, "toy")
-    await until(lambda: status(models, NAME) == strings.ON_THE_HUB, what="nothing found")
+    await until(lambda: shown(models, NAME).commands == ("get",), what="nothing found")
     assert not [path for path, _ in hub.asked if "toy" not in path and path != "/api/models"]
     await act(models, NAME)
     await until(lambda: arrived(models) > 0.1)
-    assert "MB/s" in row(models, NAME).note
+    assert "MB/s" in shown(models, NAME).note
     await act(models, NAME)
-    await until(lambda: status(models, NAME) == "Paused")
+    await until(lambda: shown(models, NAME).note == strings.PAUSED)
     stood = arrived(models)
     await act(models, NAME)
     await until(lambda: arrived(models) > stood)
-    await until(lambda: "load" in getattr(models.row(NAME), "commands", ()), what="never there")
+    await until(lambda: shown(models, NAME).commands == ("load",), what="never there")
     models.search.clear()
-    await act(models, NAME, "load")
-    await until(lambda: status(models, NAME) == strings.LOADED)
+    await act(models, NAME)
+    await until(lambda: shown(models, NAME).status == strings.LOADED)
     assert window.controller.link.info.name == "Toy 1M"
 
 
@@ -312,7 +293,7 @@ async def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loa
     models = window.windows.find("models")
     await until(lambda: arrived(models) > 0.1, what="no download")
     models.list.select(NAME)
-    assert models.detail.act.text() == strings.PAUSE
+    assert models.detail.act.text() == strings.COMMANDS["pause"]
     await ready(window)
     assert window.controller.link.info.name == "Toy 1M"
 
@@ -328,13 +309,12 @@ async def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
     await act(models, NAME)
     await until(lambda: arrived(models) > 0.05)
     await act(models, NAME, "cancel")
-    await until(lambda: status(models, NAME) == strings.ON_THE_HUB)
+    await until(lambda: shown(models, NAME).commands == ("get",))
     models.search.setText("nobody/nothing")
     await act(models, "nobody/nothing")
-    await until(lambda: status(models, "nobody/nothing") == "Failed")
-    assert "no model “nobody/nothing” on the hub" in row(models, "nobody/nothing").note
+    await until(lambda: "no model “nobody/nothing” on the hub" in shown(models, "nobody/nothing").note)
     await act(models, "nobody/nothing", "cancel")
-    await until(lambda: status(models, "nobody/nothing") == strings.ON_THE_HUB)
+    await until(lambda: shown(models, "nobody/nothing").commands == ("get",))
     await stage.close()
     left = {path.name for path in (home / "home" / "data" / "models").iterdir()}
     assert left == {"imported.json", ".downloads"}
@@ -352,15 +332,15 @@ async def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
     await until(lambda: arrived(models) > 0.1)
     models.list.select(NAME)
     await kill(window)
-    assert status(models, NAME) == "Paused"
+    assert shown(models, NAME).note == strings.PAUSED
     assert not models.detail.act.isEnabled()
-    assert row(models, home / "small").commands == ("load",)  # another model may be one that loads
+    assert shown(models, home / "small").commands == ("load",)  # another model may be one that loads
     window.controller.restart()
     await ready(window)
     await until(models.detail.act.isEnabled)
     hub.trouble = Trouble()
     await act(models, NAME)
-    await until(lambda: "load" in getattr(models.row(NAME), "commands", ()))
+    await until(lambda: shown(models, NAME).commands == ("load",))
 
 
 async def test_importing_and_removing_asks_first(stage: Stage, home: Path, folders: Path, hub: Hub) -> None:
@@ -392,7 +372,7 @@ async def test_importing_and_removing_asks_first(stage: Stage, home: Path, folde
     # A path in the search is added, and sent nowhere.
     for path in (str(folders / "served"), str(folders / "nowhere")):
         models.search.setText(path)
-        assert row(models, path).get == strings.ADD_FOLDER
+        assert shown(models, path).commands == ("add",)
         models.search.setFocus()
         await press(models, Qt.Key.Key_Return)
     await until(lambda: models.chosen == str(folders / "served"))
@@ -410,9 +390,9 @@ async def test_models_of_other_apps_are_used_where_they_are(
 
     window = await stage.ready(command=worker_command(), model=str(home / "large"))
     models = await opened(window)
-    assert strings.OTHER_APP in row(models, "owner/Served-4bit").detail
-    await act(models, "owner/Served-4bit", "load")
-    await until(lambda: status(models, "owner/Served-4bit") == strings.LOADED)
+    assert strings.OTHER_APP in shown(models, "owner/Served-4bit").detail
+    await act(models, "owner/Served-4bit")
+    await until(lambda: shown(models, "owner/Served-4bit").status == strings.LOADED)
     await ready(window)
     assert window.controller.link.info.path == str(lm_studio)
     models.list.select("owner/Served-4bit")
@@ -441,5 +421,5 @@ async def test_the_model_at_the_start_is_remembered(stage: Stage, home: Path) ->
     await until(lambda: bool(models.list.rows))
     await click(models.detail.unload)
     await until(lambda: window.controller.link.phase is Phase.NO_MODEL)
-    await until(lambda: row(models, home / "small").commands == ("load",))
+    await until(lambda: shown(models, home / "small").commands == ("load",))
     assert "No model" in window.views.header.subtitle

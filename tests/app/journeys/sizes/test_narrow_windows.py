@@ -88,8 +88,9 @@ def within(widget: QWidget, window: QWidget) -> bool:
 async def models_window(window: MainWindow, size: Size) -> None:
     models = await narrow(window, "models", size)
     window.controller.models.on_list(MODELS)
-    assert len(models.list.rows) == 6
-    for row in models.list.rows:
+    rows = [row for row in models.list.rows if row.id]
+    assert len(rows) == 6
+    for row in rows:
         models.list.select(row.id)
         await asyncio.sleep(0.05)
         assert [each for each in illegible(models) if "edge" not in each] == []
@@ -97,7 +98,7 @@ async def models_window(window: MainWindow, size: Size) -> None:
         for widget in (detail.title, detail.memory, detail.note, detail.folder, detail.remove, detail.act):
             assert not widget.isVisibleTo(models) or within(widget, models), (row.id, widget)
         # Three rows are seen at once, and the detail is more than its name.
-        height = models.list.sizeHintForRow(0)
+        height = models.list.sizeHintForRow(1)
         assert models.list.viewport().height() >= 3 * height * 0.9
         assert detail.height() >= 3 * height
 
