@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons import IconButton
 from app.controls.choices import Popup, Switch
@@ -47,6 +47,13 @@ class SettingControl(QWidget):
         editor.setAccessibleDescription(setting.help)
         editor.setToolTip(setting.help)
 
+    def add_unit(self) -> None:
+        """Adds the setting's unit to the row, unless its title has it."""
+        if self.setting.unit and self.setting.unit not in self.setting.title.lower().split():
+            label = TextLabel(self.setting.unit, 12, 16)
+            label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+            self.row.addWidget(label)
+
     def show_value(self, value: Any) -> None:
         """Shows `value` without reporting it."""
         raise NotImplementedError
@@ -60,8 +67,7 @@ class _WholeNumber(SettingControl):
         # Thousands are separated in counts, not in a seed.
         self._spin.set_grouped(bool(setting.unit))
         super().__init__(setting, self._spin, report)
-        if setting.unit and setting.unit not in setting.title.lower().split():
-            self.row.addWidget(TextLabel(setting.unit, 12, 16))
+        self.add_unit()
         self.shuffle_button: IconButton | None = None
         if setting.random:
             self.shuffle_button = IconButton("shuffle", _SHUFFLE, size=QSize(26, 24))
@@ -90,6 +96,7 @@ class _Number(SettingControl):
         self._spin.setAccessibleName(setting.title)
         self._spin.setAccessibleDescription(setting.help)
         self.row.addWidget(self._spin)
+        self.add_unit()
         self._slider.value_changed.connect(self._take)
         self._spin.value_changed.connect(self._take)
 

@@ -14,7 +14,7 @@ from app.controls.numbers import Slider, Spin
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
-from core.settings import Setting
+from core.settings import Setting, declared
 from tests.app.controls.windows import activate
 
 WHOLE = Setting("g.whole", "integer", "Draft length", "How many.", 8, "tokens", 1, 64)
@@ -49,7 +49,15 @@ def test_whole_numbers_are_stepped(qtbot: QtBot) -> None:
     qtbot.keyClick(field.control.editor, Qt.Key.Key_Up)
     assert told == [("g.whole", 9)]
     assert type(told[0][1]) is int
-    assert "tokens" in {label.text() for label in field.findChildren(TextLabel)}
+
+
+def test_each_number_shows_its_unit(qtbot: QtBot) -> None:
+    for setting in [each for each in declared() if each.unit]:
+        field, _ = _field(setting, qtbot, setting.default)
+        shown = [
+            label for label in field.findChildren(TextLabel) if label.width() >= label.sizeHint().width()
+        ]
+        assert setting.unit.lower() in " ".join(label.text().lower() for label in shown), setting
 
 
 def test_numbers_slide_and_show_their_value(qtbot: QtBot) -> None:
