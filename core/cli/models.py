@@ -91,10 +91,11 @@ def _list(options: argparse.Namespace) -> int:
                 f"  {_FITS[fit_of(need, limit)]}: about {_gb(need)} of {_gb(limit)} with a context of"
                 f" {context:,} tokens, {spare}"
             )
-        if entry.head_problem:
-            print(f"  {entry.head_problem}")
-        if offer := entry.head_offer:
-            print(f"  faster with its {offer.label}: draftlight models download {offer.repository}")
+        for head in entry.heads:
+            if head.problem:
+                print(f"  {head.problem}")
+            elif head.repository:
+                print(f"  with its {head.label}: draftlight models download {head.repository}")
         if drafts := _drafts(entry, entries):
             print(f"  draft models: {', '.join(drafts)}")
     for state in states:
@@ -111,7 +112,7 @@ def _facts(entry: ModelEntry) -> tuple[str, ...]:
         f"{entry.parameters / 1e9:.2f} billion parameters" if entry.parameters else "",
         f"{entry.bits}-bit" if entry.bits else entry.dtype,
         _gb(entry.disk_bytes),
-        f"{entry.head} included" if entry.head_bytes else "",
+        next((f"{each.label} included" for each in entry.heads if not each.problem + each.repository), ""),
         "" if entry.has_template else "no chat template",
         f"context {entry.context_tokens:,}" if entry.context_tokens else "",
         f"tokenizer {entry.family_name} ({entry.family[:12]})" if entry.family else "",

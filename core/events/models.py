@@ -215,21 +215,24 @@ def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
     return "tight" if need_bytes > _TIGHT * limit_bytes else "fits"
 
 
-class HeadOffer(Struct, frozen=True):
-    """A repository on the hub with a model's head, the size of all its files, and what people call it."""
+class ModelHead(Struct, frozen=True):
+    """A trained drafter of a model: found, or offered in a `repository` on the hub.
 
-    repository: str
-    size_bytes: int
-    label: str = "MTP head"
+    `label`: what people call it. `size_bytes`: 0 if unknown. `problem`: why a found one is not used.
+    """
+
+    label: str
+    size_bytes: int = 0
+    problem: str = ""
+    repository: str = ""
 
 
 class ModelEntry(Struct, frozen=True):
     """One model on this machine, described from its config and headers.
 
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
-    not quantised. `dtype`: on disk. `head_bytes`: size of its head; 0 without one. `head`: what people call
-    it. `head_problem`: why a head that was found is not used. `head_offer`: one to download, if it has none.
-    `has_template`: it has a chat template. `problem`, `hint`: why it cannot be loaded and what to do.
+    not quantised. `dtype`: on disk. `heads`: those found, of which one without a problem drafts, then those
+    to download. `has_template`: it has a chat template. `problem`, `hint`: why it does not load.
     `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
     suggested model is good at; empty for installed ones. `exactness`: what the setting `exact` allows on this
     machine, `readings`: likelihoods of right answers by ways of reading; both empty if not measured.
@@ -249,10 +252,7 @@ class ModelEntry(Struct, frozen=True):
     dtype: str = ""
     context_tokens: int = 0
     layers: int = 0
-    head_bytes: int = 0
-    head: str = ""
-    head_problem: str = ""
-    head_offer: HeadOffer | None = None
+    heads: tuple[ModelHead, ...] = ()
     has_template: bool = True
     need: MemoryNeed = MemoryNeed()
     problem: str = ""

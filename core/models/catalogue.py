@@ -18,11 +18,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import ModelError, reason_of
-from core.events import HeadOffer, MemoryNeed, ModelEntry
+from core.events import MemoryNeed, ModelEntry, ModelHead
 from core.models import places
 from core.models.config import Machine, is_supported
 from core.models.folder import check, describe, disk_bytes
-from core.models.heads import model_head
+from core.models.heads import found_heads
 from core.models.json_files import read_object
 from core.models.places import family_label
 from core.models.starter import NAME, STARTER, packed_file, starter_folder
@@ -155,25 +155,35 @@ class Catalogue:
 
 
 def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
-    """`entries` with their heads, or an offer of one; those of heads name the models that use them."""
+    """`entries` with their heads and offers of others; those of heads name the models that use them."""
     separate = places.head_folders([Path(entry.path) for entry in entries if entry.path])
-    offers = {places.model_words(Path(each.model)): each for each in suggested_heads()}
+    offers = [(places.model_words(Path(each.model)), each) for each in suggested_heads()]
+    references = {entry.reference for entry in entries}
     found: list[ModelEntry] = []
     users: dict[Path, list[str]] = defaultdict(list)
     for entry in entries:
         if entry.path and not entry.problem:
             words = places.model_words(Path(entry.path))
-            head, offer = model_head(Path(entry.path), separate), offers.get(words)
-            if head is not None and not head.problem:
-                users[head.source].append(entry.name)
-                entry = replace(entry, head_bytes=head.size_bytes, head=places.HEAD_KINDS[head.kind])
-                if head.source not in separate or places.model_words(head.source) == words:
-                    offer = None
-            elif head is not None:
-                entry = replace(entry, head_problem=f"{head.problem[0].upper()}{head.problem[1:]}.")
-            if offer is not None:
-                label = places.HEAD_KINDS[offer.kind]
-                entry = replace(entry, head_offer=HeadOffer(offer.repository, offer.size_bytes, label))
+            heads = found_heads(Path(entry.path), separate)
+            if heads and not heads[0].problem:
+                users[heads[0].source].append(entry.name)
+            own = {
+                head.kind
+                for head in heads
+                if not head.problem
+                and (head.source not in separate or places.model_words(head.source) == words)
+            }
+            listed = [
+                ModelHead(places.HEAD_KINDS[head.kind], head.size_bytes, _sentence(head.problem or unused))
+                for head in heads
+                for unused in ["" if head is heads[0] else head.why_not("is not used: another head is")]
+            ]
+            listed += [
+                ModelHead(places.HEAD_KINDS[each.kind], each.size_bytes, repository=each.repository)
+                for model, each in offers
+                if model == words and each.kind not in own and each.repository not in references
+            ]
+            entry = replace(entry, heads=tuple(listed))
         found.append(entry)
     for at, entry in enumerate(found):
         if entry.path and (folder := Path(entry.path)) in separate:
@@ -181,6 +191,10 @@ def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
             hint = f"{names} drafts with it." if names else "It fits none of the models on this computer."
             found[at] = replace(entry, problem="A drafting head, not a model of its own.", hint=hint)
     return found
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}." if phrase else ""
 
 
 def _by_hand() -> list[Path]:
@@ -246,13 +260,16 @@ class Suggestion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SuggestedHead(Struct, frozen=True, forbid_unknown_fields=True):
-    """A head of `model` in a repository, as a row of the same file. `estimated`: how its size was."""
+    """A head of `model` in a repository, as a row of the same file.
+
+    `size_bytes`: 0 if no page gives it. `estimated`: how it was.
+    """
 
     repository: str
     model: str
-    size_bytes: int
     sources: tuple[str, ...]
     taken_on: str
+    size_bytes: int = 0
     estimated: str = ""
     kind: str = "mtp"
 

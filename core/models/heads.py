@@ -86,12 +86,12 @@ def heads(folder: Path, separate: Sequence[Path] | None = None) -> tuple[Head, .
     return tuple(sorted(fitting, key=lambda head: bool(head.problem)))
 
 
-def model_head(folder: Path, separate: Sequence[Path] | None = None) -> Head | None:
-    """The first of `heads`; None without a head or a readable config."""
+def found_heads(folder: Path, separate: Sequence[Path] | None = None) -> tuple[Head, ...]:
+    """As `heads`; empty without a readable config."""
     try:
-        return next(iter(heads(folder, separate)), None)
+        return heads(folder, separate)
     except (OSError, ValueError):
-        return None
+        return ()
 
 
 def _separate(place: Path, folder: Path, config: dict[str, Any]) -> Head:

@@ -42,7 +42,7 @@ from core.models.folder import (
     template_settings,
 )
 from core.models.generation_config import readable, sampling_defaults, stop_ids
-from core.models.heads import model_head
+from core.models.heads import found_heads
 from core.models.memory import machine
 from core.models.mtp_files import head_names
 from core.models.places import base_name, display_name, find, is_hub_name
@@ -450,7 +450,7 @@ def _describe(
         defaults_problem=" ".join(filter(None, (problem, stops_problem, template_settings(folder)[1]))),
         thinks=switches_thinking(tokenizer),
         thinks_by_default=not switches_thinking(tokenizer) or thinks_by_default(tokenizer),
-        has_head=(head := model_head(folder)) is not None and not head.problem,
+        has_head=any(not head.problem for head in found_heads(folder)),
         format=format_of(tokenizer),
     )
 

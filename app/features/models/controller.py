@@ -426,4 +426,4 @@ def _label(name: str, entry: ModelEntry, context_tokens: int, state: ModelsState
     words = strings.FIT_WORDS[fit.fit].lower() if fit else ""
     if entry.problem and (fit is None or fit.fit != "too-large"):
         words = strings.CANNOT_LOAD
-    return strings.menu_row(name, words)
+    return f"{name}   ·   {words}" if words else name

@@ -5,7 +5,7 @@ Removing a model is confirmed in place of the buttons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QPoint, QSize, Qt
@@ -32,12 +32,13 @@ from app.theme.measures import (
     set_font,
 )
 from app.theme.sheet import set_ground
-from core.events import ModelEntry
+from core.events import ModelEntry, ModelHead
 
 WIDTH_PX = 388
 _PADDING_PX = 20
 _STEP_TOKENS = 1024
 _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
+_GET_PX = 100  # of a line beside a button
 
 
 class ModelDetail(PanelBeside):
@@ -56,8 +57,7 @@ class ModelDetail(PanelBeside):
         self.summary = TextLabel("", 12, 16, tabular=True, wrap=True, width_px=_INSIDE_PX)
         self.problem = TextLabel("", 12, 16, "danger", wrap=True, width_px=_INSIDE_PX)
         self.exactness = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
-        self.head = TextLabel("", 12, 16, wrap=True, width_px=_INSIDE_PX)
-        self.get_head = Button(strings.COMMANDS["get"])
+        self.heads = HeadList(partial(act, "get"))
         self.sum = TextLabel("", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.memory = MemoryBar()
         self.context = Slider(0, 1, 1)
@@ -89,7 +89,7 @@ class ModelDetail(PanelBeside):
         self.summary.setText(". ".join(filter(None, parts)))
         self.problem.setText(row.problem if row else "")
         self.problem.setVisible(bool(row and row.problem))
-        of_models = self.exactness, self.head, self.get_head, self._of_memory, self._of_drafts
+        of_models = self.exactness, self.heads, self._of_memory, self._of_drafts
         for part in (*of_models, self.unload, self.at_start, self.folder, self.remove, self._asking):
             part.hide()
         if row is not None:
@@ -123,7 +123,6 @@ class ModelDetail(PanelBeside):
             strings.joined((entry.family_name, strings.bits(entry.bits, entry.dtype))),
             entry.disk_bytes,
             tokens_per_s,
-            head=entry.head,
             has_template=entry.has_template,
         )
         self.summary.setText(words)
@@ -132,7 +131,7 @@ class ModelDetail(PanelBeside):
         measured = f"{strings.exactness(entry.exactness)} {strings.readings(entry.readings)}".strip()
         self.exactness.setText(measured)
         self.exactness.setVisible(bool(measured))
-        self._show_head(entry, state)
+        self.heads.show_heads(tuple(each for each in entry.heads if each.repository not in state.taken))
         self._show_memory(entry, state, context_tokens, draft if loaded else "")
         self._show_drafts(entry, state, context_tokens, draft if loaded else "", loaded)
         self._show_buttons(entry, state, at_start, can_load, loaded)
@@ -151,16 +150,6 @@ class ModelDetail(PanelBeside):
             super().keyPressEvent(event)
 
     # ---- inside
-
-    def _show_head(self, entry: ModelEntry, state: ModelsState) -> None:
-        """Why the model's head is not used, or one to download."""
-        offer = entry.head_offer
-        text = strings.head_offer(offer.label, offer.size_bytes) if offer else ""
-        self.head.setText(entry.head_problem or text)
-        self.head.setVisible(bool(self.head.text()))
-        coming = {each.model for each in state.downloads}
-        self.get_head.setVisible(offer is not None and offer.repository not in coming)
-        self.get_head.setAccessibleName(strings.get_of(offer.repository) if offer else "")
 
     def _show_memory(self, entry: ModelEntry, state: ModelsState, context_tokens: int, draft: str) -> None:
         known = bool(entry.need.weights)
@@ -245,10 +234,6 @@ class ModelDetail(PanelBeside):
         self._command("remove")
         self._ask(False)
 
-    def _get_head(self) -> None:
-        if self._entry is not None and self._entry.head_offer is not None:
-            self._act("get", self._entry.head_offer.repository)
-
     def _command(self, command: str) -> None:
         self._act(command, self._row_id)
 
@@ -259,7 +244,6 @@ class ModelDetail(PanelBeside):
             (self.folder, partial(self._command, "folder")),
             (self.act, lambda: self._command(self._first_command)),
             (self.cancel, partial(self._command, "cancel")),
-            (self.get_head, self._get_head),
             (self.remove, lambda: self._ask(True)),
             (self.keep, lambda: self._ask(False)),
             (self.confirm, self._confirmed),
@@ -291,13 +275,50 @@ class ModelDetail(PanelBeside):
         self._of_memory, self._of_drafts = memory, drafts
         body = QWidget()
         column_of(
-            *(self.title, 2, self.summary, 4, self.problem, self.exactness, self.head, 6),
-            *(row_of(self.get_head, STRETCH), memory, drafts, 14),
+            *(self.title, 2, self.summary, 4, self.problem, self.exactness, 6),
+            *(memory, self.heads, drafts, 14),
             *(self._buttons, self._asking, STRETCH),
             margins=(_PADDING_PX + 1, 18, _PADDING_PX, 18),
             parent=body,
         )
         column_of((ScrollPage(body), 1), parent=self)
+
+
+class HeadList(QWidget):
+    """The heads of a model, one a line. `get` downloads one, given its repository."""
+
+    def __init__(self, get: Callable[[str], object]) -> None:
+        super().__init__()
+        self._get = get
+        self.heads: tuple[ModelHead, ...] = ()
+        self._rows: list[QWidget] = []
+        title = TextLabel(strings.HEADS_TITLE, 12, 16, "text", weight=600)
+        self._layout = column_of(title, 7, margins=(0, 18, 0, 0), parent=self)
+
+    def show_heads(self, heads: tuple[ModelHead, ...]) -> None:
+        self.setVisible(bool(heads))
+        if heads != self.heads:
+            _discard(self._rows)
+            self.heads, self._rows = heads, [*map(self._make, heads)]
+
+    def _make(self, head: ModelHead) -> QWidget:
+        row, button = QWidget(), Button(strings.COMMANDS["get"], small=True)
+        set_ground(row, "", "top")
+        button.setAccessibleName(f"{button.text()} {head.repository}")
+        on_click((button, partial(self._get, head.repository)))
+        said = head.problem or strings.head(head.label, head.size_bytes)
+        words = TextLabel(said, 12, 16, wrap=True, width_px=_INSIDE_PX - _GET_PX * bool(head.repository))
+        row_of(words, STRETCH, button, margins=(0, 6, 0, 5), parent=row)
+        button.setHidden(not head.repository)
+        self._layout.addWidget(row)
+        return row
+
+
+def _discard(widgets: Iterable[QWidget]) -> None:
+    for widget in widgets:
+        widget.hide()
+        widget.setParent(None)
+        widget.deleteLater()
 
 
 # Of a line below a check box's text, from the box's left.
@@ -338,10 +359,7 @@ class DraftChoices(QWidget):
     def show_choices(self, facts: Sequence[DraftFacts], chosen: str, can_choose: bool) -> None:
         """`chosen` is a reference; without `can_choose` all are disabled."""
         if [choice.facts for choice in self._rows] != list(facts):
-            for old in self._rows.values():
-                old.hide()
-                old.setParent(None)
-                old.deleteLater()
+            _discard(self._rows.values())
             self._rows = dict(map(self._make, facts))
         for choice in self._rows:
             choice.setChecked(choice.facts.reference == chosen)
@@ -382,10 +400,7 @@ class MemoryBar(QWidget):
         self.parts, self._limit_bytes = tuple(parts), limit_bytes
         told = ", ".join(f"{part.label} {strings.size(part.size_bytes)}" for part in parts)
         self.setAccessibleDescription(told)
-        for old in self._shown:
-            old.hide()
-            old.setParent(None)
-            old.deleteLater()
+        _discard(self._shown)
         while self._bar.takeAt(0):
             pass
         spare = limit_bytes - sum(part.size_bytes for part in parts)

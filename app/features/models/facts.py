@@ -370,7 +370,8 @@ def names_of(models: Sequence[ModelEntry]) -> dict[str, str]:
     for entry in models:
         named.setdefault(entry.name.casefold(), []).append(entry)
     marks = {entry.reference: mark for alike in named.values() for entry, mark in zip(alike, _marks(alike))}
-    return {entry.reference: strings.told_apart(entry.name, marks[entry.reference]) for entry in models}
+    ends = {reference: f" ({mark})" if mark else "" for reference, mark in marks.items()}
+    return {entry.reference: entry.name + ends[entry.reference] for entry in models}
 
 
 def _marks(alike: Sequence[ModelEntry]) -> list[str]:

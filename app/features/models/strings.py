@@ -137,11 +137,6 @@ def size(size_bytes: int) -> str:
     return f"{gigabytes(size_bytes)} GB"
 
 
-def told_apart(name: str, mark: str) -> str:
-    """A model's name with a suffix that distinguishes it from others of that name."""
-    return f"{name} ({mark})" if mark else name
-
-
 def bits(count: int, dtype: str) -> str:
     return f"{count}-bit" if count else dtype
 
@@ -181,10 +176,6 @@ def left(seconds: float) -> str:
     return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
 
 
-def get_of(name: str) -> str:
-    return f"{COMMANDS['get']} {name}"
-
-
 def not_found(text: str) -> str:
     return f"Nothing for MLX was found for “{text}”."
 
@@ -205,12 +196,8 @@ def cache_at(tokens: int, bits: str = "") -> str:
     return f"Cache at {tokens:,} tokens, {bits} bits" if bits else f"Cache at {tokens:,} tokens"
 
 
-def on_disk(
-    precision: str, size_bytes: int, tokens_per_s: float, *, head: str = "", has_template: bool = True
-) -> str:
+def on_disk(precision: str, size_bytes: int, tokens_per_s: float, *, has_template: bool = True) -> str:
     said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
-    if head:
-        said = f"{said} {head[0].upper()}{head[1:]} included."
     if not has_template:
         said = f"{said} No chat template: the model reads texts without roles."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
@@ -224,8 +211,11 @@ def readings(found: str) -> str:
     return f"Long texts, best way first, by nats a token of right answers: {found}." if found else ""
 
 
-def head_offer(label: str, size_bytes: int) -> str:
-    return f"Faster with its {label}, {size(size_bytes)}."
+HEADS_TITLE = "Heads that draft for it"
+
+
+def head(label: str, size_bytes: int) -> str:
+    return f"{label[0].upper()}{label[1:]}" + (f", {size(size_bytes)}" if size_bytes else "")
 
 
 def ask_erase(name: str, size_bytes: int) -> str:
@@ -245,8 +235,3 @@ ALL_MODELS = "All Models…"
 DRAFT_MENU = "Draft Model"
 CANNOT_LOAD = "cannot be loaded"
 NO_DRAFT_MODEL = "None"
-
-
-def menu_row(name: str, fit: str) -> str:
-    """A row of the model menu."""
-    return f"{name}   ·   {fit}" if fit else name

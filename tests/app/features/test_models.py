@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRect
+from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from app.controls.buttons import Button
+from app.controls.text_label import TextLabel
 from app.features.models import strings
 from app.features.models.facts import (
     draft_of,
@@ -32,10 +34,10 @@ from core.events import (
     DownloadModel,
     DownloadProgress,
     Failed,
-    HeadOffer,
     HubModel,
     MemoryNeed,
     ModelEntry,
+    ModelHead,
     ModelImported,
     ModelInfo,
     ModelList,
@@ -354,30 +356,46 @@ async def test_rows_have_titles_buttons_and_their_purpose(window: MainWindow) ->
         assert [each.model for each in commands] == [reference]
 
 
-async def test_a_head_and_what_was_measured_are_said(window: MainWindow) -> None:
+async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
     await ready(window)
     models = window.windows.show("models")
     assert isinstance(models, ModelsWindow)
-    offer = HeadOffer("owner/large-MTP", 400 << 20)
-    middle = replace(MIDDLE, head_problem="It is cut off.", exactness="no drafting on this machine")
+    found, offered = ModelHead("MTP head", 400 << 20), ModelHead("DFlash drafter", repository="z/DFlash")
+    unused = ModelHead("EAGLE-3 head", 7, "The EAGLE-3 head in other is not used: another head is.")
+    middle = replace(MIDDLE, exactness="no drafting on this machine")
     middle = replace(middle, readings="passages (−2.99), all of it (−3.31)")
-    listed = (replace(LARGE, head_offer=offer), middle, SMALL)
+    listed = (replace(LARGE, heads=(found, unused, offered)), middle, SMALL)
     window.controller.models.on_list(ModelList("", "/m", listed))
     models.list.select(LARGE.reference)
-    assert models.detail.head.text() == "Faster with its MTP head, 0.4 GB."
+    heads = models.detail.heads
+
+    def lines() -> dict[str, list[str]]:
+        """The words of each line, and the names of its visible buttons."""
+        shown = [row for row in heads.children() if isinstance(row, QWidget) and row.findChild(Button)]
+        return {
+            row.findChild(TextLabel).text(): [
+                each.accessibleName() for each in row.findChildren(Button) if each.isVisible()
+            ]
+            for row in shown
+        }
+
+    await asyncio.sleep(0.05)
+    assert lines() == {
+        "MTP head, 0.4 GB": [],
+        unused.problem: [],
+        "DFlash drafter": ["Download z/DFlash"],
+    }
     commands = sent(window, DownloadModel)
-    await click(models.detail.get_head)
-    assert [each.model for each in commands] == ["owner/large-MTP"]
-    coming = (DownloadProgress("owner/large-MTP", "running", 0, 1),)
+    await click(next(each for each in heads.findChildren(Button) if each.isVisible()))
+    assert [each.model for each in commands] == ["z/DFlash"]
+    coming = (DownloadProgress("z/DFlash", "running", 0, 1),)
     window.controller.models.on_list(ModelList("", "/m", listed, coming))
-    assert not models.detail.get_head.isVisible()
+    assert "DFlash drafter" not in lines()
     models.list.select(MIDDLE.reference)
-    assert models.detail.head.text() == "It is cut off."
+    assert not heads.isVisible()
     assert models.detail.exactness.text() == (
         "With “Exact”: no drafting on this machine."
         " Long texts, best way first, by nats a token of right answers: passages (−2.99), all of it (−3.31)."
     )
     models.list.select(SMALL.reference)
-    assert not models.detail.head.isVisible()
     assert not models.detail.exactness.isVisible()
-    assert not models.detail.get_head.isVisible()

@@ -19,7 +19,7 @@ import pytest
 from core.errors import DownloadError, ModelError
 from core.models import download as download_module
 from core.models.download import Download, discard, in_words, partial_progress, staging_folder, unfinished
-from core.models.heads import model_head
+from core.models.heads import found_heads
 from core.models.loader import load
 from core.models.places import download_folder
 from tests.core.heads import PLACES, SEPARATE, Layout, separate_folder, write_headed_model
@@ -58,10 +58,10 @@ def test_an_mtp_head_comes_with_its_model_or_alone(place: str, hub: Hub, tmp_pat
     folder = Download("tests/Tiny-4bit").run()
     assert not (folder / "other").exists()
     if place == SEPARATE:
-        assert model_head(folder) is None
+        assert not found_heads(folder)
         hub.folders.pop("tests/Tiny-4bit")
         assert Download("tests/Tiny-MTP").run() == Download("tests/Tiny-MTP").run()
-    head = model_head(folder)
+    head = next(iter(found_heads(folder)), None)
     assert head is not None
     assert head.problem == ""
 

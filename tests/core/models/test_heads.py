@@ -14,7 +14,6 @@ import pytest
 
 from core.cli.models import _facts
 from core.errors import ModelError
-from core.events import HeadOffer
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.models.draft_head import DraftHead
@@ -23,7 +22,7 @@ from core.models.folder import check, check_whole
 from core.models.head_loader import load_head
 from core.models.heads import heads
 from core.models.loader import load
-from core.models.places import HEAD_KINDS, head_folders
+from core.models.places import HEAD_KINDS, download_folder, head_folders
 from core.system.paths import models_dir
 from tests.core.models.test_head_outputs import guesses
 from tests.core.published_heads import (
@@ -58,7 +57,7 @@ def test_a_head_is_found_beside_or_in_its_model_under_any_name(name: str, tmp_pa
         assert (head.problem, head.source) == ("", place)
     entry = Catalogue(Machine(1 << 40, expands=True)).take(str(folder))
     assert f"{label(name)} included" in _facts(entry)
-    assert entry.head_bytes == head.size_bytes > 0
+    assert entry.heads[0].size_bytes == head.size_bytes > 0
     assert load(str(folder)).info.has_head
     check_whole(place)
     with pytest.raises(ModelError, match="a drafting head"):
@@ -101,16 +100,22 @@ def test_every_layout_gives_the_same_guesses(name: str, tmp_path: Path) -> None:
         assert np.abs(one - other).max() < 1e-4
 
 
-def test_an_assistant_is_offered_to_its_model(tmp_path: Path) -> None:
-    folder = tmp_path / "gemma-4-e4b-it-4bit"
-    write_drafted_model(folder, "gemma4")
+def test_a_downloaded_head_is_no_longer_offered_and_a_second_one_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "qwen3-8b-4bit"
+    write_drafted_model(folder, "dflash")
     catalogue = Catalogue(Machine(1 << 40, expands=True))
-    place = head_folder(folder).rename(tmp_path / "gemma-4-E4B-it-assistant-bf16")
-    assert catalogue.take(str(folder)).head_offer is None
-    assert catalogue.take(str(place)).hint == "gemma 4 e4b it drafts with it."
-    shutil.rmtree(place)
-    offer = catalogue.entry(str(folder)).head_offer
-    assert offer == HeadOffer("mlx-community/gemma-4-E4B-it-assistant-bf16", 205_000_000, "assistant")
+    repository = "z-lab/Qwen3-8B-DFlash-b16"
+    place, downloaded = tmp_path / "kept" / "aside" / "head", download_folder(repository)
+    for parent in (place.parent, downloaded.parent):
+        parent.mkdir(parents=True)
+    head_folder(folder).rename(place)
+    assert [each.repository for each in catalogue.take(str(folder)).heads] == [repository]
+    place = place.rename(downloaded)
+    assert [each.repository for each in catalogue.entry(str(folder)).heads] == [""]
+    shutil.copytree(place, tmp_path / "other")
+    first, second = catalogue.entry(str(folder)).heads
+    assert first.problem == ""
+    assert second.problem.endswith(" is not used: another head is.")
 
 
 SIZES: list[tuple[str, dict[str, Any], str]] = [
@@ -138,7 +143,7 @@ def test_one_that_does_not_fit_says_why(
     (head,) = heads(folder)
     assert label(name) in head.problem
     assert reason in head.problem
-    assert reason in Catalogue(Machine(1 << 40, expands=True)).take(str(folder)).head_problem
+    assert reason in Catalogue(Machine(1 << 40, expands=True)).take(str(folder)).heads[0].problem
     place.rename(tmp_path / "other")
     assert heads(folder) == ()
 

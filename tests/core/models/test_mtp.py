@@ -201,8 +201,8 @@ def test_the_head_of_every_layout_equals_the_formula(name: str, layout: Layout, 
     folder = tmp_path / "Tiny-8bit"
     raw = write_headed_model(folder, name, layout)
     entry = Catalogue(Machine(1 << 40, expands=True)).take(str(folder))
-    assert (entry.problem, entry.head_problem) == ("", "")
-    assert entry.head_bytes > 0
+    assert (entry.problem, entry.heads[0].problem) == ("", "")
+    assert entry.heads[0].size_bytes > 0
     model = load(str(folder)).model
     head = load_head(model, folder)
     assert isinstance(head, DraftHead), head
@@ -261,7 +261,7 @@ def test_a_damaged_or_foreign_head_leaves_the_model_working(fault: str, tmp_path
     spoil(separate_folder(folder) / "model.safetensors" if place == SEPARATE else folder / place)
     entry = Catalogue(Machine(1 << 40, expands=True)).take(str(folder))
     assert entry.problem == ""
-    assert (reason in entry.head_problem) == shown == (entry.head_bytes == 0)
+    assert (reason in entry.heads[0].problem) == shown == bool(entry.heads[0].problem)
     loaded = load(str(folder))
     assert loaded.info.has_head != shown
     why = load_head(loaded.model, folder)
@@ -306,7 +306,7 @@ def test_a_separate_head_is_paired_by_type_sizes_and_tokenizer(
     (head,) = heads(folder)
     assert reason in head.problem
     catalogue = Catalogue(Machine(1 << 40, expands=True))
-    assert catalogue.take(str(folder)).head_problem.endswith(f"{reason}.") or change
+    assert catalogue.take(str(folder)).heads[0].problem.endswith(f"{reason}.") or change
     row = catalogue.take(str(separate))
     assert row.problem == "A drafting head, not a model of its own."
     assert row.hint == "It fits none of the models on this computer."
@@ -344,12 +344,13 @@ def test_the_catalogue_lists_and_offers_heads(tmp_path: Path) -> None:
     write_headed_model(folder, "qwen3_5", Layout(SEPARATE))
     entry = catalogue.take(str(folder))
     assert "MTP head included" in _facts(entry)
-    assert entry.head_offer is None
+    kinds = {"MTP head": "", "DFlash drafter": "z-lab/Qwen3.5-4B-DFlash"}
+    assert {each.label: each.repository for each in entry.heads} == kinds
     assert catalogue.take(str(separate_folder(folder))).hint == "Qwen3.5 4B drafts with it."
     shutil.rmtree(separate_folder(folder))
     entry = catalogue.entry(str(folder))
     assert "MTP head included" not in _facts(entry)
-    assert entry.head_offer is not None
-    assert entry.head_offer.repository == "mlx-community/Qwen3.5-4B-MTP-4bit"
+    offers = {"MTP head": "mlx-community/Qwen3.5-4B-MTP-4bit", "DFlash drafter": "z-lab/Qwen3.5-4B-DFlash"}
+    assert {each.label: each.repository for each in entry.heads} == offers
     renamed = folder.rename(tmp_path / "Tuned-4B")
-    assert catalogue.take(str(renamed)).head_offer is None
+    assert catalogue.take(str(renamed)).heads == ()

@@ -11,7 +11,7 @@ from mlx_lm.utils import _get_classes
 from core.events import fit_of
 from core.models.catalogue import Suggestion, suggested, suggested_heads, suggestions
 from core.models.config import Machine
-from core.models.places import is_hub_name
+from core.models.places import HEAD_KINDS, is_hub_name
 
 ROOT = Path(__file__).parents[3]
 # Recommended working set of Macs with 8, 16, 24, 32, 48 and 64 GB: two thirds, from 36 GB on three quarters.
@@ -33,6 +33,14 @@ def test_a_row_is_complete_and_its_type_loads(row: Suggestion) -> None:
     assert row.bits <= bits <= 2 * row.bits
     assert row.size_bytes < row.memory_bytes < 2.1 * row.size_bytes
     assert row.good_at
+
+
+def test_offered_heads_have_their_pages_and_a_kind_that_is_read() -> None:
+    assert {row.kind for row in suggested_heads()} == set(HEAD_KINDS)
+    for row in suggested_heads():
+        assert min(source.startswith("https://") for source in row.sources)
+        assert date(2026, 1, 1) <= date.fromisoformat(row.taken_on) <= date.today()
+        assert row.size_bytes or not row.estimated
 
 
 def test_the_first_row_that_fits_is_the_largest_need_that_a_mac_has_room_for() -> None:
