@@ -64,7 +64,7 @@ async def test_whatever_vanishes_the_keyboard_goes_to_the_message_field(window: 
         assert window.views.composer.property("ground") == "field-focus"
 
 
-async def test_a_deleted_control_gives_the_keyboard_to_the_message_field(window: MainWindow) -> None:
+async def test_deleting_a_control_sending_and_undo_leave_the_keyboard_in_the_field(window: MainWindow) -> None:
     hand = Hand(window)
     extra = QPushButton("Extra", window)
     extra.show()
@@ -74,8 +74,7 @@ async def test_a_deleted_control_gives_the_keyboard_to_the_message_field(window:
     await asyncio.sleep(0.05)
     assert hand.keyboard == "message"
 
-
-async def test_after_a_click_on_send_the_next_words_go_into_the_field(window: MainWindow) -> None:
+    window.controller.chat.start()
     hand = Hand(window)
     await hand.type("write 20 slowly")
     await click(window.views.composer.send_button)
@@ -86,11 +85,12 @@ async def test_after_a_click_on_send_the_next_words_go_into_the_field(window: Ma
     await ready(window)
     assert hand.keyboard == "message"
 
-
-async def test_after_undo_the_keyboard_is_in_the_message_field(window: MainWindow) -> None:
+    window.controller.chat.start()
     hand = Hand(window)
     await hand.ask("write 3")
     window.menu_actions["delete"].trigger()
     await click(window.views.sidebar.undo_bar.undo_button)
     assert hand.questions == ["write 3"]
     assert hand.keyboard == "message"
+
+

@@ -135,7 +135,7 @@ async def test_writing_sending_and_taking_up_what_was_sent(window: MainWindow) -
     assert len(window.controller.chats.listed()) == 1
 
 
-async def test_a_raw_paste_from_anywhere_makes_no_chip(window: MainWindow) -> None:
+async def test_pasting_and_attaching(window: MainWindow, tmp_path: Path) -> None:
     composer = window.views.composer
     QGuiApplication.clipboard().setText("a word " * 9_000)
     await press(window, KEY.Key_V, CTRL)
@@ -152,9 +152,8 @@ async def test_a_raw_paste_from_anywhere_makes_no_chip(window: MainWindow) -> No
     window.menu_actions["undo"].trigger()
     assert composer.text.startswith("a word a word")
 
-
-async def test_attaching_a_file(window: MainWindow, tmp_path: Path) -> None:
-    """The sheet belongs to its window and runs no event loop of its own: the answer is written meanwhile."""
+    window.views.composer.clear()
+    # The sheet belongs to its window and runs no event loop of its own: the answer is written meanwhile.
     notes = tmp_path / "notes.txt"
     notes.write_text("High water at noon.")
     await answering(window)

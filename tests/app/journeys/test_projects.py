@@ -241,7 +241,7 @@ async def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
     dialog.reject()
 
 
-async def test_a_renamed_preset_stays_that_of_its_projects(window: MainWindow) -> None:
+async def test_renamed_presets_and_messages_that_are_too_long_stay_with_the_project(window: MainWindow) -> None:
     chats, presets = window.controller.chats, window.controller.chat.settings.presets
     set_value(window, "sampling.temperature", 0.3)
     presets.save("Mine")
@@ -253,6 +253,23 @@ async def test_a_renamed_preset_stays_that_of_its_projects(window: MainWindow) -
     assert chats.open.preset == "Ours"
     presets.delete("Ours")
     assert only_project(window).preset == ""
+
+    window.controller.chat.start()
+    chats, composer = window.controller.chats, window.views.composer
+    project = chats.projects.add("Harbour")
+    window.projects.start_chat(project.id)
+    ask(window, "write 2")
+    await until(lambda: last(window).over)
+    asked = chats.open.id
+    window.projects.start_chat(project.id)
+    composer.set_text("Begun.")
+    window.controller.chat.select(asked)
+    composer.set_text("Too long.")
+    composer.intent.emit(MoveToNewChat())
+    assert chats.open.project == project.id
+    assert composer.text == "Begun.\n\nToo long."
+    window.controller.chat.select(asked)
+    assert composer.text == ""
 
 
 async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWindow) -> None:
@@ -365,19 +382,3 @@ async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow,
         assert header.title == "New chat in “Pier”"
 
 
-async def test_a_message_that_is_too_long_moves_to_a_new_chat_of_the_project(window: MainWindow) -> None:
-    chats, composer = window.controller.chats, window.views.composer
-    project = chats.projects.add("Harbour")
-    window.projects.start_chat(project.id)
-    ask(window, "write 2")
-    await until(lambda: last(window).over)
-    asked = chats.open.id
-    window.projects.start_chat(project.id)
-    composer.set_text("Begun.")
-    window.controller.chat.select(asked)
-    composer.set_text("Too long.")
-    composer.intent.emit(MoveToNewChat())
-    assert chats.open.project == project.id
-    assert composer.text == "Begun.\n\nToo long."
-    window.controller.chat.select(asked)
-    assert composer.text == ""

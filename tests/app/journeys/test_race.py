@@ -27,7 +27,7 @@ async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
     await until(lambda: window.controller.racing.race.stage is Stage.RUN, timeout_s, "never run")
 
 
-async def test_a_race_is_recorded_and_compared(window: MainWindow) -> None:
+async def test_a_race_is_recorded_compared_stopped_and_left(window: MainWindow) -> None:
     await opened(window)
     page, racing = window.views.race, window.controller.racing
     assert not window.columns.arrangement.inspector_px
@@ -55,6 +55,24 @@ async def test_a_race_is_recorded_and_compared(window: MainWindow) -> None:
     assert page.prompt.seed.isVisible()
     assert page.prompt.seed.text() == "Seed 42"
 
+    racing.close()
+    window.controller.chat.start()
+    await opened(window, "Please write 400 words slowly")
+    page, racing = window.views.race, window.controller.racing
+    for leave in (False, True):
+        await click(page.start_button)
+        await until(lambda: len(racing.race.plain.tokens) > 3)
+        assert window.views.composer.state == "later"
+        if leave:
+            window.controller.chat.start()
+            assert not page.isVisible()
+        else:
+            await click(page.stop_button)
+        await ready(window)
+        assert racing.race.stage is Stage.IDLE
+        assert leave or (page.start_button.isVisible() and page.start_button.isEnabled())
+    assert (await asked(window, "Please write 6 words")).status == "finished"
+
 
 async def test_a_follow_up_is_raced_with_what_went_before_it_and_the_chat_does_not_notice(
     window: MainWindow,
@@ -77,24 +95,6 @@ async def test_a_follow_up_is_raced_with_what_went_before_it_and_the_chat_does_n
     await click(page.done_button)
     # The fake counts what it was asked with: two questions, two answers, a question.
     assert (await asked(window, "Please write 6 words")).text.startswith("ECHO 5:")
-
-
-async def test_stop_or_leaving_ends_it_and_leaves_the_chat_usable(window: MainWindow) -> None:
-    await opened(window, "Please write 400 words slowly")
-    page, racing = window.views.race, window.controller.racing
-    for leave in (False, True):
-        await click(page.start_button)
-        await until(lambda: len(racing.race.plain.tokens) > 3)
-        assert window.views.composer.state == "later"
-        if leave:
-            window.controller.chat.start()
-            assert not page.isVisible()
-        else:
-            await click(page.stop_button)
-        await ready(window)
-        assert racing.race.stage is Stage.IDLE
-        assert leave or (page.start_button.isVisible() and page.start_button.isEnabled())
-    assert (await asked(window, "Please write 6 words")).status == "finished"
 
 
 async def test_what_goes_wrong_is_said(window: MainWindow) -> None:

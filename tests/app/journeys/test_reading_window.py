@@ -99,8 +99,8 @@ def _is_seen(view: DocumentView, place: Stretch) -> bool:
     return is_whole and (0.3 < share < 0.7 or first == 0 or last >= len(CITED) - 200)
 
 
-async def test_an_answer_to_a_question_that_matches_nothing_says_so(window: MainWindow) -> None:
-    """One line and Read Everything in place of sources that support nothing."""
+async def test_an_answer_without_a_match_says_so_and_everything_can_be_read(window: MainWindow) -> None:
+    # One line and Read Everything in place of sources that support nothing.
     for words, unmatched in (("skim cite write 9", False), ("skim cite unmatched write 9", True)):
         turn_id = submit(window, words, Attachment("handbook.md", CITED))
         await ready(window)
@@ -117,27 +117,7 @@ async def test_an_answer_to_a_question_that_matches_nothing_says_so(window: Main
     assert "Nothing in the text matches this question." in again.footer.notes
     assert not again.footer.sources.buttons
 
-
-async def test_the_tab_shows_what_was_read_for_the_answer_that_is_looked_at(window: MainWindow) -> None:
-    views, tab = window.views, window.views.document
-    first = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
-    await ready(window)
-    before = len(tab.view.stretches)
-    submit(window, "skim write 5", Attachment("more.md", HANDBOOK[:4000]))
-    await ready(window)
-    views.document.choose(0)
-    assert "earlier answer" not in tab.note_label.text()
-    answer = views.transcript.answer(first)
-    assert answer
-    await click(answer)
-    assert "earlier answer" in tab.note_label.text()
-    assert tab.shown.answered_by == first
-    assert len(tab.view.stretches) == before
-    submit(window, "write 3")
-    assert "earlier answer" not in tab.note_label.text()
-
-
-async def test_reading_everything_answers_again_densely(window: MainWindow) -> None:
+    window.controller.chat.start()
     views, chats = window.views, window.controller.chats
     turn_id = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK, 900))
     await ready(window)
@@ -161,6 +141,25 @@ async def test_reading_everything_answers_again_densely(window: MainWindow) -> N
     assert answer_view(window).footer.everything_button.isHidden()
     # Only this answer: what is set stays as it was.
     assert views.inspector.settings.prefill.mode == "auto"
+
+
+async def test_the_tab_shows_what_was_read_for_the_answer_that_is_looked_at(window: MainWindow) -> None:
+    views, tab = window.views, window.views.document
+    first = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
+    await ready(window)
+    before = len(tab.view.stretches)
+    submit(window, "skim write 5", Attachment("more.md", HANDBOOK[:4000]))
+    await ready(window)
+    views.document.choose(0)
+    assert "earlier answer" not in tab.note_label.text()
+    answer = views.transcript.answer(first)
+    assert answer
+    await click(answer)
+    assert "earlier answer" in tab.note_label.text()
+    assert tab.shown.answered_by == first
+    assert len(tab.view.stretches) == before
+    submit(window, "write 3")
+    assert "earlier answer" not in tab.note_label.text()
 
 
 async def test_while_it_is_read_everything_can_be_asked_for_or_nothing(window: MainWindow) -> None:

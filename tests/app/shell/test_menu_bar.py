@@ -23,19 +23,13 @@ def in_menus(window: MainWindow) -> dict[str, list[str]]:
     return {title: [name for name in names if name] for title, names in found.items()}
 
 
-async def test_every_command_is_in_a_menu_and_provided_ones_appear(window: MainWindow) -> None:
-    shown = [name for names in in_menus(window).values() for name in names]
-    assert shown == [each.id for each in all_commands() if each.act is not None]
-    calls: list[str] = []
-    window.menu_actions.provide("about", lambda: calls.append("about"))
-    assert "about" in in_menus(window)["&Help"]
-    window.menu_actions["about"].trigger()
-    assert calls == ["about"]
-    with pytest.raises(ValueError, match="about has an action already"):
-        window.menu_actions.provide("about", lambda: None)
+async def test_commands_have_roles_follow_facts_and_are_in_menus(window: MainWindow) -> None:
+    actions, role = window.menu_actions, QAction.MenuRole
+    assert actions["about"].menuRole() == role.AboutRole
+    assert actions["settings"].menuRole() == role.PreferencesRole
+    assert actions["quit"].menuRole() == role.QuitRole
+    assert actions["inspector"].menuRole() == role.NoRole
 
-
-async def test_facts_enable_check_and_name(window: MainWindow) -> None:
     actions = window.menu_actions
     actions.show_facts(MenuFacts())
     assert not actions["stop"].isEnabled()
@@ -47,13 +41,15 @@ async def test_facts_enable_check_and_name(window: MainWindow) -> None:
     assert actions["sidebar"].text() == "Hide Sidebar"
     assert not actions["about"].isEnabled()  # nothing is provided for it
 
-
-async def test_roles_are_set_and_never_guessed(window: MainWindow) -> None:
-    actions, role = window.menu_actions, QAction.MenuRole
-    assert actions["about"].menuRole() == role.AboutRole
-    assert actions["settings"].menuRole() == role.PreferencesRole
-    assert actions["quit"].menuRole() == role.QuitRole
-    assert actions["inspector"].menuRole() == role.NoRole
+    shown = [name for names in in_menus(window).values() for name in names]
+    assert shown == [each.id for each in all_commands() if each.act is not None]
+    calls: list[str] = []
+    window.menu_actions.provide("about", lambda: calls.append("about"))
+    assert "about" in in_menus(window)["&Help"]
+    window.menu_actions["about"].trigger()
+    assert calls == ["about"]
+    with pytest.raises(ValueError, match="about has an action already"):
+        window.menu_actions.provide("about", lambda: None)
 
 
 async def test_minimize_zoom_and_bring_all_to_front(window: MainWindow) -> None:

@@ -114,7 +114,7 @@ async def test_a_worker_that_dies_by_itself_shows_its_last_words(window: MainWin
     await ready(window)
 
 
-async def test_a_refused_request_gives_the_text_back(window: MainWindow) -> None:
+async def test_refused_requests_change_nothing_and_an_earlier_question_branches_off(window: MainWindow) -> None:
     views = window.views
     views.composer.attach(Attachment("big.txt", "much text"))
     await until(lambda: bool(views.composer.attachments[0].tokens))
@@ -141,6 +141,29 @@ async def test_a_refused_request_gives_the_text_back(window: MainWindow) -> None
     await ready(window)
     assert views.composer.text == "something new"
     assert (last(window).status, Hand(window).questions) == ("failed", ["write 4", "refuse this"])
+
+    window.controller.chat.start()
+    controller = window.controller
+    await asked(window, "write 5")
+    await asked(window, "write 9")
+    whole = controller.chats.open
+    await click(answer_view(window, 0).footer.buttons[1])
+    await until(lambda: controller.chats.open.id != whole.id)
+    await ready(window)
+    branch = controller.chats.open
+    assert [turn.user.content for turn in branch.turns] == ["write 5"]
+    assert shown(window) == last(window).text
+    assert controller.chats.get(whole.id) == whole
+    # The same chat, as if its question were one that is refused now.
+    (turn,) = branch.turns
+    refused = replace(turn, user=replace(turn.user, content="refuse"))
+    controller.chats.keep(branch.with_turns((refused,)))
+    controller.asking.regenerate()
+    await ready(window)
+    assert controller.chats.open.turns == (refused,)
+    assert shown(window) == turn.answer.text
+    assert window.views.composer.text == ""
+    assert window.views.banner.isVisible()
 
 
 async def test_an_answer_that_fails_half_way_stays_and_a_smaller_context_is_offered(
@@ -268,32 +291,6 @@ async def test_chats_and_switching_in_mid_answer(window: MainWindow) -> None:
     controller.chat.select(second)
     assert last(window).status == "finished"
     assert shown(window) == last(window).text
-
-
-async def test_answering_an_earlier_question_again_branches_off_and_a_refusal_changes_nothing(
-    window: MainWindow,
-) -> None:
-    controller = window.controller
-    await asked(window, "write 5")
-    await asked(window, "write 9")
-    whole = controller.chats.open
-    await click(answer_view(window, 0).footer.buttons[1])
-    await until(lambda: controller.chats.open.id != whole.id)
-    await ready(window)
-    branch = controller.chats.open
-    assert [turn.user.content for turn in branch.turns] == ["write 5"]
-    assert shown(window) == last(window).text
-    assert controller.chats.get(whole.id) == whole
-    # The same chat, as if its question were one that is refused now.
-    (turn,) = branch.turns
-    refused = replace(turn, user=replace(turn.user, content="refuse"))
-    controller.chats.keep(branch.with_turns((refused,)))
-    controller.asking.regenerate()
-    await ready(window)
-    assert controller.chats.open.turns == (refused,)
-    assert shown(window) == turn.answer.text
-    assert window.views.composer.text == ""
-    assert window.views.banner.isVisible()
 
 
 async def test_typed_text_and_chips_are_counted_while_idle(window: MainWindow) -> None:

@@ -106,7 +106,7 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     assert window.controller.chats.search("typed")
 
 
-async def test_escape_asks_before_an_edit_is_lost(window: MainWindow) -> None:
+async def test_escape_asks_before_an_edit_is_lost_and_an_answer_continues_from_any_word(window: MainWindow) -> None:
     await answered(window)
     before = window.controller.chats.open.turns
     await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
@@ -129,6 +129,40 @@ async def test_escape_asks_before_an_edit_is_lost(window: MainWindow) -> None:
     assert not editor(window).save_button.isEnabled()
     await click(editor(window).cancel_button)
     assert window.controller.chats.open.turns == before
+
+    window.controller.chat.start()
+    await answered(window)
+    commands = sent(window, Generate)
+
+    async def continue_from(turn: int, token: int) -> None:
+        body = answer_view(window, turn).body
+        rect = body.token_rect(token)
+        at = QPoint(int(rect.right()) - 3, int(rect.center().y()))
+        menu = menu_at(body, at)
+        (action,) = (each for each in menu.actions() if each.text() == "Continue from Here")
+        assert action.isEnabled()
+        await outside_of_tasks(action.trigger)
+
+    await continue_from(-1, 3)
+    await ready(window)
+    (turn,) = window.controller.chats.open.turns
+    assert commands[0].continuation == (0, 1, 2, 3)
+    assert commands[0].continuation_texts == ()
+    assert len(turn.versions) == 2
+    assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4")
+    assert not turn.answer.is_edited
+    assert [token.position for token in turn.answer.tokens] == list(range(len(turn.answer.tokens)))
+    finished = turn.answer.finished
+    assert finished.stats.tokens == len(turn.answer.tokens)
+    # An earlier one continues in a new chat.
+    await asked(window, "write 2")
+    chat = window.controller.chats.open.id
+    await continue_from(0, 2)
+    await ready(window)
+    assert window.controller.chats.open.id != chat
+    assert len(window.controller.chats.open.turns) == 1
+    assert commands[-1].continuation == (0, 1, 2)
+    assert len(window.controller.chats.get(chat).turns) == 2
 
 
 async def test_an_edit_is_undone_and_none_begins_while_another_answer_is_written(window: MainWindow) -> None:
@@ -209,36 +243,3 @@ def menu_at(body: QWidget, at: QPoint) -> QMenu:
     return menu
 
 
-async def test_an_answer_continues_from_any_word(window: MainWindow) -> None:
-    await answered(window)
-    commands = sent(window, Generate)
-
-    async def continue_from(turn: int, token: int) -> None:
-        body = answer_view(window, turn).body
-        rect = body.token_rect(token)
-        at = QPoint(int(rect.right()) - 3, int(rect.center().y()))
-        menu = menu_at(body, at)
-        (action,) = (each for each in menu.actions() if each.text() == "Continue from Here")
-        assert action.isEnabled()
-        await outside_of_tasks(action.trigger)
-
-    await continue_from(-1, 3)
-    await ready(window)
-    (turn,) = window.controller.chats.open.turns
-    assert commands[0].continuation == (0, 1, 2, 3)
-    assert commands[0].continuation_texts == ()
-    assert len(turn.versions) == 2
-    assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4")
-    assert not turn.answer.is_edited
-    assert [token.position for token in turn.answer.tokens] == list(range(len(turn.answer.tokens)))
-    finished = turn.answer.finished
-    assert finished.stats.tokens == len(turn.answer.tokens)
-    # An earlier one continues in a new chat.
-    await asked(window, "write 2")
-    chat = window.controller.chats.open.id
-    await continue_from(0, 2)
-    await ready(window)
-    assert window.controller.chats.open.id != chat
-    assert len(window.controller.chats.open.turns) == 1
-    assert commands[-1].continuation == (0, 1, 2)
-    assert len(window.controller.chats.get(chat).turns) == 2

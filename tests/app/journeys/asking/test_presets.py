@@ -47,7 +47,7 @@ def test_each_of_ours_is_allowed_and_known_again(preset: object) -> None:
     assert name_of(settings, Settings(), ()) == preset.name
 
 
-async def test_taking_one_changes_the_chat_and_no_other(window: MainWindow) -> None:
+async def test_one_is_taken_own_settings_stay_and_ones_own_is_changed_and_renamed(window: MainWindow) -> None:
     choose(window, "Translation")
     inspector = window.views.inspector
     assert inspector.settings.chat.system_prompt.startswith("Translate the text")
@@ -60,27 +60,7 @@ async def test_taking_one_changes_the_chat_and_no_other(window: MainWindow) -> N
     assert inspector.settings == Settings()
     assert inspector.presets.popup.currentText() == "Default"
 
-
-async def test_ones_own_is_saved_kept_and_deleted(stage: Stage, tmp_path: Path) -> None:
-    window = await stage.ready(folder=tmp_path)
-    inspector = window.views.inspector
-    set_value(window, "chat.system_prompt", "Be brief.")
-    assert inspector.presets.popup.currentText() == "Custom"
-    await click(inspector.presets.save_button)
-    await type_name(window, "  My  tone ")
-    assert inspector.presets.popup.value == "My tone"
-    window = await stage.ready(folder=tmp_path)
     window.controller.chat.start()
-    choose(window, "My tone")
-    inspector = window.views.inspector
-    assert inspector.settings.chat.system_prompt == "Be brief."
-    act(window, "Delete")
-    assert inspector.presets.popup.currentText() == "Custom"
-    assert inspector.settings.chat.system_prompt == "Be brief."
-    assert inspector.presets.popup.findText("My tone") < 0
-
-
-async def test_own_settings_are_not_lost_to_a_second_click_on_custom(window: MainWindow) -> None:
     inspector = window.views.inspector
     set_value(window, "chat.system_prompt", "Be brief.")
     popup = inspector.presets.popup
@@ -90,8 +70,7 @@ async def test_own_settings_are_not_lost_to_a_second_click_on_custom(window: Mai
     choose(window, "Default")
     assert inspector.settings == Settings()
 
-
-async def test_ones_own_is_changed_and_renamed(window: MainWindow) -> None:
+    window.controller.chat.start()
     inspector, popup = window.views.inspector, window.views.inspector.presets.popup
     set_value(window, "chat.system_prompt", "Be brief.")
     act(window, "Save as Preset…")
@@ -115,6 +94,25 @@ async def test_ones_own_is_changed_and_renamed(window: MainWindow) -> None:
     assert popup.currentText() == "Default"
     choose(window, "My other tone")
     assert inspector.settings.chat.system_prompt == "Be kind."
+
+
+async def test_ones_own_is_saved_kept_and_deleted(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path)
+    inspector = window.views.inspector
+    set_value(window, "chat.system_prompt", "Be brief.")
+    assert inspector.presets.popup.currentText() == "Custom"
+    await click(inspector.presets.save_button)
+    await type_name(window, "  My  tone ")
+    assert inspector.presets.popup.value == "My tone"
+    window = await stage.ready(folder=tmp_path)
+    window.controller.chat.start()
+    choose(window, "My tone")
+    inspector = window.views.inspector
+    assert inspector.settings.chat.system_prompt == "Be brief."
+    act(window, "Delete")
+    assert inspector.presets.popup.currentText() == "Custom"
+    assert inspector.settings.chat.system_prompt == "Be brief."
+    assert inspector.presets.popup.findText("My tone") < 0
 
 
 async def test_the_estimate_of_what_is_read_is_under_reading(window: MainWindow) -> None:

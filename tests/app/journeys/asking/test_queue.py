@@ -24,7 +24,7 @@ async def settled() -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_it_is_sent_when_the_answer_has_ended(window: MainWindow) -> None:
+async def test_each_is_sent_when_the_answer_has_ended_and_can_be_edited_and_removed(window: MainWindow) -> None:
     hand, edit = Hand(window), window.views.composer.edit
     before = edit.placeholderText()
     await hand.send("write 40 slowly")
@@ -42,8 +42,7 @@ async def test_it_is_sent_when_the_answer_has_ended(window: MainWindow) -> None:
     assert hand.draft == "still being written"
     assert edit.placeholderText() not in (before, "Your next message, sent after this answer")  # a follow-up
 
-
-async def test_each_can_be_edited_and_removed(window: MainWindow) -> None:
+    window.controller.chat.start()
     hand = Hand(window)
     await answering(window)
     for text in ("first", "second", "third"):

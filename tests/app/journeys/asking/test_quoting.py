@@ -29,7 +29,7 @@ def entry(menu: QMenu, title: str) -> object:
     return next(action for action in menu.actions() if action.text() == title)
 
 
-async def test_a_selection_made_by_keys_is_quoted_by_a_key_and_asked_about(window: MainWindow) -> None:
+async def test_a_selection_is_quoted_by_a_key_and_by_the_menu(window: MainWindow) -> None:
     composer = window.views.composer
     await asked(window, "write 9 about tides")
     body(window).setFocus()
@@ -48,8 +48,7 @@ async def test_a_selection_made_by_keys_is_quoted_by_a_key_and_asked_about(windo
     assert shown(window)
     assert last(window).status == "finished"
 
-
-async def test_the_menu_of_a_text_quotes_what_is_selected_over_several_messages(window: MainWindow) -> None:
+    window.controller.chat.start()
     await asked(window, "write 3 about tides")
     canvas = body(window)
     menu = canvas_menu(canvas, QPointF(2, 2))

@@ -56,7 +56,7 @@ async def test_a_chat_is_titled_after_its_answer_and_keeps_it(stage: Stage, tmp_
     assert title(window) == "Title of harbours"
 
 
-async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow) -> None:
+async def test_a_persons_title_stays_typing_goes_first_and_it_can_be_switched_off(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     listing, chats = window.controller.chat.listing, window.controller.chats
     await answered(window, "write 3 slowly harbours")
     suggested = window.controller.titles
@@ -69,8 +69,7 @@ async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow
     await asyncio.sleep(0.3)
     assert title(window) == "write 3 untitled harbours"
 
-
-async def test_what_is_asked_or_typed_goes_first(window: MainWindow) -> None:
+    window.controller.chat.start()
     suggested = window.controller.titles
     await answered(window, "write 3 slowly harbours")
     await until(lambda: suggested.is_asking)
@@ -87,10 +86,7 @@ async def test_what_is_asked_or_typed_goes_first(window: MainWindow) -> None:
     assert last(window).status == "finished"
     await until(lambda: title(window) == "Title of harbours")
 
-
-async def test_it_can_be_switched_off_and_small_models_are_not_asked(
-    window: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    window.controller.chat.start()
     window.app_settings.set("writing.titles", False)
     await answered(window, "write 3 about harbours")
     await asyncio.sleep(0.3)

@@ -73,7 +73,7 @@ async def test_regenerating_and_editing_keep_what_was_said(stage: Stage, tmp_pat
     assert all(version.answer.tokens for version in second.versions)
 
 
-async def test_regenerating_replaces_one_answer_and_keeps_the_other_widgets(window: MainWindow) -> None:
+async def test_regenerating_replaces_one_answer_and_says_if_it_must_be_equal(window: MainWindow) -> None:
     for words in ("write 3", "write 4"):
         await asked(window, words)
     transcript = window.views.transcript
@@ -97,8 +97,7 @@ async def test_regenerating_replaces_one_answer_and_keeps_the_other_widgets(wind
     versions = window.controller.chats.open.turns[-1].versions
     assert [each.user.content for each in versions] == ["write 4", "write 4", "write 6"]
 
-
-async def test_an_answer_that_must_be_equal_says_so(window: MainWindow) -> None:
+    window.views.notice_bar.clear()
     notice, asking = window.views.notice_bar, window.controller.asking
 
     async def again(versions: int) -> None:
@@ -122,3 +121,5 @@ async def test_an_answer_that_must_be_equal_says_so(window: MainWindow) -> None:
     await again(3)
     assert last(window).finished.effective.settings.sampling.temperature > 0
     assert notice.text == ""
+
+

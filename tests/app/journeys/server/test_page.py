@@ -44,8 +44,8 @@ def panel_of(window: MainWindow) -> ServerPanel:
     return found.panel
 
 
-async def test_a_request_that_was_refused_is_seen_with_the_reason(window: MainWindow) -> None:
-    """It was answered with an error, and the window said that no request had come yet."""
+async def test_refused_requests_and_requests_for_vectors_are_seen(window: MainWindow) -> None:
+    # It was answered with an error, and the window said that no request had come yet.
     page = await page_of(window)
     base = await switch_on(window)
     await Asked(base, "write 4", temperature=9).whole()
@@ -60,8 +60,7 @@ async def test_a_request_that_was_refused_is_seen_with_the_reason(window: MainWi
     await Asked(base, "refuse").whole()
     await until(lambda: [each.over for each in page.list.rows] == [True] * 3)
 
-
-async def test_a_request_for_vectors_is_seen(window: MainWindow) -> None:
+    page.clear.click()
     page = await page_of(window)
     record = ServedRequest(
         "embd-1", "/v1/embeddings", "rag/1.0", "all-MiniLM-L6-v2", time.time(), False, "reading"
@@ -136,7 +135,7 @@ async def test_a_click_opens_another_request(window: MainWindow) -> None:
     assert not page.clear.isEnabled()
 
 
-async def test_the_chip_copies_the_address(window: MainWindow) -> None:
+async def test_the_address_configurations_of_apps_and_the_settings_are_in_reach(window: MainWindow) -> None:
     chip = window.views.header.server_button
     assert chip.isHidden()
     base = await switch_on(window)
@@ -152,9 +151,28 @@ async def test_the_chip_copies_the_address(window: MainWindow) -> None:
     window.app_settings.set("server.on", False)
     await until(chip.isHidden)
 
+    page = await page_of(window)
+    sheet = page.panel.connect_box
+    assert not sheet.isVisible()
+    await switch_on(window, ask_key=True)
+    await until(sheet.isVisible, what="no configuration")
+    address = page.address.value.removesuffix("/v1")
+    assert address in sheet.text.toPlainText()
+    key = window.controller.server.served_key
+    assert key
+    for app in APPS:
+        sheet.picker.set_value(app)
+        await click(sheet.copy)
+        copied = QGuiApplication.clipboard().text()
+        assert address in copied
+        assert app == "Open WebUI" or page.model.value in copied  # it lists the models itself
+        shown = sheet.text.toPlainText() + sheet.hint.text() + sheet.copy.toolTip()
+        assert key not in shown
+    assert page.model.value in sheet.names.text()
+    window.app_settings.set("server.on", False)
+    await until(lambda: not sheet.isVisible(), what="the configuration stays")
 
-async def test_the_servers_settings_are_in_its_window(window: MainWindow) -> None:
-    """Turned on there, and seen there; the app's own settings have no server."""
+    # Turned on there, and seen there; the app's own settings have no server.
     page = await page_of(window)
     window.app_settings.set("server.port", await free_port())
     field = page.panel.form.fields["server.on"]
@@ -273,24 +291,3 @@ def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
     scenes(qapp, *(chosen(level) for level in levels))
 
 
-async def test_connect_an_app_shows_a_configuration_and_copies_it_with_the_key(window: MainWindow) -> None:
-    page = await page_of(window)
-    sheet = page.panel.connect_box
-    assert not sheet.isVisible()
-    await switch_on(window, ask_key=True)
-    await until(sheet.isVisible, what="no configuration")
-    address = page.address.value.removesuffix("/v1")
-    assert address in sheet.text.toPlainText()
-    key = window.controller.server.served_key
-    assert key
-    for app in APPS:
-        sheet.picker.set_value(app)
-        await click(sheet.copy)
-        copied = QGuiApplication.clipboard().text()
-        assert address in copied
-        assert app == "Open WebUI" or page.model.value in copied  # it lists the models itself
-        shown = sheet.text.toPlainText() + sheet.hint.text() + sheet.copy.toolTip()
-        assert key not in shown
-    assert page.model.value in sheet.names.text()
-    window.app_settings.set("server.on", False)
-    await until(lambda: not sheet.isVisible(), what="the configuration stays")

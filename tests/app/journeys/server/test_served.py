@@ -37,20 +37,7 @@ async def test_a_client_asks_the_window_s_worker_until_it_is_off(window: MainWin
         await Asked(base, "write 3").whole()
 
 
-async def test_a_request_waits_for_the_chat_s_answer(window: MainWindow) -> None:
-    base = await switch_on(window)
-    await answering(window)
-    asked = Asked(base, "write 5")
-    await until(lambda: len(window.controller.sharing.answers.sent) == 1)
-    assert asked.raw == b""
-    window.controller.asking.stop()
-    await asked.whole()
-    assert asked.is_whole
-    assert last(window).status == "stopped"
-    await ready(window)
-
-
-async def test_the_chat_waits_its_turn_and_says_so(window: MainWindow) -> None:
+async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_can_be_taken_back(window: MainWindow) -> None:
     base = await switch_on(window)
     first = Asked(base, "write 100000 slowly")
     await served(window, first)
@@ -78,8 +65,19 @@ async def test_the_chat_waits_its_turn_and_says_so(window: MainWindow) -> None:
         "cancelled", "finished", "finished",
     ]  # fmt: skip
 
+    window.controller.chat.start()
+    base = await switch_on(window)
+    await answering(window)
+    asked = Asked(base, "write 5")
+    await until(lambda: len(window.controller.sharing.answers.sent) == 1)
+    assert asked.raw == b""
+    window.controller.asking.stop()
+    await asked.whole()
+    assert asked.is_whole
+    assert last(window).status == "stopped"
+    await ready(window)
 
-async def test_a_question_that_waits_can_be_taken_back(window: MainWindow) -> None:
+    window.controller.chat.start()
     base = await switch_on(window)
     first = Asked(base, "write 100000 slowly")
     await served(window, first)
