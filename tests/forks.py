@@ -1,9 +1,9 @@
 """On Linux, workers that tests start are forks of a process that has imported a worker's libraries.
 
 Nearly all CPU time of a worker's start is its imports. After `install()`, `subprocess.Popen` has a second
-process fork where the command is that of a worker. The fork is a child of this process, with the pipes,
-environment and folder that `Popen` was given, and runs the worker's `main`. Within `executing()`, and with
-any other command, `Popen` starts a program as usual.
+process fork where the command is that of a worker, or of the fake one of tests of the window. The fork is a
+child of this process, with the pipes, environment and folder that `Popen` was given, and runs the worker's
+`main`. Within `executing()`, and with any other command, `Popen` starts a program as usual.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ from typing import Any, NoReturn
 from core.worker.client import worker_command
 
 _IMPORTED = (
-    "core.worker.main",
     "core.engine.engine",
     "mlx_lm.models.llama",
     "transformers.models.auto.tokenization_auto",
 )
+# The commands that are not executed, by the module whose `main` a fork runs.
+_COMMANDS = {
+    "core.worker.main": worker_command(),
+    "tests.app.fake_worker": [sys.executable, "-m", "tests.app.fake_worker"],
+}
 _SET_CHILD_SUBREAPER = 36  # of prctl
 _MESSAGE_BYTES = 1 << 20
 
@@ -45,15 +49,15 @@ class _Forks:
         self._lock = threading.Lock()
         self.executes = False
 
-    def fork(self, environment: Mapping[str, str], folder: str, descriptors: list[int]) -> int:
-        """Returns the id of a child of this process that has `descriptors` as its files 0, 1 and 2."""
+    def fork(self, module: str, environment: Mapping[str, str], folder: str, descriptors: list[int]) -> int:
+        """Returns the id of a child that runs `module` with `descriptors` as its files 0, 1 and 2."""
         with self._lock:
             line = self._line = self._line or self._start(environment)
             # A process whose parent has ended becomes a child of the nearest ancestor that asks for it.
             prctl = ctypes.CDLL(None, use_errno=True).prctl
             prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             try:
-                message = json.dumps([dict(environment), folder]).encode("ascii")
+                message = json.dumps([module, dict(environment), folder]).encode("ascii")
                 socket.send_fds(line, [message], descriptors)
                 return int(line.recv(_MESSAGE_BYTES))
             finally:
@@ -97,10 +101,11 @@ def install() -> None:
     def start(popen: Any, args: Any, *rest: Any) -> None:
         _, preexec, _, _, cwd, env, _, _, _, *descriptors = rest[:15]
         files = descriptors[0], descriptors[3], descriptors[5]
-        if _forks.executes or preexec or env is None or -1 in files or list(args) != worker_command():
+        module = next((name for name, command in _COMMANDS.items() if list(args) == command), "")
+        if _forks.executes or preexec or env is None or -1 in files or not module:
             executes(popen, args, *rest)
             return
-        popen.pid = _forks.fork(env, cwd or os.getcwd(), list(files))
+        popen.pid = _forks.fork(module, env, cwd or os.getcwd(), list(files))
         popen._child_created = True
         for its, ours in ((files[0], descriptors[1]), (files[1], descriptors[2]), (files[2], descriptors[4])):
             if ours != -1:  # a pipe that `Popen` made
@@ -125,7 +130,7 @@ def _serve(line: socket.socket) -> None:
     from core.models.runtime import prepare
 
     prepare()
-    for name in _IMPORTED:
+    for name in (*_IMPORTED, *_COMMANDS):
         importlib.import_module(name)
     if len(threads := os.listdir("/proc/self/task")) > 1:
         raise RuntimeError(f"{len(threads)} threads are running; forks need a process of one.")
@@ -147,7 +152,9 @@ def _serve(line: socket.socket) -> None:
             os.close(each)
 
 
-def _become_worker(environment: Mapping[str, str], folder: str, descriptors: list[int]) -> NoReturn:
+def _become_worker(
+    module: str, environment: Mapping[str, str], folder: str, descriptors: list[int]
+) -> NoReturn:
     """The rest of a fork's life."""
     status = 1
     try:
@@ -161,9 +168,9 @@ def _become_worker(environment: Mapping[str, str], folder: str, descriptors: lis
         from huggingface_hub import constants
 
         importlib.reload(constants)  # read from the environment on import
-        from core.worker.main import main
-
-        status = main() or 0
+        status = sys.modules[module].main() or 0
+    except SystemExit as end:
+        status = int(end.code or 0)
     except BaseException:  # the process ends here, and says why
         traceback.print_exc()
     finally:

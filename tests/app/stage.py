@@ -14,14 +14,11 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
-import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
@@ -38,7 +35,6 @@ from app.shell.window import START_SIZE, MainWindow
 from app.store.library import Home
 from core.events import Cancel, Command
 from core.settings import assign
-from tests.app import fake_worker
 from tests.thinned import asked as asked_marks
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
@@ -46,42 +42,6 @@ FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
 # panel misses on a slow machine. Measured by `make test-quiet` only: work beside the tests lengthens it.
 BLOCK_MS = 150.0
 Scene = Callable[[MainWindow], Awaitable[None]]
-
-
-_create_process = asyncio.create_subprocess_exec
-
-
-async def _start_process(*command: str, **options: Any) -> asyncio.subprocess.Process:
-    """Starts a process; on Linux the fake worker as a fork of this one, which saves importing its modules."""
-    if list(command) != FAKE or sys.platform != "linux":
-        return await _create_process(*command, **options)
-    with warnings.catch_warnings():
-        # The threads of this process do not exist in the child, and it uses none of their locks.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return await _create_process(
-            *command, preexec_fn=partial(_become_fake_worker, options["env"]), **options
-        )
-
-
-def _become_fake_worker(environment: Mapping[str, str]) -> None:
-    """Runs the fake worker in a forked child whose streams are its pipes. Does not return."""
-    status = 1
-    try:
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        os.environ.clear()
-        os.environ.update(environment)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
-        fake_worker.main()
-    except SystemExit as end:
-        status = int(end.code or 0)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(status)
 
 
 class Stage:
@@ -157,7 +117,7 @@ def perform(
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     try:
-        with loop, patch.object(asyncio, "create_subprocess_exec", _start_process):
+        with loop:
             loop.run_until_complete(whole())
     finally:
         asyncio.set_event_loop(None)

@@ -64,7 +64,9 @@ async def test_whatever_vanishes_the_keyboard_goes_to_the_message_field(window: 
         assert window.views.composer.property("ground") == "field-focus"
 
 
-async def test_deleting_a_control_sending_and_undo_leave_the_keyboard_in_the_field(window: MainWindow) -> None:
+async def test_deleting_a_control_sending_and_undo_leave_the_keyboard_in_the_field(
+    window: MainWindow,
+) -> None:
     hand = Hand(window)
     extra = QPushButton("Extra", window)
     extra.show()
@@ -92,5 +94,3 @@ async def test_deleting_a_control_sending_and_undo_leave_the_keyboard_in_the_fie
     await click(window.views.sidebar.undo_bar.undo_button)
     assert hand.questions == ["write 3"]
     assert hand.keyboard == "message"
-
-

@@ -241,7 +241,9 @@ async def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
     dialog.reject()
 
 
-async def test_renamed_presets_and_messages_that_are_too_long_stay_with_the_project(window: MainWindow) -> None:
+async def test_renamed_presets_and_messages_that_are_too_long_stay_with_the_project(
+    window: MainWindow,
+) -> None:
     chats, presets = window.controller.chats, window.controller.chat.settings.presets
     set_value(window, "sampling.temperature", 0.3)
     presets.save("Mine")
@@ -380,5 +382,3 @@ async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow,
     if is_open:
         await click(window.views.sidebar.undo_bar.undo_button)
         assert header.title == "New chat in “Pier”"
-
-

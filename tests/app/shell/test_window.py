@@ -114,7 +114,9 @@ async def test_a_worker_that_dies_by_itself_shows_its_last_words(window: MainWin
     await ready(window)
 
 
-async def test_refused_requests_change_nothing_and_an_earlier_question_branches_off(window: MainWindow) -> None:
+async def test_refused_requests_change_nothing_and_an_earlier_question_branches_off(
+    window: MainWindow,
+) -> None:
     views = window.views
     views.composer.attach(Attachment("big.txt", "much text"))
     await until(lambda: bool(views.composer.attachments[0].tokens))

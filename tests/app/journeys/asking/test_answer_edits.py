@@ -106,7 +106,9 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     assert window.controller.chats.search("typed")
 
 
-async def test_escape_asks_before_an_edit_is_lost_and_an_answer_continues_from_any_word(window: MainWindow) -> None:
+async def test_escape_asks_before_an_edit_is_lost_and_an_answer_continues_from_any_word(
+    window: MainWindow,
+) -> None:
     await answered(window)
     before = window.controller.chats.open.turns
     await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
@@ -241,5 +243,3 @@ def menu_at(body: QWidget, at: QPoint) -> QMenu:
     QApplication.sendEvent(body, event)
     (menu,) = body.findChildren(QMenu)
     return menu
-
-

@@ -24,7 +24,9 @@ async def settled() -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_each_is_sent_when_the_answer_has_ended_and_can_be_edited_and_removed(window: MainWindow) -> None:
+async def test_each_is_sent_when_the_answer_has_ended_and_can_be_edited_and_removed(
+    window: MainWindow,
+) -> None:
     hand, edit = Hand(window), window.views.composer.edit
     before = edit.placeholderText()
     await hand.send("write 40 slowly")

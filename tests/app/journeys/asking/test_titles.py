@@ -56,7 +56,9 @@ async def test_a_chat_is_titled_after_its_answer_and_keeps_it(stage: Stage, tmp_
     assert title(window) == "Title of harbours"
 
 
-async def test_a_persons_title_stays_typing_goes_first_and_it_can_be_switched_off(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_persons_title_stays_typing_goes_first_and_it_can_be_switched_off(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listing, chats = window.controller.chat.listing, window.controller.chats
     await answered(window, "write 3 slowly harbours")
     suggested = window.controller.titles

@@ -121,5 +121,3 @@ async def test_regenerating_replaces_one_answer_and_says_if_it_must_be_equal(win
     await again(3)
     assert last(window).finished.effective.settings.sampling.temperature > 0
     assert notice.text == ""
-
-

@@ -289,5 +289,3 @@ def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
         return shown
 
     scenes(qapp, *(chosen(level) for level in levels))
-
-

@@ -37,7 +37,9 @@ async def test_a_client_asks_the_window_s_worker_until_it_is_off(window: MainWin
         await Asked(base, "write 3").whole()
 
 
-async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_can_be_taken_back(window: MainWindow) -> None:
+async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_can_be_taken_back(
+    window: MainWindow,
+) -> None:
     base = await switch_on(window)
     first = Asked(base, "write 100000 slowly")
     await served(window, first)
