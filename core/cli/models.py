@@ -94,6 +94,8 @@ def _list(options: argparse.Namespace) -> int:
         for head in entry.heads:
             if head.problem:
                 print(f"  {head.problem}")
+            elif head.gain:
+                print(f"  its {head.label} adds {head.gain:.2f} tokens to each step here")
             elif head.repository:
                 print(f"  with its {head.label}: draftlight models download {head.repository}")
         if drafts := _drafts(entry, entries):

@@ -53,6 +53,8 @@ class HeadProposer:
 
     def __init__(self, head: DraftHead) -> None:
         self._head = head
+        self.source = head.source  # its file or folder
+        self.block_tokens = head.block_tokens  # guessed at once; 0 if one after the other
         self._sequence: CachedSequence | None = None
         self._context: list[int] = []
         # Positions of waiting rows, the states before them [rows, size], and the end of the known rows.
@@ -72,11 +74,6 @@ class HeadProposer:
         newest = sequence.columns.position(sequence.columns.count - 1) if sequence.columns.count else -1
         if sequence.state is not None and sequence.state[0] != newest:
             sequence.state = None
-
-    @property
-    def block_tokens(self) -> int:
-        """How many tokens the head guesses at once; 0 if one after the other."""
-        return self._head.block_tokens
 
     @property
     def nbytes(self) -> int:

@@ -462,6 +462,8 @@ class Engine:
                     yield from writing.rest()
                     yield writing.gauges()
                 surface()
+                if answer.head is not None:
+                    profile.count_head(answer.head.source, writing.head_tokens, answer.stats.steps)
             yield writing.finished(reading)
 
     def _rendered_answer(self, request: Generate, requested_s: float, prompt: Prompt | None) -> Answer:

@@ -95,6 +95,7 @@ class Writing:
         self._table_before = answer.drafter.figures()
         self._before_s = self._gauge_due_s = 0.0
         self.reason: FinishReason | None = None
+        self.head_tokens = 0  # accepted guesses of the head
 
     def begin(self) -> None:
         """The prompt was read; the first step reads its last token."""
@@ -150,9 +151,9 @@ class Writing:
         answer, stats = self._answer, self._answer.stats
         drafted = index < step.accepted
         origin: Origin = "accepted" if drafted else "bonus" if step.drafted else "normal"
-        source: DraftSource = ""
-        if drafted:
-            source = (step.sources[index] if step.sources else "") or answer.spec.source
+        told = step.sources[index] if drafted and step.sources else ""
+        source: DraftSource = (told or answer.spec.source) if drafted else ""
+        self.head_tokens += source == "head"
         position = stats.tokens - len(step.tokens) + index
         logprob = step.logprobs[index] if step.logprobs else None
         return Token(

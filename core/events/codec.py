@@ -17,13 +17,7 @@ from core.events.idle import (
     TitleCommand,
     TitleEvent,
 )
-from core.events.models import (
-    CatalogueCommand,
-    CatalogueEvent,
-    ClusterEvent,
-    LoadCommand,
-    LoadEvent,
-)
+from core.events.models import CatalogueCommand, CatalogueEvent, ClusterEvent, LoadCommand, LoadEvent
 from core.events.tables import TableCommand, TableEvent
 from core.events.wire import Wire, well_formed_json, well_formed_record
 from core.settings import Settings, assign_all

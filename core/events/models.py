@@ -219,12 +219,15 @@ class ModelHead(Struct, frozen=True):
     """A trained drafter of a model: found, or offered in a `repository` on the hub.
 
     `label`: what people call it. `size_bytes`: 0 if unknown. `problem`: why a found one is not used.
+    `source`: its file or folder. `gain`: accepted guesses of it in each step here; 0 if not measured.
     """
 
     label: str
     size_bytes: int = 0
     problem: str = ""
     repository: str = ""
+    source: str = ""
+    gain: float = 0.0
 
 
 class ModelEntry(Struct, frozen=True):

@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import accumulate, combinations
 from statistics import median
 from typing import Generic, TypeVar, cast
 
 import mlx.core as mx
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.events import ModelInfo, ReadingPace
+from core.events import ModelEntry, ModelInfo, ReadingPace
 from core.kv.mlx_lm_caches import Cache, LanguageModel
 from core.machine.compare import ExactWidths, random_ids
 from core.machine.exactness import machine_key
@@ -35,14 +36,7 @@ from core.machine.trials import (
     try_trees,
     verdict_key,
 )
-from core.machine.width_cost import (
-    CONTEXTS,
-    COSTS,
-    CostProfile,
-    LiveCost,
-    load_costs,
-    measure,
-)
+from core.machine.width_cost import CONTEXTS, COSTS, CostProfile, LiveCost, load_costs, measure
 from core.models.loader import LoadedModel
 from core.prefill.plan import Preference, preference_by_size
 from core.system.files import JsonStore
@@ -61,6 +55,8 @@ _LEAST_TOKENS = 64
 # Minimum tokens in all chunks: compilation or paging during a single short chunk, extrapolated to a long
 # prompt, would predict hours.
 _ENOUGH_TOKENS = 256
+# Steps from which on the gain of a head is stated.
+_ENOUGH_STEPS = 64
 # Chunks of a measurement, short enough not to delay a request.
 PROBED_TOKENS = 256
 _PROBED_CHUNKS = 3
@@ -80,16 +76,21 @@ class Chunk(Struct, frozen=True, array_like=True):
 
 
 class Pace(Struct, frozen=True):
-    """The latest timed chunks of one (model, machine), oldest first."""
+    """The latest timed chunks of one (model, machine), oldest first; accepted guesses and steps by the source
+    of a head of the model in `folder`.
+    """
 
     key: str
     chunks: tuple[Chunk, ...] = ()
+    folder: str = ""
+    heads: dict[str, tuple[int, int]] = {}
 
     def read(self, tokens: int, context_tokens: int, seconds: float) -> Pace:
         """This pace with one more chunk; unchanged if the chunk is too short."""
         if tokens < _LEAST_TOKENS or seconds <= 0:
             return self
-        return Pace(self.key, (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:])
+        chunks = (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:]
+        return replace(self, chunks=chunks)
 
     def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
         """Predicted seconds for `tokens` after `context_tokens`; None until enough chunks were timed."""
@@ -160,9 +161,13 @@ def measure_pace(
     return pace
 
 
-def load_pace(key: str) -> Pace:
-    """The saved pace with that key; an empty one if there is none."""
-    return PACES.load(key) or Pace(key)
+def with_gains(entries: Iterable[ModelEntry]) -> Iterator[ModelEntry]:
+    """`entries` with what each of their heads brought, once it drafted in enough steps."""
+    counted = {(pace.folder, source): use for pace in PACES.all() for source, use in pace.heads.items()}
+    for entry in entries:
+        uses = [counted.get((entry.path, head.source), (0, 0)) for head in entry.heads]
+        gains = [tokens / steps if steps >= _ENOUGH_STEPS else 0.0 for tokens, steps in uses]
+        yield replace(entry, heads=tuple(replace(h, gain=g) for h, g in zip(entry.heads, gains)))
 
 
 # The version changes with the meaning of the figures.
@@ -342,8 +347,8 @@ class MachineProfile:
 
     def _keep_measured_pace(self, found: Pace) -> bool:
         if found.chunks and not self._held_pace().chunks:  # an answer may have timed its reading meanwhile
-            self._pace = found
-            PACES.save(found)
+            self._pace = replace(self._held_pace(), chunks=found.chunks)
+            PACES.save(self._pace)
         return bool(found.chunks)
 
     @property
@@ -361,8 +366,16 @@ class MachineProfile:
         self._pace = before.read(tokens, context_tokens, seconds)
         self._timed |= self._pace is not before
 
+    def count_head(self, source: str, tokens: int, steps: int) -> None:
+        """Records the accepted guesses of the head `source` in an answer of `steps`."""
+        before = self._held_pace()
+        known = before.heads.get(source, (0, 0))
+        counted = before.heads | {source: (known[0] + tokens, known[1] + steps)}
+        self._pace = replace(before, folder=self._loaded.info.path, heads=counted)
+        self._timed = True
+
     def keep_pace(self) -> None:
-        """Saves the pace if chunks were timed since it was last saved."""
+        """Saves the pace if chunks were timed or a head was counted since it was last saved."""
         if self._timed:
             self._timed = False
             PACES.save(self._held_pace())
@@ -414,7 +427,8 @@ class MachineProfile:
 
     def _held_pace(self) -> Pace:
         if self._pace is None:
-            self._pace = load_pace(machine_key(self._loaded.info))
+            key = machine_key(self._loaded.info)
+            self._pace = PACES.load(key) or Pace(key)
         return self._pace
 
 

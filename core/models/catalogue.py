@@ -174,7 +174,12 @@ def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
                 and (head.source not in separate or places.model_words(head.source) == words)
             }
             listed = [
-                ModelHead(places.HEAD_KINDS[head.kind], head.size_bytes, _sentence(head.problem or unused))
+                ModelHead(
+                    places.HEAD_KINDS[head.kind],
+                    head.size_bytes,
+                    _sentence(head.problem or unused),
+                    source=str(head.source),
+                )
                 for head in heads
                 for unused in ["" if head is heads[0] else head.why_not("is not used: another head is")]
             ]

@@ -39,6 +39,7 @@ class DraftHead(Struct, frozen=True):
     - `new_cache`: makes the cache to which `step` appends its rows. None: `step` gets the model's, unchanged.
     - `block(ids, states, cache, count)`: for heads that guess up to `block_tokens` at once, `count` rows of
       logits as of `output`, after the row of the one token `ids` was appended.
+    - `source`: its file or folder.
     """
 
     module: nn.Module
@@ -50,6 +51,7 @@ class DraftHead(Struct, frozen=True):
     fuse: Callable[[mx.array], mx.array] = unchanged
     block: Callable[[mx.array, mx.array, Sequence[Any], int], mx.array] | None = None
     block_tokens: int = 0
+    source: str = ""
 
 
 def filled(head: Any, weights: Weights) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+from msgspec.structs import replace
 
 from core.errors import ModelError, reason_of
 from core.models.assistant import assistant
@@ -53,7 +54,7 @@ def _loaded(parts: SplitModel, found: Head, folder: Path) -> DraftHead | str:
     try:
         # Files of MTP heads may have no config of their own; their blocks are the model's.
         config = read_object((folder if found.kind == "mtp" else found.source) / "config.json")
-        head = _MAKERS[found.kind](parts, _read(found.tensors), config)
+        head = replace(_MAKERS[found.kind](parts, _read(found.tensors), config), source=str(found.source))
         if reason := why_unsound(head.module):
             return found.why_not(reason)
         reason = parts.why_no_states(head.layers)

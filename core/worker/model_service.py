@@ -140,7 +140,8 @@ class ModelService:
             self._say(DownloadProgress(model, "failed", problem=error.message, hint=error.hint))
 
     def _listing(self, request: str) -> ModelList:
-        from core.machine import exactness, readings  # with MLX, which the processes of downloads do not load
+        # With MLX, which the processes of downloads do not load.
+        from core.machine import exactness, profile, readings
 
         exact, tried = exactness.summaries(), readings.summaries()
         folder = models_dir()
@@ -150,7 +151,7 @@ class ModelService:
             str(folder),
             tuple(
                 replace(e, exactness=exact.get((e.path, e.name), ""), readings=tried.get(e.path, ""))
-                for e in self._catalogue.entries()
+                for e in profile.with_gains(self._catalogue.entries())
             ),
             self._downloads.states(),
             self._catalogue.machine.limit_bytes,

@@ -306,7 +306,7 @@ class HeadList(QWidget):
         set_ground(row, "", "top")
         button.setAccessibleName(f"{button.text()} {head.repository}")
         on_click((button, partial(self._get, head.repository)))
-        said = head.problem or strings.head(head.label, head.size_bytes)
+        said = head.problem or strings.head(head.label, head.size_bytes, head.gain)
         words = TextLabel(said, 12, 16, wrap=True, width_px=_INSIDE_PX - _GET_PX * bool(head.repository))
         row_of(words, STRETCH, button, margins=(0, 6, 0, 5), parent=row)
         button.setHidden(not head.repository)

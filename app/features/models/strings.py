@@ -214,8 +214,9 @@ def readings(found: str) -> str:
 HEADS_TITLE = "Heads that draft for it"
 
 
-def head(label: str, size_bytes: int) -> str:
-    return f"{label[0].upper()}{label[1:]}" + (f", {size(size_bytes)}" if size_bytes else "")
+def head(label: str, size_bytes: int, gain: float) -> str:
+    said = f"{label[0].upper()}{label[1:]}" + (f", {size(size_bytes)}" if size_bytes else "")
+    return f"{said}. Adds {gain:.2f} tokens to each step here." if gain else said
 
 
 def ask_erase(name: str, size_bytes: int) -> str:

@@ -360,7 +360,10 @@ async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
     await ready(window)
     models = window.windows.show("models")
     assert isinstance(models, ModelsWindow)
-    found, offered = ModelHead("MTP head", 400 << 20), ModelHead("DFlash drafter", repository="z/DFlash")
+    found, offered = (
+        ModelHead("MTP head", 400 << 20, gain=0.617),
+        ModelHead("DFlash drafter", repository="z/DFlash"),
+    )
     unused = ModelHead("EAGLE-3 head", 7, "The EAGLE-3 head in other is not used: another head is.")
     middle = replace(MIDDLE, exactness="no drafting on this machine")
     middle = replace(middle, readings="passages (−2.99), all of it (−3.31)")
@@ -381,7 +384,7 @@ async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
 
     await asyncio.sleep(0.05)
     assert lines() == {
-        "MTP head, 0.4 GB": [],
+        "MTP head, 0.4 GB. Adds 0.62 tokens to each step here.": [],
         unused.problem: [],
         "DFlash drafter": ["Download z/DFlash"],
     }

@@ -13,6 +13,9 @@ from msgspec.structs import replace
 from core.decoding.heads import HeadProposer
 from core.drafting.draft_model import Proposal
 from core.engine.engine import Engine
+from core.machine.profile import with_gains
+from core.models.catalogue import Catalogue
+from core.models.config import Machine
 from core.settings import Settings
 from core.system.paths import models_dir
 from tests.core.architectures import VOCABULARY
@@ -88,7 +91,12 @@ def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_drafted_answers_equal_plain_ones_in_every_layout(place: str, tmp_path: Path) -> None:
+def test_drafted_answers_equal_plain_ones_in_every_layout(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what the head brought is kept with the model."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("core.machine.profile._ENOUGH_STEPS", 30)
     rng = random.Random(place)
     modes: tuple[Mode, ...] = ("", "affine", "mxfp4", "mxfp8")
     layout = Layout(place, place != OWN and rng.random() < 0.7, rng.choice(modes))
@@ -103,6 +111,22 @@ def test_drafted_answers_equal_plain_ones_in_every_layout(place: str, tmp_path: 
     assert got == expected
     assert finished.effective.drafter == "mtp"
     assert finished.stats.drafted > 0
+    entry = Catalogue(Machine(1 << 40, expands=True)).take(str(tmp_path / "Tiny-4bit"))
+    assert [each.heads[0].gain for each in with_gains([entry])] == [0.0]  # of too few steps
+    ask, first = HeadProposer.propose, finished.stats
+
+    def right(proposer: HeadProposer, context: Sequence[int], count: int) -> Proposal:
+        found = ask(proposer, context, count)
+        rest = expected[len(context) - len(prompt) :]
+        return replace(found, tokens=[*rest, *found.tokens][: len(found.tokens)])
+
+    monkeypatch.setattr(HeadProposer, "propose", right)
+    engine.forget()
+    chosen = drafting(**values, **{"sampling.max_tokens": 24})
+    stats = [first, *(run(engine, prompt, chosen)[1].stats for _ in range(3))]
+    gain = sum(each.accepted for each in stats) / sum(each.steps for each in stats)
+    assert [each.heads[0].gain for each in with_gains([entry])] == [pytest.approx(gain)]
+    assert gain > 0.5
 
 
 @pytest.mark.parametrize("drafter", ["mtp", "auto"])

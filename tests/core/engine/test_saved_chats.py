@@ -13,15 +13,7 @@ from msgspec.structs import replace
 
 from core.engine import saved_chats
 from core.engine.engine import Engine
-from core.events import (
-    Attachment,
-    Finished,
-    Generate,
-    Message,
-    ReadAheadProgress,
-    SavedChatsListed,
-    Token,
-)
+from core.events import Attachment, Finished, Generate, Message, ReadAheadProgress, SavedChatsListed, Token
 from core.kv.saved_files import SavedFiles
 from core.models.loader import LoadedModel
 from core.settings import Settings, assign_all

@@ -25,14 +25,7 @@ from core.models.loader import load
 from core.models.places import HEAD_KINDS, download_folder, head_folders
 from core.system.paths import models_dir
 from tests.core.models.test_head_outputs import guesses
-from tests.core.published_heads import (
-    ASSISTANTS,
-    EAGLES,
-    OTHERS,
-    head_folder,
-    inputs,
-    write_drafted_model,
-)
+from tests.core.published_heads import ASSISTANTS, EAGLES, OTHERS, head_folder, inputs, write_drafted_model
 from tests.core.toy import write_toy_model
 
 

@@ -21,14 +21,7 @@ from core.drafting.gram_counts import GramCounts
 from core.drafting.ngram_mod import ID_END, Entries, NgramTable, TableWriter
 from core.drafting.shared_tables import SharedTable
 from core.events import TableFigures
-from core.tables.files import (
-    InvalidFileError,
-    SavedTable,
-    decode_table,
-    encode,
-    encode_table,
-    make_header,
-)
+from core.tables.files import InvalidFileError, SavedTable, decode_table, encode, encode_table, make_header
 from core.tables.prebuilt import FROZEN, GRAMS, save_frozen, save_grams
 from tests.core.tables.support import FAMILY, SLOTS, VOCABULARY, fill
 from tests.tuning.gram_count import GramCounter, Pruning

@@ -5,13 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from core.events import (
-    CountTokens,
-    Failed,
-    LoadModel,
-    ModelLoaded,
-    TokenCount,
-)
+from core.events import CountTokens, Failed, LoadModel, ModelLoaded, TokenCount
 from tests.core.worker.test_worker import run, worker
 
 # The real worker, but one line is too much for its memory, and one command fails in the reader itself.
