@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
@@ -97,6 +98,7 @@ def breaking(value: float = float("nan"), ids: slice = slice(None)) -> Breaking:
     return Breaking(len(PROMPT) - 1 + SOUND, value, ids)
 
 
+@cache
 def answer(sampling: Sampling = Sampling()) -> list[int]:  # noqa: B008
     """What a sound model writes."""
     loop = DecodeLoop(answer_of(toy_model(), PROMPT, Drafter(), sampling, drafts="off"))

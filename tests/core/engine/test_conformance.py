@@ -328,9 +328,12 @@ class Chat:
         figures = [each.figures() for each in engine.memory.tables.for_family(family)]
         chosen = self.settings(self.case.drafter, **{"sampling.max_tokens": 12, **DENSE})
         asked = Generate("", (), chosen, isolated=True)
-        finished = answer(engine, [*self.text[:200], *prompt_with_repetition(self.rng)], asked).finished
-        assert finished is not None
-        assert finished.stats.reused_tokens == 0
+        got = answer(engine, [*self.text[:200], *prompt_with_repetition(self.rng)], asked)
+        assert got.finished is not None
+        assert got.finished.stats.reused_tokens == 0
+        if self.case.drafter == "draft-model":
+            *_, read = [each for each in got.events if isinstance(each, PrefillProgress)]
+            assert read.total_tokens == 2 * (len(got.prompt) - 1), "the draft model forgets, too"
         assert engine.sequence is sequence
         assert sequence.tokens == held
         assert [each.figures() for each in engine.memory.tables.for_family(family)] == figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,15 @@ def prompt_of(seed: int, tokens: int = PROMPT_TOKENS) -> list[int]:
 def run(
     engine: Engine, prompt: Sequence[int], chosen: Settings, cancelled: Callable[[], bool] = never
 ) -> tuple[list[int], Finished, list[Event]]:
-    events = list(engine.generate_ids(prompt, chosen, cancelled))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
+    finished, events = ended(engine.generate_ids(prompt, chosen, cancelled))
     return [event.id for event in events if isinstance(event, Token)], finished, events
+
+
+def ended(events: Iterable[Event]) -> tuple[Finished, list[Event]]:
+    """The last event, and all of them."""
+    *_, finished = told = list(events)
+    assert isinstance(finished, Finished)
+    return finished, told
 
 
 def map_of(events: Sequence[Event]) -> ReadingMap:
@@ -272,9 +277,7 @@ def test_auto_reads_whole_what_is_soon_read(engine: Engine) -> None:
         engine.forget()
         for _ in range(200):
             engine._session.profile.timed(512, 0, 512 * token_s)
-        events = list(engine.generate(request))
-        finished = events[-1]
-        assert isinstance(finished, Finished)
+        finished, events = ended(engine.generate(request))
         assert finished.effective.reading == expected, finished.effective.reading_reason
         assert finished.effective.changes == ()
     assert "s to read whole" in finished.effective.reading_reason
@@ -286,15 +289,13 @@ def test_where_nothing_stands_out_auto_reads_all_and_says_so(engine: Engine, wor
     auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
     read_slowly(engine)
     request = Generate("r", ask(words, LINES).messages, auto)
-    finished = list(engine.generate(request))[-1]
-    assert isinstance(finished, Finished)
+    finished, _ = ended(engine.generate(request))
     assert finished.effective.reading == "dense"
     (change,) = finished.effective.changes
     assert (change.setting, change.asked, change.used) == ("prefill.mode", "auto", "off")
     assert "nothing in the text stands out" in change.reason
     engine.forget()
-    forced = list(engine.generate(Generate("r", request.messages, settings())))[-1]
-    assert isinstance(forced, Finished)
+    forced, _ = ended(engine.generate(Generate("r", request.messages, settings())))
     assert forced.effective.reading == "sparse"
 
 
@@ -312,20 +313,16 @@ def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: En
     auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
     read_slowly(engine)
     request = ask("How many lines are there?", LINES)
-    events = list(engine.generate(Generate("r", request.messages, auto)))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
+    finished, _ = ended(engine.generate(Generate("r", request.messages, auto)))
     assert finished.effective.reading == "dense"
     (change,) = finished.effective.changes
     assert "whole document" in change.reason
     engine.forget()
     read_slowly(engine)  # the answer was timed, too
     # What an earlier, sparse turn left is not reused for it.
-    other = list(engine.generate(Generate("r", ask("What is a zebra crossing?", LINES).messages, auto)))[-1]
-    assert isinstance(other, Finished)
+    other, _ = ended(engine.generate(Generate("r", ask("What is a zebra crossing?", LINES).messages, auto)))
     assert other.effective.reading == "sparse"
-    again = list(engine.generate(Generate("r", request.messages, auto)))[-1]
-    assert isinstance(again, Finished)
+    again, _ = ended(engine.generate(Generate("r", request.messages, auto)))
     assert again.stats.skipped_tokens == 0
 
 
@@ -334,9 +331,8 @@ def test_a_text_that_is_to_go_on_is_read_from_its_end_and_says_so(engine: Engine
     """Three quarters of the places; as many passages as for a question."""
     text = "The flow of the plain is slow. " + "Words go on and on, and nothing else is said here. " * 60
     request = Generate("r", (Message("user", words, (Attachment("a.txt", text),)),), settings())
-    events = list(engine.generate(request))
-    finished, found = events[-1], map_of(events)
-    assert isinstance(finished, Finished)
+    finished, events = ended(engine.generate(request))
+    found = map_of(events)
     goes_on = words.startswith("Continue")
     assert ("continues the text" in finished.effective.reading_reason) == goes_on
     wanted = math.ceil(0.1 * found.prompt_tokens / 32)

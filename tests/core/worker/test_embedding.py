@@ -14,11 +14,9 @@ from core.events import (
     Failed,
     Finished,
     Heartbeat,
-    LoadModel,
-    ModelLoaded,
 )
 from tests.core.encoder.texts import SENTENCES
-from tests.core.worker.test_worker import Conversation, ask, run, worker
+from tests.core.worker.test_worker import Conversation, ask, worker
 from tests.processes import set_home
 
 SHORT = " ".join(SENTENCES)
@@ -46,42 +44,34 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_a_document_is_embedded_without_a_model_and_erased(home: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(EmbedDocument("d", f"{SHORT}\n"))
-            assert await _end(talk, "d") == DocumentEmbedded("d", "done", 1.0)
-            (name,) = _kept(home)
-            assert name.startswith(_digest(SHORT))
-            await talk.client.send(EraseVectors((_digest(SHORT),)))
-            await talk.client.send(EmbedDocument("e", LONG[:500]))
-            await _end(talk, "e")
-            (name,) = _kept(home)
-            assert name.startswith(_digest(LONG[:500].strip()))
-            await talk.client.send(EraseVectors(everything=True))
-            while _kept(home):
-                await talk.until(Heartbeat)
-            assert not talk.of(Failed)
-
-    run(life)
+async def test_a_document_is_embedded_without_a_model_and_erased(home: Path) -> None:
+    async with worker() as talk:
+        await talk.client.send(EmbedDocument("d", f"{SHORT}\n"))
+        assert await _end(talk, "d") == DocumentEmbedded("d", "done", 1.0)
+        (name,) = _kept(home)
+        assert name.startswith(_digest(SHORT))
+        await talk.client.send(EraseVectors((_digest(SHORT),)))
+        await talk.client.send(EmbedDocument("e", LONG[:500]))
+        await _end(talk, "e")
+        (name,) = _kept(home)
+        assert name.startswith(_digest(LONG[:500].strip()))
+        await talk.client.send(EraseVectors(everything=True))
+        while _kept(home):
+            await talk.until(Heartbeat)
+        assert not talk.of(Failed)
 
 
-def test_a_question_goes_first_and_progress_is_told(toy_folder: Path, home: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            await talk.client.send(EmbedDocument("d", LONG))
-            running = await talk.until(DocumentEmbedded)
-            assert running.state == "running"
-            assert running.fraction < 1
-            await talk.client.send(ask("q"))
-            await talk.until(Finished)
-            assert all(each.state == "running" for each in talk.of(DocumentEmbedded))
-            while (event := await talk.until(DocumentEmbedded)).state == "running":
-                assert event.fraction >= running.fraction
-                running = event
-            assert event == DocumentEmbedded("d", "done", 1.0)
-            assert len(_kept(home)) == 1
-
-    run(life)
+async def test_a_question_goes_first_and_progress_is_told(toy_folder: Path, home: Path) -> None:
+    async with worker(toy_folder) as talk:
+        await talk.client.send(EmbedDocument("d", LONG))
+        running = await talk.until(DocumentEmbedded)
+        assert running.state == "running"
+        assert running.fraction < 1
+        await talk.client.send(ask("q"))
+        await talk.until(Finished)
+        assert all(each.state == "running" for each in talk.of(DocumentEmbedded))
+        while (event := await talk.until(DocumentEmbedded)).state == "running":
+            assert event.fraction >= running.fraction
+            running = event
+        assert event == DocumentEmbedded("d", "done", 1.0)
+        assert len(_kept(home)) == 1

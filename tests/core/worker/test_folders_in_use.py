@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from pathlib import Path
 
@@ -47,27 +46,23 @@ def test_loading_waits_for_a_removal() -> None:
     thread.join()
 
 
-def test_a_model_that_is_being_loaded_cannot_be_removed(
+async def test_a_model_that_is_being_loaded_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_home(monkeypatch, tmp_path)
     folder = download_folder(NAME)
     write_toy_model(folder)
-
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(NAME))
-            await talk.client.send(RemoveModel("r", NAME))
-            refused = await talk.until(Failed)
-            assert (refused.request, refused.command) == ("r", "remove_model")
-            assert "in use" in refused.message
-            assert talk.of(ModelLoaded) == []  # it was still being loaded
-            await talk.until(ModelLoaded)
-            await talk.client.send(UnloadModel())
-            await talk.client.send(LoadModel("no/such-model"))
-            await talk.until(Failed)
-            await talk.client.send(RemoveModel("now", NAME))
-            assert (await talk.until(ModelRemoved)).request == "now"
-
-    asyncio.run(asyncio.wait_for(life(), 60))
+    async with worker() as talk:
+        await talk.client.send(LoadModel(NAME))
+        await talk.client.send(RemoveModel("r", NAME))
+        refused = await talk.until(Failed)
+        assert (refused.request, refused.command) == ("r", "remove_model")
+        assert "in use" in refused.message
+        assert talk.of(ModelLoaded) == []  # it was still being loaded
+        await talk.until(ModelLoaded)
+        await talk.client.send(UnloadModel())
+        await talk.client.send(LoadModel("no/such-model"))
+        await talk.until(Failed)
+        await talk.client.send(RemoveModel("now", NAME))
+        assert (await talk.until(ModelRemoved)).request == "now"
     assert not folder.exists()

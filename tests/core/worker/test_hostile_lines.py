@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from pathlib import Path
@@ -14,7 +13,6 @@ from core.events import (
     Finished,
     ImportModel,
     LoadModel,
-    ModelLoaded,
     ModelUnloaded,
     RemoveModel,
     Token,
@@ -53,44 +51,35 @@ async def _raw(talk: Conversation, line: bytes) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
-def test_a_line_of_8_mb_takes_seconds_and_little_memory(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            before_mb = _peak_mb(talk.client.pid)
-            for name, line in LARGE.items():
-                started = time.monotonic()
-                await _raw(talk, line)
-                while True:
-                    heard = await talk.until(object)  # type: ignore[type-abstract]
-                    if isinstance(heard, Failed | TokenCount):
-                        break
-                assert time.monotonic() - started < 10, name
-                assert isinstance(heard, TokenCount) or len(heard.message) < 3000, name
-                assert isinstance(heard, TokenCount) or heard.code != "internal", name
-            assert _peak_mb(talk.client.pid) - before_mb < 200
-            await talk.client.send(ask("after"))
-            assert (await talk.until(Finished)).stats.tokens == 40
-
-    asyncio.run(asyncio.wait_for(life(), 120))
+async def test_a_line_of_8_mb_takes_seconds_and_little_memory(toy_folder: Path) -> None:
+    async with worker(toy_folder) as talk:
+        before_mb = _peak_mb(talk.client.pid)
+        for name, line in LARGE.items():
+            started = time.monotonic()
+            await _raw(talk, line)
+            while True:
+                heard = await talk.until(object)  # type: ignore[type-abstract]
+                if isinstance(heard, Failed | TokenCount):
+                    break
+            assert time.monotonic() - started < 10, name
+            assert isinstance(heard, TokenCount) or len(heard.message) < 3000, name
+            assert isinstance(heard, TokenCount) or heard.code != "internal", name
+        assert _peak_mb(talk.client.pid) - before_mb < 200
+        await talk.client.send(ask("after"))
+        assert (await talk.until(Finished)).stats.tokens == 40
 
 
-def test_what_cannot_be_a_path_is_the_callers() -> None:
+async def test_what_cannot_be_a_path_is_the_callers() -> None:
     texts = ["nu\0ll", "x" * 300, "y/" * 4000, "~nobody-is-called-so/x", "/etc/passwd/x", ""]
-
-    async def life() -> None:
-        async with worker() as talk:
-            for text in texts:
-                for command in (LoadModel(text), ImportModel("i", text), RemoveModel("d", text)):
-                    await talk.client.send(command)
-                    failed = await talk.until(Failed)
-                    assert failed.kind == "request", failed
-                    assert failed.message
-                    assert failed.hint
-                    assert len(failed.message) < 600
-
-    asyncio.run(asyncio.wait_for(life(), 60))
+    async with worker() as talk:
+        for text in texts:
+            for command in (LoadModel(text), ImportModel("i", text), RemoveModel("d", text)):
+                await talk.client.send(command)
+                failed = await talk.until(Failed)
+                assert failed.kind == "request", failed
+                assert failed.message
+                assert failed.hint
+                assert len(failed.message) < 600
 
 
 def test_what_the_system_says_of_a_file_is_told_as_that() -> None:
@@ -100,23 +89,19 @@ def test_what_the_system_says_of_a_file_is_told_as_that() -> None:
     assert failure(OSError("no file"), command="x").code == "internal"
 
 
-def test_a_line_without_end_is_skipped_in_both_directions(toy_folder: Path) -> None:
+async def test_a_line_without_end_is_skipped_in_both_directions(toy_folder: Path) -> None:
     talking = (
         "import sys\n"
         f"sys.stdout.write('x' * ({LINE_LIMIT_BYTES} + 70000) + '\\n')\n"
         'print(\'{"type":"model_unloaded"}\')\n'
     )
-
-    async def life() -> None:
-        async with worker() as talk:
-            await _raw(talk, b"x" * (LINE_LIMIT_BYTES + 70_000))
-            assert "bytes" in (await talk.until(Failed)).message
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.client.send(ask("r"))
-            assert len([await talk.until(Token)]) == 1
-        async with worker(command=[sys.executable, "-c", talking]) as talk:
-            assert "bytes" in (await talk.until(BadLine)).message
-            await talk.until(ModelUnloaded)
-            await talk.until(WorkerExited)
-
-    asyncio.run(asyncio.wait_for(life(), 60))
+    async with worker() as talk:
+        await _raw(talk, b"x" * (LINE_LIMIT_BYTES + 70_000))
+        assert "bytes" in (await talk.until(Failed)).message
+        await talk.client.send(LoadModel(str(toy_folder)))
+        await talk.client.send(ask("r"))
+        assert len([await talk.until(Token)]) == 1
+    async with worker(command=[sys.executable, "-c", talking]) as talk:
+        assert "bytes" in (await talk.until(BadLine)).message
+        await talk.until(ModelUnloaded)
+        await talk.until(WorkerExited)

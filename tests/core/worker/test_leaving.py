@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -46,10 +45,6 @@ def _python(code: str, value: object) -> list[str]:
     return [sys.executable, "-c", code.format(value)]
 
 
-def _run(life: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(life(), 60))
-
-
 async def _learn(talk: Conversation, toy_folder: Path) -> None:
     await talk.client.send(LoadModel(str(toy_folder)))
     await talk.until(ModelLoaded)
@@ -64,65 +59,54 @@ def _check_saved(home: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", thinned([("stdin",), ("stdout",), ("stdin", "stdout")], keep=[("stdin",)]))
-def test_a_save_under_way_is_finished(
+async def test_a_save_under_way_is_finished(
     closed: tuple[str, ...], tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_home(monkeypatch, tmp_path)
-
-    async def life() -> None:
-        async with worker(command=_python(_SLOW, 0.8)) as talk:
-            await _learn(talk, toy_folder)
-            process = talk.client._process
-            assert process is not None
-            assert process.stdin is not None
-            if "stdin" in closed:
-                process.stdin.close()
-            if "stdout" in closed:
-                process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
-            assert await asyncio.wait_for(process.wait(), 30) == 0
-
-    _run(life)
+    async with worker(command=_python(_SLOW, 0.8)) as talk:
+        await _learn(talk, toy_folder)
+        process = talk.client._process
+        assert process is not None
+        assert process.stdin is not None
+        if "stdin" in closed:
+            process.stdin.close()
+        if "stdout" in closed:
+            process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+        assert await asyncio.wait_for(process.wait(), 30) == 0
     _check_saved(tmp_path)
 
 
-def test_stop_waits_for_a_save(tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stop_waits_for_a_save(
+    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_home(monkeypatch, tmp_path)
-
-    async def life() -> None:
-        async with worker(command=_python(_SLOW, 0.8)) as talk:
-            await _learn(talk, toy_folder)
-            await talk.client.stop(timeout_s=0.5)
-            exited = await talk.until(WorkerExited)
-            assert (exited.returncode, exited.expected) == (0, True)
-
-    _run(life)
+    async with worker(command=_python(_SLOW, 0.8)) as talk:
+        await _learn(talk, toy_folder)
+        await talk.client.stop(timeout_s=0.5)
+        exited = await talk.until(WorkerExited)
+        assert (exited.returncode, exited.expected) == (0, True)
     _check_saved(tmp_path)
 
 
 @pytest.mark.parametrize(("beats", "least_s"), [(600, 2.0), (1, 0.5)])
-def test_no_save_keeps_a_worker_for_ever(beats: int, least_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_save_keeps_a_worker_for_ever(
+    beats: int, least_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client, "_SAVING_LIMIT_S", 2.0)
     monkeypatch.setattr(client, "_SAVING_HEARD_S", 0.5)
-
-    async def life() -> None:
-        async with worker(command=_python(_SAVES_ON, beats)) as talk:
-            await talk.until(Heartbeat)
-            started = time.monotonic()
-            await talk.client.stop(timeout_s=0.1)
-            assert time.monotonic() - started > least_s * 0.9
-            assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
-
-    _run(life)
+    async with worker(command=_python(_SAVES_ON, beats)) as talk:
+        await talk.until(Heartbeat)
+        started = time.monotonic()
+        await talk.client.stop(timeout_s=0.1)
+        assert time.monotonic() - started > least_s * 0.9
+        assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
 
 
-def test_a_worker_that_reads_nothing_is_stopped() -> None:
-    async def life() -> None:
-        async with worker(command=_python("import time; time.sleep({0})", 60)) as talk:
-            sending = asyncio.ensure_future(talk.client.send(ask("r", "a long text " * 100_000)))
-            await asyncio.sleep(0.1)
-            assert not sending.done()
-            await asyncio.wait_for(talk.client.stop(timeout_s=0.2), 10)
-            with contextlib.suppress(WorkerError):
-                await sending
-
-    _run(life)
+async def test_a_worker_that_reads_nothing_is_stopped() -> None:
+    async with worker(command=_python("import time; time.sleep({0})", 60)) as talk:
+        sending = asyncio.ensure_future(talk.client.send(ask("r", "a long text " * 100_000)))
+        await asyncio.sleep(0.1)
+        assert not sending.done()
+        await asyncio.wait_for(talk.client.stop(timeout_s=0.2), 10)
+        with contextlib.suppress(WorkerError):
+            await sending

@@ -10,36 +10,31 @@ from pathlib import Path
 
 import pytest
 
-from core.events import Finished, Heartbeat, LoadModel, ModelLoaded, Token
+from core.events import Finished, Heartbeat, Token
 from core.events.codec import WorkerSilent
 from core.system.clock import MOST_S
-from tests.core.worker.test_worker import ask, run, worker
+from tests.core.worker.test_worker import ask, worker
 
 _PAUSE_S = 2.0
 pytestmark = pytest.mark.quiet
 
 
-def test_a_pause_in_mid_answer_is_in_no_figure(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            began_s = time.perf_counter()
-            await talk.client.send(ask("r", **{"sampling.max_tokens": 240, "drafting.drafter": "off"}))
-            await talk.until(Token)
-            pid = talk.client.pid
-            assert pid
-            os.kill(pid, signal.SIGSTOP)
-            await asyncio.sleep(_PAUSE_S)
-            os.kill(pid, signal.SIGCONT)
-            stats = (await talk.until(Finished)).stats
-            took_s = time.perf_counter() - began_s
-            assert stats.tokens == 240
-            assert stats.total_s < took_s - _PAUSE_S + MOST_S + 0.2
-            assert stats.tokens_per_s > 240 / took_s
-            assert stats.decode_s <= stats.total_s
-            await talk.until(Heartbeat)
-            assert all(beat.stalled_s < _PAUSE_S for beat in talk.of(Heartbeat))
-            assert talk.of(WorkerSilent) == []
-
-    run(life)
+async def test_a_pause_in_mid_answer_is_in_no_figure(toy_folder: Path) -> None:
+    async with worker(toy_folder) as talk:
+        began_s = time.perf_counter()
+        await talk.client.send(ask("r", **{"sampling.max_tokens": 240, "drafting.drafter": "off"}))
+        await talk.until(Token)
+        pid = talk.client.pid
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(_PAUSE_S)
+        os.kill(pid, signal.SIGCONT)
+        stats = (await talk.until(Finished)).stats
+        took_s = time.perf_counter() - began_s
+        assert stats.tokens == 240
+        assert stats.total_s < took_s - _PAUSE_S + MOST_S + 0.2
+        assert stats.tokens_per_s > 240 / took_s
+        assert stats.decode_s <= stats.total_s
+        await talk.until(Heartbeat)
+        assert all(beat.stalled_s < _PAUSE_S for beat in talk.of(Heartbeat))
+        assert talk.of(WorkerSilent) == []

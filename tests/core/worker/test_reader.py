@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from core.events import CountTokens, Failed, LoadModel, ModelLoaded, TokenCount
-from tests.core.worker.test_worker import run, worker
+from tests.core.worker.test_worker import worker
 
 # The real worker, but one line is too much for its memory, and one command fails in the reader itself.
 _SCRIPT = """
@@ -33,16 +33,13 @@ sys.exit(main.main())
 """
 
 
-def test_an_error_in_the_reader_is_reported_and_the_next_command_is_read(toy_folder: Path) -> None:
-    async def test() -> None:
-        async with worker(command=[sys.executable, "-c", _SCRIPT]) as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            await talk.client.send(CountTokens("one", "too much"))
-            assert (await talk.until(Failed)).code == "out-of-memory"
-            await talk.client.send(CountTokens("two", "no thread"))
-            assert (await talk.until(Failed)).request == "two"
-            await talk.client.send(CountTokens("three", "abc"))
-            assert (await talk.until(TokenCount)).request == "three"
-
-    run(test)
+async def test_an_error_in_the_reader_is_reported_and_the_next_command_is_read(toy_folder: Path) -> None:
+    async with worker(command=[sys.executable, "-c", _SCRIPT]) as talk:
+        await talk.client.send(LoadModel(str(toy_folder)))
+        await talk.until(ModelLoaded)
+        await talk.client.send(CountTokens("one", "too much"))
+        assert (await talk.until(Failed)).code == "out-of-memory"
+        await talk.client.send(CountTokens("two", "no thread"))
+        assert (await talk.until(Failed)).request == "two"
+        await talk.client.send(CountTokens("three", "abc"))
+        assert (await talk.until(TokenCount)).request == "three"

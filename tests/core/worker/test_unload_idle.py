@@ -23,7 +23,7 @@ from core.events import (
     UnloadIdle,
 )
 from tests.core.toy import write_toy_model
-from tests.core.worker.test_worker import Conversation, ask, run, worker
+from tests.core.worker.test_worker import Conversation, ask, worker
 from tests.processes import set_home
 
 SOON_S = 0.3
@@ -47,41 +47,37 @@ async def answer(talk: Conversation, command: Generate) -> tuple[list[int], Fini
     return [event.id for event in talk.of(Token)], finished
 
 
-def test_an_idle_model_is_released_and_the_next_request_loads_it_with_the_chat(
+async def test_an_idle_model_is_released_and_the_next_request_loads_it_with_the_chat(
     tmp_path: Path, home: Path
 ) -> None:
     folder = tmp_path / "toy"
     write_toy_model(folder)
-
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(folder)))
-            loaded = await talk.until(ModelLoaded)
-            expected, _ = await answer(talk, question("q1"))
-            await talk.client.send(UnloadIdle(SOON_S))
-            await talk.until(ModelReleased)
-            assert list((home / "cache" / "contexts").glob("*.safetensors"))
-            # Counting needs the tokenizer only.
-            await talk.client.send(CountTokens("n1", "four"))
-            assert (await talk.until(TokenCount)).tokens == 4
-            assert not talk.of(LoadProgress)
-            tokens, finished = await answer(talk, question("q2"))
-            assert tokens == expected
-            assert talk.of(LoadProgress)
-            assert talk.of(ModelLoaded) == [loaded]
-            assert finished.stats.disk_tokens > 200
-            await talk.until(ModelReleased)
-            # What cannot be loaded again fails the request, and can be mended.
-            (folder / "config.json").rename(folder / "away.json")
-            talk.heard.clear()
-            await talk.client.send(question("q3"))
-            failed = await talk.until(Failed)
-            assert (failed.request, failed.command, failed.code) == ("q3", "generate", "bad-model")
-            assert "config.json is missing" in failed.message
-            (folder / "away.json").rename(folder / "config.json")
-            assert (await answer(talk, question("q4")))[0] == expected
-
-    run(life)
+    async with worker() as talk:
+        await talk.client.send(LoadModel(str(folder)))
+        loaded = await talk.until(ModelLoaded)
+        expected, _ = await answer(talk, question("q1"))
+        await talk.client.send(UnloadIdle(SOON_S))
+        await talk.until(ModelReleased)
+        assert list((home / "cache" / "contexts").glob("*.safetensors"))
+        # Counting needs the tokenizer only.
+        await talk.client.send(CountTokens("n1", "four"))
+        assert (await talk.until(TokenCount)).tokens == 4
+        assert not talk.of(LoadProgress)
+        tokens, finished = await answer(talk, question("q2"))
+        assert tokens == expected
+        assert talk.of(LoadProgress)
+        assert talk.of(ModelLoaded) == [loaded]
+        assert finished.stats.disk_tokens > 200
+        await talk.until(ModelReleased)
+        # What cannot be loaded again fails the request, and can be mended.
+        (folder / "config.json").rename(folder / "away.json")
+        talk.heard.clear()
+        await talk.client.send(question("q3"))
+        failed = await talk.until(Failed)
+        assert (failed.request, failed.command, failed.code) == ("q3", "generate", "bad-model")
+        assert "config.json is missing" in failed.message
+        (folder / "away.json").rename(folder / "config.json")
+        assert (await answer(talk, question("q4")))[0] == expected
 
 
 class Seconds:

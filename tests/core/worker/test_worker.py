@@ -66,11 +66,16 @@ class Conversation:
 
 
 @asynccontextmanager
-async def worker(**options: Any) -> AsyncIterator[Conversation]:
+async def worker(model: Path | None = None, **options: Any) -> AsyncIterator[Conversation]:
+    """A worker, with `model` loaded if there is one."""
     client = WorkerClient(**options)
     await client.start()
+    talk = Conversation(client)
     try:
-        yield Conversation(client)
+        if model is not None:
+            await client.send(LoadModel(str(model)))
+            await talk.until(ModelLoaded)
+        yield talk
     finally:
         await client.stop()
 
@@ -87,10 +92,9 @@ def ask(request: str, text: str = "hello", **values: object) -> Generate:
 
 
 @pytest.mark.parametrize("executes", [True, False])
-def test_a_whole_life(toy_folder: Path, executes: bool) -> None:
+async def test_a_whole_life(toy_folder: Path, executes: bool) -> None:
     """As the program that the window starts, and as the fork that most tests use."""
-
-    async def life() -> None:
+    with forks.executing() if executes else nullcontext():
         async with worker() as talk:
             hello = await talk.until(Hello)
             assert hello.pid == talk.client.pid
@@ -118,139 +122,107 @@ def test_a_whole_life(toy_folder: Path, executes: bool) -> None:
             assert (exited.returncode, exited.expected) == (0, True)
             assert talk.of(BadLine) == []
 
-    with forks.executing() if executes else nullcontext():
-        run(life)
+
+async def test_cancel_acts_within_a_step(toy_folder: Path) -> None:
+    async with worker(toy_folder) as talk:
+        await talk.client.send(ask("long", **{"sampling.max_tokens": 480, "drafting.drafter": "off"}))
+        await talk.until(Token)
+        await talk.client.send(Cancel("other"))
+        await talk.client.send(Cancel("long"))
+        finished = await talk.until(Finished)
+        assert finished.reason == "cancelled"
+        assert len(talk.of(Token)) == finished.stats.tokens < 480
+        await talk.client.send(ask("next"))
+        assert (await talk.until(Finished)).reason == "length"
 
 
-def test_cancel_acts_within_a_step(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            await talk.client.send(ask("long", **{"sampling.max_tokens": 480, "drafting.drafter": "off"}))
-            await talk.until(Token)
-            await talk.client.send(Cancel("other"))
-            await talk.client.send(Cancel("long"))
-            finished = await talk.until(Finished)
-            assert finished.reason == "cancelled"
-            assert len(talk.of(Token)) == finished.stats.tokens < 480
-            await talk.client.send(ask("next"))
-            assert (await talk.until(Finished)).reason == "length"
-
-    run(life)
-
-
-def test_bad_lines_are_answered_and_survived(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            process = talk.client._process
-            assert process is not None
-            assert process.stdin is not None
-            for line, code in (
-                (b"nonsense\n", "bad-message"),
-                (b"\xff\xfe\n", "bad-message"),
-                (b'{"type":"generate","request":"x"}\n', "bad-message"),
-                (
-                    b'{"type":"generate","request":"y","messages":[],"settings":{"ngram_simple":{"k":0}}}\n',
-                    "bad-setting",
-                ),
-                (
-                    b'{"type":"generate","request":"z","messages":[],"settings":{"drafting":{"drafter":"q"}}}\n',
-                    "bad-setting",
-                ),
-            ):
-                process.stdin.write(line)
-                failed = await talk.until(Failed)
-                assert failed.code == code
-                assert failed.message
-            for request, text, code in (("e", "  ", "empty-prompt"), ("l", "x" * 600, "prompt-too-long")):
-                await talk.client.send(ask(request, text))
-                failed = await talk.until(Failed)
-                assert (failed.request, failed.code, failed.kind) == (request, code, "request")
-            await talk.client.send(ask("good"))
-            assert (await talk.until(Finished)).request == "good"
-
-    run(life)
+async def test_bad_lines_are_answered_and_survived(toy_folder: Path) -> None:
+    async with worker(toy_folder) as talk:
+        process = talk.client._process
+        assert process is not None
+        assert process.stdin is not None
+        for line, code in (
+            (b"nonsense\n", "bad-message"),
+            (b"\xff\xfe\n", "bad-message"),
+            (b'{"type":"generate","request":"x"}\n', "bad-message"),
+            (
+                b'{"type":"generate","request":"y","messages":[],"settings":{"ngram_simple":{"k":0}}}\n',
+                "bad-setting",
+            ),
+            (
+                b'{"type":"generate","request":"z","messages":[],"settings":{"drafting":{"drafter":"q"}}}\n',
+                "bad-setting",
+            ),
+        ):
+            process.stdin.write(line)
+            failed = await talk.until(Failed)
+            assert failed.code == code
+            assert failed.message
+        for request, text, code in (("e", "  ", "empty-prompt"), ("l", "x" * 600, "prompt-too-long")):
+            await talk.client.send(ask(request, text))
+            failed = await talk.until(Failed)
+            assert (failed.request, failed.code, failed.kind) == (request, code, "request")
+        await talk.client.send(ask("good"))
+        assert (await talk.until(Finished)).request == "good"
 
 
-def test_killed_in_mid_answer(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            await talk.client.send(ask("r", **{"sampling.max_tokens": 480, "drafting.drafter": "off"}))
-            await talk.until(Token)
-            assert talk.client.pid is not None
-            os.kill(talk.client.pid, signal.SIGKILL)
-            exited = await talk.until(WorkerExited)
-            assert (exited.signal_name, exited.expected) == ("SIGKILL", False)
-            with pytest.raises(WorkerError, match="not running"):
-                await talk.client.send(ask("r2"))
-
-    run(life)
+async def test_killed_in_mid_answer(toy_folder: Path) -> None:
+    async with worker(toy_folder) as talk:
+        await talk.client.send(ask("r", **{"sampling.max_tokens": 480, "drafting.drafter": "off"}))
+        await talk.until(Token)
+        assert talk.client.pid is not None
+        os.kill(talk.client.pid, signal.SIGKILL)
+        exited = await talk.until(WorkerExited)
+        assert (exited.signal_name, exited.expected) == ("SIGKILL", False)
+        with pytest.raises(WorkerError, match="not running"):
+            await talk.client.send(ask("r2"))
 
 
-def test_the_worker_ends_when_its_window_is_gone(toy_folder: Path) -> None:
-    async def life() -> None:
-        async with worker() as talk:
-            await talk.client.send(LoadModel(str(toy_folder)))
-            await talk.until(ModelLoaded)
-            await talk.client.send(ask("r", **{"sampling.max_tokens": 480}))
-            await talk.until(Token)
-            process = talk.client._process
-            assert process is not None
-            assert process.stdin is not None
-            process.stdin.close()
-            exited = await talk.until(WorkerExited, 20)
-            assert exited.returncode == 0
-
-    run(life)
+async def test_the_worker_ends_when_its_window_is_gone(toy_folder: Path) -> None:
+    async with worker(toy_folder) as talk:
+        await talk.client.send(ask("r", **{"sampling.max_tokens": 480}))
+        await talk.until(Token)
+        process = talk.client._process
+        assert process is not None
+        assert process.stdin is not None
+        process.stdin.close()
+        exited = await talk.until(WorkerExited, 20)
+        assert exited.returncode == 0
 
 
-def test_a_worker_that_hangs_is_noticed_and_killed() -> None:
-    async def life() -> None:
-        sleeper = [
-            sys.executable,
-            "-c",
-            "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
-        ]
-        async with worker(command=sleeper, silence_s=0.3) as talk:
-            assert (await talk.until(WorkerSilent)).seconds == 0.3
-            await talk.client.stop(timeout_s=0.5)
-            assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
-
-    run(life)
+async def test_a_worker_that_hangs_is_noticed_and_killed() -> None:
+    sleeper = [
+        sys.executable,
+        "-c",
+        "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
+    ]
+    async with worker(command=sleeper, silence_s=0.3) as talk:
+        assert (await talk.until(WorkerSilent)).seconds == 0.3
+        await talk.client.stop(timeout_s=0.5)
+        assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
 
 
-def test_foreign_output_is_a_bad_line_and_stderr_is_kept() -> None:
-    async def life() -> None:
-        noisy = [
-            sys.executable,
-            "-c",
-            "import sys; print('hi'); print('trouble', file=sys.stderr); sys.exit(3)",
-        ]
-        async with worker(command=noisy) as talk:
-            assert "hi" in (await talk.until(BadLine)).message
-            exited = await talk.until(WorkerExited)
-            assert exited.returncode == 3
-            assert exited.log == ("trouble",)
-
-    run(life)
+async def test_foreign_output_is_a_bad_line_and_stderr_is_kept() -> None:
+    noisy = [
+        sys.executable,
+        "-c",
+        "import sys; print('hi'); print('trouble', file=sys.stderr); sys.exit(3)",
+    ]
+    async with worker(command=noisy) as talk:
+        assert "hi" in (await talk.until(BadLine)).message
+        exited = await talk.until(WorkerExited)
+        assert exited.returncode == 3
+        assert exited.log == ("trouble",)
 
 
-def test_a_worker_that_cannot_start() -> None:
-    async def life() -> None:
-        client = WorkerClient(["/no/such/program"])
-        with pytest.raises(WorkerError, match="could not be started"):
-            await client.start()
-        await client.stop()
-
-    run(life)
+async def test_a_worker_that_cannot_start() -> None:
+    client = WorkerClient(["/no/such/program"])
+    with pytest.raises(WorkerError, match="could not be started"):
+        await client.start()
+    await client.stop()
 
 
-def test_prints_of_libraries_do_not_reach_the_wire(toy_folder: Path) -> None:
+async def test_prints_of_libraries_do_not_reach_the_wire(toy_folder: Path) -> None:
     """Whatever writes to fd 1 inside the worker ends up on stderr."""
     code = (
         "import os, sys\n"
@@ -260,12 +232,8 @@ def test_prints_of_libraries_do_not_reach_the_wire(toy_folder: Path) -> None:
         "print('a print'); os.write(1, b'a write\\n'); os.system('echo a child')\n"
         "sys.stdout.flush(); c.send(ModelUnloaded())\n"
     )
-
-    async def life() -> None:
-        async with worker(command=[sys.executable, "-c", code]) as talk:
-            await talk.until(WorkerExited)
-            assert talk.of(BadLine) == []
-            assert len(talk.of(ModelUnloaded)) == 1
-            assert set(talk.client.log) == {"a print", "a write", "a child"}
-
-    run(life)
+    async with worker(command=[sys.executable, "-c", code]) as talk:
+        await talk.until(WorkerExited)
+        assert talk.of(BadLine) == []
+        assert len(talk.of(ModelUnloaded)) == 1
+        assert set(talk.client.log) == {"a print", "a write", "a child"}
