@@ -166,6 +166,7 @@ class AnswerBody(TextCanvas):
     def finish(self, repeats_from: int | None = None) -> None:
         """No more tokens will be appended. What repeats from that offset of the source on is folded."""
         self._writing = False
+        self.update()
         if not self._text.finished:
             self._apply(self._text.finish(repeats_from))
         self.setAccessibleDescription(self._text.answer_source)
@@ -174,6 +175,11 @@ class AnswerBody(TextCanvas):
         """Sets when tokens are tinted."""
         self.mode = mode
         self.update()
+
+    @property
+    def _tints(self) -> TintMode:
+        """When tokens are tinted now: on hover, all of an answer that is being written are, too."""
+        return "always" if self._writing and self.mode == "hover" else self.mode
 
     def point_at(self, token: int) -> None:
         """Highlight this token; −1 for none. Does not emit."""
@@ -192,11 +198,10 @@ class AnswerBody(TextCanvas):
 
     def code_is_coloured(self, box: PieceBox) -> bool:
         """Code is not coloured where its tokens are tinted."""
-        if self.mode == "always":
+        if self._tints == "always":
             return not box.inks.runs
-        step = (
-            self.table[self.pointed_token].step if self.pointed_token >= 0 and self.mode == "hover" else None
-        )
+        points = self.pointed_token >= 0 and self._tints == "hover"
+        step = self.table[self.pointed_token].step if points else None
         return step is None or all(run.step != step for run in box.inks.runs)
 
     def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
@@ -453,10 +458,10 @@ class AnswerBody(TextCanvas):
             if self.pointed_token >= 0
             else None
         )
-        if self.mode == "never" or (self.mode == "hover" and pointed is None):
+        if self._tints == "never" or (self._tints == "hover" and pointed is None):
             return
         marks = box.marks(lines)
-        if self.mode == "hover" and pointed:
+        if self._tints == "hover" and pointed:
             marks = [marks_of(box.layout, box.inks, number, pointed.step) for number in lines]
 
         def paint_between() -> None:
