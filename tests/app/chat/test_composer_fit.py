@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip, estimated_tokens, size_words
 from app.chat.composer_tools import MessageSize, Remedy, beginning, remedies
 from app.controls.shapes import in_own_direction
@@ -106,3 +107,11 @@ def test_a_tooltip_isolates_the_lines_that_go_from_right_to_left(qtbot: QtBot) -
     assert f"\u2068{HEBREW}\u2069" in chip.remove_button.toolTip()
     assert "\u2068" not in chip.remove_button.accessibleName()
     assert in_own_direction("plain\nlines") == "plain\nlines"
+
+
+def test_the_name_on_a_button_is_whole_up_to_the_length_of_one_that_is_cut() -> None:
+    names = [("0123456789" * 4)[:length] for length in range(1, 40)]
+    longest = max(len(strings.short(name)) for name in names)
+    for name in names:
+        assert (strings.short(name) == name) == (len(name) <= longest)
+        assert strings.short(name)[-9:] == name[-9:]

@@ -37,6 +37,9 @@ def test_a_long_message_wraps_inside_its_bubble(transcript: Transcript) -> None:
     transcript.add_user("u", Message("user", "Why?\n\n```\nx = 1\n```"))
     code = transcript.findChildren(UserMessage)[-1]
     assert code.body.width() > item.body.width() / 2  # code has all the room there is
+    for message in (item, code):
+        for button in (message.copy_button, message.edit_button):
+            assert abs(button.geometry().center().y() - message.body.geometry().center().y()) <= 1
 
 
 HANDBOOK = Attachment("handbook.pdf", "words " * 100, 28_020)
