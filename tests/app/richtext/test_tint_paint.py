@@ -13,7 +13,7 @@ from app.richtext.markdown.piece import segments_of
 from app.richtext.tint_paint import InkTable
 from core.events import Token
 from tests.app.chat.watching import body_of, colour, colours, picture, point_at, stream
-from tests.app.chat.written import FERRY, token, tokens_of
+from tests.app.chat.written import FERRY, finished, token, tokens_of
 
 
 def test_runs_wrap_with_their_lines(transcript: Transcript) -> None:
@@ -34,6 +34,8 @@ def test_three_modes_paint_differently(transcript: Transcript, qtbot: QtBot) -> 
     tints = {colour(name) for name in ("accepted_tint", "bonus_tint")}
     assert tints <= colours(picture(body))
     transcript.set_tint_mode("hover")
+    assert tints <= colours(picture(body))  # while it is written
+    transcript.finish_answer("t", finished())
     assert not tints & colours(picture(body))
     point_at(qtbot, body, "list")
     hovered = picture(body)
