@@ -34,8 +34,8 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
         choice({"always": "Always", "hover": "On hover", "never": "Never"}),
         about(
             "Token tint",
-            "When answers show the origin of each token. On hover: also while an answer is written. The legend"
-            " and the strip remain visible.",
+            "When answers show the origin of each token. On hover: also while an answer is written. The"
+            " legend and the strip remain visible.",
         ),
     ] = "hover"
     motion: Annotated[

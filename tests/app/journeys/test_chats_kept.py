@@ -19,7 +19,6 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QMessageBox
 
-from app.chat.intents import Branch
 from app.chat.user_message import UserMessage
 from app.controllers import transfer as transfer_module
 from app.controls import sheets
@@ -297,23 +296,6 @@ async def test_editing_a_message_that_was_sent(window: MainWindow) -> None:
     assert composer.text == ""
     controller.chat.select(first.id)
     assert composer.text == "a draft that waits"
-
-
-async def test_branching_from_an_answer(stage: Stage, tmp_path: Path) -> None:
-    window = await stage.ready(folder=tmp_path)
-    await asked(window, "write 3")
-    await asked(window, "write 4")
-    first = window.controller.chats.open
-    window.views.inspector.field("sampling.temperature").edited.emit("sampling.temperature", 1.5)
-    window.views.transcript.intent.emit(Branch(first.turns[0].id))
-    branch = window.controller.chats.open
-    assert branch.id != first.id
-    assert branch.turns == first.turns[:1]
-    assert branch.title == "write 3 (2)"
-    assert read(window.views.inspector.settings, "sampling.temperature") == 1.5
-    await asked(window, "write 5")
-    assert last(window).text.startswith("ECHO 3:")
-    assert window.controller.chats.get(first.id).turns == first.turns
 
 
 async def test_a_chat_holds_its_own_settings(stage: Stage, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
+from app.chat.intents import Branch
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MINIMUM_SIZE, MainWindow
@@ -166,6 +167,9 @@ async def test_refused_requests_change_nothing_and_an_earlier_question_branches_
     assert shown(window) == turn.answer.text
     assert window.views.composer.text == ""
     assert window.views.banner.isVisible()
+    views.transcript.intent.emit(Branch(refused.id))
+    assert controller.chats.open.id != branch.id
+    assert (controller.chats.open.title, controller.chats.open.turns) == ("write 5 (2) (2)", (refused,))
 
 
 async def test_an_answer_that_fails_half_way_stays_and_a_smaller_context_is_offered(
