@@ -95,7 +95,7 @@ RATE_MBIT_S = 100
 
 def download_time(size_bytes: int) -> str:
     minutes = max(1, round(size_bytes * 8 / (RATE_MBIT_S * 1e6) / 60))
-    return f"about {minutes} min at {RATE_MBIT_S} Mbit/s"
+    return f"{minutes} min at {RATE_MBIT_S} Mbit/s"
 
 
 # The first page, while the starter is the only model.
@@ -111,8 +111,8 @@ def offer_title(name: str) -> str:
 def offer_text(what: str, size_bytes: int) -> str:
     return (
         f"The best model for the memory of {MACHINE}: good at {what}. It is a download of {size(size_bytes)},"
-        f" {download_time(size_bytes)}. The small starter shows how everything works, but its answers are"
-        " often wrong."
+        f" about {download_time(size_bytes)}. The small starter shows how everything works, but its answers"
+        " are often wrong."
     )
 
 

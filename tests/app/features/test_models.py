@@ -160,7 +160,7 @@ def test_the_best_that_fit_are_suggested() -> None:
     found = suggestions(state(limit_gib=8, suggested=offered), 8192)
     assert [each.title for each in found] == ["middle", "other", "small"]
     assert {each.commands for each in found} == {("get",)}
-    assert "about 1 min at 100 Mbit/s" in found[-1].detail
+    assert found[-1].detail.endswith(" · 1 min at 100 Mbit/s")
     found = suggestions(state(limit_gib=8, suggested=offered), 8192, " MID")
     assert [each.title for each in found] == ["middle"]
     coming = (DownloadProgress("owner/middle", "running"),)
