@@ -234,6 +234,10 @@ def commands() -> dict[str, str]:
     declared_in: dict[str, dict[str, tuple[str, str]]] = {}
     for path in (*sorted(ROOT.glob("app/**/strings.py")), *_OWN_TEXTS):
         where = str(path.relative_to(ROOT))
+        for node in ast.parse(path.read_text("utf-8")).body:
+            match node:
+                case ast.Assign(targets=[ast.Name("COMMANDS")], value=ast.Dict(values=texts)):
+                    found |= {f"{where}:{text.lineno}": ast.literal_eval(text) for text in texts}
         declared_in[where.removesuffix(".py").replace("/", ".")] = {
             target.id: (f"{where}:{node.lineno}", node.value.value)
             for node in ast.parse(path.read_text("utf-8")).body
