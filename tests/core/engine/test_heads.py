@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from core.decoding.heads import HeadProposer
 from core.drafting.draft_model import Proposal
 from core.engine.engine import Engine
+from core.engine.model_session import TimedProposer
 from core.machine.profile import with_gains
+from core.machine.width_cost import LiveCost, default_cost
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.settings import Settings
@@ -78,6 +80,12 @@ def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
         return replace(found, tokens=[VOCABULARY - 1 for _ in found.tokens], second=-1)
 
     monkeypatch.setattr(HeadProposer, "propose", wrong)
+    # Whatever else the machine does meanwhile.
+    measured = LiveCost.step
+    monkeypatch.setattr(
+        LiveCost, "step", lambda self, width, _, tree: measured(self, width, default_cost(width) / 100)
+    )
+    monkeypatch.setattr(TimedProposer, "cost", lambda self, count, _: self._times(count) * self._prior)
     engine._session._proposals = None  # what earlier answers taught
     prompt = [random.Random(name).randrange(VOCABULARY - 1) for _ in range(60)]
     chosen = drafting(
