@@ -42,7 +42,7 @@ NO_DRAFTS = "None installed"
 COMMANDS = {
     "load": "Load",
     "get": "Download",
-    "search": "Search Hub",
+    "search": "Search",
     "add": "Add",
     "pause": "Pause",
     "resume": "Resume",
@@ -208,7 +208,7 @@ def exactness(found: str) -> str:
 
 
 def readings(found: str) -> str:
-    return f"Long texts, best way first, by nats a token of right answers: {found}." if found else ""
+    return f"Answers about long texts, best from: {found}; in nats a token of right answers." if found else ""
 
 
 HEADS_TITLE = "Heads that draft for it"
