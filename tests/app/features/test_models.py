@@ -398,7 +398,8 @@ async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
     assert not heads.isVisible()
     assert models.detail.exactness.text() == (
         "With “Exact”: no drafting on this machine."
-        " Long texts, best way first, by nats a token of right answers: passages (−2.99), all of it (−3.31)."
+        " Answers about long texts, best from: passages (−2.99), all of it (−3.31); in nats a token of right"
+        " answers."
     )
     models.list.select(SMALL.reference)
     assert not models.detail.exactness.isVisible()
