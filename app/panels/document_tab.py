@@ -214,11 +214,8 @@ class DocumentTab(QWidget):
             if before is None or before.attachment.text != document.attachment.text:
                 self.view.show_text(document.attachment.text)
                 self.finder.search_again()
-            if (
-                before is None
-                or before.reading is not document.reading
-                or before.attachment is not document.attachment
-            ):
+            same = before and before.reading is document.reading
+            if not (same and before and before.attachment is document.attachment):
                 found = self._stretches(document)
                 self.view.show_stretches(found, marked=document.reading is not None)
         self._show()
@@ -268,11 +265,10 @@ class DocumentTab(QWidget):
         return strings.DOCUMENT_NOTE.format(size=size, kept=kept, passages=len(passages))
 
     def _offer(self) -> None:
-        options = [(str(d.source), d.attachment.name) for d in self._documents]
         self.chooser.blockSignals(True)
         self.chooser.clear()
-        for value, label in options:
-            self.chooser.addItem(label, value)
+        for document in self._documents:
+            self.chooser.addItem(document.attachment.name, str(document.source))
         self.chooser.blockSignals(False)
 
     def _keep(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 
 from msgspec import Struct
 
@@ -22,21 +22,24 @@ _NO_PROSE = re.compile(r"\s|[-*+|>#~`•]|\d+[.)]\s")
 MOST_MATCHES = 10_000
 
 
-def shown_text(text: str) -> str:
-    """Returns `text` with the same positions, to be wrapped at any width.
+def shown_text(text: str) -> tuple[str, list[int]]:
+    """Returns `text` with the same positions, to be wrapped at any width, and where its headings begin.
 
     A line break inside prose that was wrapped at a fixed width becomes a space. In a very long line a space
     becomes a line break now and then.
     """
     lines = text.replace("\r", " ").split("\n")
     levels = heading_levels(lines)
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    headings = [start for start, level in zip(starts, levels) if level]
     parts = [lines[0]]
     for number, (before, line) in enumerate(pairwise(lines)):
         wrapped = len(before) >= _WRAPPED_CHARACTERS and not (_NO_PROSE.match(before) or levels[number])
         goes_on = bool(line.strip()) and not (_NO_PROSE.match(line) or levels[number + 1])
         parts += [" " if wrapped and goes_on else "\n", line]
     lines = "".join(parts).split("\n")
-    return "\n".join(_LONG.sub(r"\1\n", line) if len(line) > _LONG_CHARACTERS else line for line in lines)
+    lines = [_LONG.sub(r"\1\n", line) if len(line) > _LONG_CHARACTERS else line for line in lines]
+    return "\n".join(lines), headings
 
 
 class Matches(Struct, frozen=True):

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
     QColor,
+    QFont,
     QKeyEvent,
     QPainter,
     QPaintEvent,
@@ -23,6 +24,7 @@ from PySide6.QtGui import (
     QTextCharFormat,
     QTextCursor,
     QTextFormat,
+    QTextLayout,
 )
 from PySide6.QtWidgets import QTextEdit, QWidget
 
@@ -69,7 +71,14 @@ class DocumentView(TextView):
         self._wide = [at for at, letter in enumerate(text) if letter > "\uffff"] if wide else []
         self._hides = False
         self._matches = NO_MATCHES
-        self.setPlainText(shown_text(text))
+        shown, headings = shown_text(text)
+        self.setPlainText(shown)
+        # Not in the document and by no highlighter, whose calls for each line would double the time.
+        bold = QTextLayout.FormatRange()
+        bold.length = 2 * max(map(len, shown.split("\n")))
+        bold.format.setFontWeight(QFont.Weight.DemiBold)
+        for start in headings:
+            self.document().findBlock(self._unit(start)).layout().setFormats([bold])
         self.show_stretches((), marked=False)
         self.verticalScrollBar().setValue(0)
 

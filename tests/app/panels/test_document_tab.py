@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtGui import QFont, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSlider, QApplication, QTextEdit
 from pytestqt.qtbot import QtBot
@@ -265,6 +265,23 @@ def test_qt_gets_marks_from_the_event_loop_alone(
     assert all(names == ["_show_marks"] for names in running)
 
 
+@pytest.mark.parametrize("mark", ["", "\U0001f600 "])
+def test_headings_and_nothing_else_are_bold_at_every_size(tab: DocumentTab, mark: str) -> None:
+    lines = [f"# One {mark}", "Some words.", "## Two", "", "Others.", "```", "# no heading", "```"]
+    tab.show_documents([plain("\n".join(lines))])
+    for zoom in (1.0, 1.5):
+        theme.set_zoom(zoom)
+        QApplication.processEvents()
+        block, bold, sizes = tab.view.document().begin(), [], set()
+        while block.isValid():
+            (run,) = block.layout().glyphRuns(0, 1) or (None,)
+            sizes |= {run.rawFont().pixelSize()} if run else set()
+            bold += [block.text()] if run and run.rawFont().weight() > QFont.Weight.Medium else []
+            block = block.next()
+        assert bold == [lines[0], lines[2]]
+        assert len(sizes) == 1
+
+
 def at(tab: DocumentTab, character: int) -> QPoint:
     """A point of the viewport at the left edge of a visible character."""
     return tab.view.cursorRect(tab.view._range(character)).center()
@@ -385,7 +402,7 @@ def test_another_document_is_looked_through_at_once(tab: DocumentTab) -> None:
 
 @given(st.text("ab \n\r#1.", max_size=300))
 def test_the_shown_text_has_the_same_letters_at_the_same_positions(text: str) -> None:
-    shown = shown_text(text)
+    shown, _ = shown_text(text)
     assert len(shown) == len(text)
     assert all(one == other for one, other in zip(shown, text) if not one.isspace() or not other.isspace())
 
@@ -396,11 +413,13 @@ def test_only_hard_wrapped_prose_is_joined() -> None:
         "A vessel that leaves in fog sounds one long blast\nevery two minutes, and waits at the pilot\nbuoy."
     )
     rest = "\n\n7.2 Fog\nFirst line\n- an entry of a list that is as long as lines of prose\n- two\n    code"
-    assert shown_text(wrapped + rest) == wrapped.replace("\n", " ") + rest
+    shown, headings = shown_text(wrapped + rest)
+    assert shown == wrapped.replace("\n", " ") + rest
+    assert headings == [shown.index("7.2 Fog")]
 
 
 def test_very_long_lines_are_cut_at_words() -> None:
-    lines = shown_text("word " * 2_000).split("\n")
+    lines = shown_text("word " * 2_000)[0].split("\n")
     assert all(len(line) < 2_010 for line in lines)
     assert all(line.endswith("word") for line in lines[:-1])
-    assert shown_text("x" * 10_000) == "x" * 10_000
+    assert shown_text("x" * 10_000)[0] == "x" * 10_000
