@@ -8,7 +8,15 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.drafting.cacheback import CachebackDrafter, FrozenTable, Gram, pairs
+from core.drafting import cacheback
+from core.drafting.cacheback import (
+    WEIGHTS_FROZEN,
+    CachebackDrafter,
+    FollowerGuesses,
+    FrozenTable,
+    Gram,
+    pairs,
+)
 from core.drafting.draft import Draft
 from core.errors import SettingError
 from core.events import Occupancy
@@ -201,6 +209,17 @@ def test_what_more_tokens_support_is_likelier() -> None:
     # 7 followed 3 twice and last; 4 followed 1, 2, 3.
     assert likely[4] > 5 * likely.get(7, 0.0)
     assert draft.tokens[0] == 4
+
+
+def test_what_both_tables_have_is_worth_more_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def log_odds(both: float) -> dict[int, float]:
+        monkeypatch.setattr(cacheback, "WEIGHTS_FROZEN", replace(WEIGHTS_FROZEN, both=both))
+        tables = frozen({0: [(1, 2, 3), (5, 5, 5)]}), frozen({0: [(1, 2, 3), (8, 8, 8)]})
+        return {guess.token: guess.log_odds for guess in FollowerGuesses(Cacheback(), *tables).guesses((0,))}
+
+    without, with_it = log_odds(0.0), log_odds(2.0)
+    more = {token: round(with_it[token] - without[token], 6) for token in without}
+    assert more == {1: 2.0, 5: 0.0, 8: 0.0}
 
 
 def test_confidences_learn_from_what_came() -> None:

@@ -82,6 +82,18 @@ def test_a_quotation_is_found_where_it_stands(loaded: Any, prompt: Prompt, parts
     assert first.last_char <= len(OTHERS)
 
 
+@pytest.mark.parametrize("at", [5, 21, 40])
+def test_a_quotation_of_two_lines_is_one_source_and_not_much_more(
+    loaded: Any, prompt: Prompt, parts: Layout, at: int
+) -> None:
+    text = "".join(LINES)
+    begin, end = text.index(LINES[at]), text.index(LINES[at + 2])
+    first, *_ = found(loaded, prompt, parts, text[begin:end])
+    assert first.first_char <= begin + 60
+    assert first.last_char >= end - 60
+    assert first.last_char - first.first_char < 2 * (end - begin)
+
+
 def test_there_are_few_and_they_do_not_overlap(loaded: Any, prompt: Prompt, parts: Layout) -> None:
     several = found(loaded, prompt, parts, LINES[3] + LINES[17] + LINES[28] + LINES[9])
     assert 1 < len(several) <= 3
