@@ -11,26 +11,6 @@ from core.engine.prompts import MOST_TOKENS, cleaned, title_request
 from core.events import Attachment, Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
 
-LIST = "Say this list again, three times:\nlanterns\nropes\nanchors\nsignal flags\ncharts\n"
-QUESTION = (Message("user", LIST),)
-
-
-def settings(drafter: str) -> Settings:
-    values = [("drafting.drafter", drafter), ("sampling.max_tokens", 48), ("gate.mode", "always")]
-    return assign_all(Settings(), values)
-
-
-def ask(
-    engine: Engine, messages: tuple[Message, ...], chosen: Settings, *, isolated: bool
-) -> tuple[list[Token], Finished]:
-    events = list(engine.generate(Generate("r", messages, chosen, isolated=isolated)))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
-    return [event for event in events if isinstance(event, Token)], finished
-
-
-# ---- titles
-
 CHAT = (
     Message("user", "When may the ferry leave in fog?"),
     Message("assistant", "If three conditions hold."),
