@@ -59,9 +59,11 @@ class WorkerLink:
         return self._client.pid if self._client else None
 
     def start(self) -> None:
-        """Start a worker, after the end of the current one if any."""
+        """Start a worker, after the end of the current one if any, of which nothing more is heard."""
         if not self._closed:
-            self._life = asyncio.ensure_future(self._live(self._life))
+            # Muted at once: its hello would be taken for that of the next one.
+            old, self._client, self._outbox = self._client, None, None
+            self._life = asyncio.ensure_future(self._live(self._life, old))
 
     # Each worker's task first ends the one before it.
     restart = start
@@ -104,18 +106,19 @@ class WorkerLink:
         """Shut the worker down and wait for everything. Safe to call twice."""
         self._closed = True
         life, self._life = self._life, None
+        client, self._client, self._outbox = self._client, None, None
         started, self._started = self._started, None
         if started is not None:
             await started.stop(_CLOSE_TIMEOUT_S)
         if life is not None:
-            await self._end(life, _CLOSE_TIMEOUT_S)
+            await _end(life, client, _CLOSE_TIMEOUT_S)
         if self._work:
             await asyncio.wait(self._work)
 
-    async def _live(self, previous: asyncio.Task[None] | None) -> None:
-        """Run one worker from its start to its exit."""
+    async def _live(self, previous: asyncio.Task[None] | None, old: WorkerClient | None) -> None:
+        """Run one worker from its start to its exit, after the end of `previous` with its client."""
         if previous is not None:
-            await self._end(previous, _REPLACE_TIMEOUT_S)
+            await _end(previous, old, _REPLACE_TIMEOUT_S)
         if self._life is not asyncio.current_task():
             return  # replaced or closed before it started
         started, self._started = self._started, None
@@ -158,12 +161,12 @@ class WorkerLink:
         except Exception as error:
             _report("The window failed to handle an event of the worker.", error)
 
-    async def _end(self, life: asyncio.Task[None], timeout_s: float) -> None:
-        """Mute the worker of `life`, stop it, and wait for its task."""
-        client, self._client, self._outbox = self._client, None, None
-        if client is not None:
-            await client.stop(timeout_s)
-        await life
+
+async def _end(life: asyncio.Task[None], client: WorkerClient | None, timeout_s: float) -> None:
+    """Stop the worker of `life`, and wait for its task."""
+    if client is not None:
+        await client.stop(timeout_s)
+    await life
 
 
 async def _write(client: WorkerClient, outbox: asyncio.Queue[_Waiting]) -> None:

@@ -108,6 +108,23 @@ async def test_restart_replaces_a_living_worker_and_mutes_it(stage: Stage) -> No
     assert not heard.of(WorkerExited)
 
 
+async def test_nothing_of_a_worker_is_heard_after_its_restart_was_asked_for(stage: Stage) -> None:
+    async with linked() as (link, heard):
+        await heard.has(Hello)
+
+        def hear(event: Any) -> None:
+            heard.append(event)
+            if isinstance(event, Token) and event.position == 3:
+                link.restart()  # what follows is read already
+
+        link.hear = hear
+        link.send(LoadModel("starter"))
+        link.send(question("write 50"))
+        await heard.has(Hello, 2)
+    at = next(i for i, event in enumerate(heard) if isinstance(event, Token) and event.position == 3)
+    assert isinstance(heard[at + 1], Hello)
+
+
 async def test_two_restarts_at_once_leave_one_worker(stage: Stage) -> None:
     async with linked() as (link, heard):
         link.restart()

@@ -13,7 +13,6 @@ from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from tests.app.hand import Hand
 from tests.app.stage import click, ready, until
-from tests.forks import executing
 
 _STEPS = 45
 # What the worker does with a message that ends so.
@@ -122,10 +121,10 @@ async def test_nothing_typed_is_lost(window: MainWindow, seed: int) -> None:
         *(person.load, person.restart),
     ]
     done: list[str] = []
-    with executing():  # a fork says hello between two restarts
-        for _ in range(_STEPS):
-            done.append((action := person.random.choice([*often, *rare])).__name__)
-            await action()
-            assert not person.lost(), f"{person.lost()} lost after {done}"
-        await ready(window)
+    for _ in range(_STEPS):
+        action = person.random.choice([*often, *rare])
+        done.append(action.__name__)
+        await action()
+        assert not person.lost(), f"{person.lost()} lost after {done}"
+    await ready(window)
     assert not person.lost(), f"{person.lost()} lost at the end of {done}"
