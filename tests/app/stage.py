@@ -408,8 +408,8 @@ async def type_name(window: QWidget, name: str) -> None:
     await outside_of_tasks(dialog.accept)
 
 
-async def outside_of_tasks(action: Callable[[], object]) -> None:
-    """Run `action` as Qt delivers an event.
+async def outside_of_tasks(action: Callable[[], Any]) -> Any:
+    """Returns the result of `action`, which runs as Qt delivers an event.
 
     QTest processes events, and no task may run inside another task's step.
     """
@@ -423,4 +423,4 @@ async def outside_of_tasks(action: Callable[[], object]) -> None:
             done.set_exception(error)
 
     loop.call_soon(act)
-    await done
+    return await done

@@ -111,8 +111,8 @@ class ModelsWindow(SideWindow):
         return self.list.selected
 
     def row(self, row_id: str) -> ModelRow | None:
-        """Returns the row with that id; None if it is not listed."""
-        return next((row for row in self.list.rows if row.id == row_id), None)
+        """Returns the row with that id; None if it is not listed, and for the empty id, which titles have."""
+        return next((row for row in self.list.rows if row.id and row.id == row_id), None)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -332,6 +332,9 @@ async def test_rows_have_titles_buttons_and_their_purpose(window: MainWindow) ->
     window.controller.models.on_list(shown)
     titles = [row.title for row in models.list.rows if not row.id]
     assert titles == [strings.ON_MACHINE, strings.DOWNLOADS, "Suggested for 16.0 GB of memory"]
+    for each in (None, *models.list.rows):
+        models.list.select(each.id if each else "")
+        assert models.detail.title.text() == (each.title if each and each.id else strings.NOTHING_CHOSEN)
     row = models.list.rows[-1]
     assert row.below.splitlines() == [row.detail, "Short questions"]
     assert "Short questions" in row.spoken

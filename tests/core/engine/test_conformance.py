@@ -331,7 +331,7 @@ class Chat:
         got = answer(engine, [*self.text[:200], *prompt_with_repetition(self.rng)], asked)
         assert got.finished is not None
         assert got.finished.stats.reused_tokens == 0
-        if self.case.drafter == "draft-model":
+        if got.finished.effective.drafter == "draft-model":
             *_, read = [each for each in got.events if isinstance(each, PrefillProgress)]
             assert read.total_tokens == 2 * (len(got.prompt) - 1), "the draft model forgets, too"
         assert engine.sequence is sequence

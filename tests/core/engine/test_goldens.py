@@ -249,22 +249,34 @@ def stored_here(engines: Any, tokenizer: TokenizerWrapper) -> Callable[[str], bo
     return is_stored
 
 
+@pytest.fixture(scope="module")
+def draft_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A draft model that reads as much as the models."""
+    folder = tmp_path_factory.mktemp("drafts") / "toy"
+    write_toy_model(folder, max_position_embeddings=4096)
+    return folder
+
+
 @pytest.mark.parametrize("name", thinned(CASES, FEW))
 def test_events_are_those_of_the_golden_file(
-    name: str, engines: Any, tokenizer: TokenizerWrapper, toy_folder: Path, stored_here: Callable[[str], bool]
+    name: str,
+    engines: Any,
+    tokenizer: TokenizerWrapper,
+    draft_folder: Path,
+    stored_here: Callable[[str], bool],
 ) -> None:
     model, drafter, values, more = CASES[name]
     if not stored_here(model):
         pytest.skip("mlx-lm computes other numbers on this processor")
     engine = engines(model, tokenizer)
-    chosen = settings(drafter, toy_folder, values)
+    chosen = settings(drafter, draft_folder, values)
     events = asked(engine, model, chosen, more)
     if not ({"messages", "logit_bias"} & more.keys() or values.keys() & {*SAMPLED, "kv.bits"}):
         assert ids_of(events) == plain_ids(engine, prompt_of(model))
-    lines = list(lines_of(events, toy_folder))
+    lines = list(lines_of(events, draft_folder))
     # The next turn reuses what the first has read, and the table of its answer.
     if "messages" in more and "sparse" in name:
         again = asked(engine, model, chosen, {**more, "messages": LATER})
     else:
         again = asked(engine, model, chosen, more)
-    golden.compare("answers", {name: [*lines, "again", *lines_of(again, toy_folder)]})
+    golden.compare("answers", {name: [*lines, "again", *lines_of(again, draft_folder)]})
