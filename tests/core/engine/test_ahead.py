@@ -411,7 +411,10 @@ def test_the_head_reads_ahead_too(name: str, tmp_path: Path, monkeypatch: pytest
         assert engine.sequence.head is None or engine.sequence.head.skipped == 1
 
 
-def test_a_head_that_read_ahead_drafts_for_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("pieces", "reads"), [(None, "columns"), (12, "sparse")])
+def test_a_head_that_read_ahead_drafts_for_columns(
+    pieces: int | None, reads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
     write_drafted_model(tmp_path / "Tiny", "eagle3-specforge")
     engine = Engine()
@@ -427,9 +430,9 @@ def test_a_head_that_read_ahead_drafts_for_columns(tmp_path: Path, monkeypatch: 
     for drafter in ("off", "mtp", "auto"):
         engine.forget()
         values = COLUMNS | {"drafting.drafter": drafter}
-        ahead(engine, messages, **values)
+        ahead(engine, messages, pieces, **values)
         _, ids, finished = ask(engine, messages, **values)
-        assert finished.effective.reading == "columns"
+        assert (finished.effective.reading, len(made)) == (reads, len(found) + 1)
         found.append(ids)
     assert found == [found[0]] * 3
     assert made[0].head is None
