@@ -14,7 +14,6 @@ from app.richtext.selection import pattern_of
 
 # Laid out in a few milliseconds; a line of a CSV or minified JSON can have a million characters.
 _LONG_CHARACTERS = 2000
-_LONG = re.compile(rf"(.{{{_LONG_CHARACTERS}}}[^ ]*) ")
 # A line of prose of at least this length was wrapped there; one that does not begin like prose was not.
 _WRAPPED_CHARACTERS = 40
 _NO_PROSE = re.compile(r"\s|[-*+|>#~`•]|\d+[.)]\s")
@@ -37,9 +36,15 @@ def shown_text(text: str) -> tuple[str, list[int]]:
         wrapped = len(before) >= _WRAPPED_CHARACTERS and not (_NO_PROSE.match(before) or levels[number])
         goes_on = bool(line.strip()) and not (_NO_PROSE.match(line) or levels[number + 1])
         parts += [" " if wrapped and goes_on else "\n", line]
-    lines = "".join(parts).split("\n")
-    lines = [_LONG.sub(r"\1\n", line) if len(line) > _LONG_CHARACTERS else line for line in lines]
-    return "\n".join(lines), headings
+    return "\n".join(map(_broken, "".join(parts).split("\n"))), headings
+
+
+def _broken(line: str) -> str:
+    parts, start = [], 0
+    while (space := line.find(" ", start + _LONG_CHARACTERS)) >= 0:
+        parts.append(line[start:space])
+        start = space + 1
+    return "\n".join([*parts, line[start:]])
 
 
 class Matches(Struct, frozen=True):
@@ -58,16 +63,12 @@ NO_MATCHES = Matches()
 
 
 def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen: int) -> Matches:
-    """Returns the matches of `needle` in the `shown` parts of `text`; the first from `first_seen` on is
-    current.
-    """
+    """The matches of `needle` in the `shown` parts of `text`; the first from `first_seen` on is current."""
     pattern = pattern_of(needle)
     if pattern is None:
         return NO_MATCHES
     found = [match.span() for match in islice(pattern.finditer(text), MOST_MATCHES + 1)]
     whole = len(found) <= MOST_MATCHES
     found = [span for span in found[:MOST_MATCHES] if shown(span[0])]
-    if not found:
-        return Matches(whole=whole)
-    starts, ends = zip(*found)
-    return Matches(starts, ends, bisect_left(starts, first_seen) % len(starts), whole)
+    starts, ends = zip(*found) if found else ((), ())
+    return Matches(starts, ends, bisect_left(starts, first_seen) % len(starts) if starts else -1, whole)

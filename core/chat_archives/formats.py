@@ -74,7 +74,7 @@ def _finish(chat: ArchivedChat, raw: dict[str, Any]) -> None:
 
 # Thoughts and tool calls, as Open WebUI writes them into the text.
 _DETAILS = re.compile(r'<details\s+type="(\w+)"[^<>]*>(.*?)</details>\s*', re.S)
-_SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>")
+_SUMMARY = re.compile(r"(?<!\s)\s*<summary>[^<]*</summary>")
 
 
 def _is_open_webui(raw: dict[str, Any]) -> bool:

@@ -46,15 +46,15 @@ _REQUESTS = re.compile(
     """,
     re.I | re.X,
 )
-_FENCE = re.compile(r"^\s*(?:```|~~~)", re.M)
+_FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)", re.M)
 # Lists, table rows, indented code, and rules of tables and forms.
 _LAID_OUT = re.compile(
-    r"^(?:\s*(?:[-*+•‣◦]|\(?\w{1,3}[.)])\s|\s*\||\t| {4,}\S)|\S {2,}\S|\t|__|\.{4}|^\s*[-=]{3,}", re.M
+    r"^(?:[^\S\n]*(?:[-*+•‣◦]|\(?\w{1,3}[.)])\s|[^\S\n]*\||\t| {4,}\S)|\S {2,}\S|\t|__|\.{4}|^[^\S\n]*[-=]{3,}", re.M
 )
 # Code, markup, formulas and data: brackets and operators that prose does not have, calls, values without
 # spaces.
 _CODE = re.compile(
-    r"[{}=<\\|`$]|;\s*$|\S>|\w\(|\w\[|\w::?\w|[^\W\d],[^\W\d]|[\"']\s*:|^\s*(?:#!|//|/\*)", re.M
+    r"[{}=<\\|`$]|;\s*$|\S>|\w\(|\w\[|\w::?\w|[^\W\d],[^\W\d]|[\"']\s*:|^[^\S\n]*(?:#!|//|/\*)", re.M
 )
 _LINE = re.compile(r"[^\n]+")
 _VERSE_LINES = 3
@@ -132,7 +132,7 @@ class Repetition:
         line_start = self._text.rfind("\n", 0, self._starts[first]) + 1
         if len(_FENCE.findall(self._text[:line_start])) % 2:
             return False
-        span = re.sub(r"^\s*>+ ?", "", self._text[line_start : self._ends[-1]], flags=re.M)
+        span = re.sub(r"^[^\S\n]*>+ ?", "", self._text[line_start : self._ends[-1]], flags=re.M)
         return not (_LAID_OUT.search(span) or _CODE.search(span) or _is_verse(span))
 
     def _ends_in_cycle(self, token: int) -> bool:

@@ -81,7 +81,7 @@ def _part(part: Message, gathered: Gathered, depth: int) -> Iterator[str]:
 
 
 _WORD = re.compile(r"\w+")
-_MADE = re.compile(r"\[picture[^\]]*\]|\(\w+:[^\s)]*\)|\w+://\S+")
+_MADE = re.compile(r"\[picture[^\]]*\]|\(\w+:[^\s)]*\)|\b\w+://\S+")
 
 
 def _alternative(parts: list[Message], gathered: Gathered, depth: int) -> Iterator[str]:

@@ -53,7 +53,7 @@ _TABLE_LINES = 4
 # as a share of that, and how many of them begin in lower case.
 _WRAPPED_CHARS, _WRAPPED_SHARE, _WRAPPED_LOWER = 45, 0.7, 0.25
 
-_ENDS = re.compile(r"([.!?…؟۔।]+)[\"'”’»“)\]*_]*\s+")
+_ENDS = re.compile(r"(?<![.!?…؟۔।])([.!?…؟۔।]+)[\"'”’»“)\]*_]*\s+")
 _IDEOGRAPHIC_ENDS = re.compile(r"[。！？．…]+[」』”’）】》]*")
 _CLAUSES = re.compile(r"([,;:،؛]|\s[—–-])[\"'”’»)\]]*\s+|[—]|([，、；：])")
 # Text before a full stop that does not end a sentence: an initial, a short number (an ordinal, a section), an
