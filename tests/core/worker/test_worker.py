@@ -100,6 +100,9 @@ async def test_a_whole_life(toy_folder: Path, executes: bool) -> None:
             assert hello.pid == talk.client.pid
             if Path("/proc/self").exists():
                 assert ("forks" in command_line(hello.pid)) != executes
+            if sys.platform != "darwin":
+                own = os.getpriority(os.PRIO_PROCESS, 0)
+                assert os.getpriority(os.PRIO_PROCESS, hello.pid) == min(19, own + 5)
             await talk.client.send(LoadModel(str(toy_folder)))
             loaded = await talk.until(ModelLoaded)
             assert talk.of(LoadProgress)
