@@ -161,12 +161,14 @@ def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
     references = {entry.reference for entry in entries}
     found: list[ModelEntry] = []
     users: dict[Path, list[str]] = defaultdict(list)
+    others: dict[Path, list[str]] = defaultdict(list)
     for entry in entries:
         if entry.path and not entry.problem:
             words = places.model_words(Path(entry.path))
             heads = found_heads(Path(entry.path), separate)
-            if heads and not heads[0].problem:
-                users[heads[0].source].append(entry.name)
+            for head in heads:
+                if not head.problem:
+                    (users if head is heads[0] else others)[head.source].append(entry.name)
             own = {
                 head.kind
                 for head in heads
@@ -192,8 +194,12 @@ def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
         found.append(entry)
     for at, entry in enumerate(found):
         if entry.path and (folder := Path(entry.path)) in separate:
-            names = ", ".join(users[folder])
-            hint = f"{names} drafts with it." if names else "It fits none of the models on this computer."
+            if names := ", ".join(users[folder]):
+                hint = f"{names} drafts with it."
+            elif names := ", ".join(others[folder]):
+                hint = f"It fits {names}, which drafts with another head."
+            else:
+                hint = "It fits none of the models on this computer."
             found[at] = replace(entry, problem="A drafting head, not a model of its own.", hint=hint)
     return found
 

@@ -109,6 +109,11 @@ def test_a_downloaded_head_is_no_longer_offered_and_a_second_one_is_named(tmp_pa
     first, second = catalogue.entry(str(folder)).heads
     assert first.problem == ""
     assert second.problem.endswith(" is not used: another head is.")
+    catalogue.take(str(tmp_path / "other"))  # each has a row of its own now
+    used, unused = catalogue.entry(str(folder)).heads
+    hints = {entry.path: entry.hint for entry in catalogue.entries()}
+    assert hints[used.source] == "qwen3 8b drafts with it."
+    assert hints[unused.source] == "It fits qwen3 8b, which drafts with another head."
 
 
 SIZES: list[tuple[str, dict[str, Any], str]] = [
