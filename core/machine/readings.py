@@ -31,7 +31,7 @@ from core.system.files import JsonStore
 from core.system.paths import resources_dir
 
 # Chapters 1 to 6, about which the questions are.
-_CHARACTERS = 9_000
+_MANUAL, _CHARACTERS = resources_dir() / "first-page" / "heat-pump.md", 9_000
 _QUESTIONS = (
     ("How many litres does the cylinder for hot water hold?", "210 litres"),
     ("Below which outside temperature does the compressor stop?", "Minus 22 degrees"),
@@ -100,10 +100,10 @@ def _is_better(one: Sequence[float], other: Sequence[float]) -> bool | None:
     return None if abs(mean) <= _CERTAIN_ERRORS * error else mean > 0
 
 
-def try_readings(loaded: LoadedModel, key: str) -> Generator[None, None, ReadingTrial]:
-    """Reads one chunk per `next()`."""
+def try_readings(loaded: LoadedModel, key: str, *around: str) -> Generator[None, None, ReadingTrial]:
+    """Reads one chunk per `next()`. `around`: texts before and after the one that is asked about."""
     folder = loaded.info.path
-    text = (resources_dir() / "first-page" / "heat-pump.md").read_text("utf-8")[:_CHARACTERS]
+    text = _MANUAL.read_text("utf-8")[:_CHARACTERS].join(around or ("", ""))
     dense = CachedSequence(loaded.new_cache)
     found: dict[str, list[float]] = {"whole": [], "columns": [], "passages": []}
     for question, right in _QUESTIONS:

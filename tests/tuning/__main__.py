@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     command("likelihood", "likelihood of texts after sparse prefill, relative to dense", _likelihood)
     command("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
     command("ahead", "time to first token of a document that was read before its question", _ahead)
+    command("readings", "which way of reading answers best, in longer texts", _readings)
     command("served", "what the local server adds to an answer", _served)
     return root
 
@@ -121,9 +122,17 @@ def _reopen(parser: argparse.ArgumentParser) -> None:
 
 
 def _ahead(parser: argparse.ArgumentParser) -> None:
+    from tests.tuning.ahead import WAYS
+
     add_model(parser)
     add_option(parser, "--tokens", whole(), 8000, "size of the document")
     add_option(parser, "--pairs", whole(), 5, "questions, one a document")
+    parser.add_argument("--ways", type=names("way", WAYS), default=WAYS, help="beside “today” (default all)")
+
+
+def _readings(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--tokens", listed(whole()), (2000, 6000), "sizes of the text")
 
 
 def _served(parser: argparse.ArgumentParser) -> None:

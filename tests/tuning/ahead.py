@@ -1,6 +1,6 @@
 """Time to first token of a question about a document that was read before it, against today's default.
 
-    python -m tests.tuning ahead --out DIR
+    python -m tests.tuning ahead [--ways half,columns] --out DIR
 
 Each pair asks for a number that a generated document states, in another place each time, in each way:
 
@@ -81,13 +81,14 @@ def run(options: argparse.Namespace) -> int:
         engine = Engine(say=say, saved_files=SavedFiles(Path(scratch)))
         info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
         asking = _Asking(engine, progress, options.tokens, options.pairs)
+        ways = tuple(way for way in WAYS if way in ("today", *options.ways))
         pieces = [
             BenchPiece((number, way), partial(asking.ask, number, way))
             for number in range(options.pairs)
-            for way in (WAYS if number % 2 == 0 else WAYS[::-1])
+            for way in (ways if number % 2 == 0 else ways[::-1])
         ]
         title = f"A document of {options.tokens:,} tokens read before its question, {info.name}"
-        conditions = (info.name, options.tokens, options.pairs)
+        conditions = (info.name, options.tokens, options.pairs, ways)
         bench = Bench("ahead", title, environment, conditions, Asked, options.out)
         _, done = run_bench(bench, pieces, _line, report, quiet=options.quiet)
         engine.close()
@@ -183,11 +184,12 @@ def report(measured: Sequence[Asked]) -> list[str]:
     """Medians of the complete pairs."""
     held = {each.key: each for each in measured}
     numbers = dict.fromkeys(each.number for each in measured)
-    whole = [number for number in numbers if all((number, way) in held for way in WAYS)]
+    ways = [way for way in WAYS if any(each.way == way for each in measured)]
+    whole = [number for number in numbers if all((number, way) in held for way in ways)]
     if not whole:
         return ["No complete pair."]
     rows = []
-    for way in WAYS:
+    for way in ways:
         found, base = ([held[number, each] for number in whole] for each in (way, "today"))
         times, before = ([each.ttft_s for each in group] for group in (found, base))
         rows.append(
