@@ -233,7 +233,7 @@ def style_sheet(palette: object, zoom: float, scheme: str) -> str:
     # A radius over half the height would be ignored, so radii are rounded down.
     sheet = re.sub(r"radius: (\d+)dp", lambda found: f"radius: {int(int(found[1]) * zoom)}px", sheet)
     return re.sub(
-        r"(?<!\d)(\d+)dp(?:-(\d))?", lambda found: f"{round(int(found[1]) * zoom) - int(found[2] or 0)}px", sheet
+        r"\b(\d+)dp(?:-(\d))?", lambda found: f"{round(int(found[1]) * zoom) - int(found[2] or 0)}px", sheet
     )
 
 

@@ -49,7 +49,8 @@ _REQUESTS = re.compile(
 _FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)", re.M)
 # Lists, table rows, indented code, and rules of tables and forms.
 _LAID_OUT = re.compile(
-    r"^(?:[^\S\n]*(?:[-*+•‣◦]|\(?\w{1,3}[.)])\s|[^\S\n]*\||\t| {4,}\S)|\S {2,}\S|\t|__|\.{4}|^[^\S\n]*[-=]{3,}", re.M
+    r"^(?:[^\S\n]*(?:(?:[-*+•‣◦]|\(?\w{1,3}[.)])\s|\|)|\t| {4,}\S)|\S {2,}\S|\t|__|\.{4}|^[^\S\n]*[-=]{3,}",
+    re.M,
 )
 # Code, markup, formulas and data: brackets and operators that prose does not have, calls, values without
 # spaces.

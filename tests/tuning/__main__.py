@@ -23,7 +23,7 @@ from core.cli.arguments import (
     readable_file,
     whole,
 )
-from core.cli.bench import DRAFTERS, add_answer_length, add_drafters, add_option, add_out, add_set
+from core.cli.bench import add_answer_length, add_drafters, add_option, add_out, add_set
 from core.errors import DraftlightError
 from core.settings.declaration import find
 from core.settings.prefill import SCORERS
@@ -42,7 +42,6 @@ def parser() -> argparse.ArgumentParser:
         add_quiet(added)
 
     command("fit", "fit the weights of auto's evidence to recorded answers", _fit)
-    command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("answers", "right answers and loops: facts asked about documents", _answers)
     command("kv-bits", "size and quality of quantised caches", add_model)
     command("replay", "drafters on recorded answers, without a model", _replay)
@@ -82,20 +81,6 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--held-out", type=whole(2), default=5, metavar="N", help="hold out every Nth answer (default 5)"
     )
-
-
-def _ttft(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    parser.add_argument(
-        "--prompts", type=readable_file, metavar="F.jsonl", help="the first with prompt is used"
-    )
-    parser.add_argument(
-        "--drafter",
-        type=name("drafter", tuple(each for each in DRAFTERS if each != "off")),
-        default="auto",
-        help="drafter to compare with off (default auto)",
-    )
-    parser.add_argument("--pairs", type=whole(), default=9, help="pairs of processes (default 9)")
 
 
 def _likelihood(parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,6 @@ ADDRESS = "https://files.example/form-12.pdf"
 # A run: its text, and its mark (super, sub, struck, hidden, link) or nothing.
 Run = tuple[str, str]
 # The insides of a page of each format that has runs, from its paragraph.
-Inside = Callable[[Sequence[Run]], str]
 
 
 # ---- runs in each format

@@ -7,7 +7,6 @@ from array import array
 import pytest
 
 from core.drafting.gram_table import GramTable, Level, extend_hash, total_code
-from tests.tuning.gram_count import GramCounter, Pruning
 
 
 def key(*context: int) -> int:
@@ -68,13 +67,3 @@ def test_totals_are_kept_to_a_few_percent(total: int) -> None:
     held = GramTable([level(((), float(total), ((1, 255),)))]).lookup([])[0].total
     assert held == pytest.approx(total, rel=0.023)
     assert total_code(1e9) == 255
-
-
-def counted(*texts: list[int]) -> GramCounter:
-    counter = GramCounter(2)
-    for text in texts:
-        counter.add((), text)
-    return counter
-
-
-PRUNING = Pruning(highest_order=2)
