@@ -418,8 +418,11 @@ def test_only_hard_wrapped_prose_is_joined() -> None:
     assert headings == [shown.index("7.2 Fog")]
 
 
-def test_very_long_lines_are_cut_at_words() -> None:
+def test_very_long_lines_are_cut_at_words_or_wrap_anywhere(tab: DocumentTab) -> None:
     lines = shown_text("word " * 2_000)[0].split("\n")
     assert all(len(line) < 2_010 for line in lines)
     assert all(line.endswith("word") for line in lines[:-1])
     assert shown_text("x" * 10_000)[0] == "x" * 10_000
+    for text, wraps in (("ab," * 10_000, "WrapAnywhere"), ("word " * 10_000, "WrapAtWordBoundaryOrAnywhere")):
+        tab.view.show_text(text)  # looking for ends of words takes the square of such a text's length
+        assert tab.view.wordWrapMode().name == wraps
