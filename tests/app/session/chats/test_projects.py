@@ -124,6 +124,19 @@ def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside(archive: Li
     assert len(archive.summaries()) == 1
 
 
+def test_a_document_taken_from_a_project_leaves_its_unused_chat_unless_that_is_open(archive: Library) -> None:
+    chats = chats_over(archive)
+    project = chats.projects.add("Harbour")
+    unused = chats.start(project.id)
+    both = (Attachment("a", "alpha"), Attachment("b", "beta"))
+    chats.keep(unused.with_draft(replace(unused.draft, attachments=both)))
+    chats.remove_from_drafts(project.id, {"beta"})
+    assert chats.open.draft.attachments == both
+    chats.start()
+    chats.remove_from_drafts(project.id, {"beta"})
+    assert chats.get(unused.id).draft.attachments == both[:1]
+
+
 def test_projects_are_sorted_as_people_sort(archive: Library) -> None:
     projects = chats_over(archive).projects
     names = ["apple", "Ärzte", "Chapter 9", "chapter 10", "Zoo"]
