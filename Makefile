@@ -13,7 +13,7 @@ CLIENTS := $(OUT)/clients
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup libraries run test test-sweeps test-slow test-quiet test-tools test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup libraries run test test-looks test-sweeps test-slow test-quiet test-tools test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster readme-pictures schemas mutants bench-prefill likelihood attack gemma encoder models-table settings-doc walks messages-doc readers starter-verdict
 .PHONY: wheel-check app app-check app-files app-linux fresh goldens
 
@@ -46,6 +46,10 @@ test-sweeps: libraries ## Run the sweeps: all architectures and drafters, campai
 
 test-slow: libraries ## Run the longest sweeps
 	@$(TESTS) -m slow
+
+test-looks: libraries ## Repeat the journeys in both palettes, at 100 and 150%, in two sizes of the window (12 minutes)
+	@for look in "dark 150 1024x700" "dark 100 1280x800" "light 100 1024x700" "light 150 1280x800"; do \
+	  echo "$$look"; DRAFTLIGHT_TEST_LOOK="$$look" $(TESTS) tests/app/journeys || exit 1; done
 
 test-quiet: libraries ## Run the tests that measure time, one after the other (10 minutes; keep the machine idle)
 	@$(BIN)/python -m pytest -q -p no:cacheprovider -m quiet tests

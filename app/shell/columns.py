@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QKeySequence, QMouseEvent, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.theme.sheet import set_ground
 from app.theme.theme import theme
@@ -185,7 +185,7 @@ def _take_keyboard(panel: QWidget) -> None:
     """Focus the first control of a panel over the content, since the covered one must not keep the focus."""
     stops = (each for each in panel.findChildren(QWidget) if each.isVisible() and each.isEnabled())
     first = next((each for each in stops if each.focusPolicy() & Qt.FocusPolicy.TabFocus), None)
-    if panel.isVisible() and first is not None:
+    if panel.isVisible() and first is not None and not panel.isAncestorOf(QApplication.focusWidget()):
         first.setFocus(Qt.FocusReason.OtherFocusReason)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import logging
+import os
 import threading
 from collections.abc import Iterator
 
@@ -21,6 +22,9 @@ from app.launch.application import Application
 from app.richtext.markdown.piece import LOG as UNSHOWN
 from app.theme.theme import Theme
 from app.theme.theme import theme as app_theme
+
+# `make test-looks` repeats the journeys, light at 100% and 1440x900, in another scheme, percent and size.
+LOOK = os.environ.get("DRAFTLIGHT_TEST_LOOK", "").split()
 
 
 def _deliver() -> None:
@@ -142,8 +146,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     async def scenes(stage: Stage) -> None:
         if "stage" in named:
             named["stage"] = stage
+        if LOOK:
+            app_theme.set_scheme(LOOK[0])
+            app_theme.set_zoom(int(LOOK[1]) / 100)
         if "window" in named:
             named["window"] = await stage.ready()
+            if LOOK:
+                named["window"].resize(*map(int, LOOK[2].split("x")))
+                _deliver()
         await pyfuncitem.obj(**named)
 
     perform(pyfuncitem.funcargs["qapp"], scenes)

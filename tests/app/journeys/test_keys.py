@@ -171,6 +171,7 @@ async def test_pasting_and_attaching(window: MainWindow, tmp_path: Path) -> None
 
 
 async def test_stopping_from_anywhere(window: MainWindow) -> None:
+    window.resize(1900, 1000)  # Escape closes a panel over the chat first
     for where, focused in WHERE.items():
         for key, held in ((KEY.Key_Escape, NONE), (KEY.Key_Period, CTRL)):
             await answering(window)
@@ -315,6 +316,7 @@ async def test_escape_closes_one_thing_at_a_time_before_it_stops(window: MainWin
 
 async def test_panels_tint_and_document(window: MainWindow) -> None:
     views, actions = window.views, window.menu_actions
+    window.resize(1900, 1000)
     for expected in ("never", "always", "hover"):
         await press(window, KEY.Key_T, CTRL)
         assert views.header.tint.value == expected

@@ -28,6 +28,7 @@ async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
 
 
 async def test_a_race_is_recorded_compared_stopped_and_left(window: MainWindow) -> None:
+    window.resize(1900, 1000)
     await opened(window)
     page, racing = window.views.race, window.controller.racing
     assert not window.columns.arrangement.inspector_px
