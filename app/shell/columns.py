@@ -185,7 +185,9 @@ def _take_keyboard(panel: QWidget) -> None:
     """Focus the first control of a panel over the content, since the covered one must not keep the focus."""
     stops = (each for each in panel.findChildren(QWidget) if each.isVisible() and each.isEnabled())
     first = next((each for each in stops if each.focusPolicy() & Qt.FocusPolicy.TabFocus), None)
-    if panel.isVisible() and first is not None and not panel.isAncestorOf(QApplication.focusWidget()):
+    focused = QApplication.focusWidget()
+    has_it = focused is not None and panel.isAncestorOf(focused)
+    if panel.isVisible() and first is not None and not has_it:
         first.setFocus(Qt.FocusReason.OtherFocusReason)
 
 
