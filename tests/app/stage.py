@@ -93,8 +93,7 @@ class Stage:
         window.deleteLater()
         assert not (self._watchdog and self._watchdog.verdict), self._watchdog and self._watchdog.verdict
         assert pid is None or gone(pid)
-        await asyncio.sleep(0.02)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()}, 5.0, "a task is left")
 
 
 def perform(
