@@ -47,7 +47,7 @@ test-sweeps: libraries ## Run the sweeps: all architectures and drafters, campai
 test-slow: libraries ## Run the longest sweeps
 	@$(TESTS) -m slow
 
-test-looks: libraries ## Repeat the journeys in both palettes, at 100 and 150%, in two sizes of the window (12 minutes)
+test-looks: libraries ## Repeat the journeys in both palettes, at 100 and 150%, in two sizes of the window (9 minutes)
 	@for look in "dark 150 1024x700" "dark 100 1280x800" "light 100 1024x700" "light 150 1280x800"; do \
 	  echo "$$look"; DRAFTLIGHT_TEST_LOOK="$$look" $(TESTS) tests/app/journeys || exit 1; done
 

@@ -186,6 +186,6 @@ class TextView(QPlainTextEdit):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def setPlainText(self, text: str) -> None:
-        # Qt looks for words' ends anew for each visual line: 15 s for 400,000 letters without a space.
+        # Qt searches for a word's end again for each visual line: 15 s for 400,000 letters without spaces.
         self.setWordWrapMode(_ANYWHERE if max(map(len, text.split()), default=0) > 20_000 else _AT_WORDS)
         super().setPlainText(text)

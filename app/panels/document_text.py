@@ -39,7 +39,7 @@ def shown_text(text: str) -> tuple[str, list[int]]:
     return "\n".join(map(_broken, "".join(parts).split("\n"))), headings
 
 
-def _broken(line: str) -> str:
+def _broken(line: str) -> str:  # with line breaks for some spaces, if it is long
     parts, start = [], 0
     while (space := line.find(" ", start + _LONG_CHARACTERS)) >= 0:
         parts.append(line[start:space])

@@ -117,7 +117,7 @@ def _ahead(parser: argparse.ArgumentParser) -> None:
 
 def _readings(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    add_option(parser, "--tokens", listed(whole()), (2000, 6000), "sizes of the text")
+    add_option(parser, "--tokens", listed(whole()), (2000, 5000), "sizes of the text")
 
 
 def _served(parser: argparse.ArgumentParser) -> None:

@@ -2,8 +2,8 @@
 
     python -m tests.tuning readings --tokens 2000,8000 --out DIR
 
-The trial (`core.machine.readings`) asks about two thousand tokens; here these lie in the middle of minutes of
-meetings. Importing this loads MLX, which `core.models.runtime.prepare` must precede.
+The trial (`core.machine.readings`) asks about two thousand tokens; here these are in the middle of generated
+minutes of meetings.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QMenu
 
@@ -62,9 +63,11 @@ async def test_a_selection_is_quoted_by_a_key_and_by_the_menu(window: MainWindow
     assert lines[-2:] == ["", ""]
 
 
+@pytest.mark.parametrize("width", [1440, 1024])  # the panel is beside the chat, or over it
 async def test_the_marked_passage_of_a_document_is_quoted_and_the_key_is_on_the_sheet(
-    window: MainWindow,
+    window: MainWindow, width: int
 ) -> None:
+    window.resize(width, 700)
     views = window.views
     text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
     window.controller.asking.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
