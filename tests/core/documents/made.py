@@ -39,26 +39,6 @@ def pdf_of(pages: Sequence[str]) -> bytes:
     return out.getvalue()
 
 
-def pdf_of_content(content: str, extra: str = "", catalog: str = "", more: Sequence[str] = ()) -> bytes:
-    """A PDF whose only page draws `content` with Helvetica as F1.
-
-    `extra` and `catalog` add entries to the page and the catalog, `more` objects from number 6.
-    """
-    page = "/Type /Page /Parent 2 0 R /MediaBox [0 0 800 800] /Resources << /Font << /F1 3 0 R >> >>"
-    objects = [
-        f"<< /Type /Catalog /Pages 2 0 R {catalog} >>".encode(),
-        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-        f"<< {page} /Contents 5 0 R {extra} >>".encode(),
-        b"<< /Length %d >>\nstream\n%s\nendstream"
-        % (len(content.encode("cp1252")), content.encode("cp1252")),
-        *(each.encode() for each in more),
-    ]
-    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, each) for number, each in enumerate(objects, 1))
-    # PDFium builds the missing table of objects.
-    return b"%PDF-1.4\n" + body + b"trailer\n<< /Size %d /Root 1 0 R >>\n%%%%EOF\n" % (len(objects) + 1)
-
-
 def pdf_of_streams(streams: Sequence[bytes]) -> bytes:
     """A PDF whose only page has all these compressed content streams."""
     kids = " ".join(f"{5 + number} 0 R" for number in range(len(streams)))
@@ -142,14 +122,13 @@ def write_workbook(path: Path, rows: str, columns: str = "", strings: str = "", 
     return write_zip(path, parts)
 
 
-def write_xlsx(path: Path, sheets: Mapping[str, Sequence[tuple[str, str | float]]], hidden: str = "") -> Path:
+def write_xlsx(path: Path, sheets: Mapping[str, Sequence[tuple[str, str | float]]]) -> Path:
     """A workbook of these sheets: cells by address, in the order of rows."""
     space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     parts = {"_rels/.rels": relations({"officeDocument": "xl/workbook.xml"})}
     listed = ""
     for number, (name, cells) in enumerate(sheets.items(), 1):
-        state = ' state="hidden"' if name == hidden else ""
-        listed += f'<sheet name="{escape(name)}" sheetId="{number}" r:id="s{number}"{state}/>'
+        listed += f'<sheet name="{escape(name)}" sheetId="{number}" r:id="s{number}"/>'
         rows: dict[str, str] = {}
         for address, value in cells:
             inside = (
@@ -231,7 +210,6 @@ def write_pptx(
     path: Path,
     slides: Sequence[str],
     notes: Mapping[int, str] | None = None,
-    hidden: int = -1,
     more: Mapping[str, str] | None = None,
 ) -> Path:
     """A presentation of slides with these shapes; `notes` are shapes by the slide's index, from 0."""
@@ -246,9 +224,8 @@ def write_pptx(
         {f"slide#r{index}": name for index, name in enumerate(names)}
     )
     for index, shapes in enumerate(slides):
-        show = ' show="0"' if index == hidden else ""
         tree = f"<p:cSld><p:spTree>{shapes}</p:spTree></p:cSld>"
-        parts[f"ppt/{names[index]}"] = f"<p:sld {_SLIDES}{show}>{tree}</p:sld>"
+        parts[f"ppt/{names[index]}"] = f"<p:sld {_SLIDES}>{tree}</p:sld>"
         if notes and index in notes:
             tree = f"<p:cSld><p:spTree>{notes[index]}</p:spTree></p:cSld>"
             parts[f"ppt/notesSlides/n{index}.xml"] = f"<p:notes {_SLIDES}>{tree}</p:notes>"
@@ -257,7 +234,7 @@ def write_pptx(
     return write_zip(path, parts)
 
 
-def write_epub(path: Path, chapters: Sequence[str], title: str = "", encrypted: str = "") -> Path:
+def write_epub(path: Path, chapters: Sequence[str], title: str = "") -> Path:
     """A book of these pages; the manifest has them in the reverse order of the spine."""
     names = [f"chapter {number}.xhtml" for number in range(len(chapters))]
     items = "".join(
@@ -274,9 +251,4 @@ def write_epub(path: Path, chapters: Sequence[str], title: str = "", encrypted: 
         f"<manifest>{items}</manifest><spine>{spine}</spine></package>",
     }
     parts |= {f"OEBPS/text/{name}": chapter for name, chapter in zip(names, chapters)}
-    if encrypted:
-        parts["META-INF/encryption.xml"] = (
-            f'<encryption><EncryptedData><CipherData><CipherReference URI="{encrypted}"/></CipherData>'
-            "</EncryptedData></encryption>"
-        )
     return write_zip(path, parts)
