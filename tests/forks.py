@@ -59,9 +59,12 @@ class _Forks:
             try:
                 message = json.dumps([module, dict(environment), folder]).encode("ascii")
                 socket.send_fds(line, [message], descriptors)
-                return int(line.recv(_MESSAGE_BYTES))
+                pid = int(line.recv(_MESSAGE_BYTES))
             finally:
                 prctl(_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+            if not pid:
+                raise OSError("the process of tests/forks.py could not fork a worker")
+            return pid
 
     def _start(self, environment: Mapping[str, str]) -> socket.socket:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -147,8 +150,9 @@ def _serve(line: socket.socket) -> None:
                 os._exit(0)
             _become_worker(*json.loads(message), descriptors)
         os.waitpid(between, 0)
-        line.send(os.read(told, 32))
-        for each in (told, tell, *descriptors):
+        os.close(tell)  # else the next line waits forever for a child that could not fork
+        line.send(os.read(told, 32) or b"0")
+        for each in (told, *descriptors):
             os.close(each)
 
 

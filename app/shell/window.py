@@ -65,6 +65,7 @@ MINIMUM_SIZE = QSize(980, 640)
 _TITLE_BAR_PX = 40
 _FOOT_PX = 34
 _SIDE_MARGIN_PX = 24
+_ROW_PX = 8
 # The parts have shorter limits, but saving tables may take long.
 _END_WITHIN_S = 120.0
 
@@ -495,7 +496,7 @@ def pass_on(window: QWidget, views: Views, forward: bool) -> bool:
 
 
 def _ring(window: QWidget, views: Views) -> list[QWidget]:
-    """The focusable widgets part by part: by Qt's order within a part, by the transcript's own within it."""
+    """The focusable widgets part by part: in reading order within a part, the transcript's by its own."""
     parts = (
         views.sidebar,
         views.header,
@@ -510,19 +511,26 @@ def _ring(window: QWidget, views: Views) -> list[QWidget]:
         views.side,
     )
     conversation = views.transcript.stops
-    chain = [widget for widget in _chain(window) if widget not in conversation]
     ring: list[QWidget] = []
     for part in parts:
-        ring += [widget for widget in chain if part.isAncestorOf(widget)]
+        ring += [widget for widget in _as_read(part, window) if widget not in conversation]
         ring += conversation if part is views.transcript else []
     return ring
 
 
-def _chain(window: QWidget) -> list[QWidget]:
-    found: list[QWidget] = []
-    widget: QWidget | None = window.nextInFocusChain()
-    while widget is not None and widget is not window:
-        if takes_tab(widget):
-            found.append(widget)
-        widget = widget.nextInFocusChain()
-    return found
+def _as_read(part: QWidget, window: QWidget) -> list[QWidget]:
+    """The widgets in `part` that Tab stops at, row by row. Controls of one row may have different heights.
+
+    Not by `nextInFocusChain`: in PySide 6.11 the widget that it returns depends on the one it was called on,
+    whose deletion then marks the actions of all that follow as deleted.
+    """
+    rows: list[list[tuple[int, QWidget]]] = []
+    row_y = 0
+    stops = (each for each in part.findChildren(QWidget) if takes_tab(each) and each.window() is window)
+    centers = [(each.mapTo(window, each.rect().center()), each) for each in stops]
+    for center, widget in sorted(centers, key=lambda each: each[0].y()):
+        if not rows or center.y() - row_y >= _ROW_PX:
+            rows.append([])
+            row_y = center.y()
+        rows[-1].append((center.x(), widget))
+    return [widget for row in rows for _, widget in sorted(row, key=lambda each: each[0])]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from shiboken6 import isValid
 
 from app.shell.window import MainWindow
 from core.events import Attachment
-from tests.app.stage import asked, press, ready
+from tests.app.stage import asked, press, ready, until
 
 TAB = Qt.Key.Key_Tab
 _MOST = 300
@@ -89,3 +90,15 @@ async def test_the_parts_of_the_window_follow_each_other_as_they_are_read(window
     assert order == ["composer", "inspector", "sidebar", "header", "transcript"]
     for (above, left), (below, right) in pairwise(places["inspector"]):
         assert below > above or (above - below < _ROW_PX and right > left)
+
+
+async def test_a_control_that_is_deleted_after_tab_takes_nothing_else_with_it(window: MainWindow) -> None:
+    """PySide marked the search field's clear button as deleted together with it."""
+    search = window.views.sidebar.search
+    extra = QPushButton("Extra", window.views.sidebar)
+    QWidget.setTabOrder(extra, search)
+    await press(window, TAB)
+    extra.deleteLater()
+    await until(lambda: not isValid(extra))
+    search.setText("tide")
+    assert search.clear_action.isVisible()
