@@ -45,28 +45,6 @@ async def everything_shown(window: MainWindow) -> Hand:
 
 
 async def test_whatever_vanishes_the_keyboard_goes_to_the_message_field(window: MainWindow) -> None:
-    hand = await everything_shown(window)
-    found = controls(window)
-    assert len(found) > 25
-    for each in found:
-        if not (each.isVisible() and each.isEnabled()):
-            continue  # it went with an earlier one
-        name = each.accessibleName() or type(each).__name__
-        for vanish in (each.setDisabled, each.setHidden):
-            each.setFocus(Qt.FocusReason.TabFocusReason)
-            assert QApplication.focusWidget() is each
-            vanish(True)
-            assert hand.keyboard == "message", f"after {name}: {hand.keyboard}"
-            before = hand.draft
-            await hand.press(Qt.Key.Key_Space)
-            assert hand.draft == before + " ", f"after {name}"
-            vanish(False)
-        assert window.views.composer.property("ground") == "field-focus"
-
-
-async def test_deleting_a_control_sending_and_undo_leave_the_keyboard_in_the_field(
-    window: MainWindow,
-) -> None:
     hand = Hand(window)
     extra = QPushButton("Extra", window)
     extra.show()
@@ -94,3 +72,22 @@ async def test_deleting_a_control_sending_and_undo_leave_the_keyboard_in_the_fie
     await click(window.views.sidebar.undo_bar.undo_button)
     assert hand.questions == ["write 3"]
     assert hand.keyboard == "message"
+
+    window.controller.chat.start()
+    hand = await everything_shown(window)
+    found = controls(window)
+    assert len(found) > 25
+    for each in found:
+        if not (each.isVisible() and each.isEnabled()):
+            continue  # it went with an earlier one
+        name = each.accessibleName() or type(each).__name__
+        for vanish in (each.setDisabled, each.setHidden):
+            each.setFocus(Qt.FocusReason.TabFocusReason)
+            assert QApplication.focusWidget() is each
+            vanish(True)
+            assert hand.keyboard == "message", f"after {name}: {hand.keyboard}"
+            before = hand.draft
+            await hand.press(Qt.Key.Key_Space)
+            assert hand.draft == before + " ", f"after {name}"
+            vanish(False)
+        assert window.views.composer.property("ground") == "field-focus"

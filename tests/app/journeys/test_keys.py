@@ -70,7 +70,7 @@ WHERE: dict[str, Callable[[MainWindow], QWidget]] = {
 }
 
 
-async def test_finding_in_a_chat_and_the_next_chat_is_found_nothing_in(window: MainWindow) -> None:
+async def test_finding_in_a_chat_and_in_its_document_panels_and_tint(window: MainWindow) -> None:
     views, controller = window.views, window.controller
     window.resize(980, 640)
     await asked(window, "write 5 about tides")
@@ -96,8 +96,60 @@ async def test_finding_in_a_chat_and_the_next_chat_is_found_nothing_in(window: M
     controller.chat.select(first)
     assert views.transcript.viewport().height() == views.transcript.height()
 
+    window.controller.chat.start()
+    actions = window.menu_actions
+    window.resize(1900, 1000)
+    window.columns.set_wants(sidebar=True, inspector=True)
+    for expected in ("never", "always", "hover"):
+        await press(window, KEY.Key_T, CTRL)
+        assert views.header.tint.value == expected
+        assert views.legend.is_wanted == (expected != "never")  # the first page has none
+    for key, held, panel, name in (
+        (KEY.Key_I, CTRL | ALT, views.side, "inspector"),
+        (KEY.Key_S, SIDEBAR, views.sidebar, "sidebar"),
+    ):
+        assert actions[name].text().startswith("Hide ")
+        await press(window, key, held)
+        assert panel.isHidden()
+        assert actions[name].text().startswith("Show ")
+        await press(window, key, held)
+        assert panel.isVisible()
+    await press(window, KEY.Key_R, CTRL)
+    assert window.controller.link.phase is Phase.READY  # nothing to answer again
+    assert not actions["next_passage"].isEnabled()
+    await asked_about_rules(window)
+    assert actions["next_passage"].isEnabled()
+    views.composer.edit.setFocus()
+    for key, stretch in ((KEY.Key_Down, 0), (KEY.Key_Down, 1), (KEY.Key_Down, 2), (KEY.Key_Up, 1)):
+        await press(window, key, CTRL | ALT)
+        assert views.document.view.current_stretch == stretch
+    assert views.composer.edit.hasFocus()  # one can go on writing
+    views.side.show_tab("settings")
+    await press(window, KEY.Key_D, CTRL | ALT)
+    assert views.side.tab == "document"
+    assert window.columns.arrangement.inspector_px == 400
+    assert actions["document"].text() == "Hide Document"
+    # What is looked through is what the person is at.
+    assert views.document.isAncestorOf(QApplication.focusWidget())
+    await press(window, KEY.Key_F, CTRL)
+    assert views.document.finder.bar.field.hasFocus()
+    assert not views.transcript.finder.is_open
+    bar = views.document.finder.bar
+    bar.field.setText("rule 7")
+    before = int(bar.count.text().removesuffix(" of 11"))
+    await press(window, KEY.Key_G, CTRL)
+    assert bar.count.text() == f"{before % 11 + 1} of 11"
+    await press(window, KEY.Key_Escape)
+    await press(window, KEY.Key_D, CTRL | ALT)
+    assert views.side.tab == "settings"
+    assert window.columns.arrangement.inspector_px == 304
+    assert actions["document"].text() == "Show Document"
+    assert views.composer.edit.hasFocus()
 
-async def test_writing_sending_and_taking_up_what_was_sent(window: MainWindow) -> None:
+
+async def test_writing_pasting_attaching_sending_and_taking_up_what_was_sent(
+    window: MainWindow, tmp_path: Path
+) -> None:
     views, hand = window.views, Hand(window)
     await press(window, KEY.Key_Up)
     assert not views.editing_bar.isVisible()  # nothing was asked yet
@@ -134,9 +186,8 @@ async def test_writing_sending_and_taking_up_what_was_sent(window: MainWindow) -
     assert (hand.draft, views.editing_bar.isVisible()) == ("", False)
     assert len(window.controller.chats.listed()) == 1
 
-
-async def test_pasting_and_attaching(window: MainWindow, tmp_path: Path) -> None:
-    composer = window.views.composer
+    window.controller.chat.start()
+    composer = views.composer
     QGuiApplication.clipboard().setText("a word " * 9_000)
     await press(window, KEY.Key_V, CTRL)
     await until(lambda: len(composer.attachments) == 1)
@@ -152,7 +203,7 @@ async def test_pasting_and_attaching(window: MainWindow, tmp_path: Path) -> None
     window.menu_actions["undo"].trigger()
     assert composer.text.startswith("a word a word")
 
-    window.views.composer.clear()
+    composer.clear()
     # The sheet belongs to its window and runs no event loop of its own: the answer is written meanwhile.
     notes = tmp_path / "notes.txt"
     notes.write_text("High water at noon.")
@@ -170,7 +221,7 @@ async def test_pasting_and_attaching(window: MainWindow, tmp_path: Path) -> None
     await until(lambda: [each.name for each in window.views.composer.attachments] == ["notes.txt"])
 
 
-async def test_stopping_from_anywhere(window: MainWindow) -> None:
+async def test_stopping_from_anywhere_after_escape_closed_one_thing_at_a_time(window: MainWindow) -> None:
     window.resize(1900, 1000)  # Escape closes a panel over the chat first
     for where, focused in WHERE.items():
         for key, held in ((KEY.Key_Escape, NONE), (KEY.Key_Period, CTRL)):
@@ -183,6 +234,34 @@ async def test_stopping_from_anywhere(window: MainWindow) -> None:
             await ready(window)
             assert last(window).status == "stopped", (where, key)
             assert not window.menu_actions["stop"].isEnabled()
+
+    window.controller.chat.start()
+    views, controller = window.views, window.controller
+    library = window.windows.show("library")
+    library.search.setFocus()
+    library.search.setText("tides")
+    await press(library, KEY.Key_Escape)
+    assert (library.search.text(), library.isVisible()) == ("", True)
+    await press(library, KEY.Key_Escape)
+    assert library.isHidden()
+    await answering(window)
+    controller.racing.show()
+    await press(window, KEY.Key_Escape)
+    assert not controller.racing.open
+    assert controller.link.phase is Phase.WRITING, "the race stopped the answer behind it"
+    views.transcript.finder.open()
+    views.composer.edit.setFocus()
+    await press(window, KEY.Key_Escape)
+    assert not views.transcript.finder.is_open
+    assert controller.link.phase is Phase.WRITING
+    await press(window, KEY.Key_Escape)
+    await ready(window)
+    assert last(window).status == "stopped"
+    # Nothing is to be stopped: the find bar closes from anywhere, too.
+    views.transcript.finder.open()
+    views.transcript.setFocus()
+    await press(window, KEY.Key_Escape)
+    assert not views.transcript.finder.is_open
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -283,85 +362,6 @@ async def click_row(window: MainWindow, number: int) -> None:
     rows = [chats.model().index(place, 0) for place in range(chats.model().rowCount())]
     place = next(chats.visualRect(index).center() for index in rows if index.data() == row.title)
     QTest.mouseClick(chats.viewport(), Qt.MouseButton.LeftButton, NONE, place)
-
-
-async def test_escape_closes_one_thing_at_a_time_before_it_stops(window: MainWindow) -> None:
-    views, controller = window.views, window.controller
-    library = window.windows.show("library")
-    library.search.setFocus()
-    library.search.setText("tides")
-    await press(library, KEY.Key_Escape)
-    assert (library.search.text(), library.isVisible()) == ("", True)
-    await press(library, KEY.Key_Escape)
-    assert library.isHidden()
-    await answering(window)
-    controller.racing.show()
-    await press(window, KEY.Key_Escape)
-    assert not controller.racing.open
-    assert controller.link.phase is Phase.WRITING, "the race stopped the answer behind it"
-    views.transcript.finder.open()
-    views.composer.edit.setFocus()
-    await press(window, KEY.Key_Escape)
-    assert not views.transcript.finder.is_open
-    assert controller.link.phase is Phase.WRITING
-    await press(window, KEY.Key_Escape)
-    await ready(window)
-    assert last(window).status == "stopped"
-    # Nothing is to be stopped: the find bar closes from anywhere, too.
-    views.transcript.finder.open()
-    views.transcript.setFocus()
-    await press(window, KEY.Key_Escape)
-    assert not views.transcript.finder.is_open
-
-
-async def test_panels_tint_and_document(window: MainWindow) -> None:
-    views, actions = window.views, window.menu_actions
-    window.resize(1900, 1000)
-    for expected in ("never", "always", "hover"):
-        await press(window, KEY.Key_T, CTRL)
-        assert views.header.tint.value == expected
-        assert views.legend.is_wanted == (expected != "never")  # the first page has none
-    for key, held, panel, name in (
-        (KEY.Key_I, CTRL | ALT, views.side, "inspector"),
-        (KEY.Key_S, SIDEBAR, views.sidebar, "sidebar"),
-    ):
-        assert actions[name].text().startswith("Hide ")
-        await press(window, key, held)
-        assert panel.isHidden()
-        assert actions[name].text().startswith("Show ")
-        await press(window, key, held)
-        assert panel.isVisible()
-    await press(window, KEY.Key_R, CTRL)
-    assert window.controller.link.phase is Phase.READY  # nothing to answer again
-    assert not actions["next_passage"].isEnabled()
-    await asked_about_rules(window)
-    assert actions["next_passage"].isEnabled()
-    views.composer.edit.setFocus()
-    for key, stretch in ((KEY.Key_Down, 0), (KEY.Key_Down, 1), (KEY.Key_Down, 2), (KEY.Key_Up, 1)):
-        await press(window, key, CTRL | ALT)
-        assert views.document.view.current_stretch == stretch
-    assert views.composer.edit.hasFocus()  # one can go on writing
-    views.side.show_tab("settings")
-    await press(window, KEY.Key_D, CTRL | ALT)
-    assert views.side.tab == "document"
-    assert window.columns.arrangement.inspector_px == 400
-    assert actions["document"].text() == "Hide Document"
-    # What is looked through is what the person is at.
-    assert views.document.isAncestorOf(QApplication.focusWidget())
-    await press(window, KEY.Key_F, CTRL)
-    assert views.document.finder.bar.field.hasFocus()
-    assert not views.transcript.finder.is_open
-    bar = views.document.finder.bar
-    bar.field.setText("rule 7")
-    before = int(bar.count.text().removesuffix(" of 11"))
-    await press(window, KEY.Key_G, CTRL)
-    assert bar.count.text() == f"{before % 11 + 1} of 11"
-    await press(window, KEY.Key_Escape)
-    await press(window, KEY.Key_D, CTRL | ALT)
-    assert views.side.tab == "settings"
-    assert window.columns.arrangement.inspector_px == 304
-    assert actions["document"].text() == "Show Document"
-    assert views.composer.edit.hasFocus()
 
 
 async def test_a_side_window_comes_goes_and_comes_back_and_the_app_ends_from_it(stage: Stage) -> None:

@@ -11,7 +11,7 @@ from app.shell.window import MainWindow
 from tests.app.stage import Stage, asked, last, press, ready, until
 
 
-async def test_the_last_answer_is_continued_copied_and_branched(window: MainWindow) -> None:
+async def test_the_last_answer_help_and_the_full_screen(window: MainWindow) -> None:
     actions, chats = window.menu_actions, window.controller.chats
     assert not actions["continue"].isEnabled()
     assert not actions["copy_answer"].isEnabled()
@@ -29,6 +29,16 @@ async def test_the_last_answer_is_continued_copied_and_branched(window: MainWind
     actions["branch"].trigger()
     assert chats.open.id != before
     assert len(chats.open.turns) == 1
+
+    await press(window, Qt.Key.Key_F1)
+    shown = window.windows.find("help")
+    assert shown.isVisible()
+    shown.close()
+    window.menu_actions["full_screen"].trigger()
+    assert window.isFullScreen()
+    assert window.menu_actions["full_screen"].text() == "Exit Full Screen"
+    window.menu_actions["full_screen"].trigger()
+    assert not window.isFullScreen()
 
 
 async def test_tint_and_gauges_are_in_the_view_menu_and_remembered(stage: Stage, tmp_path: Path) -> None:
@@ -52,15 +62,3 @@ async def test_tint_and_gauges_are_in_the_view_menu_and_remembered(stage: Stage,
     assert window.views.strip.is_pinned
     assert window.menu_actions["gauges"].isChecked()
     assert window.views.header.tint.value == "never"
-
-
-async def test_f1_opens_help_and_the_window_fills_the_screen(window: MainWindow) -> None:
-    await press(window, Qt.Key.Key_F1)
-    shown = window.windows.find("help")
-    assert shown.isVisible()
-    shown.close()
-    window.menu_actions["full_screen"].trigger()
-    assert window.isFullScreen()
-    assert window.menu_actions["full_screen"].text() == "Exit Full Screen"
-    window.menu_actions["full_screen"].trigger()
-    assert not window.isFullScreen()

@@ -10,7 +10,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog
 
 from app.features.about import AboutWindow
-from app.shell.window import MainWindow
 from core.events import Attachment
 from tests.app.stage import Stage, press, until
 
@@ -19,7 +18,7 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 _NAMES = {"models", "library", "tables", "lab", "server", "settings", "help", "deleted"}
 
 
-async def test_each_opens_in_a_field_and_escape_and_the_key_close_it(
+async def test_the_keys_close_each_side_window_and_what_covers_the_chat(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
@@ -38,8 +37,7 @@ async def test_each_opens_in_a_field_and_escape_and_the_key_close_it(
             assert not beside.isVisible(), name
             assert window.isVisible()
 
-
-async def test_the_key_closes_what_covers_the_chat_before_the_chat(window: MainWindow) -> None:
+    window.activateWindow()
     composer = window.views.composer
     composer.attach(Attachment("a.txt", "words"))
     composer.chips.chips[0].click()

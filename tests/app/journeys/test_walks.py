@@ -6,16 +6,14 @@ The call stacks at the end points are recorded, so helpers that only return a va
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from PySide6.QtWidgets import QApplication
-
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from tests.app.stage import answer_view, answering, asked, click, play, ready, until
+from tests.app.stage import answer_view, click, ready, until
 
 APP = f"{Path(__file__).parents[3] / 'app'}/"
 # File and function; a token is stored, parsed, and shown by a gauge.
@@ -69,50 +67,20 @@ def recorded(ends: set[tuple[str, str]]) -> Iterator[Stacks]:
         sys.setprofile(None)
 
 
-def walked(qapp: QApplication, scene: Callable[[MainWindow], Awaitable[Stacks]]) -> list[str]:
-    found: list[str] = []
-
-    async def whole(window: MainWindow) -> None:
+async def test_a_question_a_token_and_a_regenerated_answer_pass_few_files(window: MainWindow) -> None:
+    await ready(window)
+    with recorded(SEND) as send:
+        ask(window, "write 60 slowly")
+    with recorded(TOKEN) as token:
+        await until(lambda: token.is_complete)
+    await ready(window)
+    answer = answer_view(window)
+    with recorded(REGENERATE) as regenerate:
+        await click(answer.footer.buttons[1])
         await ready(window)
-        found.extend((await scene(window)).files)
-
-    play(qapp, whole)
-    return found
-
-
-def test_a_token_passes_few_files(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> Stacks:
-        await answering(window, "write 60 slowly")
-        with recorded(TOKEN) as stacks:
-            await until(lambda: stacks.is_complete)
-        await ready(window)
-        return stacks
-
-    files = walked(qapp, scene)
-    assert len(files) <= 10, files  # painting of the text included
-
-
-def test_regenerating_passes_few_files(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> Stacks:
-        await asked(window, "write 4")
-        answer = answer_view(window)
-        with recorded(REGENERATE) as stacks:
-            await click(answer.footer.buttons[1])
-            await ready(window)
-        assert stacks.is_complete
-        return stacks
-
-    files = walked(qapp, scene)
-    assert len(files) <= 9, files
-
-
-def test_sending_passes_few_files(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> Stacks:
-        with recorded(SEND) as stacks:
-            ask(window, "write 4")
-        assert stacks.is_complete
-        await ready(window)
-        return stacks
-
-    files = [file for file in walked(qapp, scene) if file != "launch/scenario.py"]
+    files = [file for file in send.files if file != "launch/scenario.py"]
+    assert send.is_complete
     assert len(files) <= 6, files
+    assert len(token.files) <= 10, list(token.files)  # painting of the text included
+    assert regenerate.is_complete
+    assert len(regenerate.files) <= 9, list(regenerate.files)

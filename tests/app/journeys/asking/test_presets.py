@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from app.controls.buttons import Button
-from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
 from core.events import Attachment
 from core.prefill.forecast import ReadingForecast
-from core.settings import Settings, read
+from core.settings import Settings
 from tests.app.stage import Stage, asked, click, last, set_value, type_name, until
 
 
@@ -36,15 +34,6 @@ def act(window: MainWindow, words: str) -> None:
     assert action.isEnabled(), words
     action.trigger()
     menu.deleteLater()
-
-
-@pytest.mark.parametrize("preset", BUILT_IN, ids=lambda preset: preset.name)
-def test_each_of_ours_is_allowed_and_known_again(preset: object) -> None:
-    assert preset in BUILT_IN
-    settings = chosen(preset, Settings())
-    for override in preset.overrides:
-        assert read(settings, override.key) == override.value
-    assert name_of(settings, Settings(), ()) == preset.name
 
 
 async def test_one_is_taken_own_settings_stay_and_ones_own_is_changed_and_renamed(window: MainWindow) -> None:
