@@ -151,7 +151,7 @@ async def test_searching_by_key_and_going_to_what_is_found(stage: Stage, tmp_pat
     assert len(titles(window)) == 8
 
 
-async def test_the_rows_of_the_sidebar(stage: Stage, tmp_path: Path) -> None:
+async def test_the_rows_of_the_sidebar_mark_rename_pin_and_open_a_menu(stage: Stage, tmp_path: Path) -> None:
     """Renamed in place, pinned, and with a menu; what was deleted thirty days ago is gone."""
     long_ago = datetime.now(UTC) - timedelta(days=30, minutes=1)
     filled(tmp_path, chat_of(1), chat_of(2), chat_of(3).with_deleted(long_ago))
@@ -193,6 +193,25 @@ async def test_the_rows_of_the_sidebar(stage: Stage, tmp_path: Path) -> None:
     assert "Second" in titles(window)
     window.controller.chat.listing.pin("c1", False)
     assert "Pinned" not in titles(window)
+
+    # The chat that is being answered is marked, and deleting it stops the answer.
+    rows, controller = window.views.sidebar.list, window.controller
+    controller.chat.start()
+    await answering(window)
+    chat_id = controller.chats.open.id
+    controller.chat.start()
+    assert rows.row(chat_id).busy
+    controller.chat.select(chat_id)
+    await stop(window)
+    assert not rows.row(chat_id).busy
+    await answering(window)
+    window.views.sidebar.undo_bar.set_time_ms(20)
+    controller.chat.listing.delete(chat_id)
+    await ready(window)
+    await until(lambda: window.views.sidebar.undo_bar.isHidden())
+    controller.chat.listing.undo()
+    assert controller.chats.open.id == chat_id
+    assert last(window).status == "stopped"
 
 
 async def test_deleting_and_taking_it_back(stage: Stage, tmp_path: Path) -> None:
@@ -238,64 +257,6 @@ async def test_deleting_and_taking_it_back(stage: Stage, tmp_path: Path) -> None
     window.controller.chat.listing.delete("c2")
     assert window.controller.chats.open.turns == ()
     assert window.views.pages.currentWidget() is window.views.first_page
-
-
-async def test_the_chat_that_is_being_answered_is_marked_and_deleting_it_stops_it(
-    stage: Stage, tmp_path: Path
-) -> None:
-    window = await stage.ready(folder=tmp_path)
-    rows, controller = window.views.sidebar.list, window.controller
-    await answering(window)
-    chat_id = controller.chats.open.id
-    controller.chat.start()
-    assert rows.row(chat_id).busy
-    controller.chat.select(chat_id)
-    await stop(window)
-    assert not rows.row(chat_id).busy
-    await answering(window)
-    window.views.sidebar.undo_bar.set_time_ms(20)
-    controller.chat.listing.delete(chat_id)
-    await ready(window)
-    await until(lambda: window.views.sidebar.undo_bar.isHidden())
-    controller.chat.listing.undo()
-    assert controller.chats.open.id == chat_id
-    assert last(window).status == "stopped"
-
-
-async def test_editing_a_message_that_was_sent(window: MainWindow) -> None:
-    views, controller, composer = window.views, window.controller, window.views.composer
-    await asked(window, "write 3")
-    await asked(window, "write 4")
-    first = controller.chats.open
-    composer.set_text("a draft that waits")
-    # An earlier one goes on in a new chat.
-    await click(views.transcript.findChildren(UserMessage)[0].edit_button)
-    assert composer.text == "write 3"
-    assert "new chat" in views.editing_bar.text
-    composer.set_text("write 6")
-    await press(window, Qt.Key.Key_Return)
-    await ready(window)
-    assert controller.chats.open.id != first.id
-    assert [turn.user.content for turn in controller.chats.open.turns] == ["write 6"]
-    assert controller.chats.get(first.id).turns == first.turns
-    assert controller.chats.get(first.id).draft.content == "a draft that waits"
-    assert [each.title for each in controller.chats.listed()] == ["write 3 (2)", "write 3"]
-    # One that is refused is back in the composer, and what it replaced is there.
-    controller.asking.edit()
-    composer.set_text("refuse this one")
-    await press(window, Qt.Key.Key_Return)
-    await ready(window)
-    assert [turn.user.content for turn in controller.chats.open.turns] == ["write 6"]
-    assert len(last(window).tokens) == 7
-    assert composer.text == "refuse this one"
-    # Leaving the chat ends editing, and its draft comes back.
-    controller.chat.select(first.id)
-    controller.asking.edit()
-    controller.chat.start()
-    assert views.editing_bar.isHidden()
-    assert composer.text == ""
-    controller.chat.select(first.id)
-    assert composer.text == "a draft that waits"
 
 
 async def test_a_chat_holds_its_own_settings(stage: Stage, tmp_path: Path) -> None:
@@ -367,7 +328,7 @@ async def test_a_second_window_says_that_it_saves_nothing_also_after_a_death(
     library.close()
 
 
-async def test_out_into_files_and_in_again(stage: Stage, tmp_path: Path) -> None:
+async def test_out_into_files_and_in_again_where_the_context_is_counted(stage: Stage, tmp_path: Path) -> None:
     home, files = tmp_path / "home", tmp_path / "files"
     files.mkdir()
     chats = [chat_of(number, 2, 12) for number in range(3)]
@@ -407,13 +368,10 @@ async def test_out_into_files_and_in_again(stage: Stage, tmp_path: Path) -> None
     controller.chat.select(words)
     assert last(window).text == chats[1].turns[-1].answer.text.strip("\n")
 
-
-async def test_the_context_of_an_imported_chat_is_counted(stage: Stage, tmp_path: Path) -> None:
-    """It stood at the words of the next question alone."""
     file = tmp_path / "old.md"
     file.write_text("# Old\n\n## You\n\n" + "word " * 300 + "\n\n## Answer\n\n" + "answer " * 200)
 
-    window = await stage.ready()
+    await ready(window)
     pill = window.views.composer.pill
     window.controller.chat.importing.import_from([file])
     await until(lambda: pill.used_tokens == 500, what=f"{pill.used_tokens} of 500")
@@ -422,44 +380,6 @@ async def test_the_context_of_an_imported_chat_is_counted(stage: Stage, tmp_path
     window.controller.chat.start()
     window.views.composer.set_text("")
     await until(lambda: pill.used_tokens == 0)
-
-
-async def test_a_chat_becomes_a_page_or_a_pdf_with_what_is_checked(stage: Stage, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    filled(home, *(chat_of(number, 2, 5) for number in range(2)))
-
-    every = tmp_path / "every"
-    every.mkdir()
-    window = await stage.open(folder=home)
-    transfer = window.controller.chat.transfer
-    for kind, checked in (("html", (False, False)), ("pdf", (False, True))):
-        transfer.export("c1", kind)
-        options = await sheet(window, sheets.OptionsSheet)
-        assert tuple(box.isChecked() for box in options.boxes) == checked
-        options.boxes[1].setChecked(True)
-        await click(options.accept_button)
-        await choose_in_sheet(window, tmp_path / f"chat.{kind}")
-        await until(lambda: not transfer.is_busy)
-    transfer.export("c1", "pdf")
-    options = await sheet(window, sheets.OptionsSheet)
-    options.reject()
-    assert not transfer.is_busy
-    for kind in ("html", "pdf"):
-        transfer.export("", kind)
-        options = await sheet(window, sheets.OptionsSheet)
-        await click(options.accept_button)
-        await choose_in_sheet(window, every)
-        await until(lambda: not transfer.is_busy)
-    assert window.views.notice_bar.text == "Exported 2 chats into the folder “every”"
-    await stage.close()
-    pages = sorted(every.glob("*.html"))
-    assert len(pages) == len(sorted(every.glob("*.pdf"))) == 2
-    assert [f"Question 1 of chat {n}" in page.read_text() for n, page in enumerate(pages)] == [True, True]
-    page, pdf = (tmp_path / "chat.html").read_text(), (tmp_path / "chat.pdf").read_bytes()
-    assert "Question 0 of chat 1" in page
-    assert "Question 1 of chat 1" in page
-    assert "of chat 0" not in page
-    assert pdf.startswith(b"%PDF-")
 
 
 async def test_an_export_that_fails_leaves_the_old_file(
@@ -523,7 +443,9 @@ class _Opened(QObject):
         self.paths.append(url.toLocalFile())
 
 
-async def test_an_export_says_what_it_wrote_and_where(stage: Stage, tmp_path: Path) -> None:
+async def test_an_export_to_every_kind_of_file_says_what_it_wrote_and_where(
+    stage: Stage, tmp_path: Path
+) -> None:
     home, files = tmp_path / "home", tmp_path / "files"
     files.mkdir()
     filled(home, *(chat_of(number, 1, 5) for number in range(2)))
@@ -575,6 +497,43 @@ async def test_an_export_says_what_it_wrote_and_where(stage: Stage, tmp_path: Pa
     finally:
         QDesktopServices.unsetUrlHandler("file")
 
+    window.controller.chat.start()
+    home = tmp_path / "home"
+    filled(home, *(chat_of(number, 2, 5) for number in range(2)))
+
+    every = tmp_path / "every"
+    every.mkdir()
+    window = await stage.open(folder=home)
+    transfer = window.controller.chat.transfer
+    for kind, checked in (("html", (False, False)), ("pdf", (False, True))):
+        transfer.export("c1", kind)
+        options = await sheet(window, sheets.OptionsSheet)
+        assert tuple(box.isChecked() for box in options.boxes) == checked
+        options.boxes[1].setChecked(True)
+        await click(options.accept_button)
+        await choose_in_sheet(window, tmp_path / f"chat.{kind}")
+        await until(lambda: not transfer.is_busy)
+    transfer.export("c1", "pdf")
+    options = await sheet(window, sheets.OptionsSheet)
+    options.reject()
+    assert not transfer.is_busy
+    for kind in ("html", "pdf"):
+        transfer.export("", kind)
+        options = await sheet(window, sheets.OptionsSheet)
+        await click(options.accept_button)
+        await choose_in_sheet(window, every)
+        await until(lambda: not transfer.is_busy)
+    assert window.views.notice_bar.text == "Exported 2 chats into the folder “every”"
+    await stage.close()
+    pages = sorted(every.glob("*.html"))
+    assert len(pages) == len(sorted(every.glob("*.pdf"))) == 2
+    assert [f"Question 1 of chat {n}" in page.read_text() for n, page in enumerate(pages)] == [True, True]
+    page, pdf = (tmp_path / "chat.html").read_text(), (tmp_path / "chat.pdf").read_bytes()
+    assert "Question 0 of chat 1" in page
+    assert "Question 1 of chat 1" in page
+    assert "of chat 0" not in page
+    assert pdf.startswith(b"%PDF-")
+
 
 def _questions(folder: Path) -> list[str]:
     """What is asked in all chats, as another process reads the file."""
@@ -584,7 +543,9 @@ def _questions(folder: Path) -> list[str]:
     return found
 
 
-async def test_a_question_is_on_the_disk_before_its_answer_starts(stage: Stage, tmp_path: Path) -> None:
+async def test_a_question_is_on_the_disk_before_its_answer_unless_the_disk_hangs(
+    stage: Stage, tmp_path: Path
+) -> None:
     window = await stage.ready(folder=tmp_path)
     ask(window, "write 1 first")
     await until(lambda: bool(last(window).tokens))
@@ -600,18 +561,16 @@ async def test_a_question_is_on_the_disk_before_its_answer_starts(stage: Stage, 
     await until(lambda: bool(last(window).tokens))
     assert _questions(tmp_path) == ["write 1 first", "write 1 second"]
 
-
-async def test_an_answer_does_not_wait_for_a_disk_that_hangs(stage: Stage, tmp_path: Path) -> None:
-    window = await stage.ready(folder=tmp_path)
-    await asked(window, "write 1 first")
+    # A disk that hangs is not waited for.
+    await ready(window)
     assert window.controller.home.library.flush()
     other = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    ask(window, "write 1 second")
+    ask(window, "write 1 third")
     await until(lambda: bool(last(window).tokens))
     trouble = window.views.banner.trouble
     assert trouble.title == "The chats cannot be saved."
     other.execute("ROLLBACK")
     other.close()
     await until(lambda: window.views.banner.isHidden())
-    assert _questions(tmp_path) == ["write 1 first", "write 1 second"]
+    assert _questions(tmp_path) == ["write 1 first", "write 1 second", "write 1 third"]

@@ -12,9 +12,10 @@ from PySide6.QtCore import Qt
 from app.chat.attachment_chip import AttachmentChip
 from app.shell.window import MainWindow
 from core.events import Attachment, Cancel, EmbedDocument, EraseVectors, Message
-from tests.app.stage import Stage, click, last, press, sent, set_value, until
+from tests.app.stage import Stage, click, last, press, ready, sent, set_value, until
 
 TIDES = Attachment("Tides.md", "\nHigh water at noon, and the water falls slowly.\n" * 40)
+ICE = Attachment("Ice.md", "The ice drifts slowly.\n" * 40)
 FOG = Attachment("Fog.md", "In fog nobody leaves the harbour.\n" * 40)
 
 
@@ -30,7 +31,7 @@ async def indexing(window: MainWindow) -> None:
     await until(lambda: "Indexing" in chip(window).toolTip(), what="it is not embedded")
 
 
-async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(stage: Stage, tmp_path: Path) -> None:
+async def test_a_chip_shows_the_progress_and_deleting_for_good_erases(stage: Stage, tmp_path: Path) -> None:
     window = await stage.open(folder=tmp_path)
     commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     # What is erased while there is no worker is erased by the first.
@@ -55,8 +56,26 @@ async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(stage: Stag
     await until(lambda: len(commands) == 3)
     assert commands[2].text == FOG.text
 
+    await ready(window)
+    window.views.composer.clear()
+    del commands[:]
+    controller = window.controller
+    controller.asking.submit(Message("user", "write 3", (TIDES,)))
+    await until(lambda: last(window).status == "finished")
+    chat_id = controller.chats.open.id
+    controller.chat.listing.delete(chat_id)
+    assert not any(isinstance(command, EraseVectors) for command in commands)
+    controller.chat.listing.erase(chat_id)
+    assert commands[-1] == EraseVectors((digest(TIDES),))
+    kept = controller.library.documents.keep(FOG)
+    controller.library.documents.remove(kept.id)
+    controller.library.documents.purge_removed()
+    assert commands[-1] == EraseVectors((digest(FOG),))
 
-async def test_removing_the_chip_stops_and_erases_what_is_nowhere_else(window: MainWindow) -> None:
+
+async def test_removing_stops_and_erases_and_nothing_is_embedded_where_sparse_prefill_is_off(
+    window: MainWindow,
+) -> None:
     commands = sent(window, EmbedDocument, Cancel, EraseVectors)
     composer = window.views.composer
     composer.attach(TIDES)
@@ -83,14 +102,11 @@ async def test_removing_the_chip_stops_and_erases_what_is_nowhere_else(window: M
     await click(chip(window).remove_button)
     assert EraseVectors((digest(FOG),)) not in commands
 
-
-async def test_nothing_is_embedded_where_sparse_prefill_is_off_and_a_new_worker_is_told_again(
-    window: MainWindow,
-) -> None:
+    window.controller.chat.start()
+    del commands[:]
     set_value(window, "prefill.mode", "off")
-    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-    window.views.composer.attach(TIDES)
-    window.views.composer.set_text("What about it?")
+    composer.attach(ICE)
+    composer.set_text("What about it?")
     assert commands == []
     set_value(window, "prefill.mode", "auto")
     await indexing(window)
@@ -105,26 +121,10 @@ async def test_nothing_is_embedded_where_sparse_prefill_is_off_and_a_new_worker_
     assert [type(command) for command in commands] == [EmbedDocument, Cancel] * 2 + [EmbedDocument]
 
 
-async def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
+async def test_the_find_bar_and_the_library_find_words_first_and_then_meaning(
     stage: Stage, tmp_path: Path
 ) -> None:
     window = await stage.ready(folder=tmp_path)
-    commands = sent(window, EmbedDocument, Cancel, EraseVectors)
-    controller = window.controller
-    controller.asking.submit(Message("user", "write 3", (TIDES,)))
-    await until(lambda: last(window).status == "finished")
-    chat_id = controller.chats.open.id
-    controller.chat.listing.delete(chat_id)
-    assert not any(isinstance(command, EraseVectors) for command in commands)
-    controller.chat.listing.erase(chat_id)
-    assert commands[-1] == EraseVectors((digest(TIDES),))
-    kept = controller.library.documents.keep(FOG)
-    controller.library.documents.remove(kept.id)
-    controller.library.documents.purge_removed()
-    assert commands[-1] == EraseVectors((digest(FOG),))
-
-
-async def test_the_find_bar_goes_on_to_similar_passages(window: MainWindow) -> None:
     text = "\n The boat waits. No ship leaves. Fog is dense. A boat is lost."
     window.controller.asking.submit(Message("user", "write 3", (Attachment("Log.md", text),)))
     await until(lambda: last(window).status == "finished")
@@ -147,11 +147,7 @@ async def test_the_find_bar_goes_on_to_similar_passages(window: MainWindow) -> N
     await asyncio.sleep(0.8)
     assert bar.count.text() == "1 of 1"
 
-
-async def test_a_search_of_the_library_finds_words_first_and_then_meaning(
-    stage: Stage, tmp_path: Path
-) -> None:
-    window = await stage.ready(folder=tmp_path)
+    set_value(window, "prefill.mode", "auto")
     documents = window.controller.library.documents
     documents.keep(Attachment("Boats.md", "\nFog is dense. The boat waits.\n"))
     documents.keep(FOG)

@@ -99,7 +99,7 @@ async def test_answers_that_were_whole_stopped_and_cut_off_by_a_crash(
     assert "broke the protocol" not in caplog.text
 
 
-async def test_what_is_written_on_keeps_the_time_to_its_first_token(window: MainWindow) -> None:
+async def test_what_is_written_on_and_what_is_read_have_one_figure_each(window: MainWindow) -> None:
     await answering(window)
     await stop(window)
     before = len(last(window).tokens)
@@ -110,8 +110,7 @@ async def test_what_is_written_on_keeps_the_time_to_its_first_token(window: Main
     await stop(window)
     assert said(window.views.strip.first_token) == "0.10 s"
 
-
-async def test_card_and_document_count_the_same_passages(window: MainWindow) -> None:
+    window.controller.chat.start()
     message = Message("user", "skim slowly write 4", (Attachment("rules.txt", TEXT),))
     window.controller.asking.submit(message)
     turn_id = window.controller.chats.open.turns[-1].id

@@ -99,7 +99,7 @@ async def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again
     assert not library.isVisible()
 
 
-async def test_files_are_added_with_the_button_and_dropped(window: MainWindow, tmp_path: Path) -> None:
+async def test_files_and_folders_are_added_given_up_or_refused(window: MainWindow, tmp_path: Path) -> None:
     window.windows.show("library")
     library = library_of(window)
     assert library.list.accessibleDescription().startswith("No Documents. ")
@@ -118,6 +118,33 @@ async def test_files_are_added_with_the_button_and_dropped(window: MainWindow, t
     assert [name.rpartition("/")[2] for name in names(window)] == ["Fog.md", "Tides.md"]
     assert "boat.png" in library.preview.text_view.toPlainText()
     assert "gone.txt" in library.preview.text_view.toPlainText()
+
+    library.close()
+    window.activateWindow()
+    folder, empty = tmp_path / "many", tmp_path / "empty"
+    folder.mkdir()
+    empty.mkdir()
+    for number in range(60):
+        (folder / f"{number}.pdf").write_bytes(pdf_of([f"Page {number}"]))
+    composer, banner = window.views.composer, window.views.banner
+    await press(window, KEY.Key_O, CTRL | SHIFT)
+    await choose_in_sheet(window, folder)
+    (chip,) = composer.chips.files
+    await until(lambda: " of 60" in chip.size_text)  # a busy window shows not every one
+    await click(chip.remove_button)
+    assert not composer.chips.files
+    assert not composer.attachments
+    composer.attach_files([empty])
+    await until(lambda: banner.trouble is not None)
+    assert banner.trouble.title == "The folder “empty” contains no readable files."
+    assert banner.trouble.text == "The folder is empty. Choose another folder, or files."
+    # A document of an old chat is kept from its tab.
+    window.controller.asking.submit(Message("user", "write 2", (Attachment("Tides.md", TIDES),)))
+    await ready(window)
+    window.commands.show_document()
+    await click(window.views.document.keep_button)
+    window.windows.show("library")
+    assert len(names(window)) == 2, "the same text is kept once"
 
 
 async def test_renaming_removing_and_taking_it_back(stage: Stage, tmp_path: Path) -> None:
@@ -160,7 +187,9 @@ async def test_renaming_removing_and_taking_it_back(stage: Stage, tmp_path: Path
     kept.close()
 
 
-async def test_a_folder_is_attached_and_what_was_skipped_is_told(stage: Stage, tmp_path: Path) -> None:
+async def test_a_folder_is_attached_what_was_skipped_is_told_and_many_chips_scroll(
+    stage: Stage, tmp_path: Path
+) -> None:
     folder = tmp_path / "harbour"
     (folder / "rules").mkdir(parents=True)
     (folder / "2 tides.md").write_text(TIDES)
@@ -201,38 +230,10 @@ async def test_a_folder_is_attached_and_what_was_skipped_is_told(stage: Stage, t
     menu.deleteLater()
     assert library_of(window).isVisible()
 
-
-async def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(
-    window: MainWindow, tmp_path: Path
-) -> None:
-    folder, empty = tmp_path / "many", tmp_path / "empty"
-    folder.mkdir()
-    empty.mkdir()
-    for number in range(60):
-        (folder / f"{number}.pdf").write_bytes(pdf_of([f"Page {number}"]))
-    composer, banner = window.views.composer, window.views.banner
-    await press(window, KEY.Key_O, CTRL | SHIFT)
-    await choose_in_sheet(window, folder)
-    (chip,) = composer.chips.files
-    await until(lambda: " of 60" in chip.size_text)  # a busy window shows not every one
-    await click(chip.remove_button)
-    assert not composer.chips.files
-    assert not composer.attachments
-    composer.attach_files([empty])
-    await until(lambda: banner.trouble is not None)
-    assert banner.trouble.title == "The folder “empty” contains no readable files."
-    assert banner.trouble.text == "The folder is empty. Choose another folder, or files."
-    # A document of an old chat is kept from its tab.
-    window.controller.asking.submit(Message("user", "write 2", (Attachment("Tides.md", TIDES),)))
-    await ready(window)
-    window.commands.show_document()
-    await click(window.views.document.keep_button)
-    window.windows.show("library")
-    assert names(window) == ["Tides.md"]
-
-
-async def test_many_chips_scroll_and_the_keyboard_reaches_the_last(window: MainWindow) -> None:
-    composer = window.views.composer
+    library_of(window).close()
+    window.activateWindow()
+    await until(window.isActiveWindow)
+    composer.clear()
     for number in range(30):
         composer.attach(Attachment(f"Rule {number}", f"Rule {number} holds."))
     (shelf,) = (each for each in composer.findChildren(QScrollArea) if each.isAncestorOf(composer.chips))

@@ -27,7 +27,7 @@ async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
     await until(lambda: window.controller.racing.race.stage is Stage.RUN, timeout_s, "never run")
 
 
-async def test_a_race_is_recorded_compared_stopped_and_left(window: MainWindow) -> None:
+async def test_a_race_is_recorded_compared_stopped_and_left_and_follows_the_chat(window: MainWindow) -> None:
     window.resize(1900, 1000)
     await opened(window)
     page, racing = window.views.race, window.controller.racing
@@ -74,11 +74,7 @@ async def test_a_race_is_recorded_compared_stopped_and_left(window: MainWindow) 
         assert leave or (page.start_button.isVisible() and page.start_button.isEnabled())
     assert (await asked(window, "Please write 6 words")).status == "finished"
 
-
-async def test_a_follow_up_is_raced_with_what_went_before_it_and_the_chat_does_not_notice(
-    window: MainWindow,
-) -> None:
-    racing, page = window.controller.racing, window.views.race
+    window.controller.chat.start()
     await asked(window, "Please write 6 words")
     document = Attachment("ledger.txt", "one two three")
     question = Message("user", "Please write 9 words", (document,))
@@ -97,10 +93,8 @@ async def test_a_follow_up_is_raced_with_what_went_before_it_and_the_chat_does_n
     # The fake counts what it was asked with: two questions, two answers, a question.
     assert (await asked(window, "Please write 6 words")).text.startswith("ECHO 5:")
 
-
-async def test_what_goes_wrong_is_said(window: MainWindow) -> None:
+    window.controller.chat.start()
     await opened(window, "Please refuse this")
-    page = window.views.race
     await click(page.start_button)
     await until(lambda: bool(window.controller.racing.race.trouble))
     assert "808 more than" in page.verdict.text()

@@ -27,7 +27,9 @@ def chip_of(window: MainWindow) -> MessageChip:
     return window.views.transcript.findChildren(MessageChip)[-1]
 
 
-async def test_a_sparse_reading_is_seen_from_beginning_to_end(window: MainWindow) -> None:
+async def test_a_sparse_reading_is_seen_from_beginning_to_end_changed_and_looked_at_again(
+    window: MainWindow,
+) -> None:
     views = window.views
     turn_id = submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK, 900))
 
@@ -55,6 +57,47 @@ async def test_a_sparse_reading_is_seen_from_beginning_to_end(window: MainWindow
     assert answer.footer.everything_button.isVisible()
     assert last(window).reading == reading
 
+    window.controller.chat.start()
+    tab = views.document
+    first = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
+    await ready(window)
+    before = len(tab.view.stretches)
+    submit(window, "skim write 5", Attachment("more.md", HANDBOOK[:4000]))
+    await ready(window)
+    views.document.choose(0)
+    assert "earlier answer" not in tab.note_label.text()
+    answer = views.transcript.answer(first)
+    assert answer
+    await click(answer)
+    assert "earlier answer" in tab.note_label.text()
+    assert tab.shown.answered_by == first
+    assert len(tab.view.stretches) == before
+    submit(window, "write 3")
+    assert "earlier answer" not in tab.note_label.text()
+
+    await ready(window)
+    window.controller.chat.start()
+    chats = window.controller.chats
+    submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK))
+    await until(lambda: last(window).reading is not None)
+    views.composer.set_text("And then?")
+    await click(answer_view(window).card.everything_button)
+    await until(lambda: last(window).status == "finished")
+    (turn,) = chats.open.turns
+    assert turn.answer.finished.effective.reading == "dense"
+    assert views.composer.text == "And then?"
+    views.composer.set_text("")
+    window.controller.chat.start()
+    submit(window, "skim slowly write 5", Attachment("handbook.md", HANDBOOK))
+    await until(lambda: last(window).reading is not None)
+    await click(answer_view(window).card.cancel_button)
+    await ready(window)
+    assert chats.open.turns == ()
+    assert views.composer.text == "skim slowly write 5"
+    assert views.composer.attachments[0].name == "handbook.md"
+    assert views.composer.pill.used_tokens < 2_000
+    assert views.document.shown is None
+
 
 # The fake worker answers “ECHO 1: w1 w2 …”: one sentence of each passage says some of it.
 CITED = "\n\n".join(
@@ -62,7 +105,7 @@ CITED = "\n\n".join(
 )
 
 
-async def test_a_source_leads_to_its_sentence_wherever_one_is(window: MainWindow) -> None:
+async def test_a_source_leads_to_its_sentence_or_it_is_said_that_nothing_matches(window: MainWindow) -> None:
     views = window.views
     submit(window, "skim cite write 9", Attachment("handbook.md", CITED))
     await ready(window)
@@ -90,16 +133,7 @@ async def test_a_source_leads_to_its_sentence_wherever_one_is(window: MainWindow
     view.verticalScrollBar().triggerAction(QAbstractSlider.SliderAction.SliderPageStepSub)
     assert view.place is None
 
-
-def _is_seen(view: DocumentView, place: Stretch) -> bool:
-    """In the middle, unless it is at an end of the text."""
-    first, last = view.visible_characters()
-    share = (place.first - first) / max(1, last - first)
-    is_whole = first < place.first < place.last < last
-    return is_whole and (0.3 < share < 0.7 or first == 0 or last >= len(CITED) - 200)
-
-
-async def test_an_answer_without_a_match_says_so_and_everything_can_be_read(window: MainWindow) -> None:
+    window.controller.chat.start()
     # One line and Read Everything in place of sources that support nothing.
     for words, unmatched in (("skim cite write 9", False), ("skim cite unmatched write 9", True)):
         turn_id = submit(window, words, Attachment("handbook.md", CITED))
@@ -143,43 +177,9 @@ async def test_an_answer_without_a_match_says_so_and_everything_can_be_read(wind
     assert views.inspector.settings.prefill.mode == "auto"
 
 
-async def test_the_tab_shows_what_was_read_for_the_answer_that_is_looked_at(window: MainWindow) -> None:
-    views, tab = window.views, window.views.document
-    first = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
-    await ready(window)
-    before = len(tab.view.stretches)
-    submit(window, "skim write 5", Attachment("more.md", HANDBOOK[:4000]))
-    await ready(window)
-    views.document.choose(0)
-    assert "earlier answer" not in tab.note_label.text()
-    answer = views.transcript.answer(first)
-    assert answer
-    await click(answer)
-    assert "earlier answer" in tab.note_label.text()
-    assert tab.shown.answered_by == first
-    assert len(tab.view.stretches) == before
-    submit(window, "write 3")
-    assert "earlier answer" not in tab.note_label.text()
-
-
-async def test_while_it_is_read_everything_can_be_asked_for_or_nothing(window: MainWindow) -> None:
-    views, chats = window.views, window.controller.chats
-    submit(window, "skim slowly write 4", Attachment("handbook.md", HANDBOOK))
-    await until(lambda: last(window).reading is not None)
-    views.composer.set_text("And then?")
-    await click(answer_view(window).card.everything_button)
-    await until(lambda: last(window).status == "finished")
-    (turn,) = chats.open.turns
-    assert turn.answer.finished.effective.reading == "dense"
-    assert views.composer.text == "And then?"
-    views.composer.set_text("")
-    window.controller.chat.start()
-    submit(window, "skim slowly write 5", Attachment("handbook.md", HANDBOOK))
-    await until(lambda: last(window).reading is not None)
-    await click(answer_view(window).card.cancel_button)
-    await ready(window)
-    assert chats.open.turns == ()
-    assert views.composer.text == "skim slowly write 5"
-    assert views.composer.attachments[0].name == "handbook.md"
-    assert views.composer.pill.used_tokens < 2_000
-    assert views.document.shown is None
+def _is_seen(view: DocumentView, place: Stretch) -> bool:
+    """In the middle, unless it is at an end of the text."""
+    first, last = view.visible_characters()
+    share = (place.first - first) / max(1, last - first)
+    is_whole = first < place.first < place.last < last
+    return is_whole and (0.3 < share < 0.7 or first == 0 or last >= len(CITED) - 200)

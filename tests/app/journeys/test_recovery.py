@@ -100,7 +100,9 @@ async def test_missing_chats_are_restored_from_a_backup(stage: Stage, tmp_path: 
     assert len(window.controller.chats.listed()) == 3
 
 
-async def test_closing_with_unsaved_chats_asks_and_can_be_cancelled(stage: Stage, tmp_path: Path) -> None:
+async def test_closing_with_unsaved_chats_or_settings_is_told_and_can_be_cancelled(
+    stage: Stage, tmp_path: Path
+) -> None:
     filled(tmp_path, chat_of(1))
 
     with full_disk():
@@ -121,11 +123,6 @@ async def test_closing_with_unsaved_chats_asks_and_can_be_cancelled(stage: Stage
     assert window.views.banner.isHidden()
     assert [each.id for each in window.controller.chats.listed()] == ["c1"]
 
-
-async def test_the_message_about_unsaved_settings_goes_when_there_is_space(
-    stage: Stage, tmp_path: Path
-) -> None:
-    window = await stage.ready(folder=tmp_path)
     banner, preferences = window.views.banner, window.controller.home.preferences
     with full_disk():
         window.app_settings.set("look.tint", "never")

@@ -59,7 +59,7 @@ async def test_the_worker_knows_which_chat_is_open_and_which_are_erased(stage: S
     assert commands[-1] == EraseChats((second,))
 
 
-async def test_a_chat_that_is_not_saved_is_not_named(window: MainWindow) -> None:
+async def test_a_chat_that_is_not_saved_is_not_named_and_settings_clear_what_is(window: MainWindow) -> None:
     commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
     set_value(window, "prefill.save", False)
     await ask(window)
@@ -71,9 +71,8 @@ async def test_a_chat_that_is_not_saved_is_not_named(window: MainWindow) -> None
     asked = commands[-1]
     assert not asked.settings.prefill.save
 
-
-async def test_settings_show_the_size_and_clear_it(window: MainWindow) -> None:
-    commands = sent(window, OpenChat, EraseChats, ListSavedChats, Generate)
+    window.app_settings.set("allowed.save", True)
+    del commands[:]
     settings = window.windows.show("settings")
     assert commands == [ListSavedChats()]
     assert not settings.clear_button.isEnabled()
@@ -100,7 +99,9 @@ def attached(commands: list[ReadAhead]) -> tuple[Attachment, ...]:
     return commands[-1].question.messages[-1].attachments
 
 
-async def test_the_worker_reads_attached_documents_while_the_question_is_typed(window: MainWindow) -> None:
+async def test_the_worker_reads_while_the_question_is_typed_and_again_for_another_model(
+    window: MainWindow,
+) -> None:
     commands = sent(window, ReadAhead, Generate)
     composer, saved = window.views.composer, window.controller.saved_chats
     log = Attachment("log.txt", "The harbour is called Marrow Bay. " * 40)
@@ -131,9 +132,8 @@ async def test_the_worker_reads_attached_documents_while_the_question_is_typed(w
     assert (generate.chat, generate.settings) == (question.chat, question.settings)
     assert generate.messages[-1].attachments[0].text == question.messages[-1].attachments[0].text
 
-
-async def test_the_text_before_the_cursor_is_read(window: MainWindow) -> None:
-    commands = sent(window, ReadAhead)
+    window.controller.chat.start()
+    del commands[:]
     edit = window.views.composer.edit
     edit.set_text("🌊 The harbour is called Marrow Bay. " * 80)
     cursor = edit.textCursor()
@@ -142,6 +142,16 @@ async def test_the_text_before_the_cursor_is_read(window: MainWindow) -> None:
     await until(lambda: bool(commands) and bool(commands[-1].question.messages[-1].content))
     content = commands[-1].question.messages[-1].content
     assert content == edit.text[: len(content)] == edit.text[:-10]
+
+    composer.clear()
+    window.controller.chat.start()
+    del commands[:]
+    window.views.composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
+    await until(lambda: bool(commands) and bool(attached(commands)))
+    del commands[:]
+    window.controller.restart()
+    await ready(window)
+    await until(lambda: bool(commands) and bool(attached(commands)))
 
 
 async def test_an_edited_message_is_read_in_its_place_and_not_saved_as_the_chat(
@@ -167,13 +177,3 @@ async def test_an_edited_message_is_read_in_its_place_and_not_saved_as_the_chat(
     await until(lambda: last(window).status == "finished")
     assert commands[-1].messages[:-1] == question.messages[:-1]
     assert commands[-1].messages[-1].attachments[0].text == question.messages[-1].attachments[0].text
-
-
-async def test_another_model_reads_it_again(window: MainWindow) -> None:
-    commands = sent(window, ReadAhead)
-    window.views.composer.chips.add(Attachment("log.txt", "The harbour is called Marrow Bay. " * 40))
-    await until(lambda: bool(commands) and bool(attached(commands)))
-    del commands[:]
-    window.controller.restart()
-    await ready(window)
-    await until(lambda: bool(commands) and bool(attached(commands)))

@@ -106,7 +106,7 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     assert window.controller.chats.search("typed")
 
 
-async def test_escape_asks_before_an_edit_is_lost_and_an_answer_continues_from_any_word(
+async def test_an_edit_is_asked_about_undone_exact_and_an_answer_continues_from_any_word(
     window: MainWindow,
 ) -> None:
     await answered(window)
@@ -166,8 +166,7 @@ async def test_escape_asks_before_an_edit_is_lost_and_an_answer_continues_from_a
     assert commands[-1].continuation == (0, 1, 2)
     assert len(window.controller.chats.get(chat).turns) == 2
 
-
-async def test_an_edit_is_undone_and_none_begins_while_another_answer_is_written(window: MainWindow) -> None:
+    window.controller.chat.start()
     await answered(window)
     before = window.controller.chats.open.turns
     await edit_end(window, "1")
@@ -195,6 +194,22 @@ async def test_an_edit_is_undone_and_none_begins_while_another_answer_is_written
     await click(answer_view(window, 0).footer.edit_button)
     assert answer_view(window, 0).editor is not None
 
+    window.controller.chat.start()
+    # A text field has one kind of line end, and Qt's plain text no no-break spaces.
+    written = "10\u00a0km\r\n\r\n👩‍🚀 is\u202f5\u2028ready, \u200fשלום\u200e\tx"
+    await answered(window)
+    chat = window.controller.chats.open
+    token = replace(last(window).tokens[0], text=written)
+    window.controller.chats.keep(chat.with_answer(chat.turns[0].id, replace(last(window), tokens=(token,))))
+    window.views.transcript.show_turns(window.controller.chats.open.turns)
+    await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert not editor(window).is_changed
+    await press(window, Qt.Key.Key_Escape)
+    assert answer_view(window).editor is None
+    await edit_end(window, "!")
+    await press(window, Qt.Key.Key_Return, CONTROL)
+    assert last(window).text == written + "!"
+
 
 async def test_leaving_and_asking_save_an_edit(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path)
@@ -217,25 +232,6 @@ async def test_leaving_and_asking_save_an_edit(stage: Stage, tmp_path: Path) -> 
     first, second = window.controller.chats.open.turns
     assert len(first.versions) == 2
     assert second.answer.text.endswith(" last")
-
-
-async def test_an_edit_keeps_all_other_characters(stage: Stage) -> None:
-    """A text field has one kind of line end, and Qt's plain text no no-break spaces."""
-    written = "10\u00a0km\r\n\r\n👩‍🚀 is\u202f5\u2028ready, \u200fשלום\u200e\tx"
-
-    window = await stage.ready()
-    await answered(window)
-    chat = window.controller.chats.open
-    token = replace(last(window).tokens[0], text=written)
-    window.controller.chats.keep(chat.with_answer(chat.turns[0].id, replace(last(window), tokens=(token,))))
-    window.views.transcript.show_turns(window.controller.chats.open.turns)
-    await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
-    assert not editor(window).is_changed
-    await press(window, Qt.Key.Key_Escape)
-    assert answer_view(window).editor is None
-    await edit_end(window, "!")
-    await press(window, Qt.Key.Key_Return, CONTROL)
-    assert last(window).text == written + "!"
 
 
 def menu_at(body: QWidget, at: QPoint) -> QMenu:

@@ -19,7 +19,9 @@ def paste(window: MainWindow, text: str) -> None:
     window.views.composer.edit.insertFromMimeData(mime)
 
 
-async def test_the_worker_counts_what_is_pasted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_pasted_is_counted_and_what_cannot_fit_is_cut_or_taken_along(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(composer_edit, "PATIENCE_MS", 60_000)  # a busy machine counts in more than 0.4 s
     # The fake worker's tokens are words: the one text is long for it, the other is not.
     many, few = "a " * 2_500, "antidisestablishmentarianism " * 500
@@ -43,9 +45,7 @@ async def test_the_worker_counts_what_is_pasted(stage: Stage, monkeypatch: pytes
     (turn,) = window.controller.chats.open.turns
     assert turn.user.attachments[0].tokens == 2_500
 
-
-async def test_what_cannot_fit_is_cut_or_taken_along(window: MainWindow) -> None:
-    composer = window.views.composer
+    window.controller.chat.start()
     # Else passages that fit would be read of it.
     off = assign(Settings(), "prefill.mode", "off")
     window.views.inspector.set_settings(off)

@@ -48,7 +48,7 @@ async def keep_writing(window: MainWindow, tokens: int) -> None:
     await until(lambda: len(last(window).tokens) >= before + tokens)
 
 
-async def test_a_stopped_answer_goes_on(stage: Stage, tmp_path: Path) -> None:
+async def test_an_answer_goes_on_that_was_stopped_or_cut_off(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path)
     await stopped_answer(window)
     first = last(window)
@@ -89,27 +89,8 @@ async def test_a_stopped_answer_goes_on(stage: Stage, tmp_path: Path) -> None:
     await stop(window)
     assert last(window).tokens[: len(answer.tokens)] == answer.tokens
 
-
-async def test_the_model_says_what_it_would_have_said(stage: Stage, toy_folder: Path) -> None:
-    window = await stage.ready(command=worker_command(), model=str(toy_folder))
-    words: list[str] = []
-    for tokens in (30, 12):
-        window.controller.chat.start()
-        settings = [("sampling.max_tokens", tokens), ("sampling.temperature", 0.0)]
-        window.views.inspector.set_settings(assign_all(Settings(), settings))
-        words.append((await asked(window, "Name the days of the week.")).text)
-    assert words[0].startswith(words[1])
-    await click(footer(window).continue_button)
-    await ready(window)
-    answer = last(window)
-    assert len(answer.tokens) == answer.finished.stats.tokens == 24
-    assert answer.text == shown(window)
-    assert words[0].startswith(answer.text)
-
-
-async def test_an_answer_that_was_cut_off_goes_on(stage: Stage, tmp_path: Path) -> None:
-    """Because its worker was killed, or because the app was quit."""
-    window = await stage.ready(folder=tmp_path)
+    # Cut off because its worker was killed, or because the app was quit.
+    window.controller.chat.start()
     await answering(window, tokens=6)
     await kill(window)
     first = last(window)
@@ -131,3 +112,20 @@ async def test_an_answer_that_was_cut_off_goes_on(stage: Stage, tmp_path: Path) 
     await keep_writing(window, 6)
     assert last(window).tokens[: len(first.tokens)] == first.tokens
     await stop(window)
+
+
+async def test_the_model_says_what_it_would_have_said(stage: Stage, toy_folder: Path) -> None:
+    window = await stage.ready(command=worker_command(), model=str(toy_folder))
+    words: list[str] = []
+    for tokens in (30, 12):
+        window.controller.chat.start()
+        settings = [("sampling.max_tokens", tokens), ("sampling.temperature", 0.0)]
+        window.views.inspector.set_settings(assign_all(Settings(), settings))
+        words.append((await asked(window, "Name the days of the week.")).text)
+    assert words[0].startswith(words[1])
+    await click(footer(window).continue_button)
+    await ready(window)
+    answer = last(window)
+    assert len(answer.tokens) == answer.finished.stats.tokens == 24
+    assert answer.text == shown(window)
+    assert words[0].startswith(answer.text)

@@ -1,12 +1,52 @@
-"""Editing a message that was sent: the context is counted with its new words instead of the old ones."""
+"""Editing a message that was sent: in a new chat if it is an earlier one, and its context is counted once."""
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
+
+from app.chat.user_message import UserMessage
 from app.shell.window import MainWindow
-from tests.app.stage import asked, until
+from tests.app.stage import asked, click, last, press, ready, until
 
 
-async def test_an_edited_message_is_counted_once(window: MainWindow) -> None:
+async def test_editing_a_message_that_was_sent(window: MainWindow) -> None:
+    views, controller, composer = window.views, window.controller, window.views.composer
+    await asked(window, "write 3")
+    await asked(window, "write 4")
+    first = controller.chats.open
+    composer.set_text("a draft that waits")
+    # An earlier one goes on in a new chat.
+    await click(views.transcript.findChildren(UserMessage)[0].edit_button)
+    assert composer.text == "write 3"
+    assert "new chat" in views.editing_bar.text
+    composer.set_text("write 6")
+    await press(window, Qt.Key.Key_Return)
+    await ready(window)
+    assert controller.chats.open.id != first.id
+    assert [turn.user.content for turn in controller.chats.open.turns] == ["write 6"]
+    assert controller.chats.get(first.id).turns == first.turns
+    assert controller.chats.get(first.id).draft.content == "a draft that waits"
+    assert [each.title for each in controller.chats.listed()] == ["write 3 (2)", "write 3"]
+    # One that is refused is back in the composer, and what it replaced is there.
+    controller.asking.edit()
+    composer.set_text("refuse this one")
+    await press(window, Qt.Key.Key_Return)
+    await ready(window)
+    assert [turn.user.content for turn in controller.chats.open.turns] == ["write 6"]
+    assert len(last(window).tokens) == 7
+    assert composer.text == "refuse this one"
+    # Leaving the chat ends editing, and its draft comes back.
+    controller.chat.select(first.id)
+    controller.asking.edit()
+    controller.chat.start()
+    assert views.editing_bar.isHidden()
+    assert composer.text == ""
+    controller.chat.select(first.id)
+    assert composer.text == "a draft that waits"
+
+    # The context is counted with its new words instead of the old ones.
+    controller.chat.start()
+    composer.set_text("")
     pill = window.views.composer.pill
     used: list[int] = []
     for question in ("write 30 of the harbour", "write 100 of the tide and of the pilots"):

@@ -24,9 +24,7 @@ async def settled() -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_each_is_sent_when_the_answer_has_ended_and_can_be_edited_and_removed(
-    window: MainWindow,
-) -> None:
+async def test_what_waits_is_sent_after_the_answer_and_held_by_a_withdrawn_one(window: MainWindow) -> None:
     hand, edit = Hand(window), window.views.composer.edit
     before = edit.placeholderText()
     await hand.send("write 40 slowly")
@@ -68,9 +66,9 @@ async def test_each_is_sent_when_the_answer_has_ended_and_can_be_edited_and_remo
     window.controller.asking.cancel_edit()
     assert hand.draft == "second\n\na draft"
 
-
-async def test_a_withdrawn_question_holds_what_follows_it(window: MainWindow) -> None:
-    """Without the document, the follow-ups would be about nothing."""
+    # Without the document, the follow-ups would be about nothing.
+    window.controller.chat.start()
+    await hand.type("")
     hand = Hand(window)
     window.views.composer.attach(Attachment("a.txt", "The ferry leaves at nine."))
     await hand.send("read 100 slowly")
@@ -120,8 +118,27 @@ async def test_return_while_the_model_loads_is_kept_and_sent(stage: Stage) -> No
     assert hand.questions == ["write 3", "write 4"]
 
 
-async def test_nothing_is_sent_at_the_next_start_without_its_author(stage: Stage, tmp_path: Path) -> None:
+async def test_nothing_is_sent_at_the_next_start_without_its_author_but_in_a_chat_that_is_not_open(
+    stage: Stage, tmp_path: Path
+) -> None:
     window = await stage.ready(folder=tmp_path)
+    hand, chats = Hand(window), window.controller.chats
+    await hand.send("write 100 slowly")
+    await hand.send("write 3")
+    first = chats.open.id
+    window.controller.chat.start()
+    window.views.composer.set_text("another chat")
+    await until(lambda: len(chats.get(first).turns) == 2 and chats.get(first).turns[-1].answer.over)
+    assert chats.get(first).turns[-1].answer.text
+    assert not chats.open.turns
+    assert hand.draft == "another chat"
+    assert hand.waiting == []
+    # Erased for good, it does not keep the window from closing.
+    window.controller.chat.listing.delete(first)
+    window.controller.chat.listing.erase(first)
+
+    window.controller.chat.start()
+    await hand.type("")
     await answering(window)
     await Hand(window).send("write 3")
     # Another process finds it at once, as it would after a crash.
@@ -142,24 +159,6 @@ async def test_nothing_is_sent_at_the_next_start_without_its_author(stage: Stage
     await hand.click("Send Now")
     await until(lambda: last(window).status == "finished")
     assert hand.draft == "and this"
-
-
-async def test_it_is_sent_in_a_chat_that_is_not_open(stage: Stage, tmp_path: Path) -> None:
-    window = await stage.ready(folder=tmp_path)
-    hand, chats = Hand(window), window.controller.chats
-    await hand.send("write 100 slowly")
-    await hand.send("write 3")
-    first = chats.open.id
-    window.controller.chat.start()
-    window.views.composer.set_text("another chat")
-    await until(lambda: len(chats.get(first).turns) == 2 and chats.get(first).turns[-1].answer.over)
-    assert chats.get(first).turns[-1].answer.text
-    assert not chats.open.turns
-    assert hand.draft == "another chat"
-    assert hand.waiting == []
-    # Erased for good, it does not keep the window from closing, which the stage waits for.
-    window.controller.chat.listing.delete(first)
-    window.controller.chat.listing.erase(first)
 
 
 def test_closing_ends_though_a_part_of_it_fails(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:

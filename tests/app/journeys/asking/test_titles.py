@@ -33,7 +33,9 @@ async def answered(window: MainWindow, question: str) -> None:
     await ready(window)
 
 
-async def test_a_chat_is_titled_after_its_answer_and_keeps_it(stage: Stage, tmp_path: Path) -> None:
+async def test_a_chat_is_titled_after_its_answer_and_keeps_it_as_the_choice_is_kept(
+    stage: Stage, tmp_path: Path
+) -> None:
     window = await stage.ready(folder=tmp_path)
     await answered(window, "write 3 about harbours")
     assert title(window) == "write 3 about harbours"
@@ -54,6 +56,11 @@ async def test_a_chat_is_titled_after_its_answer_and_keeps_it(stage: Stage, tmp_
     window.controller.chat.listing.rename(window.controller.chats.open.id, "Title of harbours")
     window = await stage.open(folder=tmp_path)
     assert title(window) == "Title of harbours"
+
+    assert window.controller.home.preferences.now.settings.writing.titles
+    window.app_settings.set("writing.titles", False)
+    await stage.close()
+    assert not PreferencesFile(tmp_path).now.settings.writing.titles
 
 
 async def test_a_persons_title_stays_typing_goes_first_and_it_can_be_switched_off(
@@ -120,11 +127,3 @@ async def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
     await ready(window)
     second = last(window).finished
     assert second.stats.reused_tokens >= first.stats.prompt_tokens
-
-
-async def test_the_choice_is_remembered(stage: Stage, tmp_path: Path) -> None:
-    window = await stage.open(folder=tmp_path)
-    assert window.controller.home.preferences.now.settings.writing.titles
-    window.app_settings.set("writing.titles", False)
-    await stage.close()
-    assert not PreferencesFile(tmp_path).now.settings.writing.titles

@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt
 
 from app.chat.user_message import UserMessage
 from app.controllers import strings
-from app.shell.window import MainWindow
 from core.settings import Settings
 from tests.app.stage import (
     Stage,
@@ -26,7 +25,9 @@ from tests.app.stage import (
 )
 
 
-async def test_regenerating_and_editing_keep_what_was_said(stage: Stage, tmp_path: Path) -> None:
+async def test_regenerating_and_editing_keep_what_was_said_and_say_if_it_must_be_equal(
+    stage: Stage, tmp_path: Path
+) -> None:
     window = await stage.ready(folder=tmp_path)
     chats = window.controller.chats
     await asked(window, "write 5")
@@ -72,8 +73,7 @@ async def test_regenerating_and_editing_keep_what_was_said(stage: Stage, tmp_pat
     assert [version.answer.status for version in second.versions] == ["finished", "stopped"]
     assert all(version.answer.tokens for version in second.versions)
 
-
-async def test_regenerating_replaces_one_answer_and_says_if_it_must_be_equal(window: MainWindow) -> None:
+    window.controller.chat.start()
     for words in ("write 3", "write 4"):
         await asked(window, words)
     transcript = window.views.transcript
