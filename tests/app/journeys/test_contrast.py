@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.features.projects import ProjectSheet
+from app.features.server.rows import Level, RequestRow
+from app.features.server.window import ServerWindow
 from app.shell.window import MainWindow
 from app.theme.theme import theme
 from core.events import Attachment, Message
@@ -18,6 +21,7 @@ from tests.app import contrast
 from tests.app.stage import kill, outside_of_tasks, play, ready, sheet, until
 
 TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
+LEVELS: tuple[Level, ...] = ("live", "dim", "bad")
 SIDE_WINDOWS = ("settings", "tables", "models", "lab", "help", "deleted", "library")
 _STATES: tuple[Callable[[QWidget, bool], None], ...] = (
     lambda window, on: None,
@@ -99,11 +103,25 @@ async def project(window: MainWindow) -> list[str]:
     return faults
 
 
-def test_the_chat_window(qapp: QApplication) -> None:
-    scenes(qapp, first_page, project, chat, died)
+def of_requests(level: Level) -> Callable[[MainWindow], Awaitable[list[str]]]:
+    """The server's window with a chosen row of that level."""
+    row = RequestRow("", "editor", "toy · chat/completions", "Writing", "live", *["9"] * 7)
+    rows = [replace(row, id=each, state=f"It is {each}", level=each) for each in LEVELS]
+
+    async def scene(window: MainWindow) -> list[str]:
+        page = ServerWindow()
+        page.show()
+        page.show_rows(tuple(rows))
+        page.list.select(level)
+        found = await failing(window, page)
+        page.close()
+        page.deleteLater()
+        return [f"server, {level}: {fault}" for fault in found]
+
+    return scene
 
 
-def test_the_windows_beside_it(qapp: QApplication) -> None:
+def test_the_chat_window_and_those_beside_it(qapp: QApplication) -> None:
     def shown(name: str) -> Callable[[MainWindow], Awaitable[list[str]]]:
         async def scene(window: MainWindow) -> list[str]:
             beside = window.windows.show(name)
@@ -113,4 +131,5 @@ def test_the_windows_beside_it(qapp: QApplication) -> None:
 
         return scene
 
-    scenes(qapp, *map(shown, SIDE_WINDOWS))
+    beside = [*map(shown, SIDE_WINDOWS), *map(of_requests, LEVELS)]
+    scenes(qapp, first_page, project, *beside, chat, died)

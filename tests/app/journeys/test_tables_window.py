@@ -152,45 +152,15 @@ async def test_what_is_taught_is_listed_saved_taken_along_reset_and_loaded_again
     assert decode_table(files()[0].read_bytes()).header.figures.used == exported
 
 
-async def test_another_draftlight_and_files_that_cannot_be_used(
-    stage: Stage, toy_folder: Path, home: Path
-) -> None:
-    tables_dir().mkdir(parents=True)
-    (tables_dir() / f"{'ab' * 8}-n16-4096.safetensors").write_bytes(b"no table at all")
-    other = TableFolder(tables_dir())
-
-    window = await stage.ready(command=worker_command(), model=str(toy_folder), folder=home / "chats")
-    tables = await open_tables(window)
-    assert "1 file could not be used" in tables.set_aside.text
-    assert "damaged" in tables.set_aside.text
-    assert tables.set_aside.is_bad
-    await teach(window)
-    await until(lambda: len(tables.list.rows) == 3)
-    tables.list.select(tables.list.rows[0].id)
-    assert not tables.read_only.text
-    assert tables.reset.isEnabled()
-    family = taught(tables).family
-    window.controller.restart()
-    await until(lambda: window.controller.link.phase is Phase.STARTING)
-    await until(lambda: other.lock(family) == "")
-    await ready(window)
-    await teach(window)
-    await until(lambda: "another Draftlight" in tables.read_only.text)
-    tables.list.select(tables.list.rows[0].id)
-    for button in (tables.save, tables.reset):
-        assert not button.isEnabled()
-        assert "another Draftlight" in button.toolTip()
-    assert tables.export.isEnabled()
-    other.unlock(family)
-
-
-async def test_the_folder_a_bad_file_the_name_of_every_control_and_a_dead_worker(
+async def test_files_that_cannot_be_used_a_dead_worker_and_another_draftlight(
     stage: Stage, toy_folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(b"\0" * 100)
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) is None)
+    tables_dir().mkdir(parents=True)
+    (tables_dir() / f"{'ab' * 8}-n16-4096.safetensors").write_bytes(b"no table at all")
 
     window = await stage.ready(command=worker_command(), model=str(toy_folder), folder=home / "chats")
     tables = await open_tables(window)
@@ -226,3 +196,27 @@ async def test_the_folder_a_bad_file_the_name_of_every_control_and_a_dead_worker
     window.controller.restart()
     await ready(window)
     await until(lambda: tables.import_.isEnabled() and len(tables.list.rows) == 2)
+
+    # What another Draftlight holds can be exported only.
+    other = TableFolder(tables_dir())
+    assert "1 file could not be used" in tables.set_aside.text
+    assert "damaged" in tables.set_aside.text
+    assert tables.set_aside.is_bad
+    await teach(window)
+    await until(lambda: len(tables.list.rows) == 3)
+    tables.list.select(tables.list.rows[0].id)
+    assert not tables.read_only.text
+    assert tables.reset.isEnabled()
+    family = taught(tables).family
+    window.controller.restart()
+    await until(lambda: window.controller.link.phase is Phase.STARTING)
+    await until(lambda: other.lock(family) == "")
+    await ready(window)
+    await teach(window)
+    await until(lambda: "another Draftlight" in tables.read_only.text)
+    tables.list.select(tables.list.rows[0].id)
+    for button in (tables.save, tables.reset):
+        assert not button.isEnabled()
+        assert "another Draftlight" in button.toolTip()
+    assert tables.export.isEnabled()
+    other.unlock(family)

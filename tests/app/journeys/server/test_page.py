@@ -7,26 +7,21 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from app.bench.served import free_port
 from app.features.server import strings
-from app.features.server.rows import Level, RequestRow
 from app.features.server.window import ServerPanel, ServerWindow
 from app.gauges.figures import DASH
 from app.shell.window import MainWindow
 from core.serve.apps import APPS
 from core.serve.requests import ServedRequest
 from tests.app.journeys.server.client import Asked, switch_on
-from tests.app.journeys.test_contrast import failing, scenes
 from tests.app.stage import Stage, click, press, until
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -44,10 +39,39 @@ def panel_of(window: MainWindow) -> ServerPanel:
     return found.panel
 
 
-async def test_refused_requests_and_requests_for_vectors_are_seen(window: MainWindow) -> None:
-    # It was answered with an error, and the window said that no request had come yet.
+async def test_requests_are_seen_as_they_come_and_go_and_refused_ones_too(window: MainWindow) -> None:
     page = await page_of(window)
+    assert page.list.empty[0] == strings.NOTHING_OFF
     base = await switch_on(window)
+    assert page.list.empty[0] == strings.NOTHING_ON
+    assert page.subtitle == strings.SERVING
+    assert page.address.value == base
+    assert page.model.isVisible()
+    assert page.model.value == "Fake-1M"  # what a client's field for the model takes
+    first = Asked(base, "write 100000 slowly")
+    await until(lambda: len(page.list.rows) == 1)
+    second = Asked(base, "write 4")
+    # Its place comes after the request itself.
+    await until(lambda: [row.state for row in page.list.rows] == ["Waiting, 1 before", "Writing"])
+    _, writing = page.list.rows
+    assert (writing.title, writing.subtitle, writing.level) == (
+        "editor", "Fake 1M · chat/completions", "live",
+    )  # fmt: skip
+    assert page.subtitle == f"{strings.SERVING} 1 request waits."
+    # The first that came was opened by itself, and grows.
+    assert page.list.selected == writing.id
+    answer = page.transcript.answer(writing.id)
+    before = len(answer.body.table)
+    await until(lambda: len(answer.body.table) > before + 20)
+    assert page.transcript.answer_text(writing.id).startswith("ECHO 1:")
+    assert answer.facts(1).origin == "accepted"
+    await first.leave()
+    await second.whole()
+    await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Cancelled"])
+    assert answer.footer.notes == (strings.CANCELLED_NOTE,)
+
+    page.clear.click()
+    # It was answered with an error, and the window said that no request had come yet.
     await Asked(base, "write 4", temperature=9).whole()
     await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
     (row,) = page.list.rows
@@ -61,7 +85,6 @@ async def test_refused_requests_and_requests_for_vectors_are_seen(window: MainWi
     await until(lambda: [each.over for each in page.list.rows] == [True] * 3)
 
     page.clear.click()
-    page = await page_of(window)
     record = ServedRequest(
         "embd-1", "/v1/embeddings", "rag/1.0", "all-MiniLM-L6-v2", time.time(), False, "reading"
     )
@@ -73,38 +96,6 @@ async def test_refused_requests_and_requests_for_vectors_are_seen(window: MainWi
     (row,) = page.list.rows
     assert (row.subtitle, row.cached, row.over) == ("all-MiniLM-L6-v2 · embeddings", DASH, True)
     await until(lambda: page.gone_text == strings.EMBEDDED)
-
-
-async def test_requests_are_seen_as_they_come_and_go(window: MainWindow) -> None:
-    page = await page_of(window)
-    assert page.list.empty[0] == strings.NOTHING_OFF
-    base = await switch_on(window)
-    assert page.list.empty[0] == strings.NOTHING_ON
-    assert page.subtitle == strings.SERVING
-    assert page.address.value == base
-    assert page.model.isVisible()
-    assert page.model.value == "Fake-1M"  # what a client's field for the model takes
-    first = Asked(base, "write 100000 slowly")
-    await until(lambda: len(page.list.rows) == 1)
-    second = Asked(base, "write 4")
-    await until(lambda: len(page.list.rows) == 2 and page.list.rows[1].state == "Writing")
-    waiting, writing = page.list.rows
-    assert (writing.title, writing.subtitle, writing.level) == (
-        "editor", "Fake 1M · chat/completions", "live",
-    )  # fmt: skip
-    assert waiting.state == "Waiting, 1 before"
-    assert page.subtitle == f"{strings.SERVING} 1 request waits."
-    # The first that came was opened by itself, and grows.
-    assert page.list.selected == writing.id
-    answer = page.transcript.answer(writing.id)
-    before = len(answer.body.table)
-    await until(lambda: len(answer.body.table) > before + 20)
-    assert page.transcript.answer_text(writing.id).startswith("ECHO 1:")
-    assert answer.facts(1).origin == "accepted"
-    await first.leave()
-    await second.whole()
-    await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Cancelled"])
-    assert answer.footer.notes == (strings.CANCELLED_NOTE,)
 
 
 async def test_a_click_opens_another_request(window: MainWindow) -> None:
@@ -135,7 +126,9 @@ async def test_a_click_opens_another_request(window: MainWindow) -> None:
     assert not page.clear.isEnabled()
 
 
-async def test_the_address_configurations_of_apps_and_the_settings_are_in_reach(window: MainWindow) -> None:
+async def test_the_address_and_apps_are_in_reach_and_what_cannot_be_served_is_told(
+    window: MainWindow,
+) -> None:
     chip = window.views.header.server_button
     assert chip.isHidden()
     base = await switch_on(window)
@@ -186,6 +179,43 @@ async def test_the_address_configurations_of_apps_and_the_settings_are_in_reach(
     window.app_settings.reset()
     assert window.app_settings.now.server.on
 
+    values = window.app_settings
+    values.set("server.on", False)
+    values.set("server.ask_key", False)
+    await until(chip.isHidden)
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    with taken:
+        values.set("server.port", taken.getsockname()[1])
+        values.set("server.on", True)
+        await until(lambda: server.state.status == "failed")
+        assert "port" in window.views.banner.trouble.title
+        assert "Choose another port" in panel_of(window).text
+        assert window.views.header.server_button.isHidden()
+    values.set("server.port", await free_port())
+    await until(lambda: server.state.status == "on")
+    assert window.views.banner.trouble is None
+    for key, bad, good, said in (
+        ("server.address", "my machine", "127.0.0.1", "my machine"),
+        ("server.origins", "http://localhost:3000/page", "http://localhost:3000", "origin"),
+        ("server.hosts", "http://mac.local", "box\nmac.local.", "mac.local"),
+    ):
+        values.set(key, bad)
+        await until(lambda said=said: bool(server.state.problem) and said in server.state.problem.message)
+        values.set(key, good)
+        await until(lambda: server.state.status == "on")
+
+    async def heard(headers: str = "", called: str = "") -> Asked:
+        return await Asked(server.state.address, "write 3", headers=headers, called=called).whole()
+
+    allowed = await heard("origin: http://localhost:3000\r\n")
+    assert b"access-control-allow-origin: http://localhost:3000" in allowed.raw
+    assert (await heard("origin: http://evil.test\r\n")).error == "origin_not_allowed"
+    assert (await heard(called="mac.local:8317")).is_whole
+    assert (await heard(called="Box")).is_whole
+    assert (await heard(called="evil.test")).error == "host_not_allowed"
+
 
 async def test_another_address_needs_a_key_and_requests_without_it_are_in_the_list(
     stage: Stage, tmp_path: Path
@@ -232,60 +262,3 @@ async def test_another_address_needs_a_key_and_requests_without_it_are_in_the_li
     server = window.controller.server
     await until(lambda: server.state.status == "on", what="it is not on again at the next start")
     assert (await Asked(server.state.address, "write 3").whole()).is_whole
-
-
-async def test_what_cannot_be_served_is_told_with_what_to_do(window: MainWindow) -> None:
-    server, values = window.controller.server, window.app_settings
-    taken = socket.socket()
-    taken.bind(("127.0.0.1", 0))
-    taken.listen()
-    with taken:
-        values.set("server.port", taken.getsockname()[1])
-        values.set("server.on", True)
-        await until(lambda: server.state.status == "failed")
-        assert "port" in window.views.banner.trouble.title
-        assert "Choose another port" in panel_of(window).text
-        assert window.views.header.server_button.isHidden()
-    values.set("server.port", await free_port())
-    await until(lambda: server.state.status == "on")
-    assert window.views.banner.trouble is None
-    for key, bad, good, said in (
-        ("server.address", "my machine", "127.0.0.1", "my machine"),
-        ("server.origins", "http://localhost:3000/page", "http://localhost:3000", "origin"),
-        ("server.hosts", "http://mac.local", "box\nmac.local.", "mac.local"),
-    ):
-        values.set(key, bad)
-        await until(lambda said=said: bool(server.state.problem) and said in server.state.problem.message)
-        values.set(key, good)
-        await until(lambda: server.state.status == "on")
-
-    async def heard(headers: str = "", called: str = "") -> Asked:
-        return await Asked(server.state.address, "write 3", headers=headers, called=called).whole()
-
-    allowed = await heard("origin: http://localhost:3000\r\n")
-    assert b"access-control-allow-origin: http://localhost:3000" in allowed.raw
-    assert (await heard("origin: http://evil.test\r\n")).error == "origin_not_allowed"
-    assert (await heard(called="mac.local:8317")).is_whole
-    assert (await heard(called="Box")).is_whole
-    assert (await heard(called="evil.test")).error == "host_not_allowed"
-
-
-def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
-    levels: tuple[Level, ...] = ("live", "dim", "bad")
-    row = RequestRow("", "editor", "toy · chat/completions", "Writing", "live", *["9"] * 7)
-    rows = tuple(replace(row, id=level, state=f"It is {level}", level=level) for level in levels)
-
-    def chosen(level: str) -> Callable[[MainWindow], Awaitable[list[str]]]:
-        async def shown(window: MainWindow) -> list[str]:
-            page = ServerWindow()
-            page.show()
-            page.show_rows(rows)
-            page.list.select(level)
-            found = await failing(window, page)
-            page.close()
-            page.deleteLater()
-            return found
-
-        return shown
-
-    scenes(qapp, *(chosen(level) for level in levels))

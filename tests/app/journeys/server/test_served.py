@@ -20,23 +20,6 @@ async def served(window: MainWindow, asked: Asked) -> None:
     await until(lambda: bool(asked.text) and window.controller.link.serving, what="not served")
 
 
-async def test_a_client_asks_the_window_s_worker_until_it_is_off(window: MainWindow) -> None:
-    base = await switch_on(window)
-    asked = await Asked(base, "write 12").whole()
-    assert asked.status == 200
-    assert asked.is_whole
-    assert asked.text.startswith("ECHO 1:")
-    assert window.controller.link.phase is Phase.READY
-    assert window.views.banner.isHidden()
-    (record,) = window.controller.sharing.requests.all
-    assert (record.state, record.client, record.tokens) == ("finished", "editor/1.2", 13)
-    assert window.controller.chats.open.turns == ()
-    window.app_settings.set("server.on", False)
-    await until(lambda: window.controller.server.state.status == "off")
-    with pytest.raises(ConnectionRefusedError):
-        await Asked(base, "write 3").whole()
-
-
 async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_can_be_taken_back(
     window: MainWindow,
 ) -> None:
@@ -96,10 +79,21 @@ async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_
     await until(lambda: not window.controller.link.serving)
 
 
-async def test_a_worker_that_dies_is_told_and_comes_back_for_who_asks(window: MainWindow) -> None:
+async def test_another_model_a_death_and_the_end_of_the_window_end_what_is_asked(window: MainWindow) -> None:
     base = await switch_on(window)
-    asked = Asked(base, "write 100000 slowly")
-    waiting = Asked(base, "write 7")
+    asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
+    await served(window, asked)
+    await until(lambda: len(window.controller.sharing.answers.sent) == 2)
+    window.controller.handle(Load("other"))
+    await asked.whole()
+    await waiting.whole()
+    assert asked.error == "model_changed"
+    assert (waiting.status, waiting.error) == (503, "model_changed")
+    await ready(window)
+    assert (await Asked(base, "write 3").whole()).is_whole
+    assert window.views.banner.isHidden()
+
+    asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 7")
     await served(window, asked)
     await until(lambda: len(window.controller.sharing.answers.sent) == 2)
     pid = window.worker.pid
@@ -115,24 +109,6 @@ async def test_a_worker_that_dies_is_told_and_comes_back_for_who_asks(window: Ma
     assert last(window).status == "cut_off"
     assert (await Asked(base, "write 3").whole()).is_whole
 
-
-async def test_another_model_ends_what_was_asked_of_the_one_before(window: MainWindow) -> None:
-    base = await switch_on(window)
-    asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
-    await served(window, asked)
-    await until(lambda: len(window.controller.sharing.answers.sent) == 2)
-    window.controller.handle(Load("other"))
-    await asked.whole()
-    await waiting.whole()
-    assert asked.error == "model_changed"
-    assert (waiting.status, waiting.error) == (503, "model_changed")
-    await ready(window)
-    assert (await Asked(base, "write 3").whole()).is_whole
-    assert window.views.banner.isHidden()
-
-
-async def test_the_window_closes_in_mid_request(window: MainWindow) -> None:
-    base = await switch_on(window)
     asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
     await served(window, asked)
     await until(lambda: len(window.controller.sharing.answers.sent) == 2)
@@ -140,7 +116,9 @@ async def test_the_window_closes_in_mid_request(window: MainWindow) -> None:
     assert (await asked.whole()).error == (await waiting.whole()).error == "server_ends"
 
 
-async def test_requests_teach_the_tables_only_where_that_is_wanted(window: MainWindow) -> None:
+async def test_a_client_asks_teaches_the_tables_where_wanted_and_ends_with_the_server(
+    window: MainWindow,
+) -> None:
     base = await switch_on(window)
     requests = window.controller.sharing.requests
 
@@ -155,3 +133,17 @@ async def test_requests_teach_the_tables_only_where_that_is_wanted(window: MainW
     window.app_settings.set("server.learn", True)
     assert await learned()
     assert not await learned(settings={"tables.learn": False})
+
+    asked = await Asked(base, "write 12").whole()
+    assert asked.status == 200
+    assert asked.is_whole
+    assert asked.text.startswith("ECHO 1:")
+    assert window.controller.link.phase is Phase.READY
+    assert window.views.banner.isHidden()
+    record = requests.all[-1]
+    assert (record.state, record.client, record.tokens) == ("finished", "editor/1.2", 13)
+    assert window.controller.chats.open.turns == ()
+    window.app_settings.set("server.on", False)
+    await until(lambda: window.controller.server.state.status == "off")
+    with pytest.raises(ConnectionRefusedError):
+        await Asked(base, "write 3").whole()

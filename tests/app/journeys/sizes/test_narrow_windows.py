@@ -103,18 +103,6 @@ async def models_window(window: MainWindow, size: Size) -> None:
         assert detail.height() >= 3 * height
 
 
-async def test_in_a_narrow_window_the_details_are_below(window: MainWindow) -> None:
-    window.app_settings.set("look.zoom_pct", 150)
-    models = await narrow(window, "models", (1024, 700))
-    window.controller.models.on_list(MODELS)
-    assert models.detail.y() > models.list.y()
-    assert models.detail.width() == models.width()
-    models.resize(1900, 700)
-    await asyncio.sleep(0.05)
-    assert models.detail.x() > models.list.x()
-    assert models.detail.width() == 582
-
-
 async def sheet_of_a_project(window: MainWindow, size: Size) -> None:
     window.views.sidebar.new_project_requested.emit("")
     dialog = await sheet(window, ProjectSheet)
@@ -226,7 +214,9 @@ async def test_no_control_lies_on_another_in_the_smallest_windows(window: MainWi
             assert apart or not box.intersects(beyond), (name, one.accessibleName(), other.accessibleName())
 
 
-async def test_nothing_is_fixed_below_a_page_that_scrolls(window: MainWindow) -> None:
+async def test_details_go_below_in_a_narrow_window_and_nothing_is_fixed_below_a_page_that_scrolls(
+    window: MainWindow,
+) -> None:
     """A footer would cut the row above it, at some size or other."""
     window.columns.show_inspector(True)
     shown = [window.views.side, *map(window.windows.show, window.windows.names)]
@@ -237,3 +227,14 @@ async def test_nothing_is_fixed_below_a_page_that_scrolls(window: MainWindow) ->
         if page.isVisible():
             bottom = page.mapTo(panel, page.rect().bottomLeft()).y()
             assert bottom >= panel.height() - 2, (panel.accessibleName(), bottom, panel.height())
+
+    window.windows.close_all()
+    window.app_settings.set("look.zoom_pct", 150)
+    models = await narrow(window, "models", (1024, 700))
+    window.controller.models.on_list(MODELS)
+    assert models.detail.y() > models.list.y()
+    assert models.detail.width() == models.width()
+    models.resize(1900, 700)
+    await asyncio.sleep(0.05)
+    assert models.detail.x() > models.list.x()
+    assert models.detail.width() == 582

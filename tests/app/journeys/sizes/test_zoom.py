@@ -66,7 +66,7 @@ async def test_larger_smaller_and_back(window: MainWindow) -> None:
     assert (lengths(window), answer.body.height()) == (before, height)
 
 
-async def test_what_is_read_stays_and_the_size_is_remembered(stage: Stage, tmp_path: Path) -> None:
+async def test_what_is_read_stays_and_size_and_motion_are_remembered(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path)
     await asked_about_rules(window)
     window.commands.show_document()
@@ -83,10 +83,7 @@ async def test_what_is_read_stays_and_the_size_is_remembered(stage: Stage, tmp_p
     assert window.app_settings.now.look.zoom_pct == 175
     assert answer_view(window).body.boxes[0].layout.style.line_px == round(25 * 1.75)
 
-
-async def test_reduced_motion_stops_what_blinks(stage: Stage) -> None:
     blinks = QApplication.cursorFlashTime()
-    window = await stage.open()
     window.app_settings.set("look.motion", "reduced")
     assert theme.reduced_motion
     assert QApplication.cursorFlashTime() == 0
