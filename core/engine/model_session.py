@@ -245,7 +245,7 @@ class ModelSession:
     def head_for(self, settings: Settings) -> HeadProposer | None:
         """The head that drafts in an answer with `settings`; None if none does."""
         drafter, second = settings.drafting.drafter, settings.draft_model.model
-        if drafter != "mtp" and not (drafter == "auto" and settings.auto.model_drafts and not second):
+        if drafter != "mtp" and not (drafter == "auto" and not second):
             return None
         return head if isinstance(head := self.head(), HeadProposer) else None
 

@@ -135,7 +135,7 @@ def choose_exactness(answer: Answer, session: ModelSession) -> None:
 def choose_draft_model(answer: Answer, session: ModelSession) -> None:
     """A draft model reads all of the text before it drafts; where it cannot, `auto` drafts without it."""
     chosen, required = answer.settings.draft_model.model, answer.spec.needs_proposer == "draft model"
-    if not (required or (answer.spec.name == "auto" and answer.settings.auto.model_drafts and chosen)):
+    if not (required or (answer.spec.name == "auto" and chosen)):
         return
     why_not = "a draft model reads all of a text, and this one is longer than the context"
     try:
@@ -156,7 +156,7 @@ def choose_draft_model(answer: Answer, session: ModelSession) -> None:
 def choose_head(answer: Answer, session: ModelSession) -> None:
     """The model's head drafts for `mtp`, and for `auto` without a draft model."""
     required, machines = answer.spec.needs_proposer == "head", answer.model.info.machines
-    asked = answer.spec.name == "auto" and answer.settings.auto.model_drafts and not machines
+    asked = answer.spec.name == "auto" and not machines
     if not required and (not asked or answer.proposer is not None):
         return
     head = session.head()
@@ -165,7 +165,7 @@ def choose_head(answer: Answer, session: ModelSession) -> None:
     elif required:
         answer.downgrade("drafting.drafter", "auto", f"{answer.model.info.name}: {head}")
     elif head != NO_HEAD:
-        answer.downgrade("auto.model_drafts", False, head)
+        answer.downgrade("drafting.drafter", "auto without the model’s head", head, asked="auto")
 
 
 def draft_grammar(answer: Answer, session: ModelSession) -> None:

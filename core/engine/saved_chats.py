@@ -46,6 +46,8 @@ _ENDING_S = 5.0
 # `_NEW_SHARE` of its tokens, because all of an array is read even if only its beginning is needed.
 _LEAST_GAIN_TOKENS = 64
 _LEAST_PREFIX_TOKENS = 256
+# Saved chats together; those used least recently go first. `core.kv.saved_files` also leaves the disk room.
+MOST_DISK_BYTES = 4 << 30
 
 
 class _Due(Struct, frozen=True):
@@ -282,7 +284,7 @@ class SavedChats:
             self._stamp = stamp_of(loaded.model, loaded.new_cache, identity)
             if self._stamp is None:
                 self._why_not = "the model's cache is of a kind that cannot be saved"
-        self._files.clean(self._prefill.disk_mib << 20)
+        self._files.clean(MOST_DISK_BYTES)
         return self._stamp
 
     def _load_for(
@@ -394,11 +396,10 @@ class SavedChats:
             least_tokens, len(sequence.tokens) // _NEW_SHARE
         ):
             return
-        prefill = self._prefill
         path = self._files.path(chat, here.model.info.path)
         try:
             saving = SavedSequence(sequence, here.model.new_cache, stamp)
-            problem = self._files.reserve(path, saving.nbytes, prefill.disk_mib << 20)
+            problem = self._files.reserve(path, saving.nbytes, MOST_DISK_BYTES)
             if not problem:
                 with self._files.writing(path) as file:
                     yield from saving.write(file)

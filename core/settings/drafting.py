@@ -56,14 +56,6 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
             " runs is shared with ngram-mod.",
         ),
     ] = True
-    model_drafts: Annotated[
-        bool,
-        about(
-            "A model’s drafts",
-            "Asks the chosen draft model, or else the model’s own head for further tokens, where other"
-            " evidence is uncertain and while it pays.",
-        ),
-    ] = True
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):

@@ -114,11 +114,6 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             " when it is opened again. It is erased with the chat.",
         ),
     ] = True
-    disk_mib: Annotated[
-        int,
-        number(0, 1_048_576, unit="MiB"),
-        about("Disk space", "Saved chats take up to this much; those used least recently are removed first."),
-    ] = 4096
     read_ahead: Annotated[
         ReadAheadChoice,
         choice(

@@ -148,7 +148,6 @@ _NO_DRAFTER = "Not used while the drafter is off."
 _NO_LEARNED_TABLE = "Not used with only this chat’s table."
 _ONLY_LEARNED_TABLE = "Not used with only the table learned beforehand."
 _PLANNED_TREE = "Not used unless the tree is as in the paper."
-_SAVES_NOTHING = "Not used while this chat is not saved on disk."
 
 _SPARSE = (
     "keep_pct",
@@ -179,8 +178,6 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((f"prefill.{name}", _KEEPS_EVERYTHING) for name in _SPARSE if name != "keep_pct")
     if prefill.mode == "on":
         yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in _AUTOMATIC)
-    if not prefill.save:
-        yield "prefill.disk_mib", _SAVES_NOTHING
     if settings.sampling.temperature == 0:
         yield from ((f"sampling.{name}", _GREEDY) for name in _DRAWS)
     if settings.drafting.drafter == "off":

@@ -22,7 +22,7 @@ def answer() -> Answer:
     ("key", "asked", "used", "words"),
     [
         ("drafting.drafter", "auto", "off", ("auto", "off")),
-        ("auto.model_drafts", True, False, ("on", "off")),
+        ("auto.remembered", True, False, ("on", "off")),
         ("draft_model.model", "/some/folder", "", ("/some/folder", "none")),
         ("sampling.max_tokens", 2048, 7, ("2048", "7")),
     ],

@@ -40,12 +40,10 @@ def test_a_model_drafts_for_itself_almost_perfectly(toy_engine: Engine, toy_fold
 def test_auto_asks_the_draft_model(toy_engine: Engine, toy_folder: Path) -> None:
     prompt = [(7 * i * i + 3 * i) % 256 + 4 for i in range(60)]
     expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
-    for asked in (False, True):
-        toy_engine.forget(tables=True)
-        chosen = settings(**{"draft_model.model": str(toy_folder), "auto.model_drafts": asked})
-        got, finished = run(toy_engine, prompt, chosen)
-        assert ids(got) == ids(expected)
-        assert finished.effective.changes == ()
+    toy_engine.forget(tables=True)
+    got, finished = run(toy_engine, prompt, settings(**{"draft_model.model": str(toy_folder)}))
+    assert ids(got) == ids(expected)
+    assert finished.effective.changes == ()
     proposer = toy_engine.proposer
     assert proposer is not None
     assert len(proposer.sequence.tokens) >= len(prompt) - 1

@@ -153,7 +153,7 @@ def test_without_a_usable_head_the_answer_says_why(
     got, finished = run(engine, prompt, chosen)
     assert got == expected
     change, *_ = [each for each in finished.effective.changes if "MTP head" in each.reason]
-    assert change.setting == ("drafting.drafter" if drafter == "mtp" else "auto.model_drafts")
+    assert change.setting == "drafting.drafter"
     assert "the MTP head in model-mtp.safetensors cannot be read" in change.reason
     # Without any head `auto` has nothing to say; one that is downloaded later is used at once.
     (folder / "model-mtp.safetensors").unlink()
@@ -165,5 +165,5 @@ def test_without_a_usable_head_the_answer_says_why(
     assert "MTP head" not in str(finished.effective.changes)
     assert engine.sequence.head is not None
     engine.forget()
-    run(engine, prompt, drafting(**{"drafting.drafter": "auto", "auto.model_drafts": False}))
+    run(engine, prompt, drafting(**{"drafting.drafter": "frequency"}))
     assert engine.sequence.head is None

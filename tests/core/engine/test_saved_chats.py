@@ -195,7 +195,7 @@ def test_what_was_read_ahead_before_a_restart_is_not_read_again(
 
 
 def test_a_removed_document_does_not_stay_on_the_disk(
-    tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path
+    tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = long_model("llama", tokenizer, folder)
 
@@ -219,7 +219,8 @@ def test_a_removed_document_does_not_stay_on_the_disk(
     assert kept(DOCUMENTS, ()) == 0
     assert kept((), **{"chat.system_prompt": DOCUMENTS[0].text}) == 0, "a chat that may never be one"
     assert kept(DOCUMENTS, **{"prefill.save": False}) == 0
-    assert kept(DOCUMENTS, **{"prefill.disk_mib": 0}) == 0
+    monkeypatch.setattr("core.engine.saved_chats.MOST_DISK_BYTES", 0)
+    assert kept(DOCUMENTS) == 0
 
 
 def Engine_of(loaded: LoadedModel) -> Engine:
@@ -532,19 +533,20 @@ def test_a_damaged_file_is_removed_and_the_prompt_read_anew(chats: Chats, empty:
     assert chats.count == 0
 
 
-def test_the_limit_is_named_in_the_next_answer(chats: Chats) -> None:
-    key, words = "prefill.disk_mib", "the limit is 0 MB"
-    chats.ask(500, **{key: 0})
-    chats.engine.saved_chats.open("another", replace(Prefill(), **{key.partition(".")[2]: 0}))
+def test_the_limit_is_named_in_the_next_answer(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.engine.saved_chats.MOST_DISK_BYTES", 0)
+    words = "the limit is 0 MB"
+    chats.ask(500)
+    chats.engine.saved_chats.open("another", Prefill())
     idle(chats.engine)
     assert chats.count == 0
     assert words in chats.said[-1].problem
-    (change,) = chats.ask(520, **{key: 0}).effective.changes
+    (change,) = chats.ask(520).effective.changes
     assert (change.setting, change.used) == ("prefill.save", "on, but not saved")
     assert words in change.reason
 
 
-def test_a_lower_limit_holds_from_the_next_start(chats: Chats) -> None:
+def test_a_lower_limit_holds_from_the_next_start(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest files go, and no more of them than have to."""
     names = [f"chat {number}" for number in range(4)]
     for seed, name in enumerate(names):
@@ -554,7 +556,8 @@ def test_a_lower_limit_holds_from_the_next_start(chats: Chats) -> None:
     chats.engine.unload()
     assert chats.count == 4
     fitting = (1 << 20) // (chats.files.usage()[1] // 4)
-    chats.start().saved_chats.open("chat 3", Prefill(disk_mib=1))
+    monkeypatch.setattr("core.engine.saved_chats.MOST_DISK_BYTES", 1 << 20)
+    chats.start().saved_chats.open("chat 3", Prefill())
     idle(chats.engine)
     left = [name for name in names if chats.files.path(name, chats.loaded.info.path).exists()]
     assert left == names[-fitting:]

@@ -12,7 +12,6 @@ SPARSE = {setting.key for setting in declared() if setting.key.startswith("prefi
     "prefill.context_tokens",
     "prefill.memory_mib",
     "prefill.save",
-    "prefill.disk_mib",
     "prefill.read_ahead",
 }
 DRAWS = {"sampling.top_p", "sampling.min_p", "sampling.top_k", "sampling.seed"}
@@ -41,10 +40,6 @@ def test_patience_and_threshold_are_for_automatic() -> None:
     automatic = {"prefill.threshold_tokens", "prefill.patience_s", "prefill.read_ahead"}
     assert automatic <= of(prefill__mode="on")
     assert not automatic & of()
-
-
-def test_limits_of_the_disk_are_for_chats_that_are_saved() -> None:
-    assert of(prefill__save=False) - of() == {"prefill.disk_mib"}
 
 
 def test_greedy_sampling_filters_nothing_and_draws_nothing() -> None:
