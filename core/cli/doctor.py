@@ -60,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"time for --report; what does not fit is skipped and named (default {MINUTES})",
     )  # fmt: skip
     parser.add_argument("--model", help="the model that --report measures (default: starter)")
-    parser.add_argument("--time-buffers", metavar="MODEL", help=argparse.SUPPRESS)  # a trial's child process
+    # Child processes of the report, and of its trial.
+    parser.add_argument("--try-buffers", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument("--time-buffers", metavar="MODEL", help=argparse.SUPPRESS)
     add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -72,15 +74,33 @@ def run(options: argparse.Namespace) -> int:
 
         print(msgspec.json.encode(time_limits(options.time_buffers)).decode())
         return 0
+    if options.try_buffers:
+        return _try_buffers(options.try_buffers)
     if not options.report:
         return report(find_window_part("doctor"))
-    checks = findings(find_window_part("doctor"))
     with ProgressLine(options.quiet) as line:
         say = partial(line.say, now=True)
-        made = run_report(options.report, options.model or "starter", options.minutes, checks, say)
+        made = run_report(options.report, options.model or "starter", options.minutes, say)
     for text in (*made.anomalies, *(f"Skipped: {each}" for each in made.skipped)):
         print(text)
     print(f"The report is in {options.report}.")
+    return 0
+
+
+def _try_buffers(model: str) -> int:
+    from core.machine.buffers import try_limits
+    from core.models.runtime import prepare
+
+    prepare()
+    from core.models import memory
+
+    if not memory.on_gpu():
+        print("Not tried: only Metal has command buffers.")
+        return 0
+    for limits, times in try_limits(model):
+        name = f"{limits.operations or 'MLX’s'} operations, {limits.megabytes or 'MLX’s'} MB"
+        took = f"chunk of 512 tokens {times.prefill_s:.3f} s, plain step {1000 * times.step_s:.2f} ms"
+        print(f"{name}: {f'failed, {times.fault}' if times.fault else took}", flush=True)
     return 0
 
 

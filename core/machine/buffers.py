@@ -23,6 +23,7 @@ from core.system.children import CHILD_FOLDER, child_command, child_environment
 CANDIDATES = (BufferLimits(), BufferLimits(100, 100), BufferLimits(200, 200), BufferLimits(400, 400))
 _LEAST_GAIN = 1.03  # smaller gains are noise
 _PROMPT_TOKENS, _STEPS, _ROUNDS = 512, 32, 3
+_MOST_S = 600.0
 
 
 class BufferTimes(Struct, frozen=True):
@@ -62,13 +63,13 @@ def time_limits(reference: str) -> BufferTimes:
     return BufferTimes(statistics.median(reading[1:]), step_s, model_type=loaded.info.architecture)
 
 
-def run_child(reference: str, limits: BufferLimits, timeout_s: float) -> BufferTimes:
+def run_child(reference: str, limits: BufferLimits) -> BufferTimes:
     """`time_limits` in a child process with `limits`."""
     command = child_command("doctor", "--time-buffers", reference)
     environment = child_environment(**limits.environment)
     try:
         done = subprocess.run(
-            command, env=environment, cwd=CHILD_FOLDER, capture_output=True, timeout=timeout_s, check=False
+            command, env=environment, cwd=CHILD_FOLDER, capture_output=True, timeout=_MOST_S, check=False
         )
         return msgspec.json.decode(done.stdout.splitlines()[-1], type=BufferTimes)
     except (subprocess.SubprocessError, OSError, IndexError, msgspec.MsgspecError) as error:
@@ -76,19 +77,15 @@ def run_child(reference: str, limits: BufferLimits, timeout_s: float) -> BufferT
 
 
 def try_limits(
-    reference: str,
-    left_s: Callable[[], float],
-    child: Callable[[str, BufferLimits, float], BufferTimes] = run_child,
+    reference: str, child: Callable[[str, BufferLimits], BufferTimes] = run_child
 ) -> Iterator[tuple[BufferLimits, BufferTimes]]:
-    """Yields each candidate's times, while `left_s()` is positive. The best limits are saved after the last.
+    """Yields each candidate's times. The best limits are saved after the last.
 
     Other limits than MLX's own are saved only if they decode faster and do not read slower.
     """
     times: dict[BufferLimits, BufferTimes] = {}
     for limits in CANDIDATES:
-        if (left := left_s()) <= 0:
-            return
-        times[limits] = child(reference, limits, left)
+        times[limits] = child(reference, limits)
         yield limits, times[limits]
         if limits == CANDIDATES[0] and times[limits].fault:
             return

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from core.cli import doctor
+from core.cli.command_line import parser
 from core.cli.doctor import Finding
-from core.cli.report import Budget, Lines, OutOfTime, Report, Section, _Measurements
-from core.engine.engine import Engine
+from core.cli.report import Report, Section, sections
 from core.machine.buffers import CANDIDATES, BufferTimes, best, try_limits
-from core.machine.width_cost import WIDTHS, ContextCost, CostProfile
 from core.system import buffer_limits
 from core.system.buffer_limits import BufferLimits, load_limits, save_limits, use_limits_of
 
@@ -25,101 +22,67 @@ class Clock:
         return self.now_s
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def shell(*words: str) -> list[str]:
+    return ["/bin/sh", "-c", *words]
 
 
-def section(clock: Clock, steps: int, *, seconds: float = 10.0) -> Section:
-    """`steps` steps of `seconds` each, and a summary."""
-
-    def lines() -> Lines:
-        done = 0
-        with suppress(OutOfTime):
-            for _ in range(steps):
-                clock.now_s += seconds
-                done += 1
-                yield ""
-        yield f"{done} of {steps} steps"
-        yield "end"
-
-    return lines
-
-
-def test_the_report_stops_at_its_time_and_names_what_it_skipped(tmp_path: Path, clock: Clock) -> None:
-    def late() -> Lines:
-        yield "a child"
-        raise OutOfTime  # as of a child process that did not end in its time
-
-    def broken() -> Lines:
-        yield f"begun in {Path.home()}/x"
-        raise ValueError("no such thing")
-
-    report = Report(tmp_path / "mac.md", Budget(600.0, clock), about="Model x.")
-    report.run(
-        [
-            ("First", section(clock, 5)),
-            ("Late", late),
-            ("Broken", broken),
-            ("Decoding", section(clock, 50)),  # a fifth of the budget
-            ("Long", section(clock, 1000)),
-            ("Window", section(clock, 1)),
-            ("Last", section(clock, 1)),
-        ]
-    )
-    assert clock.now_s == 100.0 + 600.0
-    skipped = ["the rest of Late", "the rest of Decoding", "the rest of Long", "Window", "Last"]
-    assert report.skipped == skipped
-    assert report.anomalies == ["Broken failed: no such thing."]
+def test_the_report_has_what_commands_print_and_names_what_is_wrong(tmp_path: Path) -> None:
+    said: list[str] = []
+    report = Report(tmp_path / "mac.md", 600.0, said.append, "Model x.")
+    table = "echo '# Window'; echo '| Opening | 9 ms | kept |'; echo '| A frame | 30 ms | missed |'"
+    chosen = [
+        Section("First", ("echo $HOME/x",)),
+        Section("Table", (table,), doubtful=("| missed |",), is_markdown=True),
+        Section("Broken", ("echo begun; echo no such thing >&2; exit 3",)),
+    ]
+    report.run(chosen, shell)
+    assert said == ["First", "Table", "Broken"]
+    assert report.skipped == []
+    failed = "Broken failed with status 3: no such thing"
+    assert report.anomalies == [
+        "Table: A frame | 30 ms | missed",
+        "Broken failed with status 3: no such thing",
+    ]
     text = (tmp_path / "mac.md").read_text("utf-8")
-    for part in (
-        "5 of 5 steps\nend",
-        "begun in ~/x\nFailed: no such thing",
-        "Model x.",
-        "12 of 50 steps",
-        "43 of 1000 steps",
-    ):
-        assert part in text
-    assert f"Skipped for lack of time: {', '.join(skipped)}." in text
-    assert "- Broken failed: no such thing." in text.split("## First")[0]
+    assert "```\n~/x\n```" in text
+    assert "\n### Window\n| Opening" in text
+    assert "```\nbegun\n```" in text
+    head = text.split("## First")[0]
+    assert "Model x." in head
+    assert f"- {failed}" in head
 
 
-@pytest.fixture
-def measured(tmp_path: Path, clock: Clock) -> _Measurements:
-    budget = Budget(600.0, clock)
-    report = Report(tmp_path / "mac.md", budget)
-    return _Measurements(report, budget, "starter", (), tmp_path / "mac.png")
+def test_a_command_that_takes_too_long_is_interrupted_and_keeps_its_lines(tmp_path: Path) -> None:
+    loops = "trap 'echo the table so far; exit 130' INT; echo begun; while :; do sleep 0.05; done"
+    report = Report(tmp_path / "mac.md", 600.0)
+    report.run([Section("Long", (loops,), share=2.0 / 600.0)], shell)
+    assert report.skipped == ["the rest of Long"]
+    assert report.anomalies == []
+    text = (tmp_path / "mac.md").read_text("utf-8")
+    assert "```\nbegun\nthe table so far\n```" in text
+    assert "Skipped for lack of time: the rest of Long." in text
 
 
-def test_a_missed_budget_of_the_window_is_an_anomaly(measured: _Measurements) -> None:
-    rows = ("# Window", "| Opening | 9 ms | ≤ 400 ms | kept |", "| A frame | 30 ms | ≤ 20 ms | missed |")
-    measured._child = lambda *words: "\n".join(rows)  # type: ignore[method-assign]
-    measured._report.run([("Window", measured._window)])
-    assert measured._report.anomalies == ["Window, A frame: 30 ms, not ≤ 20 ms."]
-
-
-def test_the_costs_of_a_context_survive_the_end_of_the_time(
-    measured: _Measurements, clock: Clock, toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def timed(model: object, cache: object, info: object, contexts: tuple[int], trees: bool) -> Any:
-        while contexts == (1024,):
-            clock.now_s += 10.0
-            yield
-        seconds = {width: 0.01 * width for width in WIDTHS}
-        return CostProfile("k", (ContextCost(256, seconds, seconds),))
-
-    monkeypatch.setattr("core.machine.width_cost.measure", timed)
-    measured._held, report = toy_engine, measured._report
-    report.run([("Costs of blocks", measured._costs)])
-    assert report.skipped == ["the rest of Costs of blocks"]
-    assert "| 256 | trees | 10.0 | 1.00 | 2.00 |" in "\n".join(report._text)
-
-
-def test_a_section_that_cannot_end_in_time_does_not_begin(tmp_path: Path, clock: Clock) -> None:
-    report = Report(tmp_path / "mac.md", Budget(25.0, clock))
-    report.run([("Window", section(clock, 1)), ("Memory", section(clock, 1))])
+def test_a_section_that_cannot_end_in_time_does_not_begin(tmp_path: Path) -> None:
+    clock = Clock()
+    report = Report(tmp_path / "mac.md", 25.0, clock=clock)
+    clock.now_s += 10.0
+    report.run([Section("Window", ("echo seen",), least_s=20.0), Section("Memory", ("echo 7 GB",))], shell)
     assert report.skipped == ["Window"]
-    assert clock.now_s == 110.0
+    assert "7 GB" in (tmp_path / "mac.md").read_text("utf-8")
+
+
+def test_a_report_that_cannot_be_written_measures_nothing(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    with pytest.raises(OSError, match="no-such-folder"):
+        Report(tmp_path / "no-such-folder" / "mac.md", 25.0).run([Section("A", (f"touch {began}",))], shell)
+    assert not began.exists()
+
+
+def test_the_commands_of_all_sections_exist(tmp_path: Path) -> None:
+    for section in sections("starter", tmp_path / "mac.png", tmp_path):
+        options = parser().parse_args(section.words)
+        assert callable(options.run), section.title
 
 
 def test_a_variable_that_makes_mlx_hang_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +115,7 @@ def test_the_fastest_buffer_limits_are_kept_for_the_next_process(
         for limits, step, read in zip(CANDIDATES, steps, reads, strict=True)
     }
     assert best(times) == CANDIDATES[chosen]
-    assert len(list(try_limits("starter", lambda: 60.0, lambda model, limits, left_s: times[limits]))) == 4
+    assert len(list(try_limits("starter", lambda model, limits: times[limits]))) == 4
     assert load_limits() == CANDIDATES[chosen]
     save_limits("gemma3", BufferLimits(7, 7))
     use_limits_of("qwen3")  # was never tried
@@ -165,7 +128,6 @@ def test_the_fastest_buffer_limits_are_kept_for_the_next_process(
 
 def test_an_unfinished_trial_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
-    left = iter((60.0, 0.0, 0.0))
-    trial = try_limits("starter", lambda: next(left), lambda model, limits, left_s: BufferTimes(5.0, 1.0))
-    assert [limits for limits, _ in trial] == [CANDIDATES[0]]
+    failed = BufferTimes(fault="TimeoutExpired")
+    assert list(try_limits("starter", lambda model, limits: failed)) == [(CANDIDATES[0], failed)]
     assert not list(tmp_path.rglob("metal-buffers-*.json"))
