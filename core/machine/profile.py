@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import accumulate, combinations
 from statistics import median
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import mlx.core as mx
 from msgspec import Struct
@@ -181,42 +181,46 @@ _WAITS_S = (60.0, 240.0)
 
 
 class Measurement(Generic[T]):
-    """A measurement in pieces, made again after `_WAITS_S` if it fails. `clock` gives seconds.
+    """A value that `load` finds on the disk, or that is measured in pieces. `clock` gives seconds.
 
-    `is_missing()`: whether it is needed. `begin()` starts it. `keep(result)` stores the result; returns
-    False if the result is unreliable.
+    `begin` starts the measurement; `keep` stores a result, or returns False if it is unreliable. One that
+    fails is made again after `_WAITS_S`.
     """
 
     def __init__(
         self,
         clock: Callable[[], float],
-        is_missing: Callable[[], bool],
-        begin: Callable[[], Generator[None, None, T]],
+        load: Callable[[], T | None],
+        begin: Callable[..., Generator[None, None, T]],
         keep: Callable[[T], bool],
     ) -> None:
         self._clock = clock
-        self._is_missing = is_missing
+        self._load = load
         self._begin = begin
         self._keep = keep
+        self._value: T | None = None
         self._steps: Generator[None, None, T] | None = None
         self.forget_failures()
 
-    def forget_failures(self) -> None:
-        self._waits_s, self._next_s = [*_WAITS_S], -math.inf
+    @property
+    def value(self) -> T | None:
+        """The value of this or an earlier run; None if there is none."""
+        if self._value is None:
+            self._value = self._load()
+        return self._value
 
     @property
     def due_s(self) -> float | None:
         """Seconds until the next try; None after no failure or too many."""
         return max(0.0, self._next_s - self._clock()) if math.isfinite(self._next_s) else None
 
-    @property
-    def runs(self) -> bool:
-        return self._steps is not None
+    def forget_failures(self) -> None:
+        self._waits_s, self._next_s = [*_WAITS_S], -math.inf
 
     def some(self) -> bool:
-        """Runs the next piece; returns whether there was one."""
+        """Runs the next piece if there is no value; returns whether there was one."""
         if self._steps is None:
-            if not self._is_missing() or self._clock() < self._next_s:
+            if self._clock() < self._next_s or self.value is not None:
                 return False
             self._steps = self._begin()
         try:
@@ -226,15 +230,41 @@ class Measurement(Generic[T]):
                 surface()  # a fault is this piece's, and its result is not kept
         except StopIteration as done:
             self._steps = None
-            if self._keep(done.value):
-                self.forget_failures()
-            else:
+            if not self._take(done.value):
                 self._failed()
         except Exception:
             self._steps = None
             self._failed()
             raise
         return True
+
+    def now(self) -> T:
+        """The value, measured now if there is none. For measurements that are always kept."""
+        self.forget_failures()
+        while self.some():
+            pass
+        return cast(T, self.value)
+
+    def anew(self, *given: Any) -> T:
+        """Measured now, also if there is a value, and again while it is unreliable. `begin` gets `given`."""
+        for _ in range(1 + len(_WAITS_S)):
+            steps = self._begin(*given)
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as done:
+                    found: T = done.value
+                    break
+            if self._take(found):
+                break
+        return found
+
+    def _take(self, found: T) -> bool:
+        kept = self._keep(found)
+        if kept:
+            self._value = found
+            self.forget_failures()
+        return kept
 
     def _failed(self) -> None:
         self._next_s = self._clock() + self._waits_s.pop(0) if self._waits_s else math.inf
@@ -246,17 +276,13 @@ class MachineProfile:
     def __init__(self, loaded: LoadedModel, clock: Callable[[], float] = time.monotonic) -> None:
         self._loaded = loaded
         self.widths = ExactWidths(loaded)
-        self._costs: CostProfile | None = None
-        self._verdict: Verdict | None = None
-        self._asked_disk = False
         self._pace: Pace | None = None
         self._timed = False  # whether the pace holds more than the disk
-        self._trials = Measurement(clock, self._needs_verdict, self._try, self._keep_verdict)
-        self._pacing = Measurement(clock, self._needs_pace, self._measure_pace, self._keep_measured_pace)
-        self._measuring = Measurement(clock, self._needs_costs, self._measure, self._keep_costs)
-        self._readings: ReadingTrial | None = None
-        self._asked_for_readings = False
-        self._reading = Measurement(clock, self._needs_readings, self._try_readings, self._keep_readings)
+        info = loaded.info
+        self._trials = Measurement(clock, lambda: load_verdict(info), self._try, self._keep_verdict)
+        self._pacing = Measurement(clock, self._timed_pace, self._measure_pace, self._keep_pace)
+        self._costs = Measurement(clock, lambda: load_costs(info), self._measure, self._keep_costs)
+        self._readings = Measurement(clock, self._load_readings, self._try_readings, TRIALS.keep)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
         """Measures T(w) now, also if there is a profile (some seconds); whether of trees is tried before.
@@ -264,19 +290,11 @@ class MachineProfile:
         If the rounds never agree, the profile says so in `doubt` and is not kept.
         """
         self.try_out()
-        for _ in range(1 + len(_WAITS_S)):
-            found = _finished(self._measure(contexts))
-            if self._keep_costs(found):
-                self._measuring.forget_failures()
-                break
-        return found
+        return self._costs.anew(contexts)
 
     def try_out(self) -> Verdict:
         """The verdict on trees and drafts, tried now if there is none (some seconds)."""
-        self._trials.forget_failures()
-        while self._trials.some():
-            pass
-        return cast(Verdict, self._verdict)
+        return self._trials.now()
 
     def some(self) -> bool:
         """Runs the next piece of a measurement that is missing; returns whether there was one.
@@ -284,72 +302,26 @@ class MachineProfile:
         The pace comes before the costs: without it a document that could be read whole in time is read
         sparsely, while T(w) has a usable guess.
         """
-        return self._trials.some() or self._pacing.some() or self._measuring.some() or self.widths.some()
+        return self._trials.some() or self._pacing.some() or self._costs.some() or self.widths.some()
 
     def some_readings(self) -> bool:
         """Runs the next piece of the trial of readings if that is missing; returns whether there was one."""
-        return self._reading.some()
+        return not self._loaded.info.machines and self._readings.some()
 
     def readings_anew(self) -> ReadingTrial:
         """Tries the ways of reading now, also if that was done before."""
-        self._keep_readings(_finished(self._try_readings()))
-        return cast(ReadingTrial, self._readings)
+        return self._readings.anew()
 
     @property
     def preference(self) -> Preference:
         """What the model answers better from; by its size before that was tried."""
-        info, held = self._loaded.info, self._held_readings()
+        info, held = self._loaded.info, self._readings.value
         return preference_by_size(info.parameters) if held is None else held.preference(info)
 
     def due_s(self) -> float | None:
         """Seconds until a measurement that failed is made again; None if none is waiting."""
-        due = (each.due_s for each in (self._measuring, self._pacing, self._trials))
+        due = (each.due_s for each in (self._costs, self._pacing, self._trials))
         return min((each for each in due if each is not None), default=None)
-
-    def _needs_verdict(self) -> bool:
-        return self._held_verdict() is None
-
-    def _keep_verdict(self, found: Verdict) -> bool:
-        self._verdict = found
-        self._loaded.settle()
-        VERDICTS.save(found)
-        return True
-
-    def _needs_costs(self) -> bool:
-        return self._held_costs() is None
-
-    def _keep_costs(self, found: CostProfile) -> bool:
-        if found.doubt:
-            return False
-        self._costs = found
-        COSTS.save(found)
-        return True
-
-    def _needs_readings(self) -> bool:
-        return self._held_readings() is None and not self._loaded.info.machines
-
-    def _try_readings(self) -> Generator[None, None, ReadingTrial]:
-        return try_readings(self._loaded, machine_key(self._loaded.info))
-
-    def _keep_readings(self, found: ReadingTrial) -> bool:
-        self._readings, self._asked_for_readings = found, True
-        TRIALS.save(found)
-        return True
-
-    def _held_readings(self) -> ReadingTrial | None:
-        if not self._asked_for_readings:
-            self._asked_for_readings = True
-            self._readings = TRIALS.load(machine_key(self._loaded.info))
-        return self._readings
-
-    def _needs_pace(self) -> bool:
-        return not self._held_pace().chunks and self._loaded.info.context_tokens >= PROBED_TOKENS
-
-    def _keep_measured_pace(self, found: Pace) -> bool:
-        if found.chunks and not self._held_pace().chunks:  # an answer may have timed its reading meanwhile
-            self._pace = replace(self._held_pace(), chunks=found.chunks)
-            PACES.save(self._pace)
-        return bool(found.chunks)
 
     @property
     def pace(self) -> ReadingPace | None:
@@ -382,29 +354,24 @@ class MachineProfile:
 
     def cost(self, context_tokens: int) -> LiveCost:
         """T(w) at that context length; a guess until it was measured."""
-        held = self._held_costs()
+        held = self._costs.value
         if held is None or not held.contexts:
             return LiveCost()
         return LiveCost(held.at(context_tokens), held.tree_factor(context_tokens))
 
     def why_no_trees(self) -> str:
         """Why trees are not verified, in words; empty if they are."""
-        verdict = self._held_verdict()
+        verdict = self._trials.value
         return NOT_TRIED if verdict is None else verdict.why_no_trees
 
     def why_not_split(self, tokens: int) -> str:
         """Why nothing is drafted nor reused in a context that may grow to `tokens`; empty if it is."""
-        verdict = self._held_verdict()
+        verdict = self._trials.value
         if verdict is None:
             return "" if is_tried(self._loaded.info) else NOT_TRIED
         return verdict.why_not_split(tokens)
 
-    def _measure_pace(self) -> Generator[None, None, Pace]:
-        return measure_pace(self._held_pace(), self._loaded.model, self._loaded.new_cache, self._loaded.info)
-
-    def _measure(self, contexts: Sequence[int] = CONTEXTS) -> Generator[None, None, CostProfile]:
-        loaded, trees = self._loaded, not self.why_no_trees()
-        return measure(loaded.model, loaded.new_cache, loaded.info, contexts, trees=trees)
+    # ---- how each is measured and kept
 
     def _try(self) -> Generator[None, None, Verdict]:
         loaded = self._loaded
@@ -413,29 +380,39 @@ class MachineProfile:
         refused = yield from try_trees(loaded.model, loaded.new_cache())
         return Verdict(verdict_key(loaded.info), refused, splits)
 
-    def _held_verdict(self) -> Verdict | None:
-        """The verdict of this or an earlier run, or the one that ships; None if there is none."""
-        if self._verdict is None and not self._asked_disk:
-            self._asked_disk, self._verdict = True, load_verdict(self._loaded.info)
-        return self._verdict
+    def _keep_verdict(self, found: Verdict) -> bool:
+        self._loaded.settle()
+        return VERDICTS.keep(found)
 
-    def _held_costs(self) -> CostProfile | None:
-        """The cost profile of this or an earlier run; None if there is none."""
-        if self._costs is None and not self._measuring.runs:
-            self._costs = load_costs(self._loaded.info)
-        return self._costs
+    def _measure(self, contexts: Sequence[int] = CONTEXTS) -> Generator[None, None, CostProfile]:
+        loaded, trees = self._loaded, not self.why_no_trees()
+        return measure(loaded.model, loaded.new_cache, loaded.info, contexts, trees=trees)
+
+    def _keep_costs(self, found: CostProfile) -> bool:
+        return not found.doubt and COSTS.keep(found)
+
+    def _load_readings(self) -> ReadingTrial | None:
+        return TRIALS.load(machine_key(self._loaded.info))
+
+    def _try_readings(self) -> Generator[None, None, ReadingTrial]:
+        return try_readings(self._loaded, machine_key(self._loaded.info))
+
+    def _timed_pace(self) -> Pace | None:
+        """The pace if chunks were timed, or if none can be."""
+        pace = self._held_pace()
+        return pace if pace.chunks or self._loaded.info.context_tokens < PROBED_TOKENS else None
+
+    def _measure_pace(self) -> Generator[None, None, Pace]:
+        return measure_pace(self._held_pace(), self._loaded.model, self._loaded.new_cache, self._loaded.info)
+
+    def _keep_pace(self, found: Pace) -> bool:
+        if found.chunks and not self._held_pace().chunks:  # an answer may have timed its reading meanwhile
+            self._pace = replace(self._held_pace(), chunks=found.chunks)
+            PACES.save(self._pace)
+        return bool(found.chunks)
 
     def _held_pace(self) -> Pace:
         if self._pace is None:
             key = machine_key(self._loaded.info)
             self._pace = PACES.load(key) or Pace(key)
         return self._pace
-
-
-def _finished(steps: Generator[None, None, T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            found: T = done.value
-            return found

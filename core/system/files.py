@@ -208,6 +208,11 @@ class JsonStore(Generic[K]):
         """Saves `value` under its key; False if the disk does not allow it."""
         return save_json(self._path(value.key), value)
 
+    def keep(self, value: K) -> bool:
+        """Like `save`; True, because a value that cannot be saved counts in this process."""
+        self.save(value)
+        return True
+
     def all(self) -> list[K]:
         """All readable values, ordered by file name."""
         files = sorted((cache_dir() / "profiles").glob(f"{self._name}-*.json"))
