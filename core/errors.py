@@ -4,8 +4,9 @@
 - `WorkerError`: the worker process failed. A restart helps.
 - `InternalError`: a bug in Draftlight, to be reported.
 
-A class is declared as `class SettingError(RequestError, code="bad-setting")`. `code` is a stable, short name
-that the window and clients depend on and that is not displayed. The message states the value and the allowed
+A class that is caught by name is declared as `class SettingError(RequestError, code="bad-setting")`; other
+errors have their `code` alone: `RequestError(…, code="bad-file")`. A code is a stable, short name that the
+window and clients depend on and that is not displayed. The message states the value and the allowed
 ones, the `hint` what to do.
 """
 
@@ -22,17 +23,19 @@ class DraftlightError(Exception):
     """Base class of all errors; not raised itself. Subclasses inherit `kind`."""
 
     kind: ClassVar[Kind] = "internal"
-    code: ClassVar[str] = "error"
+    code: str = "error"
 
     def __init_subclass__(cls, *, code: str = "", kind: Kind | None = None) -> None:
         super().__init_subclass__()
         cls.code = code or cls.code
         cls.kind = kind or cls.kind
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if code:
+            self.code = code
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()

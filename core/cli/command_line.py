@@ -103,10 +103,6 @@ def parser() -> argparse.ArgumentParser:
 # ---- standard streams
 
 
-class OutputError(RequestError, code="bad-output"):
-    """The standard output cannot be written to."""
-
-
 class OutputGoneError(DraftlightError, code="output-gone"):
     """The reader of the standard output has closed it, as `head` does."""
 
@@ -126,9 +122,8 @@ class _Stdout(io.FileIO):
             raise OutputGoneError("The reader of the output has closed it.") from None
         except OSError as error:
             self.failed = True
-            raise OutputError(
-                f"The output cannot be written: {error.strerror}.", "Redirect it to another file."
-            ) from None
+            why = f"The output cannot be written: {error.strerror}."
+            raise RequestError(why, "Redirect it to another file.", code="bad-output") from None
 
 
 class _Stderr(io.FileIO):
@@ -143,7 +138,7 @@ class _Stderr(io.FileIO):
 
 @contextmanager
 def guarded_output() -> Iterator[None]:
-    """Make failed writes to the process's own stdout raise `OutputGoneError` or `OutputError` (disk full).
+    """Make failed writes to the process's own stdout raise `OutputGoneError` or `RequestError` (disk full).
 
     Neither is an OSError, which a command could attribute to one of its files. Control characters, and
     those that the output's encoding does not have, are written as escapes. Replaced streams (of a test) are

@@ -32,10 +32,8 @@ from core.system.terminal import ProgressLine, write_raw
 _STDIN = Path("-")
 # Of a prompt or a list of messages. No context holds more.
 _MOST_BYTES = 64 * 2**20
-
-
-class FileError(RequestError, code="bad-file"):
-    """A file given on the command line cannot be used."""
+# Code of the errors about files given on the command line.
+_BAD_FILE = "bad-file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -184,9 +182,10 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
         try:
             messages = _decoded_messages(read_limited(options.messages, _MOST_BYTES))
         except (OSError, msgspec.DecodeError) as error:
-            raise FileError(
+            raise RequestError(
                 f"{options.messages} cannot be read as messages: {reason_of(error)}.",
                 'Write a list such as [{"role": "user", "content": "Hello"}], or a request with “messages”.',
+                code=_BAD_FILE,
             ) from None
         if messages and attachments:
             last = messages[-1]
@@ -226,18 +225,13 @@ def _document(path: Path, line: ProgressLine) -> Attachment:
 
 
 def _prompt(path: Path) -> str:
-    if path != _STDIN:
-        return _text(path)
+    name = "The input on stdin" if path == _STDIN else str(path)
     try:
-        return read_stream(sys.stdin.buffer, _MOST_BYTES, "The input on stdin").decode()
-    except UnicodeDecodeError:
-        raise FileError("The input on stdin is not UTF-8 text.", "Send plain UTF-8 text.") from None
-
-
-def _text(path: Path) -> str:
-    try:
+        if path == _STDIN:
+            return read_stream(sys.stdin.buffer, _MOST_BYTES, name).decode()
         return read_limited(path, _MOST_BYTES).decode()
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
+        why = f"{name} cannot be read: {error.strerror}."
+        raise RequestError(why, "Check the path.", code=_BAD_FILE) from None
     except UnicodeDecodeError:
-        raise FileError(f"{path} is not UTF-8 text.", "Save it as plain UTF-8 text.") from None
+        raise RequestError(f"{name} is not UTF-8 text.", "Give plain UTF-8 text.", code=_BAD_FILE) from None

@@ -12,10 +12,9 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from core.cli.arguments import add_model, add_quiet, add_settings, whole
 from core.cli.serve import Console, base_settings, first_of, running, worker_ended
@@ -28,28 +27,11 @@ if TYPE_CHECKING:
     from core.serve.own_worker import Told
 
 
-class ClientMissingError(RequestError, code="client-missing"):
-    """The client is not installed or cannot be started."""
-
-
-class Start(Struct, frozen=True):
-    """Command-line arguments and additional environment variables for a client."""
-
-    arguments: tuple[str, ...] = ()
-    environment: Mapping[str, str] = {}
-
-
-class Client(Struct, frozen=True):
-    """A client: its program, and the command that installs it."""
-
-    program: str
-    install: str
-
-
+# Programs, and the commands that install them.
 CLIENTS = {
-    "claude": Client("claude", "npm install -g @anthropic-ai/claude-code"),
-    "codex": Client("codex", "npm install -g @openai/codex"),
-    "opencode": Client("opencode", "npm install -g opencode-ai"),
+    "claude": "npm install -g @anthropic-ai/claude-code",
+    "codex": "npm install -g @openai/codex",
+    "opencode": "npm install -g opencode-ai",
 }
 
 
@@ -80,12 +62,9 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def run(options: argparse.Namespace) -> int:
     """Start the server and the client; returns the client's exit status. Raises `DraftlightError` kinds."""
-    client = CLIENTS[options.client]
-    program = shutil.which(client.program)
+    program = shutil.which(options.client)
     if program is None:
-        raise ClientMissingError(
-            f"“{client.program}” is not installed, or not in PATH.", f"Install it: {client.install}"
-        )
+        raise _missing(options.client, f"“{options.client}” is not installed, or not in PATH", "")
     base_settings(options, None)  # raises before anything is started
     return asyncio.run(_launch(options, program))
 
@@ -108,20 +87,26 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
         if worker.gate.model is None:
             raise console.problem or worker_ended()
         shown = False  # the client uses the whole terminal
-        start = start_of(options.client, server.address, worker.gate.model, options.arguments)
-        environment = {**os.environ, **start.environment}
+        words, more = start_of(options.client, server.address, worker.gate.model, options.arguments)
         try:
-            child = await asyncio.create_subprocess_exec(program, *start.arguments, env=environment)
+            child = await asyncio.create_subprocess_exec(program, *words, env={**os.environ, **more})
         except OSError as error:  # a missing interpreter, such as Node, or a program for another processor
-            raise ClientMissingError(
-                f"{program} could not be started: {error.strerror}.",
-                f"Install it again: {CLIENTS[options.client].install}",
-            ) from error
+            why = f"{program} could not be started: {error.strerror}"
+            raise _missing(options.client, why, " again") from error
         return await child.wait()
 
 
-def start_of(client: str, address: str, model: ModelInfo, arguments: Sequence[str]) -> Start:
-    """How to start `client` so that it uses `model` at `address`, which does not include `/v1`."""
+def _missing(client: str, why: str, again: str) -> RequestError:
+    return RequestError(f"{why}.", f"Install it{again}: {CLIENTS[client]}", code="client-missing")
+
+
+def start_of(
+    client: str, address: str, model: ModelInfo, arguments: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Arguments and further environment variables with which `client` uses `model` at `address`.
+
+    The address does not include `/v1`.
+    """
     from core.events import api_id
     from core.serve.apps import Connection, claude_environment, codex_values, opencode_config
 
@@ -129,16 +114,11 @@ def start_of(client: str, address: str, model: ModelInfo, arguments: Sequence[st
     to = Connection(address, "", api_id(model), model.context_tokens)
     match client:
         case "claude":
-            return Start(tuple(arguments), claude_environment(to))
+            return [*arguments], claude_environment(to)
         case "codex":
-            flags = [
-                part
-                for key, value in codex_values(to).items()
-                for part in ("-c", f"{key}={json.dumps(value)}")
-            ]
-            return Start((*flags, *arguments))
+            values = (("-c", f"{key}={json.dumps(value)}") for key, value in codex_values(to).items())
+            return [*chain.from_iterable(values), *arguments], {}
         case _:
             content = json.dumps(opencode_config(to))
-            return Start(
-                tuple(arguments), {"OPENCODE_CONFIG_CONTENT": content, "OPENCODE_DISABLE_AUTOUPDATE": "1"}
-            )
+            more = {"OPENCODE_CONFIG_CONTENT": content, "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+            return [*arguments], more

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from core.errors import SettingError
 from core.events import Change, Generate, ModelInfo
-from core.serve.http import ApiError, field_error
+from core.serve.http import BAD_JSON, ApiError, field_error, short
 from core.settings import Settings, assign
 from core.settings.declaration import find
 from core.settings.request import ThinkingMode
@@ -191,7 +191,6 @@ def with_own_system_message(generate: Generate) -> Generate:
 
 
 _T = TypeVar("_T", bound=OwnFields)
-_BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 # msgspec's words: “Expected `int`, got `str` - at `$.messages[0].role`”.
 _PLACE = re.compile(r" - at `\$\.?(?P<place>.*)`$")
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
@@ -282,7 +281,7 @@ def convert_fields(
     try:
         # Some clients send numbers as text, or whole ones with a decimal point.
         request = msgspec.convert(said, kind, strict=False)
-    except _BAD as error:
+    except BAD_JSON as error:
         raise _named(str(error)) from None
     unknown = unknown or UnknownFields()
     _note_unknown(said, request, unknown, "")
@@ -337,17 +336,13 @@ def _named(words: str) -> ApiError:
         name = f"{place}.{unknown['field']}" if place else unknown["field"]
         return field_error(
             name,
-            f"“{_short(name)}” is not supported. Remove it.",
+            f"“{short(name)}” is not supported. Remove it.",
             "unsupported_parameter",
         )
     if missing := _MISSING.match(what):
         name = f"{place}.{missing['field']}" if place else missing["field"]
-        return field_error(name, f"“{_short(name)}” is missing.", "missing_required_parameter")
-    return field_error(place, f"“{_short(place)}”: {_short(what)}.")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:300]}…"
+        return field_error(name, f"“{short(name)}” is missing.", "missing_required_parameter")
+    return field_error(place, f"“{short(place)}”: {short(what)}.")
 
 
 # ---- tools in other APIs' shapes

@@ -79,13 +79,7 @@ class ApiError(Exception):
 
     def encoded(self, path: str = "") -> bytes:
         """The body as JSON, in the shape of the API at `path`; OpenAI's where no other is known."""
-        shape = next((shape for start, shape in _SHAPES.items() if path.startswith(start)), ApiError.body)
-        return msgspec.json.encode(shape(self))
-
-
-_SHAPES: dict[str, Callable[[ApiError], dict[str, Any]]] = {
-    "/v1/messages": lambda error: error_body(error),
-}
+        return msgspec.json.encode(error_body(self) if path.startswith("/v1/messages") else self.body())
 
 
 def field_error(param: str, message: str, code: str = "invalid_value") -> ApiError:
@@ -175,24 +169,14 @@ def error_body(error: ApiError) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": error.anthropic_message, **details}}
 
 
-_JSON = "application/json"
-
-
 async def send_json(
     send: Send, body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> None:
     """Send `body` as JSON; bytes are JSON already."""
     encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    await send_whole(send, encoded, _JSON, status, headers)
-
-
-async def send_whole(
-    send: Send, body: bytes, kind: str, status: int = 200, headers: Mapping[str, str] | None = None
-) -> None:
-    """Send `body` whole."""
-    told = {"content-type": kind, "content-length": str(len(body)), **(headers or {})}
+    told = {"content-type": "application/json", "content-length": str(len(encoded)), **(headers or {})}
     await send({"type": "http.response.start", "status": status, "headers": _raw(told)})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": encoded})
 
 
 async def refuse(error: ApiError, send: Send, path: str = "") -> None:
@@ -291,7 +275,7 @@ def reading_refused_bodies(app: ASGIApp) -> ASGIApp:
     return reading
 
 
-_BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
+BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 
 
 async def read_fields(scope: Scope, receive: Receive, most_bytes: int) -> dict[str, Any]:
@@ -336,17 +320,18 @@ def decode_fields(body: bytes) -> dict[str, Any]:
     body = body.removeprefix(codecs.BOM_UTF8)  # PowerShell writes it
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except _BAD as error:
+    except BAD_JSON as error:
         try:
             better = well_formed_json(body)
             if better != body:
                 return msgspec.json.decode(better, type=dict[str, Any])
-        except _BAD:
+        except BAD_JSON:
             pass
         raise ApiError(
-            400, f"The body is not a JSON object: {_short(str(error))}.", code="invalid_json"
+            400, f"The body is not a JSON object: {short(str(error))}.", code="invalid_json"
         ) from None
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """`text` for a message."""
     return text if len(text) <= 300 else f"{text[:300]}…"

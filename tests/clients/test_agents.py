@@ -164,8 +164,7 @@ class AgentServer:
         model = ModelInfo(
             "scripted", "", "", "", "llama", "", "", 0, 0, self._context_tokens, 0, 1, speculates=True
         )
-        start = start_of(agent, self.base, model, arguments)
-        return start.arguments, start.environment
+        return start_of(agent, self.base, model, arguments)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_a_client_that_cannot_start_is_named(toy_folder: Path, tmp_path: Path) -
     ran = launched("claude", "--model", str(toy_folder), path=tmp_path)
     assert ran.returncode == 1
     assert f"{program} could not be started" in ran.stderr
-    assert CLIENTS["claude"].install in ran.stderr
+    assert CLIENTS["claude"] in ran.stderr
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -69,8 +70,8 @@ def test_a_missing_client_is_named_with_what_installs_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["launch", client]) == 1
     said = capsys.readouterr().err
-    assert f"“{CLIENTS[client].program}” is not installed" in said
-    assert CLIENTS[client].install in said
+    assert f"“{client}” is not installed" in said
+    assert CLIENTS[client] in said
 
 
 def test_what_follows_two_dashes_is_the_clients() -> None:
@@ -86,16 +87,16 @@ def test_each_client_gets_address_model_and_context(served: Served) -> None:
     model = served.answers.gate.model
     assert model is not None
     address = "http://127.0.0.1:9"
-    claude = start_of("claude", address, model, ["-c"])
-    assert claude.arguments == ("-c",)
-    assert claude.environment["ANTHROPIC_BASE_URL"] == address
-    codex = start_of("codex", address, model, ["exec"])
-    assert (codex.arguments[-1], codex.environment) == ("exec", {})
-    values = [value for flag, value in zip(codex.arguments, codex.arguments[1:]) if flag == "-c"]
+    words, environment = start_of("claude", address, model, ["-c"])
+    assert words == ["-c"]
+    assert environment["ANTHROPIC_BASE_URL"] == address
+    words, environment = start_of("codex", address, model, ["exec"])
+    assert (words[-1], environment) == ("exec", {})
+    values = [value for flag, value in pairwise(words) if flag == "-c"]
     config = tomllib.loads("\n".join(values))
     assert (config["model"], config["model_context_window"]) == ("toy", model.context_tokens)
     assert config["model_providers"]["draftlight"]["base_url"] == f"{address}/v1"
-    opencode = json.loads(start_of("opencode", address, model, []).environment["OPENCODE_CONFIG_CONTENT"])
+    opencode = json.loads(start_of("opencode", address, model, [])[1]["OPENCODE_CONFIG_CONTENT"])
     assert opencode["model"] == "draftlight/toy"
     provider = opencode["provider"]["draftlight"]
     assert provider["options"]["baseURL"] == f"{address}/v1"
