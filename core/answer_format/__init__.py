@@ -9,9 +9,7 @@ from core.answer_format.formats import (
     lone_closing_tag,
 )
 from core.answer_format.parser import (
-    AnswerParser,
     AnswerSplitter,
-    Delta,
     ParsedAnswer,
     Part,
     Text,
@@ -22,10 +20,8 @@ from core.answer_format.parser import (
 
 __all__ = [
     "AnswerFormat",
-    "AnswerParser",
     "AnswerSplitter",
     "Call",
-    "Delta",
     "ParsedAnswer",
     "Part",
     "Text",

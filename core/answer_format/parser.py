@@ -1,14 +1,15 @@
-"""AnswerParser: an answer's thought, text and tool calls while it is generated, by an AnswerSplitter.
+"""AnswerSplitter: an answer's thought, text, tool calls and marks while it is generated.
 
-The splitter divides an answer into thought, text, calls and marks. The parts' texts concatenate to the
-answer. Text that may be the beginning of a mark, and white space that a mark may absorb, is held back until
-it is certain, so the parts do not depend on how the answer was divided.
+The parts' texts concatenate to the answer; a call is a part once it is complete. Text that may be the
+beginning of a mark, and white space that a mark may absorb, is held back until it is certain, so the parts do
+not depend on how the answer was divided.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
@@ -492,7 +493,7 @@ def _certain(text: str, marks: Iterable[str]) -> int:
     return cut
 
 
-# ---- parts of an answer as deltas
+# ---- whole answers
 
 
 class Thought(Struct, frozen=True):
@@ -507,9 +508,6 @@ class Text(Struct, frozen=True):
     text: str
 
 
-Delta = Thought | Text | Call
-
-
 class ParsedAnswer(Struct, frozen=True):
     """A whole answer."""
 
@@ -518,50 +516,10 @@ class ParsedAnswer(Struct, frozen=True):
     calls: tuple[Call, ...] = ()
 
 
-class AnswerParser:
-    """Parses one answer incrementally; the joined deltas do not depend on how the text was divided.
-
-    A call is returned once it is complete.
-    """
-
-    def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
-        self._splitter = AnswerSplitter(format, tools)
-        self._thought_ended = False
-        self._has_thought = False
-
-    @property
-    def in_thought(self) -> bool:
-        """Whether a thought is open."""
-        return self._splitter.in_thought
-
-    def add(self, text: str) -> list[Delta]:
-        """Adds text; returns the deltas that are now certain."""
-        return self._deltas(self._splitter.add(text))
-
-    def end(self) -> list[Delta]:
-        """Ends the answer; returns the remaining deltas."""
-        return self._deltas(self._splitter.end())
-
-    def _deltas(self, parts: Sequence[Part]) -> list[Delta]:
-        made: list[Delta] = []
-        for part in parts:
-            if part.kind == "thought":
-                # Thoughts of several channels are paragraphs of one.
-                apart = "\n\n" if self._has_thought and self._thought_ended else ""
-                made.append(Thought(apart + part.text))
-                self._has_thought, self._thought_ended = True, False
-            else:
-                self._thought_ended = True
-            if part.kind == "text":
-                made.append(Text(part.text))
-            made += part.calls
-        return made
-
-
 def parse_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) -> ParsedAnswer:
     """Parses the whole answer `text`. Without `tools`, calls of any function are read."""
-    parser = AnswerParser(format, tools)
-    return joined([*parser.add(text), *parser.end()])
+    splitter = AnswerSplitter(format, tools)
+    return joined([*splitter.add(text), *splitter.end()])
 
 
 def parse_past_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) -> ParsedAnswer:
@@ -581,11 +539,9 @@ def parse_past_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = (
     return parse_answer(text, replace(format, begins="thought", thought_end=closing), tools)
 
 
-def joined(deltas: Sequence[Delta]) -> ParsedAnswer:
-    """The answer that consists of `deltas`."""
-
-    def texts(kind: type[Thought | Text]) -> str:
-        return "".join(one.text for one in deltas if isinstance(one, kind))
-
-    calls = tuple(one for one in deltas if isinstance(one, Call))
-    return ParsedAnswer(texts(Thought), texts(Text), calls)
+def joined(parts: Sequence[Part]) -> ParsedAnswer:
+    """The answer that consists of `parts`. Thoughts of several channels are paragraphs of one."""
+    runs = groupby(parts, lambda part: part.kind == "thought")
+    thoughts = ["".join(part.text for part in run) for is_thought, run in runs if is_thought]
+    said = "".join(part.text for part in parts if part.kind == "text")
+    return ParsedAnswer("\n\n".join(thoughts), said, tuple(call for part in parts for call in part.calls))

@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from core.answer_format import (
     AnswerFormat,
-    AnswerParser,
+    AnswerSplitter,
     Call,
-    Delta,
+    Part,
     Text,
     Thought,
     call_marks,
@@ -331,25 +331,26 @@ _HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]*)"\s*,\s*"arguments"\
 
 
 class ForcedCall:
-    """Parser of an answer that is one forced call; has the methods of an `AnswerParser`."""
+    """Splitter of an answer that is one forced call; has the methods of an `AnswerSplitter`."""
 
     in_thought = False
 
     def __init__(self) -> None:
         self._held = ""
 
-    def add(self, text: str) -> list[Delta]:
+    def add(self, text: str) -> list[Part]:
         """Adds text. The call is certain at the end only."""
         self._held += text
         return []
 
-    def end(self) -> list[Delta]:
+    def end(self) -> list[Part]:
         """Ends the answer; returns the call, whose arguments may be cut off, or text that is none."""
         head = _HEAD.match(self._held)
         if head is None:
-            return [Text(self._held)] if self._held else []
+            return [Part("text", self._held)] if self._held else []
         # The last brace closes the call, not its arguments.
-        return [Call(head["name"], self._held[head.end() :].rstrip().removesuffix("}").rstrip())]
+        arguments = self._held[head.end() :].rstrip().removesuffix("}").rstrip()
+        return [Part("call", self._held, (Call(head["name"], arguments),))]
 
 
 class CallRules(Struct, frozen=True):
@@ -381,7 +382,8 @@ class Written:
 
     def __init__(self, rules: CallRules) -> None:
         self._rules = rules
-        self._parser: AnswerParser | ForcedCall | None = None
+        self._splitter: AnswerSplitter | ForcedCall | None = None
+        self._thought = self._paused = False  # there was a thought; something else followed it
         self.thought_tokens = 0
         self.calls = 0
 
@@ -392,33 +394,46 @@ class Written:
 
     def add(self, tokens: Sequence[Token]) -> Iterator[Piece]:
         """Adds tokens. Consecutive text is one piece."""
-        found: list[Delta] = []
+        found: list[Part] = []
         for token in tokens:
-            if self._parser is None:
-                self._parser = self._begin(token.format or AnswerFormat())
-            more = self._parser.add(token.text)
-            self.thought_tokens += self._parser.in_thought or any(isinstance(one, Thought) for one in more)
+            if self._splitter is None:
+                self._splitter = self._begin(token.format or AnswerFormat())
+            more = self._splitter.add(token.text)
+            self.thought_tokens += self._splitter.in_thought or any(part.kind == "thought" for part in more)
             found += more
-        return self._kept(found)
+        return self._pieces(found)
 
     def end(self) -> Iterator[Piece]:
         """Ends the answer; returns what was held back."""
-        return self._kept(self._parser.end() if self._parser else [])
+        return self._pieces(self._splitter.end() if self._splitter else [])
 
-    def _begin(self, format: AnswerFormat) -> AnswerParser | ForcedCall:
+    def _begin(self, format: AnswerFormat) -> AnswerSplitter | ForcedCall:
         if self._rules.forced:
             return ForcedCall()
         tools = self._rules.tools
-        return AnswerParser(format if tools else format.without_calls(), tools)
+        return AnswerSplitter(format if tools else format.without_calls(), tools)
 
-    def _kept(self, deltas: Iterable[Delta]) -> Iterator[Piece]:
-        for _, same in groupby(deltas, type):
-            first, *others = same
-            if not isinstance(first, Call):
-                more = "".join(one.text for one in others if not isinstance(one, Call))
-                yield replace(first, text=first.text + more)
-                continue
-            for call in (first, *others):
-                if isinstance(call, Call) and (self._rules.most is None or self.calls < self._rules.most):
+    def _pieces(self, parts: Iterable[Part]) -> Iterator[Piece]:
+        for kind, same in groupby(self._told(parts), lambda part: part.kind):
+            run = list(same)
+            text = "".join(part.text for part in run)
+            if kind == "thought":
+                yield Thought(text)
+            elif kind == "text":
+                yield Text(text)
+            for call in (call for part in run for call in part.calls):
+                if self._rules.most is None or self.calls < self._rules.most:
                     self.calls += 1
                     yield ToolCall(f"call_{secrets.token_hex(12)}", call.name, call.arguments)
+
+    def _told(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """`parts` without marks; thoughts of several channels are paragraphs of one."""
+        for part in parts:
+            if part.kind == "thought":
+                again = self._thought and self._paused
+                self._thought, self._paused = True, False
+                yield replace(part, text=f"\n\n{part.text}") if again else part
+                continue
+            self._paused = True
+            if part.kind != "mark":
+                yield part

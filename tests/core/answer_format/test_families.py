@@ -11,17 +11,15 @@ from hypothesis import strategies as st
 
 from core.answer_format import (
     AnswerFormat,
-    AnswerParser,
     AnswerSplitter,
-    Call,
     ParsedAnswer,
-    Text,
-    Thought,
+    Part,
     answer_format,
     answer_opening,
     parse_answer,
     parse_past_answer,
 )
+from core.answer_format.parser import joined
 from core.events import Tool
 from tests.core.answer_format.families import CALLING, THINKING, Family
 
@@ -39,10 +37,9 @@ def plain(answer: ParsedAnswer) -> tuple[str, str, list[tuple[str, object]]]:
 
 
 def in_pieces(text: str, format: AnswerFormat, cuts: list[int]) -> ParsedAnswer:
-    parser = AnswerParser(format, TOOLS)
-    deltas = [d for a, b in zip([0, *cuts], [*cuts, len(text)]) for d in parser.add(text[a:b])] + parser.end()
-    thought, said = ("".join(d.text for d in deltas if isinstance(d, kind)) for kind in (Thought, Text))
-    return ParsedAnswer(thought, said, tuple(d for d in deltas if isinstance(d, Call)))
+    splitter = AnswerSplitter(format, TOOLS)
+    pieces = (text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)]))
+    return joined([*(part for piece in pieces for part in splitter.add(piece)), *splitter.end()])
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -98,12 +95,12 @@ def test_tags_in_the_middle_are_text() -> None:
 
 
 def test_text_is_not_held_longer_than_it_may_begin_a_mark() -> None:
-    parser = AnswerParser(answer_format("{{ tools }}<tool_call><think>", "<a>"), TOOLS)
-    assert parser.add("  <th") == []
-    assert parser.add("ere") == [Text("  <there")]
-    assert parser.add(" <b") == [Text(" <b")]
-    assert parser.add(" <tool") == []
-    assert parser.add("box>") == [Text(" <toolbox>")]
+    splitter = AnswerSplitter(answer_format("{{ tools }}<tool_call><think>", "<a>"), TOOLS)
+    assert splitter.add("  <th") == []
+    assert splitter.add("ere") == [Part("text", "  <there")]
+    assert splitter.add(" <b") == [Part("text", " <b")]
+    assert splitter.add(" <tool") == []
+    assert splitter.add("box>") == [Part("text", " <toolbox>")]
 
 
 def test_past_answers_may_be_without_their_thought() -> None:

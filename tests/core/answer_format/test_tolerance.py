@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from core.answer_format import AnswerFormat, AnswerParser, Delta, ParsedAnswer, Text, parse_answer
+from core.answer_format import AnswerFormat, AnswerSplitter, ParsedAnswer, Part, parse_answer
 from core.answer_format.formats import ThoughtTags
 from core.answer_format.parser import joined
 from core.answer_format.syntaxes import SYNTAXES, TOLD
@@ -176,19 +176,19 @@ def closing(pieces: list[str]) -> list[int]:
     return [at for at, each in enumerate(pieces) if each.startswith("~") and each.strip("~\n")]
 
 
-def deltas(text: str, format: AnswerFormat, step: int = 1) -> list[list[Delta]]:
-    parser = AnswerParser(format, TOOLS)
-    return [*(parser.add(text[at : at + step]) for at in range(0, len(text), step)), parser.end()]
+def parts(text: str, format: AnswerFormat, step: int = 1) -> list[list[Part]]:
+    splitter = AnswerSplitter(format, TOOLS)
+    return [*(splitter.add(text[at : at + step]) for at in range(0, len(text), step)), splitter.end()]
 
 
 def read(text: str, format: AnswerFormat) -> tuple[str, str, list[tuple[str, object]]]:
     """Thought, text and calls, which are the same however the text was cut."""
     whole = parse_answer(text, format, TOOLS)
     for step in (1, 2, 5):
-        assert joined([one for each in deltas(text, format, step) for one in each]) == whole, step
+        assert joined([one for each in parts(text, format, step) for one in each]) == whole, step
     for at in random.Random(text).sample(range(len(text)), min(8, len(text))):
-        parser = AnswerParser(format, TOOLS)
-        assert joined([*parser.add(text[:at]), *parser.add(text[at:]), *parser.end()]) == whole, at
+        splitter = AnswerSplitter(format, TOOLS)
+        assert joined([*splitter.add(text[:at]), *splitter.add(text[at:]), *splitter.end()]) == whole, at
     return whole.thought, whole.text, [(call.name, json.loads(call.arguments)) for call in whole.calls]
 
 
@@ -298,8 +298,8 @@ def test_prose_about_marks_is_streamed(name: str) -> None:
     for mark in marks:
         text = f"The marker is {mark} and it begins a call. Then more text follows here."
         held, shown = 0, 0
-        for number, made in enumerate(deltas(text, AnswerFormat(calls=(name,)))[:-1], 1):
-            shown += sum(len(one.text) for one in made if isinstance(one, Text))
+        for number, made in enumerate(parts(text, AnswerFormat(calls=(name,)))[:-1], 1):
+            shown += sum(len(one.text) for one in made if one.kind == "text")
             held = max(held, number - shown)
         assert held <= len(mark) + 12, mark
         assert read(text, AnswerFormat(calls=(name,))) == ("", text, [])
