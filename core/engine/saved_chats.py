@@ -46,8 +46,7 @@ _ENDING_S = 5.0
 # `_NEW_SHARE` of its tokens, because all of an array is read even if only its beginning is needed.
 _LEAST_GAIN_TOKENS = 64
 _LEAST_PREFIX_TOKENS = 256
-# Saved chats together; those used least recently go first. `core.kv.saved_files` also leaves the disk room.
-MOST_DISK_BYTES = 4 << 30
+MOST_DISK_BYTES = 4 << 30  # of all saved chats; those used least recently go first
 
 
 class _Due(Struct, frozen=True):

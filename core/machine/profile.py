@@ -248,13 +248,7 @@ class Measurement(Generic[T]):
     def anew(self, *given: Any) -> T:
         """Measured now, also if there is a value, and again while it is unreliable. `begin` gets `given`."""
         for _ in range(1 + len(_WAITS_S)):
-            steps = self._begin(*given)
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as done:
-                    found: T = done.value
-                    break
+            found = finished(self._begin(*given))
             if self._take(found):
                 break
         return found
@@ -270,6 +264,16 @@ class Measurement(Generic[T]):
         self._next_s = self._clock() + self._waits_s.pop(0) if self._waits_s else math.inf
 
 
+def finished(steps: Generator[None, None, T]) -> T:
+    """The result of `steps`, all of which are run."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: T = done.value
+            return found
+
+
 class MachineProfile:
     """Measurements of one loaded model. `clock` gives seconds, for failed measurements."""
 
@@ -282,7 +286,7 @@ class MachineProfile:
         self._trials = Measurement(clock, lambda: load_verdict(info), self._try, self._keep_verdict)
         self._pacing = Measurement(clock, self._timed_pace, self._measure_pace, self._keep_pace)
         self._costs = Measurement(clock, lambda: load_costs(info), self._measure, self._keep_costs)
-        self._readings = Measurement(clock, self._load_readings, self._try_readings, TRIALS.keep)
+        self._readings = Measurement(clock, self._load_readings, self._try_readings, TRIALS.save)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
         """Measures T(w) now, also if there is a profile (some seconds); whether of trees is tried before.
@@ -382,14 +386,14 @@ class MachineProfile:
 
     def _keep_verdict(self, found: Verdict) -> bool:
         self._loaded.settle()
-        return VERDICTS.keep(found)
+        return VERDICTS.save(found)
 
     def _measure(self, contexts: Sequence[int] = CONTEXTS) -> Generator[None, None, CostProfile]:
         loaded, trees = self._loaded, not self.why_no_trees()
         return measure(loaded.model, loaded.new_cache, loaded.info, contexts, trees=trees)
 
     def _keep_costs(self, found: CostProfile) -> bool:
-        return not found.doubt and COSTS.keep(found)
+        return not found.doubt and COSTS.save(found)
 
     def _load_readings(self) -> ReadingTrial | None:
         return TRIALS.load(machine_key(self._loaded.info))

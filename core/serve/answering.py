@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -63,7 +64,7 @@ from core.serve.queue import (
 from core.serve.request import AnswerRequest
 from core.serve.requests import ServedRequest
 from core.serve.security import AccessPolicy
-from core.serve.tools import CallRules
+from core.serve.tools import CallRules, Written
 from core.settings import Settings
 from core.settings.window import Server
 
@@ -102,17 +103,31 @@ class Serving(Struct, frozen=True):
         return "" if self.installed is None else await self.installed.other(wanted, loaded)
 
 
-class Writer(Protocol):
-    """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
+class Writer(ABC):
+    """Writes one answer to `asked` in the shape of its API. Bytes are whole events; empty ones are not sent.
+
+    `rules` say how the answer's calls are read.
+    """
 
     # Codes of errors that are sent as a stream's events even before anything else: clients read them there.
     streamed_errors: ClassVar[frozenset[str]] = frozenset()
-    _asked: AnswerRequest
+
+    def __init__(self, asked: AnswerRequest, rules: CallRules) -> None:
+        self._asked = asked
+        self._written = Written(rules)
 
     @property
     def names(self) -> FieldNames:
         """The API's names of the request's fields, for errors."""
         return self._asked.names
+
+    def figures(self, finished: Finished, tokens: Sequence[Token] | None = None) -> dict[str, Any]:
+        """The answer's times, what was in effect, and the origins of `tokens` if they are wanted."""
+        changes = (*self._asked.changes, *self._written.changes)
+        own = effective(finished, unlimited=self._asked.most_tokens is None, changes=changes)
+        if tokens is not None and self._asked.draftlight.tokens:
+            own["tokens"] = origins(tokens)
+        return {"timings": timings(finished.stats), "draftlight": own}
 
     def alive(self, happening: Event | None) -> bytes:
         """Bytes that keep a stream alive. Gets every `PrefillProgress`; the bytes for a `Queued` may
@@ -120,25 +135,25 @@ class Writer(Protocol):
         """
         return commented(happening)
 
+    @abstractmethod
     def opening(self) -> bytes:
         """Bytes before the first token."""
-        ...
 
+    @abstractmethod
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Bytes of one or more tokens that arrived together."""
-        ...
 
+    @abstractmethod
     def finished(self, finished: Finished) -> bytes:
         """Bytes of the end of the answer."""
-        ...
 
+    @abstractmethod
     def failed(self, error: ApiError) -> bytes:
         """Bytes of the end of an answer that failed after its opening."""
-        ...
 
+    @abstractmethod
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
-        ...
 
 
 def new_id(prefix: str) -> str:

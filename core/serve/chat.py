@@ -30,9 +30,7 @@ from core.serve.answering import (
     Logprobs,
     Writer,
     WriterOf,
-    effective,
     origins,
-    timings,
     usage,
 )
 from core.serve.conversation import CHAT_ROLES, Conversation
@@ -48,7 +46,7 @@ from core.serve.fields import (
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
 from core.serve.response_memory import ResponseMemory
-from core.serve.tools import CallRules, Piece, Written
+from core.serve.tools import CallRules, Piece
 
 
 class TextPart(Struct):
@@ -256,10 +254,10 @@ REASONS = {"stop": "stop", "length": "length", "cancelled": "length", "repetitio
 
 
 class ChatWriter(Writer):
-    """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
+    """Writes an answer whose command is `generate`, by the model called `model`.
 
-    `rules` say how its calls are read; `functions`: the first one is written as a `function_call`. `objects`
-    are the names of a whole answer and of a chunk.
+    `functions`: the first call is written as a `function_call`. `objects` are the names of a whole answer and
+    of a chunk.
     """
 
     objects: ClassVar[tuple[str, str]] = ("chat.completion", "chat.completion.chunk")
@@ -273,9 +271,8 @@ class ChatWriter(Writer):
         *,
         functions: bool = False,
     ) -> None:
-        self._asked = asked
+        super().__init__(asked, rules)
         self._functions = functions
-        self._written = Written(rules)
         self._calls = 0
         self._head = {
             "id": generate.request,
@@ -309,7 +306,7 @@ class ChatWriter(Writer):
         """The last chunks and `[DONE]`."""
         stats = finished.stats
         out = b"".join(self._chunk(delta) for piece in self._written.end() for delta in self._pieces(piece))
-        figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
+        figures = self.figures(finished)
         reason = self._reason(finished)
         if not self._asked.includes_usage:
             return out + self._chunk({}, reason, more=figures) + DONE
@@ -323,17 +320,13 @@ class ChatWriter(Writer):
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
         choice = self._whole_choice(tokens)
-        own = self._effective(finished)
-        if self._asked.draftlight.tokens:
-            own["tokens"] = origins(tokens)
         return {
             **self._head,
             "choices": [
                 {**choice, "logprobs": self._logprobs.of(tokens), "finish_reason": self._reason(finished)}
             ],
             "usage": self._figures(finished.stats),
-            "timings": timings(finished.stats),
-            "draftlight": own,
+            **self.figures(finished, tokens),
         }
 
     def _whole_choice(self, tokens: Sequence[Token]) -> dict[str, Any]:
@@ -362,13 +355,6 @@ class ChatWriter(Writer):
 
     def _choice(self, delta: dict[str, Any]) -> dict[str, Any]:
         return {"index": 0, "delta": delta}
-
-    def _effective(self, finished: Finished) -> dict[str, Any]:
-        return effective(
-            finished,
-            unlimited=self._asked.most_tokens is None,
-            changes=(*self._asked.changes, *self._written.changes),
-        )
 
     def _reason(self, finished: Finished) -> str:
         if self._written.calls and finished.reason == "stop":

@@ -28,19 +28,12 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.answering import (
-    Writer,
-    WriterOf,
-    commented,
-    effective,
-    origins,
-    timings,
-)
+from core.serve.answering import Writer, WriterOf, commented, origins
 from core.serve.conversation import Conversation
 from core.serve.fields import change, convert_fields, effort_changes, refused, with_tools
 from core.serve.http import ApiError, error_body, event
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import CallRules, Piece, Written
+from core.serve.tools import CallRules, Piece
 from core.settings.request import ThinkingMode
 
 _THREAD = "this server stores no threads; send the whole conversation without it"
@@ -194,14 +187,12 @@ def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
 
 
 class MessageWriter(Writer):
-    """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
+    """Writes an answer whose command is `generate`, by the model called `model`."""
 
-    `rules` say how its calls are read.
-    """
+    _asked: MessageRequest
 
     def __init__(self, asked: MessageRequest, generate: Generate, model: str, rules: CallRules) -> None:
-        self._asked = asked
-        self._written = Written(rules)
+        super().__init__(asked, rules)
         self._head: dict[str, Any] = {
             "id": generate.request,
             "type": "message",
@@ -249,7 +240,7 @@ class MessageWriter(Writer):
             "type": "message_delta",
             "delta": self._end(finished),
             "usage": _usage(finished.stats),
-            **self._figures(finished),
+            **self.figures(finished),
         }
         return out + _named(delta) + _named({"type": "message_stop"})
 
@@ -261,15 +252,12 @@ class MessageWriter(Writer):
         """The body of an answer that is not streamed."""
         self._told([*self._written.add(tokens), *self._written.end()])
         self._closed()
-        figures = self._figures(finished)
-        if self._asked.draftlight.tokens:
-            figures["draftlight"]["tokens"] = origins(tokens)
         return {
             **self._head,
             "content": self._content,
             **self._end(finished),
             "usage": _usage(finished.stats),
-            **figures,
+            **self.figures(finished, tokens),
         }
 
     def _end(self, finished: Finished) -> dict[str, Any]:
@@ -286,15 +274,15 @@ class MessageWriter(Writer):
             "stop_sequence": finished.stopped_by if reason == "stop_sequence" else None,
         }
 
-    def _figures(self, finished: Finished) -> dict[str, Any]:
-        changes = (*self._asked.changes, *self._written.changes)
-        own = effective(finished, unlimited=False, changes=changes)
+    def figures(self, finished: Finished, tokens: Sequence[Token] | None = None) -> dict[str, Any]:
+        """With the budget of thoughts, which is a bound of both."""
+        told = super().figures(finished, tokens)
         if isinstance(self._asked.thinking, Enabled) and self._asked.thinking.budget_tokens is not None:
             asked = str(self._asked.thinking.budget_tokens)
             why = "thoughts are not counted apart; “max_tokens” bounds both"
             change = {"setting": "thinking.budget_tokens", "asked": asked, "used": "none", "reason": why}
-            own["changes"].append(change)
-        return {"timings": timings(finished.stats), "draftlight": own}
+            told["draftlight"]["changes"].append(change)
+        return told
 
     def _told(self, pieces: Iterable[Piece]) -> bytes:
         out = b""

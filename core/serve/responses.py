@@ -29,7 +29,7 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.answering import Logprobs, Writer, commented, effective, origins, timings
+from core.serve.answering import Logprobs, Writer, commented, origins
 from core.serve.conversation import Conversation, completed
 from core.serve.fields import (
     FORMS,
@@ -43,7 +43,7 @@ from core.serve.fields import (
 )
 from core.serve.http import TOO_LONG, ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
-from core.serve.tools import CallRules, Choice, GivenTool, Piece, Written
+from core.serve.tools import CallRules, Choice, GivenTool, Piece
 
 UNSUPPORTED = {
     **FORMS,
@@ -351,11 +351,12 @@ _ALIVE_S = 30.0
 
 
 class ResponseWriter(Writer):
-    """Writes one answer to `asked`, which became `generate`, by the model called `model`.
+    """Writes an answer whose command is `generate`, by the model called `model`.
 
-    `rules` say how its calls are read. `keep` gets the response before its end is sent.
+    `keep` gets the response before its end is sent.
     """
 
+    _asked: ResponseRequest
     streamed_errors: ClassVar[frozenset[str]] = frozenset({TOO_LONG})
 
     def __init__(
@@ -366,9 +367,8 @@ class ResponseWriter(Writer):
         rules: CallRules,
         keep: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        self._asked = asked
+        super().__init__(asked, rules)
         self._keep = keep
-        self._written = Written(rules)
         self._output = Output(asked.custom_tools, summarizes=asked.summarizes)
         self._logprobs = Logprobs()
         self._events = 0
@@ -478,19 +478,13 @@ class ResponseWriter(Writer):
 
     def _done(self, finished: Finished) -> dict[str, Any]:
         status = _status(finished)
-        own = effective(
-            finished,
-            unlimited=self._asked.most_tokens is None,
-            changes=(*self._asked.changes, *self._written.changes),
-        )
         response = self._head | {
             "status": status,
             "completed_at": int(time.time()) if status == "completed" else None,
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "output": self._output.items,
             "usage": _usage(finished.stats, self._written.thought_tokens),
-            "timings": timings(finished.stats),
-            "draftlight": own,
+            **self.figures(finished),
         }
         if self._keep is not None:
             self._keep(response)

@@ -205,12 +205,8 @@ class JsonStore(Generic[K]):
         return held if held is not None and held.key == key else None
 
     def save(self, value: K) -> bool:
-        """Saves `value` under its key; False if the disk does not allow it."""
-        return save_json(self._path(value.key), value)
-
-    def keep(self, value: K) -> bool:
-        """Like `save`; True, because a value that cannot be saved counts in this process."""
-        self.save(value)
+        """Saves `value` under its key. True: one that the disk does not take counts in this process."""
+        save_json(self._path(value.key), value)
         return True
 
     def all(self) -> list[K]:

@@ -58,8 +58,7 @@ class Energy:
     """`why_save`, looked at once a minute."""
 
     def __init__(self) -> None:
-        self._why = ""
-        self._due_s = 0.0
+        self._why, self._due_s = "", 0.0
 
     def why_save(self) -> str:
         """Why energy should be saved; empty if it need not be."""

@@ -11,8 +11,9 @@ from mlx_lm.utils import load_tokenizer
 
 from core.events import Attachment, Message, ModelInfo
 from core.machine import readings
+from core.machine.exactness import machine_key
 from core.machine.profile import MachineProfile
-from core.machine.readings import ReadingTrial
+from core.machine.readings import TRIALS, ReadingTrial
 from core.models.loader import LoadedModel
 from core.models.prompt import render
 from core.system.paths import resources_dir
@@ -42,7 +43,7 @@ def test_likelihoods_are_those_of_plain_forward_passes(architecture: str, tmp_pa
     pieces = 0
     while profile.some_readings():
         pieces += 1
-    trial = profile._readings
+    trial = TRIALS.load(machine_key(loaded.info))
     assert trial is not None
     assert pieces > 12, "a request waits for one chunk"
     assert len(trial.whole) == len(trial.passages) == 2
@@ -60,7 +61,7 @@ def test_likelihoods_are_those_of_plain_forward_passes(architecture: str, tmp_pa
     assert not profile.some_readings()
     again = MachineProfile(loaded)
     assert not again.some_readings(), "it is kept"
-    assert again._held_readings() == trial
+    assert again.preference == profile.preference
     assert readings.summaries()[str(tmp_path)] == trial.summary
     assert trial.summary.count("−") == (3 if architecture == "llama" else 2)
 

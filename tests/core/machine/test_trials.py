@@ -47,7 +47,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def why_no_trees(model: nn.Module, cache: Any) -> str:
-    return str(measured_module._finished(try_trees(model, cache)))
+    return str(measured_module.finished(try_trees(model, cache)))
 
 
 def asked(engine: Engine, **values: object) -> Finished:
