@@ -7,7 +7,6 @@ value and the allowed ones.
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 import os
 import sys
@@ -15,8 +14,6 @@ import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
-
-from msgspec import Struct
 
 from core.errors import RequestError, SettingError, reason_of
 from core.settings import FROM_MODEL, Settings, assign_all, declared, parse_all
@@ -217,7 +214,7 @@ def settings_from(options: argparse.Namespace, base: Settings | None = None) -> 
     """Settings from the flags, then `config.toml`, then `base`. Raises `SettingError`, `UsageError`."""
     pairs = [_setting_pair(text) for text in options.set]
     pairs += [(key, value) for key in _FLAGS.values() if (value := vars(options)[key]) is not None]
-    return parse_all(read_config(base).settings, pairs)
+    return parse_all(read_config(base)[1], pairs)
 
 
 def _setting_pair(text: str) -> tuple[str, str]:
@@ -269,24 +266,17 @@ def _shown(default: object) -> str:
 # ---- config.toml
 
 
-class Config(Struct, frozen=True):
-    """Content of `config.toml`: the default model and settings of the command line.
+def read_config(base: Settings | None = None) -> tuple[str, Settings]:
+    """The command line's default model, empty if there is none, and its settings over `base`.
 
-    Relative paths in the file start at its folder. The window has its own preferences.
+    Relative paths in the file start at its folder. The window has its own preferences. Raises `UsageError`
+    for an invalid file.
     """
-
-    path: Path
-    model: str = ""
-    settings: Settings = Settings()
-
-
-def read_config(base: Settings | None = None) -> Config:
-    """The file's settings over `base` (default settings if None). Raises `UsageError` for an invalid file."""
     path = config_dir() / "config.toml"
     try:
         found = tomllib.loads(read_limited(path, _MOST_CONFIG_BYTES).decode())
     except FileNotFoundError:
-        return Config(path, settings=base or Settings())
+        return "", base or Settings()
     except (OSError, ValueError, RecursionError, FileTooLargeError) as error:
         raise UsageError(f"{path} cannot be read: {reason_of(error)}.", "Fix or move it.") from None
     model = found.pop("model", "")
@@ -295,12 +285,11 @@ def read_config(base: Settings | None = None) -> Config:
     values: list[tuple[str, Any]] = []
     for group, fields in found.items():
         if not isinstance(fields, dict):
-            near = difflib.get_close_matches(group, ["model"], 1)
-            hint = "Did you mean model?" if near else "Write settings in tables such as [sampling]."
+            hint = "Write settings in tables such as [sampling]; only model may be outside of them."
             raise UsageError(f"{path}: unknown key “{group}” outside a table.", hint)
         values += [(f"{group}.{name}", value) for name, value in fields.items()]
     try:
         settings = assign_all(base or Settings(), values, relative_to=path.parent)
     except SettingError as error:
         raise UsageError(f"{path}: {error.message}", error.hint) from None
-    return Config(path, absolute_reference(model, path.parent), settings)
+    return absolute_reference(model, path.parent), settings

@@ -52,7 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
             options.arguments = clients
         tighten_home()
         if "model" in options and options.model is None:
-            options.model = read_config().model or "starter"
+            options.model = read_config()[0] or "starter"
         if getattr(options, "loads", False):
             models.fetch(options.model, quiet=getattr(options, "quiet", False))
         return int(options.run(options))

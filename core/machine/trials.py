@@ -78,7 +78,7 @@ from core.kv.mlx_lm_caches import (
 from core.kv.positions import Columns, Positioned
 from core.machine.compare import agree, random_ids, rounding_of
 from core.models.config import model_class
-from core.models.json_files import read_object
+from core.models.json_files import object_in
 from core.models.memory import fault
 from core.models.parts import rotations
 from core.system.files import JsonStore
@@ -145,10 +145,7 @@ def _scales_by_length(value: Any) -> bool:
 
 
 def _config(info: ModelInfo) -> Any:
-    try:
-        return read_object(Path(info.path) / "config.json") if info.path else {}
-    except (OSError, ValueError):
-        return {}
+    return object_in(Path(info.path) / "config.json") if info.path else {}
 
 
 def _config_hash(info: ModelInfo) -> str:
@@ -184,21 +181,15 @@ _FAR_TOKENS = tuple(1 << power for power in range(7, 18))
 _TRIALS = 3
 
 
-class _Comparison:
+Agree = Callable[[mx.array, mx.array], bool]
+
+
+def _agreement(model: LanguageModel, new_cache: Callable[[], Cache]) -> Agree:
     """Compares logits of one model up to its rounding, which is measured only if they differ by more than is
     usual for their dtype.
     """
-
-    def __init__(self, model: LanguageModel, new_cache: Callable[[], Cache]) -> None:
-        self._model, self._new_cache = model, new_cache
-        self._rounding: float | None = None
-
-    def agree(self, rows: mx.array, others: mx.array) -> bool:
-        if agree(rows, others):
-            return True
-        if self._rounding is None:
-            self._rounding = rounding_of(self._model, self._new_cache)
-        return agree(rows, others, self._rounding)
+    rounding = cache(lambda: rounding_of(model, new_cache))
+    return lambda rows, others: agree(rows, others) or agree(rows, others, rounding())
 
 
 def try_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> Generator[None, None, str]:
@@ -229,20 +220,20 @@ class _Probe:
         self._model = model
         self._empty = empty
         self._found = rotations(model)
-        self._compare = _Comparison(model, lambda: deepcopy(empty))
+        self._agree = _agreement(model, lambda: deepcopy(empty))
 
     def near_agrees(self, seed: int) -> bool:
         rng = random.Random(seed)
         context, block = random_ids(rng, _TREE_CONTEXT_TOKENS), random_ids(rng, _LEAD + len(_NEAR_PARENTS))
         cache = deepcopy(self._empty)
-        self._logits(context, cache)
+        _logits(self._model, context, cache)
         tree = self._tree(block, _NEAR_PARENTS, deepcopy(cache))
         for path in _NEAR_PATHS:
             branch = [*block[:_LEAD], *(block[_LEAD + node] for node in path)]
             # Padded to the tree's width, for the same kernels; later tokens cannot affect earlier ones.
             branch += block[len(branch) :]
-            alone = self._logits(branch, deepcopy(cache))
-            if not self._compare.agree(_rows(tree, path), _rows(alone, range(len(path)))):
+            alone = _logits(self._model, branch, deepcopy(cache))
+            if not self._agree(_rows(tree, path), _rows(alone, range(len(path)))):
                 return False
         return True
 
@@ -253,17 +244,14 @@ class _Probe:
         cache = deepcopy(self._empty)
         stand_at(cache, start)
         logits = self._tree(lead + twin + twin, _TWIN_PARENTS, cache)
-        return self._compare.agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
+        return self._agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
 
     def _tree(self, block: list[int], parents: Sequence[int], cache: Cache) -> mx.array:
         with tree_pass(self._model, cache, parents, _LEAD, self._found) as rows:
-            logits = self._logits(block, cache)
+            logits = _logits(self._model, block, cache)
         if self._found and not rows.rotated:
             raise InternalError("The model has rotary modules and called none of them.")
         return logits
-
-    def _logits(self, ids: list[int], cache: Cache) -> mx.array:
-        return _logits(self._model, ids, cache)
 
 
 def _rows(logits: mx.array, nodes: Sequence[int]) -> mx.array:
@@ -304,7 +292,7 @@ def try_splits(
 ) -> Generator[None, None, Splits]:
     """Runs some forward passes per `next()`. Lengths from `context_tokens` on are not tested."""
     agreed = 0
-    compare = _Comparison(model, new_cache)
+    agrees = _agreement(model, new_cache)
     for length in LENGTHS:
         if agreed and agreed >= context_tokens:
             break
@@ -315,7 +303,7 @@ def try_splits(
                 caches = _cache_at(model, new_cache, length - _BEFORE_TOKENS, random.Random(seed))
                 if caches is None:
                     return Splits()
-                found = _agrees(model, caches, random.Random(seed), compare)
+                found = _agrees(model, caches, random.Random(seed), agrees)
                 yield
                 if found:
                     break
@@ -360,12 +348,12 @@ def _bytes_at(entry: Any, start: int) -> int:
     return int(entry.nbytes) * columns // _SPLIT_CONTEXT_TOKENS
 
 
-def _agrees(model: LanguageModel, cache: Cache, rng: random.Random, compare: _Comparison) -> bool:
+def _agrees(model: LanguageModel, cache: Cache, rng: random.Random, agrees: Agree) -> bool:
     block, after = random_ids(rng, _BLOCK_TOKENS), random_ids(rng, 1)
     other = deepcopy(cache)
     together = mx.concatenate([_logits(model, block, cache), _logits(model, after, cache)])
     apart = mx.concatenate([_logits(model, [token], other) for token in block + after])
-    return compare.agree(together, apart)
+    return agrees(together, apart)
 
 
 def _logits(model: LanguageModel, ids: Sequence[int], cache: Cache) -> mx.array:

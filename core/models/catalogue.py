@@ -23,7 +23,7 @@ from core.models import places
 from core.models.config import Machine, is_supported
 from core.models.folder import check, describe, disk_bytes
 from core.models.heads import found_heads
-from core.models.json_files import read_object
+from core.models.json_files import object_in
 from core.models.places import family_label
 from core.models.starter import NAME, STARTER, packed_file, starter_folder
 from core.system.paths import given_path, models_dir, resources_dir
@@ -220,10 +220,7 @@ def _by_hand() -> list[Path]:
 
 def _is_ours(snapshot: Path) -> bool:
     """Whether MLX supports the model; folders of other programs hold others, too."""
-    try:
-        return is_supported(str(read_object(snapshot / "config.json").get("model_type")))
-    except (OSError, ValueError):
-        return False
+    return is_supported(str(object_in(snapshot / "config.json").get("model_type")))
 
 
 def _packed() -> Path | None:

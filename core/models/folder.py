@@ -14,7 +14,6 @@ import re
 import stat
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -38,7 +37,7 @@ from core.models.config import (
     need_of,
     text_config,
 )
-from core.models.json_files import MOST_BYTES, MOST_LARGE_BYTES, read_bytes, read_object
+from core.models.json_files import MOST_BYTES, MOST_LARGE_BYTES, object_in, read_bytes, read_object
 from core.models.places import display_name, is_head_file, is_head_folder
 from core.models.tokenizer_limits import MOST_BYTES as MOST_BYTES_OF_TOKENIZER
 from core.models.tokenizer_limits import read_tokenizer
@@ -198,7 +197,7 @@ def has_template(folder: Path, model_type: str = "") -> bool:
     files = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
     if any((folder / name).exists() for name in files):
         return True
-    config = _tokenizer_config(folder)
+    config = object_in(folder / "tokenizer_config.json")
     named = config.get("chat_template_type")
     return (
         bool(config.get("chat_template"))
@@ -213,23 +212,15 @@ def template_settings(folder: Path) -> tuple[dict[str, Any], str]:
     transformers reads `chat_template.json` for images only. Names of templates and parsers that this mlx-lm
     does not have would stop it, although a template in the folder replaces them.
     """
-    config = _tokenizer_config(folder)
+    config = object_in(folder / "tokenizer_config.json")
     given: dict[str, Any] = {}
     if not config.get("chat_template") and not (folder / "chat_template.jinja").exists():
-        with suppress(OSError, ValueError):
-            template = read_object(folder / "chat_template.json").get("chat_template")
-            given |= {"chat_template": template} if isinstance(template, str) else {}
+        template = object_in(folder / "chat_template.json").get("chat_template")
+        given |= {"chat_template": template} if isinstance(template, str) else {}
     unknown = [key for key in _MODULES if key in config and not _is_known(key, config[key])]
     names = " and ".join(f"{key} “{shown(str(config[key]))[:60]}”" for key in unknown)
     problem = f"{names} in tokenizer_config.json: ignored, this mlx-lm does not have it." if unknown else ""
     return given | dict.fromkeys(unknown), problem
-
-
-def _tokenizer_config(folder: Path) -> dict[str, Any]:
-    try:
-        return read_object(folder / "tokenizer_config.json")
-    except (OSError, ValueError):
-        return {}
 
 
 def _is_known(key: str, name: object) -> bool:
@@ -260,10 +251,7 @@ def _named_code(folder: Path) -> str:
     """The Python class that the folder's `auto_map` names, with its file; empty if there is none."""
     found: list[str] = []
     for name in _NAME_CODE:
-        try:
-            named = read_object(folder / name, MOST_LARGE_BYTES).get("auto_map")
-        except (OSError, ValueError):
-            continue
+        named = object_in(folder / name, MOST_LARGE_BYTES).get("auto_map")
         named = named if isinstance(named, dict) else {"": named}
         classes = named.get("AutoTokenizer", named.get("AutoConfig", named.get("")))
         for each in classes if isinstance(classes, list) else [classes]:

@@ -33,7 +33,7 @@ from msgspec import Struct
 
 from core.errors import reason_of
 from core.events import ModelDefault
-from core.models.json_files import read_object
+from core.models.json_files import object_in, read_object
 from core.models.places import is_head_file
 from core.settings import FROM_MODEL
 from core.settings.declaration import Setting, find
@@ -134,7 +134,7 @@ def stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, 
     `config` is the content of config.json. Values that are not ids of this model are ignored.
     """
     named = [
-        (FILE, _values(_object(folder / FILE).get(_KEY))),
+        (FILE, _values(object_in(folder / FILE).get(_KEY))),
         ("config.json", _values(config.get(_KEY))),
         *(
             (f"{part} in config.json", _values(inner.get(_KEY)))
@@ -169,13 +169,13 @@ def readable(folder: Path) -> Iterator[Path]:
     refuses a config.json whose `eos_token_id` is not made of numbers, mlx-lm a generation_config.json that
     holds no object; neither file is needed for anything else.
     """
-    config = _object(folder / "config.json")
+    config = object_in(folder / "config.json")
     kept = {key: value for key, value in config.items() if key != _KEY or _is_accepted(value)}
     for part in _TEXT_PARTS:
         inner = kept.get(part)
         if isinstance(inner, dict) and not _is_accepted(inner.get(_KEY)):
             kept[part] = {key: value for key, value in inner.items() if key != _KEY}
-    damaged = (folder / FILE).exists() and not _object(folder / FILE)
+    damaged = (folder / FILE).exists() and not object_in(folder / FILE)
     left_out = {path.name for path in folder.glob("model*.safetensors") if is_head_file(path.name)}
     if damaged:
         left_out.add(FILE)
@@ -193,14 +193,6 @@ def readable(folder: Path) -> Iterator[Path]:
 def _is_accepted(value: Any) -> bool:
     """Whether transformers accepts it as `eos_token_id`."""
     return value is None or all(_is_id(each) and abs(each) < 2**31 for each in _values(value))
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`; empty if there is none. `sampling_defaults` reports a damaged file."""
-    try:
-        return read_object(path)
-    except (OSError, ValueError):
-        return {}
 
 
 def _values(given: Any) -> list[Any]:

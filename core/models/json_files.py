@@ -65,6 +65,14 @@ def read_object(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     return found
 
 
+def object_in(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+    """The JSON object in `path`; empty if there is none that can be read."""
+    try:
+        return read_object(path, most_bytes)
+    except (OSError, ValueError):
+        return {}
+
+
 def _integer(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"it has a number of {len(digits):,} digits")

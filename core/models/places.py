@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ModelError, reason_of
-from core.models.json_files import read_object
+from core.models.json_files import object_in
 from core.system.files import write_atomic
 from core.system.paths import given_path, models_dir, shown
 from core.system.private import make_folder
@@ -72,9 +72,8 @@ def lm_studio() -> Iterator[tuple[str, Path]]:
     with contextlib.suppress(OSError, ValueError):
         chosen = Path((home / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip())
     found = [chosen / "models", home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        settings = read_object(chosen / "settings.json")
-        found.insert(0, Path(settings["downloadsFolder"]).expanduser())
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
+        found.insert(0, Path(object_in(chosen / "settings.json")["downloadsFolder"]).expanduser())
     for place in {os.path.realpath(each): each for each in found if each.is_absolute()}.values():
         for folder in models_in(place):
             yield f"{folder.parent.name}/{folder.name}", folder
@@ -117,10 +116,7 @@ def is_head_folder(folder: Path) -> bool:
 
 def kind_in(folder: Path) -> str:
     """`head_kind` of the folder's config; empty without a readable one."""
-    try:
-        return head_kind(read_object(folder / "config.json"))
-    except (OSError, ValueError):
-        return ""
+    return head_kind(object_in(folder / "config.json"))
 
 
 def head_folders(models: Iterable[Path]) -> tuple[Path, ...]:

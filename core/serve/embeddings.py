@@ -155,10 +155,7 @@ def _recorded(requests: ServedRequests, scope: Scope) -> Iterator[str]:
     state, problem = "finished", ""
     try:
         yield request
-    except ApiError as error:
-        state, problem = "failed", error.message
-        raise
-    except NoModelError as error:
+    except (ApiError, NoModelError) as error:
         state, problem = "failed", str(error)
         raise
     except BaseException:  # the client is gone, or the server stops

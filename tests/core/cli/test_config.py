@@ -35,7 +35,7 @@ def test_it_gives_the_defaults_and_flags_go_before_it(
     [
         ("[sampling]\nmax_token = 4", "Did you mean sampling.max_tokens"),
         ("[sampling]\nmax_tokens = 0", "from 1 to"),
-        ("modle = 'x'", "Did you mean model?"),
+        ("modle = 'x'", "only model may be outside"),
         ("model = 3", "model “3” is not a string"),
         ("[sampling", "cannot be read"),
         ("a = " + "[" * 5000, "cannot be read"),
@@ -59,7 +59,7 @@ def test_its_paths_start_at_its_folder(config: Path, tmp_path: Path, monkeypatch
     (tmp_path / "models" / "small").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    found = read_config()
-    assert found.model == str(tmp_path / "models" / "small")
-    assert found.settings.cacheback.frozen_file == str(tmp_path / "tables" / "mine")
-    assert found.settings.draft_model.model == "owner/name"
+    model, settings = read_config()
+    assert model == str(tmp_path / "models" / "small")
+    assert settings.cacheback.frozen_file == str(tmp_path / "tables" / "mine")
+    assert settings.draft_model.model == "owner/name"
