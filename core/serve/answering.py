@@ -37,13 +37,14 @@ from core.events import (
     TokenCount,
     api_id,
 )
-from core.serve.fields import change, with_own_system_message
+from core.serve.fields import change
 from core.serve.http import (
     ApiError,
     EventLine,
     FieldNames,
     comment,
     event,
+    field_error,
     of_error,
     of_failure,
     read_fields,
@@ -65,7 +66,7 @@ from core.serve.request import AnswerRequest
 from core.serve.requests import ServedRequest
 from core.serve.security import AccessPolicy
 from core.serve.tools import CallRules, Written
-from core.settings import Settings
+from core.settings import Settings, assign
 from core.settings.window import Server
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
@@ -93,8 +94,12 @@ class Serving(Struct, frozen=True):
         """The command of the request `asked` to `model`, with the id `request`. Raises `ApiError` 400."""
         most_tokens = min(self.longest_answer, model.context_tokens)
         generate = asked.generate(request, self.base(), model, most_tokens)
-        if self.strict:
-            asked.check_strictly()
+        if self.strict and asked.changes:  # the answer would not honour a part of the request
+            first = asked.changes[0]
+            why = f"“{first.setting}” is not supported: {first.reason}."
+            raise field_error(first.setting, why, "unsupported_parameter")
+        if any(message.role == "system" for message in generate.messages):  # in place of the settings' own
+            generate = replace(generate, settings=assign(generate.settings, "chat.system_prompt", ""))
         # Another request may load another model before this one's turn.
         return replace(generate, model=model.reference) if self.installed is not None else generate
 
@@ -222,7 +227,7 @@ async def answer_endpoint(
     def command(model: ModelInfo) -> Generate:
         asked.changes[:] = changes  # a worker that ended had an earlier command
         name = answering_model(model, asked, serving.strict)
-        generate = with_own_system_message(serving.command(asked, request, model))
+        generate = serving.command(asked, request, model)
         made[:] = [writer_of(generate, name, asked.tool_use.rules(model))]
         scope["draftlight.begun"] = True  # from here on its record says what becomes of it
         return generate
@@ -360,7 +365,7 @@ async def _counted(answers: Answers, serving: Serving, asked: AnswerRequest) -> 
         if isinstance(model, Failed):
             raise of_failure(model, FieldNames("model", ""))
         answering_model(model, asked, serving.strict)
-        generate = with_own_system_message(serving.command(asked, request, model))
+        generate = serving.command(asked, request, model)
         count = await answers.gate.ask(CountTokens("", prompt=generate), TokenCount)
     if isinstance(count, Failed):
         raise of_failure(count, asked.names)

@@ -19,10 +19,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import fields as struct_fields
-from msgspec.structs import replace
 
 from core.errors import SettingError
-from core.events import Change, Generate, ModelInfo
+from core.events import Change, ModelInfo
 from core.serve.http import BAD_JSON, ApiError, field_error, short
 from core.settings import Settings, assign
 from core.settings.declaration import find
@@ -181,13 +180,6 @@ def _check_open(key: str, value: Any) -> None:
         raise field_error(f"settings.{key}", str(error)) from None
     if names == "file" or (names == "model" and value and not _MODEL_NAME.fullmatch(str(value))):
         raise refused(f"settings.{key}", "a request names no file or folder of this machine")
-
-
-def with_own_system_message(generate: Generate) -> Generate:
-    """The settings' system prompt is used only if the client sends no system message."""
-    if not any(message.role == "system" for message in generate.messages):
-        return generate
-    return replace(generate, settings=assign(generate.settings, "chat.system_prompt", ""))
 
 
 _T = TypeVar("_T", bound=OwnFields)

@@ -59,15 +59,17 @@ class AnswerRequest(OwnFields, kw_only=True):
     raw: ClassVar[bool] = False
 
     def generate(self, request: str, base: Settings, model: ModelInfo, longest_tokens: int) -> Generate:
-        """The command; see `settings_of`. Raises `ApiError` 400."""
+        """The command; `longest_tokens` limits the answer if the request does not. Raises `ApiError` 400."""
         self.check()
         self.changes.extend(self.unsupported(model))
         tools, given = self.tool_use, self.answer_grammar()
         if tools.must and given is not None:
             raise refused(given[0], "an answer that must be a call has the call's form")
-        grammar = self.enforceable(given[1] if given else tools.grammar(model), self.names.grammar)
-        if grammar is not None and not self.draftlight.forced:
-            grammar = replace(grammar, drafts=False)
+        grammar = given[1] if given else tools.grammar(model)
+        if grammar is not None:
+            grammar, dropped = relaxed(grammar, self.names.grammar)
+            self.changes.extend(dropped)
+            grammar = grammar if self.draftlight.forced else replace(grammar, drafts=False)
         messages = self.conversation()
         if len(messages) > 1 and messages[-1] == Message("assistant", ""):
             messages = messages[:-1]  # clients add it where the answer is to be
@@ -75,7 +77,7 @@ class AnswerRequest(OwnFields, kw_only=True):
             Generate(
                 request,
                 messages,
-                self.settings_of(base, longest_tokens),
+                settings_with(base, self._values(longest_tokens)),
                 raw=self.raw,
                 tools=tools.declared,
                 stops=(*self.given_stops(), *tools.stops(model)),
@@ -101,29 +103,6 @@ class AnswerRequest(OwnFields, kw_only=True):
     def tool_use(self) -> ToolChoice:
         """The tools and which of them may or must be called. Raises `ApiError` 400."""
         return choose(self.tools, self.tool_choice, several=self.parallel_tool_calls)
-
-    def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
-        """`grammar`, from the field `name`, without keywords that it cannot enforce, which become changes."""
-        if grammar is None:
-            return None
-        grammar, dropped = relaxed(grammar, name)
-        self.changes.extend(dropped)
-        return grammar
-
-    def check_strictly(self) -> None:
-        """Raises `ApiError` 400 if the answer would not honour a part of the request."""
-        if self.changes:
-            first = self.changes[0]
-            raise field_error(
-                first.setting, f"“{first.setting}” is not supported: {first.reason}.", "unsupported_parameter"
-            )
-
-    def settings_of(self, base: Settings, longest_tokens: int) -> Settings:
-        """The request's settings; `longest_tokens` limits the answer if the request does not.
-
-        Raises `ApiError` 400 that names the field.
-        """
-        return settings_with(base, self._values(longest_tokens))
 
     def bias_of(self) -> dict[int, float]:
         """Raises `ApiError` 400."""
