@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", help="the question")
     source.add_argument(
-        "--prompt-file", type=_file_or_stdin, metavar="F", help="a text file with the question; - for stdin"
+        "--prompt-file",
+        type=lambda text: _STDIN if text == "-" else readable_file(text),
+        metavar="F",
+        help="a text file with the question; - for stdin",
     )
     source.add_argument(
         "--messages", type=readable_file, metavar="F.json", help='[{"role": …, "content": …}, …]'
@@ -59,10 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one event per line (docs/json.md)")
     add_quiet(parser)
     parser.set_defaults(run=run)
-
-
-def _file_or_stdin(text: str) -> Path:
-    return _STDIN if text == "-" else readable_file(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -102,7 +101,10 @@ def run(options: argparse.Namespace) -> int:
             if launch:
                 engine.use(load(options.model, lambda stage, _: line.say(stage), engine.make_room, _ended))
             else:
-                engine.load(options.model, lambda stage, fraction: line.say(_loading(stage, fraction)))
+                engine.load(
+                    options.model,
+                    lambda stage, done: line.say(stage if done is None else f"{stage}, {done:.0%}"),
+                )
             info = engine.loaded.info
             settings = settings_from(options, info.settings)
             line.clear()
@@ -132,10 +134,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _ended(event: ClusterEnded) -> None:
     print(f"\ndraftlight: {event.message} {event.hint}".rstrip(), file=sys.stderr, flush=True)
-
-
-def _loading(stage: str, fraction: float | None) -> str:
-    return stage if fraction is None else f"{stage}, {fraction:.0%}"
 
 
 def _reading(event: PrefillProgress) -> str:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -150,7 +150,9 @@ class Report:
             if status:
                 reason = " ".join(err.read().decode(errors="replace").split())[-_REASON_CHARACTERS:]
                 self.anomalies.append(f"{section.title} failed with status {status}: {reason}".rstrip(": "))
-            return list(_demoted(out.read().decode(errors="replace").splitlines()))
+            lines = out.read().decode(errors="replace").splitlines()
+            # Headings of a command's own report are below that of its section.
+            return [f"##{line}" if line.startswith("#") else line for line in lines]
 
     def write(self) -> None:
         """Writes what there is."""
@@ -160,11 +162,6 @@ class Report:
         text = "\n".join([*head, *self._text, ""])
         # People send the file, and their home's name is often their own.
         write_atomic(self._file, text.replace(str(Path.home()), "~").encode())
-
-
-def _demoted(lines: Sequence[str]) -> Iterator[str]:
-    """Headings of a command's own report below that of its section."""
-    yield from (f"##{line}" if line.startswith("#") else line for line in lines)
 
 
 def run_report(file: str, model: str, minutes: float, say: Callable[[str], object]) -> Report:

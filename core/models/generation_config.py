@@ -29,7 +29,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from msgspec import Struct
 
 from core.errors import reason_of
 from core.events import ModelDefault
@@ -121,17 +120,13 @@ def _within(setting: Setting, given: float) -> float:
     return float(round(value)) if setting.kind == "integer" else value
 
 
-class StopIds(Struct, frozen=True):
-    """`problem` names values that were ignored, in words for the user; empty if there are none."""
-
-    ids: frozenset[int]
-    problem: str = ""
-
-
-def stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, rows: int) -> StopIds:
+def stop_ids(
+    folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, rows: int
+) -> tuple[frozenset[int], str]:
     """The stop ids of the model in `folder`, each below `rows`, the number of embedding rows.
 
-    `config` is the content of config.json. Values that are not ids of this model are ignored.
+    `config` is the content of config.json. Values that are not ids of this model are ignored, and named in
+    the message for the user.
     """
     named = [
         (FILE, _values(object_in(folder / FILE).get(_KEY))),
@@ -158,7 +153,7 @@ def stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, 
         leading = leading and not good
     ends = _TURN_ENDS - _MESSAGE_ENDS if control.keys() & _MESSAGE_MARKS else _TURN_ENDS
     ids.update(token for text, token in control.items() if text in ends and token < rows)
-    return StopIds(frozenset(ids), " ".join(problems))
+    return frozenset(ids), " ".join(problems)
 
 
 @contextmanager

@@ -99,14 +99,13 @@ def _separate(place: Path, folder: Path, config: dict[str, Any]) -> Head:
     try:
         own = read_object(place / "config.json")
     except (OSError, ValueError):
-        head = Head(place)
-        return replace(head, problem=head.why_not("has no readable config.json"))
+        return Head(place).unusable("has no readable config.json")
     kind = head_kind(own)
     head = separate_head(place, config) if kind == "mtp" else _whole(place, kind)
     reason = _foreign(kind, own, config)
     if not reason and len({family for each in (place, folder) if (family := family_of(each))}) > 1:
         reason = "does not fit: its tokenizer is another one"
-    return replace(head, problem=head.why_not(reason)) if reason else head
+    return head.unusable(reason) if reason else head
 
 
 def _whole(place: Path, kind: str) -> Head:
@@ -119,12 +118,12 @@ def _whole(place: Path, kind: str) -> Head:
             for tensor in read_header(file)
         )
     except ModelError as error:
-        return replace(head, problem=head.why_not(f"cannot be read: {error.message.removesuffix('.')}"))
+        return head.unusable(f"cannot be read: {error.message.removesuffix('.')}")
     stems = {tensor.name.rpartition(".")[0] for tensor in tensors}
     head = replace(head, tensors=tensors)
     for part in _KINDS[kind].parts if kind in _KINDS else ():
         if not any(f".{stem}".endswith(f".{part}") for stem in stems):
-            return replace(head, problem=head.why_not(f"is incomplete: it has no {part}"))
+            return head.unusable(f"is incomplete: it has no {part}")
     return head
 
 

@@ -137,12 +137,9 @@ class LoadedModel:
         tokenizer = self.tokenizer
         forms = [f"{space}{word}" for space in _WORD_BEGINS]
         found = [tokenizer.convert_tokens_to_ids(form) for form in forms]
-        own = [at for at, form in zip(found, forms) if at is not None and _piece_of(tokenizer, at) == form]
+        pieces = [None if at is None else tokenizer.convert_ids_to_tokens([at])[0] for at in found]
+        own = [at for at, form, piece in zip(found, forms, pieces) if piece == form]
         return min([min(own) / max(1, self.info.vocabulary), 1.0]) if own else 1.0
-
-
-def _piece_of(tokenizer: TokenizerWrapper, token: int) -> str:
-    return str(tokenizer.convert_ids_to_tokens([token])[0])
 
 
 def load(
@@ -267,9 +264,8 @@ def _vocabulary(folder: Path, tokenizer: TokenizerWrapper, model: nn.Module) -> 
 def _use_stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, model: nn.Module) -> str:
     """Sets the model's stop ids in `tokenizer`. Returns a message about invalid values in the files."""
     rows = _embedding_rows(model) or max(tokenizer.get_vocab().values()) + 1
-    stops = stop_ids(folder, config, tokenizer, rows)
-    tokenizer.eos_token_ids = stops.ids
-    return stops.problem
+    tokenizer.eos_token_ids, problem = stop_ids(folder, config, tokenizer, rows)
+    return problem
 
 
 def _check_numbers(folder: Path, model: nn.Module, of_module: Callable[[str], bool]) -> None:

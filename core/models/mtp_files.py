@@ -106,6 +106,10 @@ class Head(Struct, frozen=True):
         place = shown("/".join(filter(None, (kept, self.source.name))))
         return f"the {HEAD_KINDS[self.kind]} in {place} {reason}"
 
+    def unusable(self, reason: str) -> Head:
+        """This head with the problem that it `reason`."""
+        return replace(self, problem=self.why_not(reason))
+
 
 def head_names(config: dict[str, Any]) -> re.Pattern[str]:
     """Matches the names of a head's tensors in the model's own files."""
@@ -151,7 +155,7 @@ def _of_files(
     head = Head(source)
     if names is None:
         reason = f"is not used: heads of the type {config.get('model_type')} are not supported"
-        return replace(head, problem=head.why_not(reason)) if separate else head
+        return head.unusable(reason) if separate else head
     prefix = _prefix(names, config)
     found: dict[str, HeadTensor] = {}
     try:
@@ -162,13 +166,13 @@ def _of_files(
                     found.setdefault(name, made)
     except ModelError as error:
         reason = f"cannot be read: {error.message.removesuffix('.')}"
-        return replace(head, problem=head.why_not(reason)) if separate else head
+        return head.unusable(reason) if separate else head
     stems = {name.rpartition(".")[0] for name in found}
     missing = [part.replace("_", " ") for part in PARTS if part not in stems]
     if not any(stem.startswith("block.") for stem in stems):
         missing.append("block")
     if missing and (found or separate):
-        head = replace(head, problem=head.why_not(f"is incomplete: it has no {missing[0]}"))
+        head = head.unusable(f"is incomplete: it has no {missing[0]}")
     return replace(head, tensors=tuple(found.values()))
 
 
@@ -187,7 +191,7 @@ def fitted(head: Head, folder: Path, config: dict[str, Any]) -> Head:
         rows = known.get(own.name)
         if rows and own.rows not in rows:
             reason = f"does not fit: its {own.name} has {own.rows:,} rows, the model's {min(rows):,}"
-            return replace(head, problem=head.why_not(reason))
+            return head.unusable(reason)
     return head
 
 

@@ -393,12 +393,10 @@ def _check_has_content(messages: Sequence[Message], system_prompt: str) -> None:
     last = messages[-1] if messages else None
     if last is None and not system_prompt.strip():
         raise EmptyPromptError("The conversation is empty.", "Type a question.")
-    if last is not None and last.role != "tool" and not _has_content(last) and not last.tool_calls:
+    if last is None or last.role == "tool" or last.tool_calls or last.content.strip():
+        return
+    if not any(attachment.text.strip() for attachment in last.attachments):
         raise EmptyPromptError("The last message is empty.", "Type a question.")
-
-
-def _has_content(message: Message) -> bool:
-    return bool(message.content.strip() or any(a.text.strip() for a in message.attachments))
 
 
 # ---- token counts without tokenising a huge text

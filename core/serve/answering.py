@@ -219,7 +219,7 @@ async def answer_endpoint(
     asked, writer_of = read(await read_fields(scope, receive, serving.doors.most_bytes))
     request = new_id(id_prefix)
     record = ServedRequest(request, scope["path"], client_name(scope), asked.model, time.time(), asked.stream)
-    headers = _headers(request)
+    headers = {"x-request-id": request, "request-id": request}  # OpenAI's name, and Anthropic's
     line = EventLine(send, headers)
     made: list[Writer] = []
     changes = tuple(asked.changes)
@@ -245,11 +245,6 @@ async def answer_endpoint(
             raise
         await line.write(event(refusal.encoded(scope["path"]), "error"))
         await line.close()
-
-
-def _headers(request: str) -> dict[str, str]:
-    """The header's names at OpenAI's and Anthropic's."""
-    return {"x-request-id": request, "request-id": request}
 
 
 # The writer is there once the command was made, and with it before any event of the answer itself.
@@ -301,7 +296,8 @@ async def _stream(answer: Answer, made: list[Writer], line: EventLine) -> None:
                 raise error
             out += made[0].failed(error)
         # A request may still be refused when its turn comes, and then needs a status.
-        if out and (line.is_open or not _only_waits(happened)):
+        waits = bool(happened) and all(isinstance(one, Queued) for one in happened)
+        if out and (line.is_open or not waits):
             await line.write(out)
             sent_s = time.monotonic()
         if finished is not None or error is not None:
@@ -311,10 +307,6 @@ async def _stream(answer: Answer, made: list[Writer], line: EventLine) -> None:
 
 def _names(made: list[Writer]) -> FieldNames:
     return made[0].names if made else FieldNames("model", "")
-
-
-def _only_waits(happened: Sequence[Event]) -> bool:
-    return bool(happened) and all(isinstance(one, Queued) for one in happened)
 
 
 _Found = TypeVar("_Found")

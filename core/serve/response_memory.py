@@ -81,7 +81,7 @@ class ResponseMemory:
         """
         before = fields.get("previous_response_id")
         given = fields.get("input")
-        if before is None and not _refers(given):
+        if before is None and not (isinstance(given, list) and any(map(_is_reference, given))):
             return fields
         earlier: tuple[Any, ...] = ()
         if before is not None:
@@ -127,10 +127,6 @@ def _items(given: Any) -> list[Any]:
 def _is_reference(item: Any) -> bool:
     # OpenAI's clients may leave the type out.
     return isinstance(item, dict) and (item.get("type") == "item_reference" or set(item) == {"id"})
-
-
-def _refers(given: Any) -> bool:
-    return isinstance(given, list) and any(map(_is_reference, given))
 
 
 async def kept_response(memory: ResponseMemory, scope: Scope, receive: Receive, send: Send) -> None:

@@ -232,13 +232,8 @@ def _tidy_paths(app: ASGIApp) -> ASGIApp:
     return tidied
 
 
-def _note_refusal(scope: Scope, error: ApiError) -> None:
-    """Record a request that was refused before it reached the worker, for the server's window."""
-    if scope["method"] == "POST" and "draftlight.begun" not in scope:
-        scope["app"].state.requests.refuse(_refusal(scope, error, new_id("refused-")))
-
-
 def _refusal(scope: Scope, error: ApiError, name: str) -> ServedRequest:
+    """The record of a request that was refused before it reached the worker."""
     return ServedRequest(
         id=name,
         path=scope["path"][:_MOST_PATH],
@@ -264,7 +259,8 @@ class _Endpoint:
             return
         except (ApiError, DraftlightError) as error:
             refusal = error if isinstance(error, ApiError) else of_error(error)
-            _note_refusal(scope, refusal)
+            if scope["method"] == "POST" and "draftlight.begun" not in scope:  # for the server's window
+                scope["app"].state.requests.refuse(_refusal(scope, refusal, new_id("refused-")))
             await refuse(refusal, send, scope["path"])
 
 
