@@ -350,15 +350,11 @@ class ExactWidths:
             self._profile = load_profile(self._loaded.info)
         return self._profile
 
-    @property
-    def _is_done(self) -> bool:
-        return self.profile.streams >= _UP_FRONT_STREAMS and self.profile.is_complete
-
     def want(self) -> Profile:
         """The profile for an answer in `exact`; compares for a few seconds if it has nothing."""
         self._wanted = True
         end = self._clock() + _UP_FRONT_S
-        while self.profile.streams < _UP_FRONT_STREAMS and self._clock() < end and self._compare_some():
+        while self.profile.streams < _UP_FRONT_STREAMS and self._clock() < end and self.some():
             pass
         return self.profile
 
@@ -371,11 +367,10 @@ class ExactWidths:
 
     def some(self) -> bool:
         """One forward of a comparison; whether there was any."""
-        return self._wanted and self._compare_some()
-
-    def _compare_some(self) -> bool:
+        if not self._wanted:
+            return False
         if self._comparing is None:
-            if self._is_done:
+            if self.profile.streams >= _UP_FRONT_STREAMS and self.profile.is_complete:
                 return False
             loaded = self._loaded
             self._comparing = compare_widths(self.profile, loaded.model, loaded.new_cache, loaded.info)
