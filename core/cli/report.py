@@ -57,9 +57,9 @@ def sections(model: str, picture: Path, folder: Path) -> tuple[Section, ...]:
     reading = ("--out", str(folder / "reading"), "--pairs", "1", "--max-tokens", "16")
     unequal = ("in plain decoding and",)
     return (
-        Section("Machine", ("doctor",), doubtful=("BROKEN ",)),
-        Section("Smoke test", ("--smoke", "--model", model), least_s=20.0),
-        Section("Screenshot", ("--screenshot", str(picture), "--model", model), least_s=20.0),
+        Section("Machine", ("doctor",), 0.2, doubtful=("BROKEN ",)),
+        Section("Smoke test", ("--smoke", "--model", model), 0.2, 20.0),
+        Section("Screenshot", ("--screenshot", str(picture), "--model", model), 0.1, 20.0),
         Section(
             "Window",
             ("bench", "window", "--parts", "scenes", "--out", str(folder / "window")),
