@@ -97,18 +97,6 @@ def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
     assert answer.height_for(600) == before
 
 
-def test_on_hover_tokens_are_tinted_while_they_are_written(transcript: Transcript) -> None:
-    answer = stream(transcript, FERRY)
-    seen = {}
-    for moment in ("written", "complete"):
-        for mode in ("always", "hover", "never"):
-            transcript.set_tint_mode(mode)  # type: ignore[arg-type]
-            seen[moment, mode] = picture(answer.body)
-        transcript.finish_answer("t", finished())
-    assert seen["written", "hover"] == seen["written", "always"] != seen["written", "never"]
-    assert seen["complete", "hover"] == seen["complete", "never"] != seen["complete", "always"]
-
-
 def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", None, "The worker ran out of memory.")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
 
 import pytest
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
 from app.chat.transcript import Transcript
-from app.richtext.markdown.piece import Piece
-from app.richtext.piece_box import PieceBox
 from app.richtext.text_canvas import MARGIN_PX
 from app.session.chats.conversation import Turn
 from core.events import Message
@@ -53,36 +50,6 @@ def test_only_what_is_near_has_widgets(transcript: Transcript, qtbot: QtBot) -> 
     assert all(each.footer.continue_button.isHidden() for each in transcript.findChildren(AnswerView))
     bar.setValue(bar.maximum())
     assert not transcript.answer("t29").footer.continue_button.isHidden()
-
-
-@pytest.mark.parametrize("width", [800, 560])
-def test_what_comes_near_is_laid_out_once(
-    transcript: Transcript, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    """And not once more for each width that Qt gives a widget before it is placed."""
-
-    def settled() -> bool:
-        return not any(timer.isActive() for timer in transcript.findChildren(QTimer))
-
-    transcript.resize(width, 600)
-    transcript.show_turns(TURNS)
-    qtbot.wait(20)  # the scroll bar takes its room
-    qtbot.waitUntil(settled)
-    made: list[tuple[Piece, float]] = []
-    make = PieceBox.__init__
-
-    def count(box: PieceBox, piece: Piece, top: float, given: float, *more: Any, **named: Any) -> None:
-        made.append((piece, given))
-        make(box, piece, top, given, *more, **named)
-
-    monkeypatch.setattr(PieceBox, "__init__", count)
-    transcript.verticalScrollBar().setValue(0)
-    qtbot.waitUntil(settled)
-    first = transcript.answer("t0")
-    own = {id(piece) for piece in first.body.pieces}
-    widths = [given for piece, given in made if id(piece) in own]
-    assert len(widths) == len(own) > 10
-    assert set(widths) == {first.width() - 2 * MARGIN_PX}
 
 
 def test_a_reopened_answer_looks_as_it_did_when_it_was_written(transcript: Transcript, qtbot: QtBot) -> None:

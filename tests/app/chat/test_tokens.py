@@ -18,9 +18,8 @@ from app.chat.tokens import Legend, TokenFacts, facts_of, place_tip
 from app.chat.transcript import Transcript
 from app.richtext.tint_paint import TintMode
 from app.session.chats.conversation import Answer, AnswerStatus, Turn
-from app.theme.theme import theme
 from core.events import TYPED, Message
-from tests.app.chat.watching import body_of, colours, picture, point_at, stream
+from tests.app.chat.watching import body_of, picture, point_at, stream
 from tests.app.chat.written import FERRY, token, tokens_of
 
 
@@ -102,17 +101,6 @@ def test_always_inside(x: int, y: int) -> None:
     assert INSIDE.contains(QRect(corner, CARD))
 
 
-def test_marks_and_words(qtbot: QtBot) -> None:
-    legend = Legend()
-    qtbot.addWidget(legend)
-    legend.resize(700, legend.sizeHint().height())
-    assert legend.height() == 34
-    assert legend.accessibleName() == "Accepted draft, Bonus, Alone"
-    seen = colours(picture(legend))
-    for name in ("accepted_tint", "accepted_line", "bonus_tint", "bonus_line"):
-        assert theme.color(name).name() in seen
-
-
 def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) -> None:
     tokens = [
         replace(each, source=source)
@@ -125,6 +113,7 @@ def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) ->
     legend = Legend()
     qtbot.addWidget(legend)
     legend.resize(900, 34)
+    assert legend.accessibleName() == "Accepted draft, Bonus, Alone"
     plain = picture(legend)
     legend.show_sources([*tokens, tokens[1]])
     sources = "Drafts of the last answer: Trained head 2, N-gram of the chat 1"
@@ -134,15 +123,6 @@ def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) ->
     legend.show_sources(tokens[:1])
     assert legend.toolTip() == ""
     assert picture(legend) == plain
-
-
-def test_the_hint_goes_first_when_it_is_narrow(qtbot: QtBot) -> None:
-    legend = Legend()
-    qtbot.addWidget(legend)
-    legend.resize(330, 34)
-    narrow = picture(legend)
-    edge = {narrow.pixelColor(x, y).name() for x in (*range(8), *range(322, 330)) for y in range(34)}
-    assert len(edge) == 1
 
 
 @pytest.mark.parametrize("mode", ["always", "hover", "never"])

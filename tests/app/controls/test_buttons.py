@@ -9,7 +9,6 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.buttons import Button, IconButton
 from app.theme.theme import Theme
-from tests.app.controls.painting import colors, pixel
 from tests.app.controls.windows import activate
 
 
@@ -38,42 +37,6 @@ def test_an_icon_button_says_what_it_does(qtbot: QtBot) -> None:
     qtbot.addWidget(button)
     assert (button.sizeHint().width(), button.sizeHint().height()) == (28, 28)
     assert button.accessibleName() == button.toolTip() == "Hide sidebar"
-
-
-def test_tab_walks_from_button_to_button(qtbot: QtBot) -> None:
-    window = QWidget()
-    qtbot.addWidget(window)
-    layout = QVBoxLayout(window)
-    first, second = Button("First"), IconButton("copy", "Second")
-    layout.addWidget(first)
-    layout.addWidget(second)
-    activate(window, qtbot)
-    first.setFocus()
-    qtbot.keyClick(first, Qt.Key.Key_Tab)
-    assert second.hasFocus()
-    qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
-    assert second.hasFocus(), "a click takes the keyboard from nobody"
-
-
-def test_the_kind_can_change(button: Button, theme: Theme) -> None:
-    button.resize(button.sizeHint())
-    assert pixel(button, 6, 14) == theme.color("control")
-    button.set_kind("primary")
-    assert pixel(button, 6, 14) == theme.color("accent_fill")
-
-
-def test_an_icon_follows_the_palette(theme: Theme, qtbot: QtBot) -> None:
-    icon = IconButton("stop", "Stop", checkable=True)
-    qtbot.addWidget(icon)
-    icon.resize(28, 28)
-    light = icon.grab().toImage()
-    assert theme.color("text2").name() in colors(icon)
-    icon.setChecked(True)
-    assert theme.color("text").name() in colors(icon)
-    icon.setChecked(False)
-    theme.set_scheme("dark")
-    assert icon.grab().toImage() != light
-    assert theme.color("text2").name() in colors(icon)
 
 
 def test_a_focused_button_keeps_its_size(theme: Theme, qtbot: QtBot) -> None:

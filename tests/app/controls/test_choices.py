@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
@@ -38,17 +38,6 @@ def segment(qtbot: QtBot) -> Iterator[Segment]:
 
 def _option(segment: Segment, index: int) -> QPushButton:
     return segment.findChildren(QPushButton)[index]
-
-
-def test_a_segment_starts_with_its_first_option(segment: Segment) -> None:
-    assert segment.value == "always"
-
-
-def test_a_segment_takes_clicks_anywhere_on_an_option(segment: Segment, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(segment.value_changed) as told:
-        qtbot.mouseClick(_option(segment, 1), Qt.MouseButton.LeftButton, pos=QPoint(3, 10))
-    assert told.args == ["hover"]
-    assert segment.value == "hover"
 
 
 def test_a_segment_tells_changes_once(segment: Segment) -> None:

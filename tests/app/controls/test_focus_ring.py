@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QRect, Qt
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -81,21 +81,6 @@ def test_it_follows_the_control_and_what_holds_it(window: QWidget, qtbot: QtBot)
     assert ring.geometry().topLeft() == QPoint(30 + 24 - 3, 50 + 22 - 3)
 
 
-def test_inside_a_scroll_area_it_lies_on_the_page(window: QWidget, qtbot: QtBot) -> None:
-    page = QWidget()
-    page.resize(180, 600)
-    area = QScrollArea(window)
-    area.setWidget(page)
-    QVBoxLayout(window).addWidget(area)
-    window.layout().activate()
-    button = _button(page)
-    button.setFocus(Qt.FocusReason.TabFocusReason)
-    [ring] = _rings(page)
-    before = ring.mapTo(window, QPoint(0, 0))
-    area.verticalScrollBar().setValue(20)
-    assert ring.mapTo(window, QPoint(0, 0)) == before - QPoint(0, 20)
-
-
 def test_a_control_may_die_while_it_is_drawn(theme: Theme, window: QWidget, qtbot: QtBot) -> None:
     button = _button(window)
     button.setFocus(Qt.FocusReason.TabFocusReason)
@@ -125,12 +110,3 @@ def test_its_surroundings_may_move_while_a_control_is_destroyed(window: QWidget,
     qtbot.waitUntil(lambda: moved == [False])
     assert holder.width() == 160
     qtbot.waitUntil(lambda: _rings(window) == [])
-
-
-def test_a_control_without_surroundings_has_none(qtbot: QtBot) -> None:
-    button = _Painted(7, None)
-    qtbot.addWidget(button)
-    button.show()
-    button.setFocus(Qt.FocusReason.TabFocusReason)
-    qtbot.keyClick(button, Qt.Key.Key_Space)
-    assert _rings(button) == []

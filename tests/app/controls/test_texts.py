@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QMimeData, QRect, QSize, Qt
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtCore import QMimeData, QSize, Qt
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.controls.buttons import Button
-from app.controls.scroll_bar import ScrollPage
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.side_window import WindowTitles
 from app.theme.theme import Theme
-from tests.app.controls.painting import colors
 from tests.app.controls.windows import add
 
 
@@ -35,15 +32,6 @@ def test_typing_is_told_as_a_whole(area: TextArea, qtbot: QtBot) -> None:
     assert area.value == "Hi\nyou"
     assert told[-1] == "Hi\nyou"
     assert len(told) == len(set(told))
-
-
-def test_tab_leaves_the_area(area: TextArea, window: QWidget, qtbot: QtBot) -> None:
-    after = Button("After")
-    add(window, after)
-    area.setFocus()
-    qtbot.keyClick(area, Qt.Key.Key_Tab)
-    assert after.hasFocus()
-    assert area.value == ""
 
 
 def test_pasted_text_loses_its_formatting(area: TextArea, qtbot: QtBot) -> None:
@@ -70,15 +58,6 @@ def test_a_set_text_is_told_once_and_spaced(area: TextArea) -> None:
 LONG = "Guarded re-checks close calls with a plain step, so the text matches in nearly every run."
 
 
-def test_a_wrapped_label_is_as_high_as_its_lines(qtbot: QtBot) -> None:
-    label = TextLabel(LONG, 11, 15, wrap=True)
-    qtbot.addWidget(label)
-    wide, narrow = label.heightForWidth(2000), label.heightForWidth(160)
-    assert wide == 15
-    assert narrow % 15 == 0
-    assert narrow >= 45
-
-
 def test_a_label_of_known_width_needs_no_layout_to_find_its_height(qtbot: QtBot) -> None:
     label = TextLabel("Short", 11, 15, wrap=True, width_px=160)
     qtbot.addWidget(label)
@@ -86,17 +65,6 @@ def test_a_label_of_known_width_needs_no_layout_to_find_its_height(qtbot: QtBot)
     label.setText(LONG)
     assert label.sizeHint().height() >= 45
     assert not label.hasHeightForWidth()
-
-
-def test_a_label_paints_in_the_themes_colour(theme: Theme, qtbot: QtBot) -> None:
-    label = TextLabel("████", 12, 16, "danger")
-    qtbot.addWidget(label)
-    label.resize(label.sizeHint())
-    assert theme.color("danger").name() in colors(label)
-    theme.set_scheme("dark")
-    assert theme.color("danger").name() in colors(label)
-    label.set_color("text2")
-    assert theme.color("text2").name() in colors(label)
 
 
 @pytest.mark.parametrize("zoom", [1.0, 1.5])
@@ -128,15 +96,3 @@ def test_a_line_under_a_window_s_name_is_whole_or_in_the_tooltip(theme: Theme, q
     QApplication.processEvents()
     assert not titles.subtitle.isVisible()
     theme.set_zoom(1.0)
-
-
-@pytest.mark.parametrize("lines", [2, 60])
-def test_what_scrolls_keeps_its_width(lines: int, qtbot: QtBot) -> None:
-    area = ScrollPage(QLabel("\n".join(["a line"] * lines)))
-    qtbot.addWidget(area)
-    area.resize(300, 200)
-    area.show()
-    assert area.viewport().width() == 300
-    bar = area.verticalScrollBar()
-    assert bar.isVisible() is (lines == 60)
-    assert not bar.isVisible() or bar.geometry() == QRect(292, 0, 8, 200)

@@ -65,13 +65,6 @@ def test_what_a_page_names_exists(page: HelpPage) -> None:
         assert link.removesuffix(".md") in names
 
 
-def test_a_name_that_is_gone_is_seen() -> None:
-    wrong = (
-        "Press **Go On**, **Edit > Models** or **Window > Nothing**, then **Models** or **Window > Models**."
-    )
-    assert unknown_names(wrong) == ["Go On", "Edit > Models", "Window > Nothing"]
-
-
 def test_no_word_of_developers_is_used() -> None:
     for page in PAGES:
         found = re.search(

@@ -117,9 +117,10 @@ def test_the_look_is_in_force_at_once_and_remembered(qapp: QApplication, tmp_pat
     play(qapp, again, folder=tmp_path)
 
 
-async def test_command_return_sends(window: MainWindow) -> None:
+async def test_command_return_sends_and_learning_off_reaches_the_worker(window: MainWindow) -> None:
     await ready(window)
-    choose(await opened(window), "writing.send_keys", "command_return")
+    settings_window = await opened(window)
+    choose(settings_window, "writing.send_keys", "command_return")
     window.activateWindow()
     window.views.composer.edit.setFocus()
     await press(window, KEY.Key_W)
@@ -130,10 +131,11 @@ async def test_command_return_sends(window: MainWindow) -> None:
     await press(window, KEY.Key_Return, CTRL)
     assert window.controller.chats.open.turns[-1].user.content == "w\n3"
     await ready(window)
+    window.app_settings.set("writing.send_keys", "return")
 
-
-async def test_learning_off_for_all_chats_reaches_the_worker(window: MainWindow) -> None:
-    await ready(window)
+    # Learning is turned off for all chats.
+    settings_window.close()
+    window.controller.chat.start()
     field = window.views.inspector.field("tables.learn")
     assert window.views.inspector.settings.tables.learn
     window.app_settings.set("allowed.learn", False)

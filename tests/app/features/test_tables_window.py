@@ -8,17 +8,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.controls.record_table import METER_PX, ROW_PX
+from app.controls.record_table import ROW_PX
 from app.features.tables import strings
 from app.features.tables.state import Tables
 from app.features.tables.window import SIZE, TablesWindow
-from app.theme.theme import Theme
 from tests.app.features.test_tables import LOADED, MODEL, ON_DISK, SHIPPED
 
 KNOWN = Tables("/tables", (LOADED, ON_DISK), (SHIPPED,), listed=True, stale=False, model=MODEL)
-HALF = replace(LOADED, figures=replace(LOADED.figures, used=LOADED.figures.slots * 3 // 4))
-# Of the bar in the second column: its left end and its middle, and its line within the row.
-BAR_LEFT, BAR_Y = 196, 33
 
 
 @pytest.fixture
@@ -38,16 +34,6 @@ def test_it_says_so_while_there_is_nothing(window: TablesWindow) -> None:
     assert window.list.empty == (strings.NONE_YET, strings.NONE_YET_HINT)
     assert window.import_.isEnabled()
     assert not window.export.isEnabled()
-
-
-def test_the_bar_shows_what_is_used_with_a_mark_at_the_half(window: TablesWindow, theme: Theme) -> None:
-    window.show_tables(replace(KNOWN, tables=(ON_DISK, LOADED, HALF)), alive=True)
-    image = window.list.viewport().grab().toImage()
-    for row, share in ((1, 0.098), (2, 0.75)):
-        y = row * ROW_PX + BAR_Y
-        bar = [image.pixelColor(x, y).name() for x in range(BAR_LEFT, BAR_LEFT + METER_PX)]
-        assert abs(bar.count(theme.color("series_blue").name()) - share * METER_PX) < 4
-        assert image.pixelColor(BAR_LEFT + METER_PX // 2 - 1, y - 3).name() == theme.color("text").name()
 
 
 def test_rows_are_chosen_by_key_and_by_mouse(window: TablesWindow) -> None:
@@ -94,9 +80,3 @@ def _is_open(question: object) -> bool:
     from shiboken6 import isValid
 
     return isValid(question) and question.isVisible()  # type: ignore[attr-defined]
-
-
-def test_it_follows_the_theme(qtbot: QtBot, window: TablesWindow, theme: Theme) -> None:
-    window.show_tables(KNOWN, alive=True)
-    theme.set_scheme("dark")
-    qtbot.waitUntil(lambda: window.grab().toImage().pixelColor(500, 40) == theme.color("window"))

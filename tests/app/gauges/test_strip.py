@@ -14,7 +14,7 @@ from app.gauges.instruments import MAX_BARS, Instrument, shares
 from app.gauges.strip import InstrumentStrip
 from app.theme.theme import Theme
 from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats, TableUse
-from tests.app.controls.painting import PaintCounter, colors
+from tests.app.controls.painting import colors
 from tests.app.painted import noted_words
 
 GB = 2**30
@@ -245,16 +245,6 @@ def test_nothing_changes_its_name_or_place_while_figures_change(strip: Instrumen
         always = (strip.speed, strip.first_token)
         stood.append([(each.title, each.geometry()) for each in always])
     assert all(each == stood[0] for each in stood)
-
-
-def test_the_strip_repaints_in_the_new_theme(strip: InstrumentStrip, theme: Theme, qtbot: QtBot) -> None:
-    strip.show_gauges(_gauges(), now_s=1.0)
-    qtbot.wait(20)
-    counters = [PaintCounter(each) for each in (strip, *strip.instruments)]
-    theme.set_scheme("dark")
-    qtbot.waitUntil(lambda: all(counter.count for counter in counters))
-    assert {theme.color("window").name(), theme.color("hair").name()} <= colors(strip)
-    assert theme.color("text").name() in colors(strip.first_token)
 
 
 def test_shares_leave_out_places_that_were_never_tested() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise, product
 from pathlib import Path
@@ -29,7 +29,6 @@ from app.theme.theme import Theme
 from core.drafting.registry import DRAFTERS
 from core.events import ModelInfo
 from core.settings import Setting, Settings, assign, declared, read
-from tests.app.controls.painting import PaintCounter, colors
 from tests.app.controls.windows import activate
 
 SIMPLE = assign(Settings(), "drafting.drafter", "ngram-simple")
@@ -151,11 +150,6 @@ def _operate(editor: QWidget, value: Any) -> None:
         editor.setChecked(value)
 
 
-def test_it_starts_with_the_defaults(inspector: Inspector) -> None:
-    assert inspector.settings == Settings()
-    assert inspector.width() == 304
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_every_setting_goes_round_and_is_shown_as_given(key: str, each: Inspector) -> None:
     setting = next(one for one in declared() if one.key == key)
@@ -198,65 +192,46 @@ def test_only_the_chosen_drafters_settings_show(inspector: Inspector, qtbot: QtB
     assert inspector.field("auto.remembered").isVisible()
 
 
-def test_a_refused_value_is_explained_and_the_valid_ones_stay(
-    inspector: Inspector, told: list[Settings], theme: Theme, qtbot: QtBot
+def test_a_refused_value_is_explained_and_taken_over_once_it_is_right(
+    inspector: Inspector, told: list[Settings], qtbot: QtBot
 ) -> None:
     inspector.set_settings(SIMPLE)
     told.clear()
-    _type(inspector, "ngram_simple.n_min", "9", qtbot)
     field = inspector.field("ngram_simple.n_min")
-    assert field.error == "The shortest match (9) is longer than the longest match (4)."
-    assert _spin(inspector, "ngram_simple.n_min").value == 9
-    assert inspector.settings == SIMPLE
-    assert told == []
-    error = next(each for each in field.findChildren(TextLabel) if each.text() == field.error)
-    assert error.isVisible()
-    assert theme.color("danger").name() in colors(error)
-    assert (
-        error.mapTo(inspector, error.rect().topLeft()).y()
-        > field.control.mapTo(inspector, field.control.rect().topLeft()).y()
-    )
-
-
-def test_a_refused_value_is_taken_over_once_it_is_right(
-    inspector: Inspector, told: list[Settings], qtbot: QtBot
-) -> None:
     _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    assert field.error == "The shortest match (9) is longer than the longest match (4)."
+    assert next(each for each in field.findChildren(TextLabel) if each.text() == field.error).isVisible()
+    assert _spin(inspector, "ngram_simple.n_min").value == 9
+    assert (inspector.settings, told) == (SIMPLE, [])
     _type(inspector, "ngram_simple.n_max", "6", qtbot)
-    assert inspector.settings.ngram_simple.n_max == 6
-    assert inspector.settings.ngram_simple.n_min == 2
-    assert inspector.field("ngram_simple.n_min").error.endswith("longer than the longest match (6).")
+    assert field.error.endswith("longer than the longest match (6).")
     _type(inspector, "ngram_simple.n_max", "12", qtbot)
-    assert inspector.settings.ngram_simple.n_min == 9
-    assert inspector.field("ngram_simple.n_min").error == ""
+    assert field.error == ""
     assert [(s.ngram_simple.n_min, s.ngram_simple.n_max) for s in told] == [(2, 6), (9, 12)]
 
 
-def test_taking_the_value_back_clears_the_error(inspector: Inspector, qtbot: QtBot) -> None:
-    _type(inspector, "ngram_simple.n_max", "1", qtbot)
-    assert "longer than the longest match (1)" in inspector.field("ngram_simple.n_max").error
-    _type(inspector, "ngram_simple.n_max", "3", qtbot)
-    assert inspector.field("ngram_simple.n_max").error == ""
-    assert inspector.settings.ngram_simple.n_max == 3
-
-
-def test_what_was_refused_is_dropped_with_its_drafter(inspector: Inspector, qtbot: QtBot) -> None:
-    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+def test_what_was_refused_is_forgotten(inspector: Inspector, qtbot: QtBot) -> None:
+    """Taken back by hand, dropped with its drafter, or replaced by other settings."""
     popup = inspector.field("drafting.drafter").control.editor
     assert isinstance(popup, Popup)
-    popup.set_value("off")
-    popup.set_value("ngram-simple")
-    assert inspector.field("ngram_simple.n_min").error == ""
-    assert _spin(inspector, "ngram_simple.n_min").value == 2
-    _type(inspector, "ngram_simple.n_max", "12", qtbot)
-    assert inspector.settings.ngram_simple.n_min == 2
 
+    def other_drafter() -> None:
+        popup.set_value("off")
+        popup.set_value("ngram-simple")
 
-def test_new_settings_forget_what_was_refused(inspector: Inspector, qtbot: QtBot) -> None:
-    _type(inspector, "ngram_simple.n_min", "9", qtbot)
-    inspector.set_settings(Settings())
-    assert inspector.field("ngram_simple.n_min").error == ""
-    assert _spin(inspector, "ngram_simple.n_min").value == 2
+    for forget in (
+        lambda: _type(inspector, "ngram_simple.n_min", "2", qtbot),
+        other_drafter,
+        lambda: inspector.set_settings(SIMPLE),
+    ):
+        inspector.set_settings(SIMPLE)
+        _type(inspector, "ngram_simple.n_min", "9", qtbot)
+        assert inspector.field("ngram_simple.n_min").error
+        forget()
+        assert inspector.field("ngram_simple.n_min").error == ""
+        assert _spin(inspector, "ngram_simple.n_min").value == 2
+        _type(inspector, "ngram_simple.n_max", "12", qtbot)
+        assert inspector.settings == assign(SIMPLE, "ngram_simple.n_max", 12)
 
 
 def test_a_text_too_long_is_refused(inspector: Inspector) -> None:
@@ -350,15 +325,6 @@ def test_tab_reaches_every_visible_control_in_reading_order(inspector: Inspector
     assert all(widget.accessibleName() for widget in reached)
 
 
-def test_it_repaints_in_the_new_theme(inspector: Inspector, theme: Theme, qtbot: QtBot) -> None:
-    qtbot.wait(20)
-    editors = [inspector.field(key).control.editor for key in KEYS]
-    counters = [PaintCounter(each) for each in (inspector, *editors) if not each.visibleRegion().isEmpty()]
-    theme.set_scheme("dark")
-    qtbot.waitUntil(lambda: all(counter.count for counter in counters))
-    assert {theme.color(name).name() for name in ("panel", "hair", "control")} <= colors(inspector)
-
-
 def test_the_fields_of_a_closed_section_are_made_when_it_opens(qtbot: QtBot) -> None:
     inspector = Inspector()
     qtbot.addWidget(inspector)
@@ -397,19 +363,6 @@ def test_everything_but_the_basics_is_under_advanced(qtbot: QtBot) -> None:
     assert inspector.section("drafting").isVisible()
     inspector.set_settings(assign(Settings(), "sampling.top_p", 0.5))
     assert inspector.advanced.is_own  # what holds for this chat only is marked, also while it is closed
-
-
-def test_a_drafters_fields_are_made_when_it_is_chosen(qtbot: QtBot) -> None:
-    inspector = Inspector()
-    qtbot.addWidget(inspector)
-
-    def made() -> set[str]:
-        return {field.setting.group for field in inspector.section("drafting").findChildren(SettingField)}
-
-    inspector.advanced.set_open(True)
-    assert "ngram_simple" not in made()
-    inspector.set_settings(SIMPLE)
-    assert "ngram_simple" in made()
 
 
 def test_tab_goes_as_it_is_read_whatever_was_opened_first(qtbot: QtBot) -> None:
@@ -548,19 +501,6 @@ def test_summaries_are_the_telling_values() -> None:
     assert summary(named["drafting"], settings) == ""
 
 
-def test_a_group_without_a_phrase_of_its_own_names_its_first_settings() -> None:
-    penalty = next(s for s in declared() if s.key == "sampling.repetition_penalty")
-    seed = next(s for s in declared() if s.key == "sampling.seed")
-    group = Group("unnamed", "Unnamed", (penalty, seed), {})
-    assert summary(group, Settings()) == "repetition penalty 1"
-
-
-def test_groups_are_titled_even_if_nobody_named_them() -> None:
-    setting = Setting("cache_reuse.on", "switch", "Reuse", "Keeps what was read.", True)
-    [group] = groups([setting])
-    assert (group.name, group.title, group.drafters) == ("cache_reuse", "Cache reuse", {})
-
-
 def test_the_basics_are_seven_settings_and_come_first() -> None:
     """The share that a sparse prefill keeps belongs to the choice of the prefill."""
     first = groups()[0]
@@ -587,29 +527,26 @@ def section(qtbot: QtBot, content: QLabel) -> Section:
     return section
 
 
-def test_a_click_turns_it(section: Section, content: QLabel, qtbot: QtBot) -> None:
-    assert not content.isVisible()
-    qtbot.mouseClick(section.header, Qt.MouseButton.LeftButton)
-    assert section.is_open
-    assert content.isVisible()
-    qtbot.mouseClick(section.header, Qt.MouseButton.LeftButton)
-    assert not content.isVisible()
+def test_clicks_and_keys_open_and_close_it(section: Section, content: QLabel, qtbot: QtBot) -> None:
+    def click() -> None:
+        qtbot.mouseClick(section.header, Qt.MouseButton.LeftButton)
 
+    def key(pressed: Qt.Key) -> Callable[[], None]:
+        return lambda: qtbot.keyClick(section.header, pressed)
 
-@pytest.mark.parametrize("key", [Qt.Key.Key_Space, Qt.Key.Key_Return])
-def test_keys_turn_it(section: Section, qtbot: QtBot, key: Qt.Key) -> None:
-    qtbot.keyClick(section.header, key)
-    assert section.is_open
-    qtbot.keyClick(section.header, key)
-    assert not section.is_open
-
-
-def test_arrows_open_and_close(section: Section, qtbot: QtBot) -> None:
-    qtbot.keyClick(section.header, Qt.Key.Key_Right)
-    qtbot.keyClick(section.header, Qt.Key.Key_Right)
-    assert section.is_open
-    qtbot.keyClick(section.header, Qt.Key.Key_Left)
-    assert not section.is_open
+    keys = Qt.Key
+    for turn, back in (
+        (click, click),
+        (key(keys.Key_Space), key(keys.Key_Space)),
+        (key(keys.Key_Return), key(keys.Key_Return)),
+        (key(keys.Key_Right), key(keys.Key_Left)),
+    ):
+        turn()
+        assert section.is_open
+        assert content.isVisible()
+        back()
+        assert not section.is_open
+        assert not content.isVisible()
 
 
 def test_closed_it_says_what_it_holds(section: Section) -> None:

@@ -16,7 +16,7 @@ from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow
 from app.panels.sidebar import Sidebar, WorkerStatus
 from app.theme.theme import Theme
-from tests.app.controls.painting import PaintCounter, colors, pixel
+from tests.app.controls.painting import colors, pixel
 from tests.app.controls.windows import activate
 
 TITLES = ("Fog departures", "Merge intervals in Python", "Letter to the council")
@@ -147,15 +147,6 @@ def test_many_chats_scroll(sidebar: Sidebar, chosen: list[str], qtbot: QtBot) ->
     assert chosen == ["c59"]
     assert view.verticalScrollBar().value() > 0
     assert view.rect().contains(view.visualRect(_index(sidebar, "Chat 59")).center())
-
-
-def test_it_repaints_in_the_new_theme(sidebar: Sidebar, theme: Theme, qtbot: QtBot) -> None:
-    sidebar.set_chats(_chats(), "c0")
-    qtbot.wait(20)
-    counters = [PaintCounter(sidebar), PaintCounter(_list(sidebar).viewport())]
-    theme.set_scheme("dark")
-    qtbot.waitUntil(lambda: all(counter.count for counter in counters))
-    assert {theme.color(name).name() for name in ("sidebar", "sel", "hair")} <= colors(sidebar)
 
 
 NOW = datetime.now().replace(hour=12, minute=0)

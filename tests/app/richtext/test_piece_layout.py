@@ -23,13 +23,6 @@ def lines_of(layout: PieceLayout) -> list[str]:
     return [layout.text[line.start : line.end] for line in layout.lines]
 
 
-def test_lines_cover_the_text_and_stand_25_apart(style: TextStyle) -> None:
-    layout = PieceLayout(LONG * 3, style, 400)
-    assert "".join(lines_of(layout)) == LONG * 3
-    assert [line.top for line in layout.lines] == [25 * n for n in range(len(layout.lines))]
-    assert layout.height == 25 * len(layout.lines) > 25
-
-
 def test_other_faces_do_not_move_the_baseline(style: TextStyle) -> None:
     layout = PieceLayout("plain\n日本語 🙂\nplain", style, 400)
     assert [line.baseline - line.top for line in layout.lines] == [style.baseline_px] * 3
@@ -69,26 +62,11 @@ def test_growing_gives_the_same_lines_as_all_at_once(style: TextStyle, text: str
     ]
 
 
-def test_growing_lays_out_only_the_end(style: TextStyle) -> None:
-    layout = PieceLayout(LONG * 60, style, 420)
-    kept = list(layout.lines)
-    first = layout.extend(LONG * 61)
-    assert first >= len(kept) - 1
-    assert all(a is b for a, b in zip(kept[:-14], layout.lines))
-    assert lines_of(layout)[:first] == [(LONG * 60)[line.start : line.end] for line in kept[:first]]
-
-
 def test_rects_of_a_wrapped_range(style: TextStyle) -> None:
     layout = PieceLayout(LONG * 2, style, 420)
     rects = layout.rects(0, len(layout.text))
     assert len(rects) == len(layout.lines)
     assert rects[0].height() == 25
-
-
-def test_code_has_its_own_grid(qtbot: QtBot) -> None:
-    layout = PieceLayout("x = 1\ny = 2", code_style(), 400)
-    assert layout.height == 42
-    assert code_style().tint.overhang == 0
 
 
 def test_stretches_that_touch_all_get_their_colour(qapp: QApplication) -> None:

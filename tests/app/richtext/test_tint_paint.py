@@ -47,23 +47,6 @@ def test_three_modes_paint_differently(transcript: Transcript, qtbot: QtBot) -> 
     assert colour("accepted_hover") not in never
 
 
-def test_hovering_in_always_mode_outlines_the_step(transcript: Transcript, qtbot: QtBot) -> None:
-    stream(transcript, FERRY)
-    body = body_of(transcript)
-    before = picture(body)
-    point_at(qtbot, body, "list")
-    after = picture(body)
-    assert before != after
-    assert colour("accepted_hover") in colours(after) - colours(before)
-
-
-def test_a_new_answer_takes_the_mode_in_force(transcript: Transcript) -> None:
-    transcript.set_tint_mode("never")
-    stream(transcript, FERRY)
-    body = body_of(transcript)
-    assert colour("accepted_tint") not in colours(picture(body))
-
-
 def inks_of(tokens: list[Token]) -> tuple[str, InkTable]:
     table, inks = TokenTable(), InkTable()
     text = table.extend(tokens)

@@ -299,23 +299,6 @@ async def test_chats_and_switching_in_mid_answer(window: MainWindow) -> None:
     assert shown(window) == last(window).text
 
 
-async def test_typed_text_and_chips_are_counted_while_idle(window: MainWindow) -> None:
-    composer = window.views.composer
-    assert composer.pill.limit_tokens == 8192
-    composer.attach(Attachment("a.txt", "one two three"))
-    composer.set_text("four five")
-    (chip,) = composer.chips.chips
-    await until(lambda: chip.size_text == "3 tokens")
-    assert composer.pill.used_tokens == 5
-    await asked(window, "write 4")
-    assert composer.pill.used_tokens == last(window).finished.stats.context_used_tokens
-    composer.set_text("six")
-    context = window.controller.chats.open.context_used_tokens
-    await until(lambda: composer.pill.used_tokens == context + 1)
-    window.controller.chat.start()
-    assert composer.pill.used_tokens == 0
-
-
 async def test_sizes(window: MainWindow) -> None:
     views = window.views
     assert (window.width(), window.height()) == (1440, 900)

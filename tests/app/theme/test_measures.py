@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-from PySide6.QtCore import QPointF, QRectF, QSize
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QTextEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme import measures
 from app.theme.sheet import set_ground
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, place, px, px_size
+from app.theme.zoom import px, px_size
 
 
 def widths(layout: QHBoxLayout) -> list[int]:
@@ -63,42 +60,6 @@ def test_sizes_and_faces_follow_shown_or_not(theme: Theme) -> None:
     theme.set_zoom(1.0)
     assert field.size() == QSize(200, 28)
     assert field.font() == before
-
-
-def test_what_is_made_later_is_as_large_as_what_was_there(theme: Theme) -> None:
-    early = QWidget()
-    measures.set_fixed_height(early, 30)
-    theme.set_zoom(1.25)
-    late = QWidget()
-    measures.set_fixed_height(late, 30)
-    assert early.height() == late.height() == 38
-
-
-def test_a_widget_paints_in_design_pixels(theme: Theme) -> None:
-    class Half(QWidget):
-        def paintEvent(self, event: object) -> None:
-            painter: QPainter = painter_on(self)
-            area = area_of(self)
-            assert area == QRectF(0, 0, 40, 20)
-            painter.fillRect(QRectF(0, 0, 20, 20), "red")
-
-    theme.set_zoom(1.5)
-    widget = Half()
-    widget.resize(60, 30)
-    image = QImage(60, 30, QImage.Format.Format_RGB32)
-    widget.render(image)
-    assert [image.pixelColor(x, 15).green() == 0 for x in (0, 28, 31, 59)] == [True, True, False, False]
-
-
-def test_neighbours_still_touch_when_placed(theme: Theme) -> None:
-    theme.set_zoom(1.1)
-    parent = QWidget()
-    children = [QWidget(parent) for _ in range(7)]
-    for number, child in enumerate(children):
-        place(child, 13 * number, 0, 13, 10)
-    for before, after in pairwise(children):
-        assert before.geometry().right() + 1 == after.geometry().left()
-    assert QPointF(children[-1].geometry().right() + 1, 0) == QPointF(round(91 * 1.1), 0)
 
 
 def test_a_font_outlives_the_style_sheet(theme: Theme) -> None:

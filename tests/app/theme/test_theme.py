@@ -64,16 +64,3 @@ class Told(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         self.times += event.type() == QEvent.Type.StyleChange
-
-
-def test_the_depth_of_a_widget_does_not_multiply_the_cost_of_the_zoom(theme: Theme, qtbot: QtBot) -> None:
-    widgets = [Told()]
-    qtbot.addWidget(widgets[0])
-    for _ in range(12):
-        widgets.append(Told(widgets[-1]))
-    widgets[0].show()
-    before = [widget.times for widget in widgets]
-    theme.set_zoom(1.5)
-    theme.set_scheme("dark")
-    assert [widget.times - each for widget, each in zip(widgets, before)] == [4] * 13
-    theme.set_zoom(1.0)
