@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from core.decoding.repetition import repeated_share
 from tests.tuning.answers import GRADED_WORDS, documents, is_right, loops
 
 
@@ -51,12 +50,6 @@ def test_a_cycle_of_up_to_four_sentences_is_a_loop_and_a_list_is_not() -> None:
     assert loops("the same five words here " * 12)
 
 
-def test_the_repeated_share_counts_only_what_follows_an_earlier_run_in_the_same_way() -> None:
-    assert repeated_share(range(100)) == 0
-    assert repeated_share([*range(20), *range(20)]) == pytest.approx(12 / 40)
-    assert repeated_share([*range(8), 9, *range(8), 10]) == 0
-
-
 def test_every_fact_is_in_its_document() -> None:
     for document in documents():
         text = document.attachment().text
@@ -68,10 +61,3 @@ def _windows(text: str) -> list[str]:
     """Lines, cut into parts that are short enough to be graded."""
     words = [word for line in text.splitlines() for word in [*line.split(), "\n"]]
     return [" ".join(words[at : at + 40]) for at in range(0, len(words), 20)]
-
-
-def test_the_set_has_the_promised_documents() -> None:
-    held = documents()
-    assert len(held) == 12
-    assert sum(len(each.questions) for each in held) == 60
-    assert len(documents("dev")) == len(documents("held-out")) == 6

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.decoding.repetition import LEAST_TOKENS, LONGEST_PERIOD, Repetition
+from core.decoding.repetition import LEAST_TOKENS, LONGEST_PERIOD, Repetition, repeated_share
 
 ROOT = Path(__file__).parents[3]
 _POOL = "the old harbour master keeps his bright lamp near every quiet window until morning comes again"
@@ -183,3 +183,9 @@ def test_no_file_of_this_project_is_taken_for_a_loop(ending: str) -> None:
     assert files
     for path in files:
         assert alarm(path.read_text("utf-8")[:100_000]) is None, path
+
+
+def test_the_repeated_share_counts_only_what_follows_an_earlier_run_in_the_same_way() -> None:
+    assert repeated_share(range(100)) == 0
+    assert repeated_share([*range(20), *range(20)]) == pytest.approx(12 / 40)
+    assert repeated_share([*range(8), 9, *range(8), 10]) == 0
