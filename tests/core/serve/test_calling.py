@@ -9,8 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.core.serve.served import CHAT, Served, question, serving
-from tests.core.serve.test_unknown_fields import RESPONSES
+from tests.core.serve.served import CHAT, RESPONSES, Served, question, serving
 from tests.core.toy import write_toy_model
 
 PARAMETERS = {

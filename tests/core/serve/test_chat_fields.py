@@ -1,4 +1,4 @@
-"""Every field that a request may have: done, left aside, or refused by name before the model is touched."""
+"""Fields of chat completions and what they do to an answer. How they are read: test_cases."""
 
 from __future__ import annotations
 
@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.events import Generate
 from tests.core.serve.served import CHAT, Reply, Served, question
-
-
-def generate_of(served: Served, **fields: Any) -> Generate:
-    """What the worker was asked for a request with `fields`."""
-    reply = served.chat(**fields)
-    assert reply.status == 200, reply.body
-    asked = served.answers.requests.asked(reply.json["id"])
-    assert asked is not None
-    return asked
 
 
 def refused(served: Served, body: Any) -> Reply:
@@ -28,40 +18,8 @@ def refused(served: Served, body: Any) -> Reply:
     return reply
 
 
-def test_sampling_is_what_was_asked(served: Served) -> None:
-    asked = generate_of(
-        served,
-        temperature=0.7,
-        top_p=0.9,
-        top_k=40,
-        min_p=0.05,
-        seed=7,
-        repetition_penalty=1.1,
-        frequency_penalty=0.5,
-        presence_penalty=-0.5,
-        stop=["END", "\n\n"],
-        logit_bias={"17": -100, "18": 3.5},
-        max_tokens=3,
-    )
-    sampling = asked.settings.sampling
-    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (0.7, 0.9, 40, 0.05)
-    assert (sampling.seed, sampling.max_tokens) == (7, 3)
-    assert (sampling.repetition_penalty, sampling.frequency_penalty) == (1.1, 0.5)
-    assert sampling.presence_penalty == -0.5
-    assert asked.stops == ("END", "\n\n")
-    assert asked.logit_bias == {17: -100.0, 18: 3.5}
-
-
-def test_what_others_write_otherwise_is_taken(served: Served) -> None:
-    assert generate_of(served, top_k=-1).settings.sampling.top_k == 0
-    assert 0 < generate_of(served, top_p=0).settings.sampling.top_p < 1e-6
-    assert generate_of(served, seed=-1).settings.sampling.seed == 2**31 - 1
-    assert generate_of(served, stop="END").stops == ("END",)
-    assert generate_of(served, max_completion_tokens=5, max_tokens=9).settings.sampling.max_tokens == 5
-
-
 def test_without_a_seed_every_answer_is_drawn_anew(served: Served) -> None:
-    assert len({generate_of(served, max_tokens=1).settings.sampling.seed for _ in range(4)}) == 4
+    assert len({served.asked(served.chat(max_tokens=1)).settings.sampling.seed for _ in range(4)}) == 4
 
 
 def test_without_a_limit_the_context_is_one_and_that_is_no_change(served: Served) -> None:
@@ -72,129 +30,6 @@ def test_without_a_limit_the_context_is_one_and_that_is_no_change(served: Served
     assert reply.json["draftlight"]["changes"] == []
     asked = served.chat("hello " * 75, max_tokens=400, logit_bias={"0": -100}).json["draftlight"]["changes"]
     assert [change["setting"] for change in asked] == ["sampling.max_tokens"]
-
-
-def test_draftlights_own_fields(served: Served) -> None:
-    asked = generate_of(
-        served,
-        drafter="ngram-simple",
-        specprefill=True,
-        specprefill_keep_pct=35,
-        settings={"ngram_simple.k": 3, "gate.mode": "always"},
-    ).settings
-    assert asked.drafting.drafter == "ngram-simple"
-    assert (asked.prefill.mode, asked.prefill.keep_pct) == ("on", 35.0)
-    assert asked.ngram_simple.k == 3
-    assert generate_of(served, specprefill=False).settings.prefill.mode == "off"
-
-
-def test_messages_become_draftlights(served: Served) -> None:
-    called = {"name": "f", "arguments": '{"x":1}'}
-    messages = [
-        {"role": "developer", "content": "Be short."},
-        {
-            "role": "user",
-            "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
-            "name": "x",
-        },
-        {
-            "role": "assistant",
-            "content": None,
-            "refusal": None,
-            "annotations": [],
-            "tool_calls": [{"id": "c1", "type": "function", "function": called}],
-        },
-        {"role": "tool", "tool_call_id": "c1", "content": "4"},
-    ]
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
-    asked = generate_of(served, messages=messages, tools=tools, max_tokens=2)
-    assert [(one.role, one.content) for one in asked.messages] == [
-        ("system", "Be short."),
-        ("user", "a\nb"),
-        ("assistant", ""),
-        ("tool", "4"),
-    ]
-    [call] = asked.messages[2].tool_calls
-    assert (call.id, call.name, call.arguments) == ("c1", "f", '{"x":1}')
-    assert asked.messages[3].tool_call_id == "c1"
-    assert [tool.name for tool in asked.tools] == ["f"]
-    assert generate_of(served, messages=messages, tools=tools, tool_choice="none").tools == ()
-
-
-def test_what_cannot_change_the_answer_is_left_aside(served: Served) -> None:
-    for fields in (
-        {"user": "me"},
-        {"metadata": {"a": "b"}, "store": True},
-        {"service_tier": "auto", "prompt_cache_key": "k", "safety_identifier": "s"},
-        {"n": 1, "modalities": ["text"], "parallel_tool_calls": True, "tool_choice": "auto"},
-        {"stop": None, "temperature": None, "tools": None, "response_format": {"type": "text"}},
-        {"stream": False, "logprobs": False},
-    ):
-        assert served.chat(max_tokens=1, **fields).status == 200
-
-
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"n": 2}, "n"),
-        ({"audio": {"voice": "x"}}, "audio"),
-        ({"modalities": ["audio"]}, "modalities[0]"),
-        ({"reasoning_effort": 5}, "reasoning_effort"),
-        ({"chat_template_kwargs": {"enable_thinking": "perhaps"}}, "chat_template_kwargs.enable_thinking"),
-        ({"temperature": 3}, "temperature"),
-        ({"temperature": "hot"}, "temperature"),
-        ({"temperature": True}, "temperature"),
-        ({"top_p": 1.5}, "top_p"),
-        ({"top_k": -2}, "top_k"),
-        ({"min_p": -1}, "min_p"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"max_tokens": 1.5}, "max_tokens"),
-        ({"max_completion_tokens": -2}, "max_completion_tokens"),
-        ({"seed": "x"}, "seed"),
-        ({"stop": [""]}, "stop"),
-        ({"stop": ["x"] * 1001}, "stop"),
-        ({"stop": 5}, "stop"),
-        ({"frequency_penalty": 3}, "frequency_penalty"),
-        ({"logit_bias": {"x": 1}}, "logit_bias"),
-        ({"logit_bias": {"1": 101}}, "logit_bias"),
-        ({"logit_bias": {"-1": 1}}, "logit_bias"),
-        ({"top_logprobs": 3}, "top_logprobs"),
-        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
-        ({"stream": "yes"}, "stream"),
-        ({"messages": []}, "messages"),
-        ({"messages": "hello"}, "messages"),
-        ({"messages": [{"role": "bot", "content": "x"}]}, "messages[0].role"),
-        ({"messages": [{"content": "x"}]}, "messages[0].role"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
-            "messages[0].content[0].type",
-        ),
-        ({"tools": [{"type": 7}]}, "tools[0].type"),
-        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}] * 2}, "tools"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
-        ({"tool_choice": "perhaps"}, "tool_choice.type"),
-        ({"response_format": {"type": "xml"}}, "response_format.type"),
-        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.schema"),
-        ({"prediction": {"type": "audio", "content": "x"}}, "prediction.type"),
-        ({"drafter": "psychic"}, "drafter"),
-        ({"specprefill": "yes"}, "specprefill"),
-        ({"specprefill_keep_pct": 0}, "specprefill_keep_pct"),
-        ({"settings": {"no.such": 1}}, "settings.no.such"),
-        ({"settings": {"ngram_simple.k": -4}}, "settings.ngram_simple.k"),
-        ({"settings": {"tables.learn": True}}, "settings.tables.learn"),
-        ({"settings": {"draft_model.model": "/etc"}}, "settings.draft_model.model"),
-        ({"settings": {"draft_model.model": "../x"}}, "settings.draft_model.model"),
-        ({"settings": {"draft_model.model": "~/x"}}, "settings.draft_model.model"),
-        ({"draftlight": {"tints": True}}, "draftlight.tints"),
-    ],
-)
-def test_what_is_not_done_is_refused_by_name(served: Served, fields: dict[str, Any], param: str) -> None:
-    reply = refused(served, question(**fields))
-    assert reply.error["param"] == param
-    assert reply.error["message"].endswith((".", "?"))
 
 
 @pytest.mark.parametrize(
@@ -267,19 +102,3 @@ def test_a_clients_system_message_goes_before_that_of_the_settings(served: Serve
     told = prompt_tokens({"role": "system", "content": "Be short."}, question)
     assert told < 60
     assert prompt_tokens(question) > 100
-
-
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [
-        (CHAT, "messages"),
-        ("/v1/messages", "messages"),
-        ("/v1/responses", "input"),
-        ("/v1/completions", "prompt"),
-    ],
-)
-def test_an_empty_last_text_is_refused_in_the_apis_words(served: Served, path: str, field: str) -> None:
-    empty: Any = [{"role": "user", "content": "  "}] if field != "prompt" else ""
-    reply = served.ask("POST", path, {field: empty, "max_tokens": 2})
-    assert reply.status == 400
-    assert reply.error["message"] == f"“{field}” ends in an empty text. Send one to answer."

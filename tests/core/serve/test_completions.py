@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from core.engine.engine import Engine
 from core.events import Generate, Message, Token
 from tests.core.serve.served import Served, settings
@@ -26,24 +24,6 @@ def test_the_prompt_is_read_without_a_template(served: Served, toy_engine: Engin
     assert body["choices"] == [{"index": 0, "text": expected, "logprobs": None, "finish_reason": "length"}]
     assert body["usage"]["prompt_tokens"] == len("Once upon")
     assert (body["object"], body["id"][:5]) == ("text_completion", "cmpl-")
-
-
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"echo": True}, "echo"),
-        ({"suffix": "x"}, "suffix"),
-        ({"best_of": 3}, "best_of"),
-        ({"prompt": ["a", "b"]}, "prompt"),
-        ({"prompt": []}, "prompt"),
-        ({"prompt": [1, 2]}, "prompt[0]"),
-        ({"logprobs": 21}, "logprobs"),
-        ({"messages": [{"role": "user"}]}, "messages"),
-    ],
-)
-def test_what_is_not_done_is_refused_by_name(served: Served, fields: dict[str, Any], param: str) -> None:
-    reply = complete(served, **fields)
-    assert (reply.status, reply.error["param"]) == (400, param)
 
 
 def test_a_request_is_cancelled_by_its_id(served: Served) -> None:

@@ -1,13 +1,15 @@
 """Transcripts of the four APIs, with tools, are those of the golden file, byte for byte.
 
-Ids, times and counts of drafted tokens are masked. The requests are recorded first requests of clients, made
-shorter, and requests with tools, results and schemas in each API.
+Ids, times and counts of drafted tokens are masked. The requests, in `conversations.json`, are recorded first
+requests of clients, made shorter, and requests with tools, results and schemas in each API.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -15,174 +17,13 @@ import pytest
 from mlx_lm.generate import generate_step
 
 from tests.core import golden
-from tests.core.serve.served import CHAT, Reply, Served, serving, settings
+from tests.core.serve.served import Reply, Served, serving, settings
 from tests.core.toy import toy_model, write_toy_model
 
-COMPLETIONS, RESPONSES = "/v1/completions", "/v1/responses"
-MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
-SCHEMA = {
-    "type": "object",
-    "properties": {"unit": {"enum": ["celsius", "kelvin"]}, "exact": {"type": "boolean"}},
-    "required": ["unit", "exact"],
-    "additionalProperties": False,
-}
-TOOL = {"type": "function", "function": {"name": "weather", "description": "Of today.", "parameters": SCHEMA}}
-FLAT = {"type": "function", "name": "weather", "parameters": SCHEMA}
-NAMED = {"name": "weather", "input_schema": SCHEMA}
-CUSTOM = {"type": "custom", "name": "note", "description": "Writes a note."}
-HI = [{"role": "user", "content": "hi"}]
-ARGUMENTS = '{"unit": "kelvin", "exact": true}'
-CALLED = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}
-FORMAT = {"type": "json_schema", "json_schema": {"name": "weather", "schema": SCHEMA}}
-PIXEL = "data:image/png;base64,iVBORw0KGgo="
-
+# The address and the body of each.
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "chat": (CHAT, {"messages": HI, "max_tokens": 12}),
-    "chat stream": (
-        CHAT,
-        {"messages": HI, "max_tokens": 12, "stream": True, "stream_options": {"include_usage": True}},
-    ),
-    "chat sampled": (CHAT, {"messages": HI, "max_tokens": 12, "temperature": 0.7, "seed": 7, "top_p": 0.9}),
-    "chat logprobs": (CHAT, {"messages": HI, "max_tokens": 3, "logprobs": True, "top_logprobs": 2}),
-    "chat stop": (CHAT, {"messages": HI, "max_tokens": 24, "stop": ["e", "a"]}),
-    "chat tool": (CHAT, {"messages": HI, "max_tokens": 99, "tools": [TOOL], "tool_choice": "required"}),
-    "chat tool stream": (
-        CHAT,
-        {"messages": HI, "max_tokens": 99, "tools": [TOOL], "tool_choice": "required", "stream": True},
-    ),
-    "chat tools free": (CHAT, {"messages": HI, "max_tokens": 12, "tools": [TOOL]}),
-    "chat result": (
-        CHAT,
-        {
-            "messages": [
-                *HI,
-                {"role": "assistant", "content": None, "tool_calls": [CALLED]},
-                {"role": "tool", "tool_call_id": "c1", "content": "7 degrees"},
-            ],
-            "max_tokens": 12,
-            "tools": [TOOL],
-        },
-    ),
-    "chat schema": (CHAT, {"messages": HI, "max_tokens": 60, "response_format": FORMAT}),
-    "chat json": (CHAT, {"messages": HI, "max_tokens": 20, "response_format": {"type": "json_object"}}),
-    "chat two systems": (
-        CHAT,
-        {
-            "messages": [{"role": "system", "content": "a"}, {"role": "system", "content": "b"}, *HI],
-            "max_tokens": 8,
-        },
-    ),
-    "chat parts": (
-        CHAT,
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}], "max_tokens": 8},
-    ),
-    "chat image": (
-        CHAT,
-        {
-            "messages": [
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "text", "text": "hi"},
-                        {"type": "image_url", "image_url": {"url": PIXEL}},
-                    ],
-                }
-            ],
-            "max_tokens": 8,
-        },
-    ),
-    "chat effort": (CHAT, {"messages": HI, "max_tokens": 8, "reasoning_effort": "medium"}),
-    "chat unknown field": (CHAT, {"messages": HI, "max_tokens": 8, "thinkng": True}),
-    "chat without messages": (CHAT, {"max_tokens": 8}),
-    "chat wrong type": (CHAT, {"messages": HI, "max_tokens": "many"}),
-    "completion": (COMPLETIONS, {"prompt": "abc abc", "max_tokens": 12, "echo": True}),
-    "completion stream": (COMPLETIONS, {"prompt": "abc abc", "max_tokens": 12, "stream": True}),
-    "completion logprobs": (COMPLETIONS, {"prompt": "abc", "max_tokens": 3, "logprobs": 1}),
-    "response": (RESPONSES, {"input": "hi", "max_output_tokens": 8}),
-    "response stream": (RESPONSES, {"input": "hi", "max_output_tokens": 8, "stream": True}),
-    "response tool": (
-        RESPONSES,
-        {"input": "hi", "max_output_tokens": 99, "tools": [FLAT], "tool_choice": "required"},
-    ),
-    "response tool stream": (
-        RESPONSES,
-        {"input": "hi", "max_output_tokens": 99, "tools": [FLAT], "tool_choice": "required", "stream": True},
-    ),
-    "response custom tool": (
-        RESPONSES,
-        {"input": "hi", "max_output_tokens": 40, "tools": [CUSTOM], "tool_choice": "required"},
-    ),
-    "response result": (
-        RESPONSES,
-        {
-            "input": [
-                {"role": "user", "content": "hi"},
-                {"type": "function_call", "call_id": "c", "name": "weather", "arguments": ARGUMENTS},
-                {"type": "function_call_output", "call_id": "c", "output": "7 degrees"},
-            ],
-            "max_output_tokens": 8,
-            "tools": [FLAT],
-        },
-    ),
-    "response schema": (
-        RESPONSES,
-        {
-            "input": "hi",
-            "max_output_tokens": 60,
-            "text": {"format": {"type": "json_schema", "name": "weather", "schema": SCHEMA}},
-        },
-    ),
-    "response effort": (
-        RESPONSES,
-        {"input": "hi", "max_output_tokens": 8, "reasoning": {"effort": "medium"}},
-    ),
-    "message": (MESSAGES, {"messages": HI, "max_tokens": 8}),
-    "message stream": (MESSAGES, {"messages": HI, "max_tokens": 8, "stream": True, "system": "Be brief."}),
-    "message tool": (
-        MESSAGES,
-        {"messages": HI, "max_tokens": 99, "tools": [NAMED], "tool_choice": {"type": "any"}},
-    ),
-    "message tool stream": (
-        MESSAGES,
-        {"messages": HI, "max_tokens": 99, "tools": [NAMED], "tool_choice": {"type": "any"}, "stream": True},
-    ),
-    "message result": (
-        MESSAGES,
-        {
-            "messages": [
-                *HI,
-                {
-                    "role": "assistant",
-                    "content": [
-                        {"type": "tool_use", "id": "t", "name": "weather", "input": {"unit": "kelvin"}}
-                    ],
-                },
-                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "7"}]},
-            ],
-            "max_tokens": 8,
-            "tools": [NAMED],
-        },
-    ),
-    "message thinking": (
-        MESSAGES,
-        {
-            "messages": HI,
-            "max_tokens": 8,
-            "thinking": {"type": "adaptive"},
-            "output_config": {"effort": "low"},
-        },
-    ),
-    "message cached": (
-        MESSAGES,
-        {
-            "messages": HI,
-            "max_tokens": 8,
-            "system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],
-            "metadata": {"user_id": "u"},
-        },
-    ),
-    "message without limit": (MESSAGES, {"messages": HI}),
-    "count": (COUNT, {"messages": HI, "system": "Be brief.", "tools": [NAMED]}),
+    name: (path, body)
+    for name, (path, body) in json.loads(Path(__file__).with_name("conversations.json").read_text()).items()
 }
 _MASKS = [
     (re.compile(r"\b((?:chatcmpl|cmpl|call|toolu|msg|resp|rs|fc|ctc|item|call_)[_-])[0-9a-f]{16,}"), r"\1ID"),

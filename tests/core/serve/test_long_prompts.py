@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.serve.served import CHAT, Served, serving
-from tests.core.serve.test_unknown_fields import MESSAGES, RESPONSES
+from tests.core.serve.served import CHAT, MESSAGES, RESPONSES, Served, serving
 from tests.core.toy import write_toy_model
 
 CONTEXT_TOKENS = 8192

@@ -10,9 +10,6 @@ from llguidance import LLMatcher
 
 from core.events import Grammar
 from core.serve.tools import relaxed
-from tests.core.serve.served import CHAT, Served
-from tests.core.serve.test_agents import message, response
-from tests.core.serve.test_unknown_fields import MESSAGES, RESPONSES, changes
 
 TEXT = {"type": "string"}
 
@@ -119,23 +116,3 @@ def test_no_schema_takes_long() -> None:
         {"uniqueItems": 7, "required": 7, "not": TEXT, "type": 7},
     ]
     assert all(map(named, schemas))
-
-
-def test_each_api_names_what_is_not_enforced(served: Served) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "array", "items": {"const": 1}, "maxItems": 3, "uniqueItems": True}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
-    place = "properties.a.uniqueItems"
-    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
-    asked = message(response_format={"type": "json_schema", "json_schema": {"schema": schema}}, max_tokens=60)
-    assert changes(served, CHAT, asked)[f"response_format.{place}"]["used"] == "not enforced"
-    formatted = {"format": {"type": "json_schema", "schema": schema}}
-    asked = message(output_config=formatted, max_tokens=60)
-    assert f"output_config.format.{place}" in changes(served, MESSAGES, asked)
-    asked = response(text=formatted, max_output_tokens=60)
-    assert f"text.format.{place}" in changes(served, RESPONSES, asked)
-    asked = message(tools=[tool], tool_choice="required")
-    assert f"tools[0].function.parameters.{place}" in changes(served, CHAT, asked)

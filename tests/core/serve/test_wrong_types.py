@@ -13,8 +13,8 @@ from core.serve.completions import completion_request
 from core.serve.http import ApiError
 from core.serve.messages import count_request, message_request
 from core.serve.response_memory import ResponseMemory
-from tests.core.serve.served import CHAT
-from tests.core.serve.test_goldens import COMPLETIONS, COUNT, FORMAT, MESSAGES, REQUESTS, RESPONSES, SCHEMA
+from tests.core.serve.served import CHAT, COMPLETIONS, COUNT, MESSAGES, RESPONSES
+from tests.core.serve.test_goldens import REQUESTS
 from tests.thinned import thinned
 
 _READ: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -24,6 +24,8 @@ _READ: dict[str, Callable[[dict[str, Any]], object]] = {
     MESSAGES: message_request,
     COUNT: count_request,
 }
+FORMAT = REQUESTS["chat schema"][1]["response_format"]
+SCHEMA = FORMAT["json_schema"]["schema"]
 _ALLOWED = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "weather"}]}
 _GIVEN = [given for given in REQUESTS.values() if given[0] in _READ] + [
     (RESPONSES, {"input": "hi", "tools": REQUESTS["response tool"][1]["tools"], "tool_choice": _ALLOWED}),
