@@ -96,10 +96,6 @@ class Profile(Struct, frozen=True):
         """Rows compared at the widths without a difference."""
         return sum(each.rows for each in self.widths if each.width <= self.identical_width)
 
-    @property
-    def rows_needed(self) -> int:
-        return LEAST_ROWS * (self.identical_width - 1)
-
     def with_comparison(self, width: int, rows: int, *, identical: bool) -> Profile:
         """This profile after a comparison of `rows` rows at `width`, counted up to the first difference."""
         widths = tuple(
@@ -117,7 +113,8 @@ class Profile(Struct, frozen=True):
         if self.exact_width > 1:
             found = f"up to {self.exact_width} tokens at once gave the bits of plain steps{reach}"
         elif self.identical_width > 1 and self.fits_window:
-            found = f"{self.rows:,} of {self.rows_needed:,} rows compared; nothing is drafted before"
+            needed = LEAST_ROWS * (self.identical_width - 1)
+            found = f"{self.rows:,} of {needed:,} rows compared; nothing is drafted before"
         elif not self.fits_window:
             found = f"no drafts past the sliding window of {self.window_tokens:,} tokens"
         else:

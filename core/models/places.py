@@ -111,12 +111,7 @@ def head_kind(config: dict[str, Any]) -> str:
 
 def is_head_folder(folder: Path) -> bool:
     """Whether `folder` has a head and no model, by its config."""
-    return bool(kind_in(folder))
-
-
-def kind_in(folder: Path) -> str:
-    """`head_kind` of the folder's config; empty without a readable one."""
-    return head_kind(object_in(folder / "config.json"))
+    return bool(head_kind(object_in(folder / "config.json")))
 
 
 def head_folders(models: Iterable[Path]) -> tuple[Path, ...]:

@@ -103,18 +103,21 @@ class Models:
         return {api_id(loaded): loaded} if loaded is not None else {}
 
     def _shape(self, name: str, model: ModelInfo | ModelEntry) -> dict[str, Any]:
-        if isinstance(model, ModelInfo):
-            return shape(name, model, self._since, loaded=not self._answers.gate.released)
-        return _shape(name, model, self._since) | {"state": "not-loaded", "capabilities": list(_CAPABILITIES)}
+        return shape(name, model, self._since, loaded=not self._answers.gate.released)
 
 
 _CAPABILITIES = ("completion", "tools", "tool_use", "json_schema")
 
 
-def _shape(name: str, model: ModelInfo | ModelEntry, since: int) -> dict[str, Any]:
-    """Fields of each model, loaded or not; see `shape`."""
+def shape(name: str, model: ModelInfo | ModelEntry, since: int, *, loaded: bool = True) -> dict[str, Any]:
+    """OpenAI's fields, Draftlight's, and those that clients of other servers read.
+
+    `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
+    `supported_parameters`, `architecture`, `top_provider` OpenRouter's, `max_model_len` vLLM's, `meta`
+    llama.cpp's, `display_name` and `created_at` Anthropic's.
+    """
     context = model.context_tokens
-    return {
+    known = {
         "id": name,
         "object": "model",
         "created": since,
@@ -131,18 +134,10 @@ def _shape(name: str, model: ModelInfo | ModelEntry, since: int) -> dict[str, An
         "compatibility_type": "mlx",
         "parameters": model.parameters,
     }
-
-
-def shape(name: str, model: ModelInfo, since: int, *, loaded: bool = True) -> dict[str, Any]:
-    """OpenAI's fields, Draftlight's, and those that clients of other servers read.
-
-    `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
-    `supported_parameters`, `architecture`, `top_provider` OpenRouter's, `max_model_len` vLLM's, `meta`
-    llama.cpp's, `display_name` and `created_at` Anthropic's.
-    """
-    context = model.context_tokens
+    if isinstance(model, ModelEntry):
+        return known | {"state": "not-loaded", "capabilities": list(_CAPABILITIES)}
     thinks = model.thinks or model.format.thinks
-    return _shape(name, model, since) | {
+    return known | {
         "loaded_context_length": context,
         "state": "loaded" if loaded else "not-loaded",
         "quantisation": model.quantisation,
