@@ -199,14 +199,15 @@ class Measurement(Generic[T]):
         self._begin = begin
         self._keep = keep
         self._value: T | None = None
+        self._asked = False
         self._steps: Generator[None, None, T] | None = None
         self.forget_failures()
 
     @property
     def value(self) -> T | None:
-        """The value of this or an earlier run; None if there is none."""
-        if self._value is None:
-            self._value = self._load()
+        """The value of this or an earlier run; None if there is none. Asks the disk once, as `some` does again."""
+        if self._value is None and not self._asked:
+            self._asked, self._value = True, self._load()
         return self._value
 
     @property
@@ -220,7 +221,10 @@ class Measurement(Generic[T]):
     def some(self) -> bool:
         """Runs the next piece if there is no value; returns whether there was one."""
         if self._steps is None:
-            if self._clock() < self._next_s or self.value is not None:
+            if self._clock() < self._next_s:
+                return False
+            self._value = self._value or self._load()
+            if self._value is not None:
                 return False
             self._steps = self._begin()
         try:
