@@ -205,7 +205,7 @@ class Measurement(Generic[T]):
 
     @property
     def value(self) -> T | None:
-        """The value of this or an earlier run; None if there is none. Asks the disk once, as `some` does again."""
+        """The value of this or an earlier run; None if there is none. Asks the disk once."""
         if self._value is None and not self._asked:
             self._asked, self._value = True, self._load()
         return self._value
