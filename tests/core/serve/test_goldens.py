@@ -23,7 +23,9 @@ from tests.core.toy import toy_model, write_toy_model
 # The address and the body of each.
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (path, body)
-    for name, (path, body) in json.loads(Path(__file__).with_name("conversations.json").read_text()).items()
+    for name, (path, body) in json.loads(
+        Path(__file__).with_name("conversations.json").read_text("utf-8")
+    ).items()
 }
 _MASKS = [
     (re.compile(r"\b((?:chatcmpl|cmpl|call|toolu|msg|resp|rs|fc|ctc|item|call_)[_-])[0-9a-f]{16,}"), r"\1ID"),

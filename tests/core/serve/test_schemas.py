@@ -93,6 +93,7 @@ def test_regular_expressions_that_are_not_regular_are_dropped(pattern: str, regu
 
 def test_what_is_not_enforced_is_named_by_its_place() -> None:
     assert named({"type": "array", "uniqueItems": True}) == ["f.uniqueItems"]
+    assert named({"items": {"uniqueItems": True}}) == ["f.items.uniqueItems"]
     record = {"properties": {"m": {"propertyNames": {"maxLength": 2}}}}
     assert named(record) == ["f.properties.m.propertyNames"]
     assert named({"oneOf": [{"maxLength": 3}, {"minLength": 2}]}) == ["f.oneOf"]
