@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer import AnswerView
 from app.chat.intents import Regenerate
 from app.chat.transcript import Transcript
-from core.events import Attachment, Change, Message, Passage, PrefillProgress, Stats
+from core.events import Change, PrefillProgress, Stats
 from tests.app.chat.watching import colour, colours, enlarged, picture, stream
 from tests.app.chat.written import FERRY, finished, tokens_of
 
@@ -46,27 +46,6 @@ def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbo
     with qtbot.waitSignal(transcript.intent) as emitted:
         qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
     assert emitted.args == [Regenerate("t")]
-
-
-def test_sources_lead_to_their_places(transcript: Transcript, qtbot: QtBot) -> None:
-    text = "The ferry sails at nine. " + "Nothing else is said here. " * 9 + "In fog the ferry stays."
-    transcript.add_user("t0", Message("user", "When?", (Attachment("ferry.md", text),)))
-    answer = stream(transcript, FERRY)
-    places = tuple(Passage(0, 32, True, 1.0, 0, at, at + 20) for at in (text.index("In fog"), 4))
-    before = answer.height_for(600)
-    transcript.finish_answer("t", replace(finished(), sources=places))
-    assert not answer.footer.sources.isHidden()
-    assert answer.height_for(600) > before
-    sentences = ("In fog the ferry stays.", "The ferry sails at nine.")
-    for button, words in zip(answer.footer.sources.buttons, sentences, strict=True):
-        with qtbot.waitSignal(transcript.intent) as emitted:
-            qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-        (intent,) = emitted.args
-        assert intent.turn_id == "t"
-        source = intent.source
-        assert text[source.first : source.last] == words
-        assert words in button.toolTip()
-        assert "ferry.md" in button.toolTip()
 
 
 def test_reading_everything_is_offered_only_where_everything_fits(transcript: Transcript) -> None:
