@@ -129,14 +129,18 @@ class ChatStore(Database):
 
     # ---- reading: damage raises one of `UNREADABLE`
 
-    def summaries(self) -> list[Summary]:
-        """Returns all chats, deleted ones marked, in no order."""
-        return self.heads("chats")
-
     def heads(self, table: str) -> list[Any]:
-        """Returns what the lists show of all records of a table, in no order."""
-        columns, read = _HEADS[table]
-        return [read(row) for row in self.connection.execute(f"SELECT {columns}, sum FROM {table}")]
+        """Returns what the lists show of all records of a table, in no order.
+
+        Each is found as `load` finds it: SQLite finds a table in order that has the pages of another one.
+        """
+        with self.snapshot():
+            queries = map(self.connection.execute, _ways_to_ids(table))
+            ids = {text_of(row_id) for rows in queries for (row_id,) in rows}
+            try:
+                return [self.head((table, row_id)) for row_id in ids]
+            except KeyError as error:
+                raise ChecksumError(f"a row of {table} is missing") from error
 
     def head(self, key: Key) -> Summary | Project | KeptDocument:
         """Returns what the lists show of a record. Raises `KeyError`."""
@@ -198,13 +202,8 @@ class ChatStore(Database):
 
         A chat of which only questions are left counts.
         """
-        queries = [
-            f"SELECT id FROM {table} {how}" for how in ("NOT INDEXED", "ORDER BY id", "ORDER BY id DESC")
-        ]
-        if table == "chats":
-            queries.append("SELECT DISTINCT chat FROM turns NOT INDEXED")
         found: set[str] = set()
-        for query in queries:
+        for query in _ways_to_ids(table):
             with contextlib.suppress(*UNREADABLE):
                 for (row_id,) in self.connection.execute(query):
                     if isinstance(row_id, str):
@@ -437,6 +436,12 @@ _HEADS: dict[str, tuple[str, Callable[[Sequence[Any]], Summary | Project | KeptD
     "projects": ("id, state", lambda row: unpack(checked(row)[1], Project)),
     "documents": (_DOCUMENT, lambda row: unpack(checked(row)[4], KeptDocument)),
 }
+
+
+def _ways_to_ids(table: str) -> list[str]:
+    """Returns queries that give the same ids unless the database is damaged."""
+    ways = [f"SELECT id FROM {table} {how}" for how in ("NOT INDEXED", "ORDER BY id", "ORDER BY id DESC")]
+    return [*ways, *["SELECT DISTINCT chat FROM turns NOT INDEXED"] * (table == "chats")]
 
 
 def _facts(document: KeptDocument) -> tuple[Any, ...]:

@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> Iterator[ChatStore]:
 
 def empty(store: ChatStore) -> None:
     with store.transaction():
-        for summary in store.summaries():
+        for summary in store.heads("chats"):
             store.do(("chats", summary.id), None)
 
 
@@ -66,7 +66,7 @@ def test_writing_only_what_changed_is_writing_it(
 ) -> None:
     empty(store)
     write(store, first)
-    assert (store.load(first.id), store.summaries()) == (first, [summary_of(first)])
+    assert (store.load(first.id), store.heads("chats")) == (first, [summary_of(first)])
     before = first
     for turns in later:
         # Some of the old turns stay the same objects, as when a chat goes on.

@@ -73,7 +73,8 @@ def _try(home: Path, model: Path, fault: str, chance: random.Random) -> str:
     sentence = "Rank 0 was lost" if fault == "leader killed" else "draftlight: Rank 1 (127.0.0.1)"
     other = follower if fault == "leader killed" else leader
     # An exception may come before the ranks are joined, or before rank 0 knows the other one.
-    early = "Another rank ended" in said[leader] or leader.returncode == -signal.SIGALRM
+    early = any(each in said[leader] for each in ("Another rank ended", "Rank 1 did not connect"))
+    early = early or leader.returncode == -signal.SIGALRM
     named = sentence in said[other] or (fault == "exception" and early)
     return "" if named else f"no rank is named: {said[other]}"
 

@@ -134,7 +134,7 @@ def _import(
     kept = [each for each in added if not each.is_blank]
     if any(store.load(each.id) != each for each in kept):
         return Outcome(case, "an imported chat comes back changed")
-    store.summaries()
+    store.heads("chats")
     chats.listed()
     for each in kept:
         if each.id != chats.open.id:
