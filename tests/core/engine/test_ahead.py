@@ -26,6 +26,7 @@ from core.events import (
     Token,
 )
 from core.kv.cached_sequence import CachedSequence, shared_prefix
+from core.machine.profile import MachineProfile
 from core.machine.readings import ReadingTrial
 from core.models.prompt import render
 from core.prefill import reading as reading_module
@@ -338,11 +339,11 @@ def test_when_all_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (ReadingTrial("", whole=worse, columns=better, passages=worse), "columns", True),
         (ReadingTrial("", whole=worse, columns=worse, passages=better), "columns", False),
     ):
-        assert engine._session.profile._keep_readings(trial)
-        assert reading(question, question) == way
-        engine.forget()
-        assert (ahead(engine, [question], **COLUMNS | {"prefill.read_ahead": "auto"}) > 0) == reads
-    engine._session.profile._readings = None
+        with monkeypatch.context() as patch:
+            patch.setattr(MachineProfile, "preference", trial.preference(engine.loaded.info))
+            assert reading(question, question) == way
+            engine.forget()
+            assert (ahead(engine, [question], **COLUMNS | {"prefill.read_ahead": "auto"}) > 0) == reads
 
     engine.forget()
     ahead(engine, [question], **COLUMNS)
