@@ -23,7 +23,7 @@ from app.chat.reading_card import ReadingCard
 from app.chat.reading_map import dense_estimate, is_worth_showing
 from app.chat.sources import Source, sources_of
 from app.chat.tokens import TokenFacts, facts_of
-from app.controls.buttons import Button
+from app.controls.buttons import Button, on_click
 from app.controls.sheets import Question
 from app.controls.text_fields import TextArea
 from app.richtext.text_canvas import MARGIN_PX, announce
@@ -62,8 +62,7 @@ class AnswerEditor(QWidget):
         self.cancel_button = Button(strings.CANCEL, small=True, parent=self)
         self.save_button = Button(strings.SAVE, "primary", True, self)
         self.save_button.setToolTip(strings.SAVE_KEYS)
-        self.cancel_button.clicked.connect(self.cancel)
-        self.save_button.clicked.connect(lambda: save(self.area.value))
+        on_click((self.cancel_button, self.cancel), (self.save_button, lambda: save(self.area.value)))
         self.area.installEventFilter(self)
         self.setFocusProxy(self.area)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings, tokens
@@ -23,55 +23,39 @@ from app.chat.sources import Source, SourcesRow
 from app.chat.stats_line import StatsLabel, StatsPart
 from app.chat.tokens import TokenStrip
 from app.controls.buttons import Button
-from app.controls.focus_ring import FocusRing
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import ActionButton
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
-from app.theme.theme import color
-from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
-
-_HEIGHT_PX = 24
-_ARROW_PX = 20
-_ICON_PX = 16
-_SIZE_PX = 11
+from app.theme.measures import set_font
+from app.theme.zoom import px, px_size
 
 
-class VersionSwitch(QWidget):
-    """Shows ‹ 2/3 ›; hidden while there is one version only. `choose` gets the index of another version."""
+class VersionSwitch(Button):
+    """‹ 2/3 ›: a click on its left half or ← shows the version before, on its right half or → the next.
+
+    Hidden while there is one version only. `choose` gets the index of another version.
+    """
 
     def __init__(self, choose: Callable[[int], object], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__("", "quiet", parent=parent)
         self._choose = choose
         self._index, self._count = 0, 1
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, 5.0)
+        set_font(self, 11, tabular=True)
         self.hide()
-
-    @property
-    def text(self) -> str:
-        """The text between the arrows."""
-        return f"{self._index + 1}/{self._count}"
 
     def show_version(self, index: int, count: int) -> None:
         """Show that version `index` of `count` is visible."""
         self._index, self._count = index, count
+        self.setText(f"‹ {index + 1}/{count} ›")
         words = strings.VERSION.format(number=index + 1, count=count)
         self.setAccessibleName(words)
         self.setToolTip(f"{words}. {strings.VERSION_KEYS}")
         self.setVisible(count > 1)
-        self.updateGeometry()
-        self.update()
 
     def step(self, by: int) -> None:
         """Choose the next version (1) or the previous one (−1), if it exists."""
         index = self._index + by
         if self.isEnabled() and 0 <= index < self._count:
             self._choose(index)
-
-    def sizeHint(self) -> QSize:
-        words_px = QFontMetricsF(ui_font(_SIZE_PX, tabular=True)).horizontalAdvance(self.text)
-        return px_size(QSize(round(words_px) + 2 * _ARROW_PX, _HEIGHT_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
@@ -81,23 +65,7 @@ class VersionSwitch(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
-            self.step(-1 if design_point(event.position()).x() < width_of(self) / 2 else 1)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        for icon, left, possible in (
-            ("left", 0, self._index > 0),
-            ("right", width_of(self) - _ARROW_PX, self._index + 1 < self._count),
-        ):
-            ink = color("text2" if possible and self.isEnabled() else "text3")
-            pixmap = icon_pixmap(icon, ink, _ICON_PX, ratio_of(self))
-            painter.drawPixmap(
-                QPointF(left + (_ARROW_PX - _ICON_PX) // 2, (_HEIGHT_PX - _ICON_PX) // 2), pixmap
-            )
-        painter.setFont(ui_font(_SIZE_PX, tabular=True))
-        painter.setPen(color("text2"))
-        painter.drawText(area_of(self), Qt.AlignmentFlag.AlignCenter, self.text)
-        painter.end()
+            self.step(-1 if event.position().x() < self.width() / 2 else 1)
 
 
 _STRIP_BOTTOM_PX = tokens.STRIP_REACH_PX + tokens.STRIP_PX

@@ -1,7 +1,7 @@
 """Chips of the composer: an attached document, or a file that is being read.
 
-A document's chip opens its preview on a click, Space or Return, and removes it on Delete. A bar shows the
-progress of embedding the document, or of reading the file.
+A document's chip opens it in the Document tab on a click, Space or Return, and removes it on Delete. A bar
+shows the progress of embedding the document, or of reading the file.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QKeyEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent
+from PySide6.QtWidgets import QGridLayout, QMenu, QProgressBar, QWidget
 
 from app.chat import strings
-from app.controls.buttons import IconButton
-from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box, draw_text, in_own_direction
+from app.controls.buttons import Button, IconButton, IconLabel
+from app.controls.shapes import in_own_direction
+from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import pop_up
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
-from app.theme.theme import color, theme
-from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px_size, ratio_of, width_of
+from app.theme.measures import (
+    set_fixed_height,
+    set_fixed_size,
+    set_margins,
+    set_maximum_width,
+    set_spacing,
+)
+from app.theme.sheet import set_ground
 from core.documents import strings as document_strings
 from core.documents.text import Guess
 from core.events import Attachment
@@ -69,104 +73,101 @@ def full_words(attachment: Attachment, size: str) -> str:
 
 
 _HEIGHT_PX = 43
-_RADIUS_PX = 10
-_LEFT_PX, _RIGHT_PX, _GAP_PX = 7, 6, 8
-_ICON_BOX = QSize(24, 28)
+_TILE = QSize(24, 28)
 _REMOVE_PX = 18
 _MAX_TEXT_PX = 260
 _BAR_PX = 3
+_MARGINS_PX = (7, 0, 6, 0)
 
 
-class Chip(QAbstractButton):
-    """A chip with a name, a second line, an optional progress bar and a remove button."""
+class Chip(Button):
+    """A document's icon and name, a note below it, a progress bar, and `end` at the right."""
+
+    def __init__(self, name: str, end: QWidget, height_px: int, parent: QWidget | None = None) -> None:
+        super().__init__("", "card", parent=parent)
+        self.name = name
+        self.setAccessibleName(name)
+        icon = IconLabel("doc", "text2")
+        set_fixed_size(icon, _TILE)
+        set_ground(icon, "fill2")
+        icon.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        # The end of a name tells its kind, unless it was cut already.
+        elide = Qt.TextElideMode.ElideRight if name.endswith("…") else Qt.TextElideMode.ElideMiddle
+        self.labels = (
+            TextLabel(name, 12.5, 16, "text", weight=500, elide=elide),
+            TextLabel("", 11, 15, tabular=True, elide=elide),
+        )
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        set_fixed_height(self._bar, _BAR_PX)
+        kept = self._bar.sizePolicy()
+        kept.setRetainSizeWhenHidden(True)
+        self._bar.setSizePolicy(kept)
+        self._bar.hide()
+        for part in (icon, *self.labels, self._bar):
+            part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        # Not nested layouts: they would keep an old size until the event loop runs.
+        self._parts = QGridLayout(self)
+        set_margins(self._parts, *_MARGINS_PX)
+        set_spacing(self._parts, 0)
+        self._parts.setHorizontalSpacing(8)
+        self._parts.addWidget(icon, 0, 0, 5, 1)
+        lines: tuple[QWidget, ...] = (*self.labels, self._bar)
+        for row, line in enumerate(lines, start=1):
+            self._parts.addWidget(line, row, 1)
+        self._parts.addWidget(end, 0, 2, 5, 1)
+        self._parts.setColumnStretch(1, 1)
+        for row in (0, 4):
+            self._parts.setRowStretch(row, 1)
+        set_fixed_height(self, height_px)
+
+    @property
+    def note(self) -> str:
+        """The line below the name."""
+        return self.labels[1].text()
+
+    def set_note(self, note: str, fraction: float | None = None) -> None:
+        """Sets the second line and the bar's fraction; None: no bar."""
+        self.labels[1].setText(note)
+        self._bar.setVisible(fraction is not None)
+        self._bar.setValue(round(100 * (fraction or 0.0)))
+        self.setAccessibleDescription(note)
+        self.setToolTip(in_own_direction(f"{self.name}\n{note}"))
+
+    def sizeHint(self) -> QSize:
+        return self._parts.sizeHint()
+
+    def minimumSizeHint(self) -> QSize:
+        return self._parts.minimumSize()
+
+
+class RemovableChip(Chip):
+    """A chip of the composer. `remove` is called by its button, Delete and Backspace."""
 
     def __init__(
         self,
         name: str,
         remove_name: Callable[[str], str],
-        remove: Callable[[Chip], object],
+        remove: Callable[[RemovableChip], object],
         parent: QWidget | None = None,
     ) -> None:
-        """`remove_name` makes the accessible name of the button that calls `remove` from the file's name."""
-        super().__init__(parent)
+        """`remove_name` makes the accessible name of the button from the file's name."""
+        self.remove_button = IconButton("x", remove_name(name), size=QSize(_REMOVE_PX, _REMOVE_PX))
+        super().__init__(name, self.remove_button, _HEIGHT_PX, parent)
+        for label in self.labels:
+            set_maximum_width(label, _MAX_TEXT_PX)
         self._on_remove = remove
-        self._note = ""
-        self._fraction: float | None = None
-        self.setText(name)
-        self.setAccessibleName(name)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.remove_button = IconButton(
-            "x", remove_name(name), parent=self, size=QSize(_REMOVE_PX, _REMOVE_PX)
-        )
         self.remove_button.setToolTip(remove_name(in_own_direction(name)))
         self.remove_button.clicked.connect(lambda: remove(self))
-
-    @property
-    def size_text(self) -> str:
-        return self._note
-
-    def set_note(self, note: str, fraction: float | None = None) -> None:
-        """Sets the second line and the bar's fraction; None: no bar."""
-        if (note, fraction) == (self._note, self._fraction):
-            return
-        self._note, self._fraction = note, fraction
-        self.setAccessibleDescription(note)
-        self.setToolTip(in_own_direction(f"{self.text()}\n{note}"))
-        self.updateGeometry()
-        self.resize(self.sizeHint())
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        text = max(_width(_name_font(), self.text()), _width(_size_font(), self._note))
-        text = min(text, _MAX_TEXT_PX)
-        width = _LEFT_PX + _ICON_BOX.width() + _GAP_PX + text + _GAP_PX + _REMOVE_PX + _RIGHT_PX
-        return px_size(QSize(round(width), _HEIGHT_PX))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        x, y = width_of(self) - _RIGHT_PX - _REMOVE_PX, (height_of(self) - _REMOVE_PX) // 2
-        place(self.remove_button, x, y, _REMOVE_PX, _REMOVE_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self._on_remove(self)
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if not event.isAutoRepeat():
-                self.click()
         else:
             super().keyPressEvent(event)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        takes_clicks = self.focusPolicy() != Qt.FocusPolicy.NoFocus
-        lit = takes_clicks and (self.isDown() or self.isChecked() or self.underMouse())
-        fill = color("fill1" if lit else "raised")
-        draw_box(painter, area_of(self), _RADIUS_PX, fill, color("hair2" if lit else "hair"))
-        box = QRectF(
-            _LEFT_PX, (height_of(self) - _ICON_BOX.height()) / 2, _ICON_BOX.width(), _ICON_BOX.height()
-        )
-        draw_box(painter, box, 5, color("fill2" if theme.is_dark or lit else "fill1"))
-        icon = icon_pixmap("doc", color("text2"), 14, ratio_of(self))
-        painter.drawPixmap(QPointF(box.center().x() - 7, box.center().y() - 7), icon)
-        left = box.right() + _GAP_PX
-        width = design_px(self.remove_button.x()) - _GAP_PX / 2 - left
-        for font, ink, top, height, text in (
-            (_name_font(), "text", 6, 16, self.text()),
-            (_size_font(), "text2", 22, 15, self._note),
-        ):
-            line = QRectF(left, top, width, height)
-            # The end of a name tells its kind, unless it was cut already.
-            where = "ElideRight" if text.endswith("…") else "ElideMiddle"
-            align, elide = Qt.AlignmentFlag.AlignLeft, Qt.TextElideMode[where]
-            draw_text(painter, line, text, font, color(ink), align, elide)
-        if self._fraction is not None:
-            bar = QRectF(left, height_of(self) - 5, width, _BAR_PX)
-            draw_box(painter, bar, _BAR_PX / 2, color("fill2"))
-            bar.setWidth(max(_BAR_PX, width * min(1.0, self._fraction)))
-            draw_box(painter, bar, _BAR_PX / 2, color("accent_fill"))
-        painter.end()
 
-
-class AttachmentChip(Chip):
+class AttachmentChip(RemovableChip):
     """An attached document. Its tokens are estimated until the worker has counted them.
 
     If the file's encoding was guessed, the chip names it, and its menu offers others.
@@ -175,7 +176,7 @@ class AttachmentChip(Chip):
     def __init__(
         self,
         attachment: Attachment,
-        remove: Callable[[Chip], object],
+        remove: Callable[[RemovableChip], object],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(attachment.name, strings.remove_attachment, remove, parent)
@@ -185,8 +186,6 @@ class AttachmentChip(Chip):
         self._read: float | None = None
         self._guess: Guess | None = None
         self._read_as: Callable[[str], object] = lambda encoding: None
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._ring = FocusRing(self, _RADIUS_PX)
         self.show_tokens(attachment.tokens or None)
 
     @property
@@ -225,7 +224,7 @@ class AttachmentChip(Chip):
         words = words if self._embedded is None else f"{words}\n{strings.indexing(self._embedded)}"
         words = f"{words}\n{strings.reading_ahead(self._read)}" if is_reading else words
         self.setAccessibleDescription(words)
-        self.setToolTip(in_own_direction(f"{self.text()}\n{words}"))
+        self.setToolTip(in_own_direction(f"{self.name}\n{words}"))
 
     def offer_encodings(self, guess: Guess, read_as: Callable[[str], object]) -> None:
         """Name the guessed encoding and offer the others in the menu; `read_as` gets the chosen one."""
@@ -247,22 +246,11 @@ class AttachmentChip(Chip):
             pop_up(menu, event.globalPos())
 
 
-class FileChip(Chip):
+class FileChip(RemovableChip):
     """A file that is being read."""
 
-    def __init__(self, name: str, remove: Callable[[Chip], object], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, name: str, remove: Callable[[RemovableChip], object], parent: QWidget | None = None
+    ) -> None:
         super().__init__(name, strings.stop_reading, remove, parent)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-
-
-def _name_font() -> QFont:
-    return ui_font(12.5, 500)
-
-
-def _size_font() -> QFont:
-    return ui_font(11, tabular=True)
-
-
-def _width(font: QFont, text: str) -> float:
-    # Rounded up, because layouts drop fractions and the text would be elided.
-    return QFontMetricsF(font).horizontalAdvance(text) + 1

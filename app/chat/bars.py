@@ -1,4 +1,4 @@
-"""Messages around the conversation: a problem's banner, one-line bars at the composer, the bar with Undo.
+"""Messages around the conversation: a problem's banner, and one-line bars at the composer.
 
 The banner shows one `Trouble` at a time: title, text, the button of its remedy, and log lines on request; of
 several, also its number. The controller handles the signals and then shows another problem or hides it.
@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 
 from app.chat import strings
 from app.chat.intents import CancelEdit, EditQueued, Intent, RemoveQueued, SendQueued
-from app.controls.buttons import Button, IconButton, IconLabel
+from app.controls.buttons import Button, IconButton, IconLabel, on_click
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
@@ -44,7 +44,6 @@ from app.theme.zoom import px
 from core.events import Message
 
 SHOWN_MS = 20_000
-UNDO_SHOWN_MS = 8_000
 WIDTH_PX = 752  # as the composer
 _HEIGHT_PX = 36
 _BOX_PX = 32
@@ -109,8 +108,7 @@ class NoticeBar(_Bar):
         self._row.addWidget(self.close_button)
         self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
         self._timer.timeout.connect(self._on_timeout)
-        self.action_button.clicked.connect(self._run_action)
-        self.close_button.clicked.connect(self.clear)
+        on_click((self.action_button, self._run_action), (self.close_button, self.clear))
 
     def set_time_ms(self, time_ms: int) -> None:
         """Sets how long the next notices are shown."""
@@ -233,59 +231,15 @@ class QueueRow(QWidget):
         self.text = label.text()
         self.edit_button = Button(strings.EDIT_QUEUED, "link", True)
         self.remove_button = Button(strings.REMOVE, "link", True)
-        self.edit_button.clicked.connect(lambda: act(EditQueued(index, message)))
-        self.remove_button.clicked.connect(lambda: act(RemoveQueued(index, message)))
+        on_click(
+            (self.edit_button, lambda: act(EditQueued(index, message))),
+            (self.remove_button, lambda: act(RemoveQueued(index, message))),
+        )
         for button in (self.edit_button, self.remove_button):
             button.setAccessibleName(strings.about_queued(button.text(), index + 1))
         # The scroll bar lies over the right margin.
         row_of((label, 1), self.edit_button, self.remove_button, gap=4, margins=(0, 0, 10, 0), parent=self)
         set_fixed_height(self, _QUEUE_ROW_PX)
-
-
-_UNDO_HEIGHT_PX = 40
-
-
-class UndoBar(QWidget):
-    """Reports for a few seconds that something was removed, with Undo. Hidden until `show_done()`.
-
-    The time runs only while the bar is visible; after `expired` the offer has ended.
-    """
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        set_ground(self, "", "top")
-        self._label = TextLabel("", 12, 16, "text", elide=Qt.TextElideMode.ElideMiddle)
-        self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.undo_button = Button(strings.UNDO, "link", True)
-        row = row_of((self._label, 1), self.undo_button, gap=4, margins=(20, 1, 6, 0), parent=self)
-        row.setAlignment(self.undo_button, Qt.AlignmentFlag.AlignVCenter)
-        set_fixed_height(self, _UNDO_HEIGHT_PX)
-        self._timer = QTimer(self, interval=UNDO_SHOWN_MS, singleShot=True)
-        self.expired = self._timer.timeout
-        self.hide()
-
-    @property
-    def text(self) -> str:
-        """The full message."""
-        return self._label.text()
-
-    def set_time_ms(self, time_ms: int) -> None:
-        """Set the display time of later messages."""
-        self._timer.setInterval(time_ms)
-
-    def show_done(self, text: str) -> None:
-        """Show a message and restart the time."""
-        self._label.setText(text)
-        self._label.setToolTip(in_own_direction(text))
-        self.setAccessibleName(text)
-        self.show()
-        self._timer.start()
-        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
-
-    def clear(self) -> None:
-        """Hide the bar; there is nothing to undo."""
-        self._timer.stop()
-        self.hide()
 
 
 def _summary(message: Message) -> str:
@@ -334,9 +288,11 @@ class Banner(QWidget):
         self._prepare_log()
         self._lay_out()
 
-        self.remedy_button.clicked.connect(self._choose_remedy)
-        self.smaller_button.clicked.connect(lambda: self.remedy_requested.emit("smaller"))
-        self.details_button.clicked.connect(self._toggle_details)
+        on_click(
+            (self.remedy_button, self._choose_remedy),
+            (self.smaller_button, lambda: self.remedy_requested.emit("smaller")),
+            (self.details_button, self._toggle_details),
+        )
         self.next_requested = self.next_button.clicked
         self.dismissed = self.close_button.clicked
         theme.zoomed.connect(self._fit)

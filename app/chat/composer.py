@@ -13,25 +13,13 @@ from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QMimeData, QPoint, QSize, Signal
-from PySide6.QtGui import (
-    QDragEnterEvent,
-    QDragLeaveEvent,
-    QDropEvent,
-    QMoveEvent,
-    QResizeEvent,
-)
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
-from app.chat.attachment_preview import AttachmentPreview, ChipPreview
-from app.chat.chip_row import ChipRow, ChipShelf, FileIntake
-from app.chat.composer_edit import (
-    DOCUMENT_CHARACTERS,
-    ComposerEdit,
-    LongPaste,
-    local_files,
-)
+from app.chat.chip_row import ChipRow, FileIntake
+from app.chat.composer_edit import ComposerEdit, is_document, local_files
 from app.chat.composer_tools import (
     ComposerNotice,
     ContextPill,
@@ -46,14 +34,14 @@ from app.chat.composer_tools import (
 from app.chat.intents import (
     EditMessage,
     Escape,
-    KeepInLibrary,
     MoveToNewChat,
+    OpenAttachment,
     OpenLibrary,
     QueueMessage,
     SendMessage,
     StopAnswer,
 )
-from app.controls.buttons import IconButton
+from app.controls.buttons import IconButton, on_click
 from app.controls.sheets import choose_folder, open_files
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import pop_up
@@ -109,10 +97,8 @@ class Composer(QWidget):
         set_fixed_height(self._notice_gap, 10)
         self._notice_gap.setVisible(False)
         self.chips = ChipRow(self.attachment_removed.emit, self)
-        self._shelf = ChipShelf(self.chips, self)
         self._intake = FileIntake(self.chips, self.attach_failed.emit, self.folder_attached.emit, self)
-        self._preview = ChipPreview(self.chips, self.edit, self, self._keep)
-        self.paste = LongPaste(self.edit, self._attach_pasted, self)
+        self.chips.open = self._open
         self._attach = IconButton("plus", strings.ATTACH)
         self.think = ThinkSwitch(self)
         self.pill = ContextPill(self)
@@ -125,8 +111,7 @@ class Composer(QWidget):
         # Qt's own slot, because the field emits this also while both are being destroyed.
         self.edit.focus_changed.connect(self._show_frame)
         self.chips.changed.connect(self._changed)
-        self._attach.clicked.connect(self._show_attach_menu)
-        self.send_button.clicked.connect(self._click_button)
+        on_click((self._attach, self._show_attach_menu), (self.send_button, self._click_button))
         self._show_state()
         self._show_frame()
 
@@ -165,16 +150,6 @@ class Composer(QWidget):
     def choose_folder(self) -> None:
         choose_folder(self, strings.ATTACH_FOLDER, lambda path: self.attach_files([path]))
 
-    def show_text(self, title: str, note: str, text: str) -> None:
-        """Show a text in the preview above the frame."""
-        self._preview.show_text(Attachment(title, text), note)
-
-    def close_preview(self) -> bool:
-        """Close the preview of an attachment. Returns whether it was open."""
-        was_open = self._preview.is_open
-        self._preview.close()
-        return was_open
-
     def attach_menu(self) -> QMenu:
         """The menu of the attach button. The caller deletes it."""
         menu = QMenu(self)
@@ -199,7 +174,7 @@ class Composer(QWidget):
 
     def quote(self, text: str) -> None:
         """Quote `text` in the message; attach it as a document if it is long."""
-        if len(text) >= DOCUMENT_CHARACTERS:
+        if is_document(text):
             self._attach_text(strings.QUOTED_TEXT, text)
             self.edit.setFocus()
         elif text.strip():
@@ -225,21 +200,11 @@ class Composer(QWidget):
 
     # ---- states
 
-    def set_idle(self) -> None:
-        """Messages can be sent."""
-        self._set_state("idle", "")
-
-    def set_busy(self) -> None:
-        """An answer is being generated; the button stops it."""
-        self._set_state("busy", "")
-
-    def set_later(self, reason: str) -> None:
-        """Messages are queued until the model is ready and free, which it is not for `reason`."""
-        self._set_state("later", reason)
-
-    def set_blocked(self, reason: str) -> None:
-        """Nothing is sent, for `reason`."""
-        self._set_state("blocked", reason)
+    def set_state(self, state: ComposerState, reason: str = "") -> None:
+        """`reason` says why messages are queued, or nothing is sent."""
+        self.state, self.blocked_reason = state, reason
+        self._show_placeholder()
+        self._show_state()
 
     def set_placeholder(self, text: str) -> None:
         """Sets the placeholder. The busy state has its own."""
@@ -256,18 +221,16 @@ class Composer(QWidget):
         self.intent.emit(sends(self.message()))
 
     def escape(self) -> None:
-        """Close the preview, or else pass Escape on."""
-        if not self.close_preview():
-            self.intent.emit(Escape())
+        self.intent.emit(Escape())
 
     def edit_last(self) -> None:
         """Edit the last sent message, unless documents are attached."""
         if not self.attachments:
             self.intent.emit(EditMessage())
 
-    def take_long_paste(self, text: str) -> None:
-        """Insert a long pasted text or attach it, depending on its tokens."""
-        self.paste.take(text)
+    def attach_pasted(self, text: str) -> None:
+        """Attach a long pasted text."""
+        self._attach_text(_first_line(text) or strings.PASTED_TEXT, text)
 
     def refuse_image(self) -> None:
         """Report that pictures cannot be attached."""
@@ -278,16 +241,11 @@ class Composer(QWidget):
     def _show_placeholder(self) -> None:
         self.edit.setPlaceholderText(strings.ASK_QUEUED if self.state == "busy" else self._placeholder)
 
-    def _set_state(self, state: ComposerState, reason: str) -> None:
-        self.state, self.blocked_reason = state, reason
-        self._show_placeholder()
-        self._show_state()
-
     def _show_state(self) -> None:
         self.send_button.set_stops(self.state == "busy")
         self.send_button.setEnabled(self.state == "busy" or self._can_send())
         files = self.chips.files
-        reason = self.blocked_reason or (strings.reading_first(files[0].text()) if files else "")
+        reason = self.blocked_reason or (strings.reading_first(files[0].name) if files else "")
         reason = reason or (self.notice.text if self._over_tokens else "")
         self.send_button.setAccessibleDescription(reason)
         self.send_button.setToolTip(reason or self.send_button.accessibleName())
@@ -298,7 +256,7 @@ class Composer(QWidget):
     def _is_whole(self) -> bool:
         """Whether there is a message, it is complete and it fits."""
         has_content = bool(self.text.strip() or self.attachments)
-        return has_content and not self._over_tokens and not self.chips.files and not self.paste.busy
+        return has_content and not self._over_tokens and not self.chips.files
 
     def _click_button(self) -> None:
         if self.state == "busy":
@@ -307,8 +265,8 @@ class Composer(QWidget):
             self.submit()
         self.edit.setFocus()
 
-    def _keep(self, attachment: Attachment) -> None:
-        self.intent.emit(KeepInLibrary(attachment))
+    def _open(self, chip: AttachmentChip) -> None:
+        self.intent.emit(OpenAttachment("", self.chips.chips.index(chip)))
 
     def _show_attach_menu(self) -> None:
         menu = self.attach_menu()
@@ -316,23 +274,15 @@ class Composer(QWidget):
         pop_up(menu, self._attach.mapToGlobal(QPoint(0, -menu.sizeHint().height() - 2)))
 
     def _changed(self) -> None:
-        self._chip_gap.setVisible(bool(self.attachments))
-        self._preview.refresh()
         self._show_state()
         self.draft_changed.emit()
 
     def _empty(self) -> None:
         self._intake.cancel()
-        self.paste.cancel()
         self.chips.clear()
         self.notice.show_notice("", ())
         self._notice_gap.setVisible(False)
         self._over_tokens = 0
-
-    # ---- pastes
-
-    def _attach_pasted(self, text: str) -> None:
-        self._attach_text(_first_line(text) or strings.PASTED_TEXT, text)
 
     def _attach_text(self, kind: str, text: str) -> None:
         taken = {attachment.name for attachment in self.attachments}
@@ -349,8 +299,8 @@ class Composer(QWidget):
             return strings.WAY_NEW_CHAT, lambda: self.intent.emit(MoveToNewChat())
         chip = self.chips.chips[remedy.attachment]
         if remedy.action == "remove":
-            return strings.way_remove(chip.text(), remedy.tokens), lambda: self._remove(chip)
-        label = strings.way_shorten(chip.text(), remedy.tokens)
+            return strings.way_remove(chip.name, remedy.tokens), lambda: self._remove(chip)
+        label = strings.way_shorten(chip.name, remedy.tokens)
         return label, lambda: self._shorten(chip, remedy.tokens)
 
     def _remove(self, chip: AttachmentChip) -> None:
@@ -363,19 +313,6 @@ class Composer(QWidget):
         self.chips.replace(chip, Attachment(strings.beginning_of(attachment.name), text))
         self.edit.setFocus()
 
-    # ---- preview
-
-    @property
-    def preview(self) -> AttachmentPreview | None:
-        """The preview; None until it was opened once."""
-        return self._preview.popup
-
-    def moveEvent(self, event: QMoveEvent) -> None:
-        self._preview.place()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._preview.place()
-
     def _lay_out(self) -> None:
         # The tools are outdented by 8 px to the left of the text.
         tools = row_of(
@@ -384,22 +321,15 @@ class Composer(QWidget):
             margins=(0, 8, 0, 0),
         )
         text = column_of(self.edit, margins=(8, 0, 6, 0))
-        chips = column_of(self._shelf, margins=(2, 0, 6, 0))
+        chips = column_of(self.chips, 2, margins=(2, 0, 6, 0))
         column = QVBoxLayout(self)
         set_margins(column, 9, 12, 11, 10)
         column.setSpacing(0)
         notice = column_of(self.notice, self._notice_gap)
         column.addLayout(notice)
         column.addLayout(chips)
-        self._chip_gap = QWidget(self)
-        set_fixed_height(self._chip_gap, 10)
-        self._chip_gap.setVisible(False)
-        column.addWidget(self._chip_gap)
         column.addLayout(text)
         column.addLayout(tools)
-        QWidget.setTabOrder(self.edit, self._attach)
-        QWidget.setTabOrder(self._attach, self.think.switch)
-        QWidget.setTabOrder(self.think.switch, self.send_button)
 
     def sizeHint(self) -> QSize:
         return QSize(px(WIDTH_PX), super().sizeHint().height())

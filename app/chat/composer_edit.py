@@ -7,11 +7,10 @@ inserts a text of any length.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QGuiApplication,
@@ -47,12 +46,16 @@ def quote_between(text: str, before: str, after: str) -> tuple[str, str]:
 
 SendKeys = Literal["return", "command_return"]
 
-# A text of this length has fewer tokens than `DOCUMENT_TOKENS` in any tokenizer.
-SHORT_CHARACTERS = 2_000
+_DOCUMENT_TOKENS = 2_000
 _FONT_PX = 14.5
 _LINE_PX = 21
 _MIN_HEIGHT_PX = 24
 _MAX_LINES = 8
+
+
+def is_document(text: str) -> bool:
+    """Whether a pasted or quoted text is so long that it is attached as a document."""
+    return estimated_tokens(text) > _DOCUMENT_TOKENS
 
 
 class ComposerEdit(QTextEdit):
@@ -171,8 +174,8 @@ class ComposerEdit(QTextEdit):
             self._composer.take_files(files)
         elif source.hasImage() and not source.hasText():
             self._composer.refuse_image()
-        elif len(source.text()) > SHORT_CHARACTERS:
-            self._composer.take_long_paste(source.text())
+        elif is_document(source.text()):
+            self._composer.attach_pasted(source.text())
         else:
             self.textCursor().insertText(source.text())
             self.ensureCursorVisible()
@@ -228,75 +231,6 @@ _SENDING: dict[SendKeys, Qt.KeyboardModifier] = {
 def _is_raw_paste(event: QKeyEvent) -> bool:
     wanted = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     return event.key() == Qt.Key.Key_V and event.modifiers() == wanted
-
-
-DOCUMENT_TOKENS = 2_000
-# A text of this length has more tokens than `DOCUMENT_TOKENS` in any tokenizer.
-DOCUMENT_CHARACTERS = 24_000
-PATIENCE_MS = 400
-
-# Counts the tokens of a text and passes them to the callback. Returns False if it cannot count now.
-CountTokens = Callable[[str, Callable[[int], None]], bool]
-
-
-class LongPaste(QObject):
-    """Attaches a long pasted text as a document if it has more than 2,000 tokens, else inserts it.
-
-    The worker counts the tokens; if it is busy or takes longer than 0.4 s, they are estimated. The text is
-    inserted where it was pasted, even if typing continued. A second paste ends the wait for the first.
-    """
-
-    def __init__(self, edit: ComposerEdit, attach: Callable[[str], None], parent: QObject | None) -> None:
-        super().__init__(parent)
-        self._edit = edit
-        self._attach = attach
-        self._count_tokens: CountTokens | None = None
-        self._text = ""
-        self._cursor: QTextCursor | None = None
-        self._timer = QTimer(self, interval=PATIENCE_MS, singleShot=True)
-        self._timer.timeout.connect(self._estimate)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a pasted text is waiting for its token count."""
-        return self._cursor is not None
-
-    def set_token_counter(self, count: CountTokens | None) -> None:
-        """Sets the function that counts tokens; None: they are estimated."""
-        self._count_tokens = count
-
-    def take(self, text: str) -> None:
-        """Insert or attach `text`, now or when it is counted."""
-        self._estimate()
-        self._text, self._cursor = text, QTextCursor(self._edit.textCursor())
-        if len(text) >= DOCUMENT_CHARACTERS:
-            self._decide(DOCUMENT_TOKENS + 1)
-        elif not (self._count_tokens and self._count_tokens(text, lambda n: self._counted(text, n))):
-            self._estimate()
-        elif self.busy:
-            self._timer.start()
-
-    def cancel(self) -> None:
-        """Discard the waiting text."""
-        self._timer.stop()
-        self._text, self._cursor = "", None
-
-    def _counted(self, text: str, tokens: int) -> None:
-        if self.busy and text == self._text:
-            self._decide(tokens)
-
-    def _estimate(self) -> None:
-        if self.busy:
-            self._decide(estimated_tokens(self._text))
-
-    def _decide(self, tokens: int) -> None:
-        text, cursor = self._text, self._cursor
-        self.cancel()
-        if tokens > DOCUMENT_TOKENS:
-            self._attach(text)
-        elif cursor is not None:
-            cursor.insertText(text)
-            self._edit.ensureCursorVisible()
 
 
 def local_files(source: QMimeData) -> list[Path]:

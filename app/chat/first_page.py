@@ -7,22 +7,20 @@ from pathlib import Path
 
 from msgspec import Struct
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QProgressBar, QSizePolicy, QWidget
 
 from app.chat import strings
 from app.chat.intents import UseExample
-from app.chat.tokens import paint_class_name
-from app.controls.buttons import Button
+from app.chat.tokens import Swatch
+from app.controls.buttons import Button, IconLabel
 from app.controls.scroll_bar import ScrollPage
-from app.controls.shapes import PaintedRow, draw_box, draw_text
+from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.richtext.markdown.piece import Span
 from app.richtext.piece_layout import PieceLayout
 from app.richtext.text_style import answer_style
 from app.richtext.tint_paint import InkTable, marks_of, paint_marks
-from app.theme.fonts import ui_font
-from app.theme.icons import icon_pixmap
 from app.theme.measures import (
     STRETCH,
     column_of,
@@ -34,7 +32,7 @@ from app.theme.measures import (
 )
 from app.theme.sheet import set_ground
 from app.theme.theme import color, theme
-from app.theme.zoom import area_of, design_px, px, width_of, zoom
+from app.theme.zoom import area_of, design_px, painter_on, px, width_of
 from core.events import Attachment, Message, Origin
 
 _FILE = Path(__file__).resolve().parents[2] / "resources" / "first-page" / "heat-pump.md"
@@ -68,7 +66,7 @@ _TOKENS: tuple[tuple[str, Origin, int], ...] = (
 )
 
 
-class _Sample(PaintedRow):
+class _Sample(QWidget):
     """A sentence with tinted tokens. Not an answer of a model."""
 
     def __init__(self) -> None:
@@ -87,7 +85,8 @@ class _Sample(PaintedRow):
     def heightForWidth(self, width: int) -> int:
         return px(round(self._layout(design_px(width)).height))
 
-    def paint_row(self, painter: QPainter) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
         layout = self._layout(width_of(self))
         marks = [marks_of(layout, self._inks, number) for number in range(len(layout.lines))]
         paint_marks(painter, marks, QPointF(0, 0))
@@ -98,33 +97,15 @@ class _Sample(PaintedRow):
         return PieceLayout(self._words, answer_style(17, 30), width)
 
 
-class _ClassName(PaintedRow):
-    """The name of a token class with the marks of its tokens."""
-
-    def __init__(self, origin: Origin) -> None:
-        super().__init__()
-        self._origin = origin
-        set_fixed_height(self, 25)
-
-    def paint_row(self, painter: QPainter) -> None:
-        indent, name, font = (
-            0 if self._origin == "normal" else 2,
-            strings.CLASS_NAMES[self._origin],
-            ui_font(12.5, 500),
-        )
-        paint_class_name(painter, self._origin, name, QPointF(indent, 14), font)
-        area = QRectF(indent, 0, width_of(self), 20)
-        draw_text(painter, area, name, font, color("text"), Qt.AlignmentFlag.AlignLeft)
-
-
-class _Mark(PaintedRow):
+class _Mark(QWidget):
     """The app's mark in the theme's token colours, on a grid of 32."""
 
     def __init__(self) -> None:
         super().__init__()
         set_fixed_size(self, QSize(_MARK_PX, _MARK_PX))
 
-    def paint_row(self, painter: QPainter) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
         unit = _MARK_PX / 32
         for left, top, width, height, radius, name in (
             (1.0, 8.0, 13.0, 12.0, 3.5, "accepted_hover"),
@@ -138,20 +119,6 @@ class _Mark(PaintedRow):
             draw_box(painter, box, radius * unit, color(name))
 
 
-class _Tile(PaintedRow):
-    """The icon of an example on a tinted ground."""
-
-    def __init__(self, icon_name: str) -> None:
-        super().__init__()
-        self._icon_name = icon_name
-        set_fixed_size(self, QSize(28, 28))
-
-    def paint_row(self, painter: QPainter) -> None:
-        draw_box(painter, area_of(self), 7, color("accent_tint"))
-        ratio = painter.device().devicePixelRatioF() * zoom()
-        painter.drawPixmap(6, 6, icon_pixmap(self._icon_name, color("accent"), 16, ratio))
-
-
 class ExampleCard(Button):
     """A button that puts the question `example` into the composer."""
 
@@ -163,7 +130,11 @@ class ExampleCard(Button):
         self.setAccessibleDescription(text)
         self.title = TextLabel(title, 13.5, 18, "text", weight=600)
         words = TextLabel(text, 12, 17, wrap=True)
-        parts = (row_of(_Tile(icon_name), STRETCH), 10, self.title, 3, words, STRETCH)
+        icon = IconLabel(icon_name, "accent", 16)
+        set_ground(icon, "tile")
+        set_fixed_size(icon, QSize(28, 28))
+        icon.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        parts = (row_of(icon, STRETCH), 10, self.title, 3, words, STRETCH)
         self._parts = column_of(*parts, margins=_CARD_MARGINS, parent=self)
         for part in self.findChildren(QWidget):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -305,7 +276,8 @@ class FirstPage(ScrollPage):
         classes = []
         for origin in _CLASSES:
             explained = TextLabel(strings.CLASS_EXPLAINED[origin], 12, 17, wrap=True)
-            classes.append((column_of(_ClassName(origin), explained, STRETCH), 1))
+            name = TextLabel(strings.CLASS_NAMES[origin], 12.5, 20, "text", weight=500)
+            classes.append((column_of(row_of(Swatch(origin), 8, (name, 1)), 4, explained, STRETCH), 1))
         heading = TextLabel(strings.HOW_WRITTEN, 13, 18, "text", weight=600)
         says = TextLabel(strings.HOW_WRITTEN_SAYS, 12, 17, wrap=True)
         column_of(

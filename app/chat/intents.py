@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from app.chat.sources import Source
 from app.session.chats.answers import Edit
-from core.events import Attachment, Message, Passage
+from core.events import Message, Passage
 
 
 class Intent(Struct, frozen=True):
@@ -125,7 +125,7 @@ class SelectAnswer(Intent, frozen=True):
 
 
 class OpenAttachment(Intent, frozen=True):
-    """Show attachment `index` of the message of `turn_id` in the Document tab."""
+    """Show attachment `index` of the message of `turn_id`, empty for the draft, in the Document tab."""
 
     turn_id: str
     index: int
@@ -155,13 +155,7 @@ class UseExample(Intent, frozen=True):
 
 
 class Escape(Intent, frozen=True):
-    """Escape was pressed in the message field while no preview was open."""
-
-
-class KeepInLibrary(Intent, frozen=True):
-    """Keep `attachment` in the library."""
-
-    attachment: Attachment
+    """Escape was pressed in the message field."""
 
 
 class OpenLibrary(Intent, frozen=True):

@@ -28,7 +28,7 @@ from app.chat.reading_map import (
     reading_rate,
     reads_on,
 )
-from app.controls.buttons import Button
+from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -194,8 +194,10 @@ class ReadingCard(QWidget):
         self.strip = ReadingMapStrip(lambda passage: act(OpenPassage(passage)), self)
         self.everything_button = Button(strings.READ_EVERYTHING, parent=self)
         self.cancel_button = Button(strings.CANCEL, parent=self)
-        self.everything_button.clicked.connect(lambda: act(ReadEverything(turn_id)))
-        self.cancel_button.clicked.connect(lambda: act(StopAnswer()))
+        on_click(
+            (self.everything_button, lambda: act(ReadEverything(turn_id))),
+            (self.cancel_button, lambda: act(StopAnswer())),
+        )
         self._sparse_parts = (self.strip, self.everything_button, self.cancel_button)
         for part in self._sparse_parts:
             part.hide()

@@ -110,22 +110,8 @@ def stop_reading(name: str) -> str:
     return f"Stop reading {name}"
 
 
-def show_attachment(name: str) -> str:
-    return f"Show {name}"
-
-
 def indexing(fraction: float) -> str:
     return f"Indexing, {fraction:.0%}"
-
-
-CLOSE_PREVIEW = "Close preview"
-MORE_CHIPS = "{count} More"
-FEWER_CHIPS = "Show Fewer"
-KEEP = "Keep in Library"
-
-
-def preview_cut(size: str, characters: int) -> str:
-    return f"{size}, the first {characters:,} characters shown"
 
 
 ONE_TOKEN = "1 token"

@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from msgspec import Struct
-from PySide6.QtCore import QEvent, QLineF, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QLineF, QObject, QPoint, QRect, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import (
-    QFont,
-    QFontMetricsF,
     QImage,
     QMouseEvent,
     QPainter,
@@ -27,9 +25,9 @@ from PySide6.QtWidgets import QAbstractScrollArea, QLabel, QWidget
 from app.chat import strings
 from app.chat.answer_text import TokenTable, shown_origin
 from app.chat.stats_line import seconds
-from app.controls.shapes import PaintedRow, draw_box, in_own_direction
+from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
-from app.richtext.tint_paint import RULE_PX, dots
+from app.richtext.tint_paint import dots
 from app.theme.fonts import mono_font
 from app.theme.measures import STRETCH, Part, row_of, set_fixed_height, set_fixed_size, set_font
 from app.theme.theme import color
@@ -180,24 +178,6 @@ def _card(facts: TokenFacts) -> str:
     )
     table = f"<table cellspacing='0' cellpadding='{px(2)}'>{''.join(rows)}</table>"
     return f"<p dir='ltr' style='margin: 0 0 {px(4)}px 0'>{head}</p>{table}{link}"
-
-
-def paint_class_name(painter: QPainter, origin: Origin, name: str, baseline: QPointF, font: QFont) -> None:
-    """Paint the tint and underline of a class below its name."""
-    if origin == "normal":
-        return
-    metrics = QFontMetricsF(font)
-    width = metrics.horizontalAdvance(name)
-    x, y = baseline.x(), baseline.y()
-    top, bottom = round(metrics.ascent() + 1.5), round(metrics.descent() + 1.5)
-    draw_box(painter, QRectF(x - 2, y - top, width + 4, top + bottom), 4, color(f"{origin}_tint"))
-    line = color(f"{origin}_line")
-    rule = y + bottom - 0.25
-    if origin == "accepted":
-        painter.fillRect(QRectF(x, rule - RULE_PX / 2, width, RULE_PX), line)
-        return
-    painter.setPen(dots(line))
-    painter.drawLine(QLineF(x + 1, rule, x + width - 0.5, rule))
 
 
 _DELAY_MS = 150
@@ -363,7 +343,7 @@ class TokenStrip(QWidget):
 _LEGEND_HEIGHT_PX = 34
 
 
-class _Swatch(PaintedRow):
+class Swatch(QWidget):
     """The tint and underline of a class; a dashed frame for tokens without a mark."""
 
     def __init__(self, origin: Origin) -> None:
@@ -371,7 +351,8 @@ class _Swatch(PaintedRow):
         self._origin = origin
         set_fixed_size(self, QSize(26, 16))
 
-    def paint_row(self, painter: QPainter) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
         box = QRectF(0, 0, 26, 16)
         if self._origin == "normal":
             pen = QPen(color("hair2"), 1, Qt.PenStyle.CustomDashLine)
@@ -401,7 +382,7 @@ class Legend(QWidget):
         self._words = TextLabel()
         keys: list[Part] = []
         for origin in _CLASSES:
-            keys += [_Swatch(origin), 7, TextLabel(strings.CLASS_NAMES[origin]), 20]
+            keys += [Swatch(origin), 7, TextLabel(strings.CLASS_NAMES[origin]), 20]
         set_fixed_height(self, _LEGEND_HEIGHT_PX)
         self._keys = row_of(*keys[:-1])
         row_of(STRETCH, self._keys, 20, self._words, STRETCH, parent=self)

@@ -9,123 +9,89 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import (
-    QEnterEvent,
-    QFontMetricsF,
-    QGuiApplication,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-)
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.chat import reading_map, strings
-from app.chat.attachment_chip import full_words, note_words
+from app.chat.attachment_chip import Chip, full_words, note_words
 from app.chat.entry import QuestionEntry
 from app.chat.intents import EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
-from app.controls.buttons import Button, PaintedButton
-from app.controls.shapes import draw_box, draw_text, in_own_direction
+from app.controls.buttons import Button, on_click
+from app.controls.shapes import draw_box, in_own_direction
 from app.richtext.canvas_menu import ActionButton
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
-from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of, width_of
 from core.events import Attachment, Passage
 
-HEIGHT_PX = 48
-_CHIP_RADIUS_PX = 10
+_CHIP_PX = 48
 _EYE_PX = 16
-_MAP_PX, _MAP_HEIGHT_PX = 180, 18
-# Frame 1, padding 9, icon 28, gap 10; gap 18 and padding 12 at the other side.
-_BEFORE_PX, _AFTER_PX = 48, 13
-_CHIP_GAP_PX = 18
+_MAP = QSize(180, 18)
+_LEAST_MAP_PX = 24
 
 
-class MessageChip(PaintedButton):
+class MessageChip(Chip):
     """An attachment of a sent message: a click shows it in the Document tab.
 
     Shows an eye, or the reading map once it is known which passages were read.
     """
 
     def __init__(self, attachment: Attachment, parent: QWidget | None = None) -> None:
-        super().__init__(_CHIP_RADIUS_PX, parent)
+        self.map = _ReadMap()
+        super().__init__(attachment.name, self.map, _CHIP_PX, parent)
         self._attachment = attachment
-        self._passages: tuple[Passage, ...] = ()
-        self._cells: list[MapCell] = []
-        self.setText(attachment.name)
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._describe()
-
-    @property
-    def note(self) -> str:
-        """The second line: the size, and the percentage that was read."""
-        size = note_words(self._attachment)
-        tokens = sum(passage.end - passage.start for passage in self._passages)
-        if not tokens:
-            return size
-        kept = sum(passage.end - passage.start for passage in self._passages if passage.kept)
-        return strings.READ_PERCENT.format(size=size, percent=round(100 * kept / tokens))
+        self.show_passages(())
 
     def show_passages(self, passages: tuple[Passage, ...]) -> None:
-        """Show which passages were read. Empty: all, or unknown."""
-        self._passages = passages
-        self._cells = []
-        self._describe()
+        """Show which passages were read, and their share of the tokens. Empty: all, or unknown."""
+        self.map.show_passages(passages)
+        note = note_words(self._attachment)
+        if tokens := sum(passage.end - passage.start for passage in passages):
+            kept = sum(passage.end - passage.start for passage in passages if passage.kept)
+            note = strings.READ_PERCENT.format(size=note, percent=round(100 * kept / tokens))
+        self.set_note(note)
+        full = full_words(self._attachment, note)
+        self.setAccessibleDescription(full)
+        name = strings.OPEN_DOCUMENT.format(name=in_own_direction(self._attachment.name))
+        self.setToolTip(f"{name}\n{full.removeprefix(note).strip()}".strip())
+
+
+class _ReadMap(QWidget):
+    """The read passages of a document as a strip; an eye without any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passages: tuple[Passage, ...] = ()
+        self.cells: list[MapCell] = []
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def show_passages(self, passages: tuple[Passage, ...]) -> None:
+        self._passages, self.cells = passages, []
+        self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
-        words = max(
-            QFontMetricsF(ui_font(12.5, 500)).horizontalAdvance(self.text()),
-            QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(self.note),
-        )
-        right = _MAP_PX if self._passages else _EYE_PX
-        return px_size(QSize(math.ceil(_BEFORE_PX + words + _CHIP_GAP_PX + right + _AFTER_PX), HEIGHT_PX))
+        return px_size(_MAP if self._passages else QSize(_EYE_PX, _EYE_PX))
+
+    def minimumSizeHint(self) -> QSize:
+        return px_size(QSize(_LEAST_MAP_PX, _MAP.height())) if self._passages else self.sizeHint()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        lit = self.isDown() or self.underMouse()
-        box = area_of(self)
-        fill, frame = color("fill1" if lit else "raised"), color("hair2" if lit else "hair")
-        draw_box(painter, box, _CHIP_RADIUS_PX, fill, frame)
-        tile = QRectF(10, 8, 28, 32)
-        draw_box(painter, tile, 5, color("fill2" if lit else "fill1"))
-        icon = icon_pixmap("doc", color("text2"), 16, ratio_of(self))
-        painter.drawPixmap(QPointF(tile.left() + 6, tile.top() + 8), icon)
-        right = self._paint_right(painter)
-        available = right - _BEFORE_PX
-        align = Qt.AlignmentFlag.AlignLeft
-        name = QRectF(_BEFORE_PX, 8, available, 16)
-        draw_text(painter, name, self.text(), ui_font(12.5, 500), color("text"), align)
-        note = QRectF(_BEFORE_PX, 24, available, 15)
-        draw_text(painter, note, self.note, ui_font(11, tabular=True), color("text2"), align)
-
-    def _paint_right(self, painter: QPainter) -> float:
-        """Paint the map or the eye. Returns the right end of the text in design pixels."""
-        end = width_of(self) - _AFTER_PX
         if not self._passages:
-            eye = icon_pixmap("eye", color("text3"), _EYE_PX, ratio_of(self))
-            painter.drawPixmap(QPointF(end - _EYE_PX, (HEIGHT_PX - _EYE_PX) / 2), eye)
-            return end - _EYE_PX - _CHIP_GAP_PX / 2
-        width = min(_MAP_PX, max(24, end - _BEFORE_PX - 120))
-        pixels = round(_MAP_PX * ratio_of(self))
-        if len(self._cells) != pixels:
-            self._cells = reading_map.cells(self._passages, pixels)
-        strip = QRectF(end - width, (HEIGHT_PX - _MAP_HEIGHT_PX) / 2, width, _MAP_HEIGHT_PX)
-        draw_map(painter, strip, self._cells, radius_px=3)
-        return strip.left() - _CHIP_GAP_PX / 2
-
-    def _describe(self) -> None:
-        full = full_words(self._attachment, self.note)
-        self.setAccessibleDescription(full)
-        missing = full.removeprefix(self.note).strip()
-        name = strings.OPEN_DOCUMENT.format(name=in_own_direction(self._attachment.name))
-        self.setToolTip(f"{name}\n{missing}" if missing else name)
-        self.updateGeometry()
+            painter.drawPixmap(0, 0, icon_pixmap("eye", color("text3"), _EYE_PX, ratio_of(self)))
+            return
+        pixels = round(width_of(self) * ratio_of(self))
+        if len(self.cells) != pixels:
+            self.cells = reading_map.cells(self._passages, pixels)
+        draw_map(painter, area_of(self), self.cells, radius_px=3)
 
 
 _MAX_WIDTH_PX = 560
@@ -134,7 +100,6 @@ _PAD_Y_PX = 9
 _RADIUS_PX = 14
 _GAP_PX = 6
 _COPY_GAP_PX = 8
-_CHIP_PX = HEIGHT_PX
 _MAX_UNFOLDED = 3
 _FOLD_PX = 24
 
@@ -164,7 +129,6 @@ class UserMessage(QWidget):
         self._folded = len(self.chips) > _MAX_UNFOLDED
         self.fold_button = Button("", "link", True, self)
         self.fold_button.setVisible(self._folded)
-        self.fold_button.clicked.connect(self._toggle_fold)
         self._show_fold()
         self.body = TextCanvas((14.5, 21), self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
@@ -173,11 +137,14 @@ class UserMessage(QWidget):
         self.body.setVisible(bool(message.content))
         self.copy_button = ActionButton("copy", strings.COPY_MESSAGE, self)
         self.copy_button.set_revealed(False)
-        self.copy_button.clicked.connect(self._copy_text)
         self.copy_button.setVisible(bool(message.content))
         self.edit_button = ActionButton("edit", strings.EDIT_MESSAGE, self)
         self.edit_button.set_revealed(False)
-        self.edit_button.clicked.connect(lambda: act(EditMessage(entry.turn_id)))
+        on_click(
+            (self.fold_button, self._toggle_fold),
+            (self.copy_button, self._copy_text),
+            (self.edit_button, lambda: act(EditMessage(entry.turn_id))),
+        )
         self.edit_button.setVisible(bool(message.content))
 
     def offer_copy_only(self) -> None:

@@ -32,7 +32,7 @@ class App:
         self.worker = worker
         self.link = link
         self.handle = handle
-        self.meter = ContextMeter(views.composer, worker, views.composer)
+        self.meter = ContextMeter(views, worker)
         self.trouble = TroubleController(views.banner, self.meter)
 
     def report(self, error: RequestError) -> None:

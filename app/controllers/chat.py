@@ -17,7 +17,7 @@ from app.controllers.importing import Importing
 from app.controllers.page import AnswerController, ChatPage
 from app.controllers.saving import Saving
 from app.controllers.transfer import Transfer
-from app.session.chats.conversation import Conversation, documents, merged
+from app.session.chats.conversation import Conversation, Document, documents, merged
 from core.errors import RequestError
 from core.events import Message, Passage, PrefillProgress
 
@@ -36,7 +36,7 @@ class ChatController(QObject):
         self._views = views = app.views
         self._chats = app.chats
         self._page = page
-        self._meter = meter = app.meter
+        self._meter = app.meter
         self.settings = ChatSettings(app, self)
         self.listing = ChatListController(app, page, answering, self._open, self)
         self.transfer = Transfer(app, self)
@@ -52,8 +52,6 @@ class ChatController(QObject):
         views.sidebar.import_requested.connect(self.importing.choose)
         views.composer.import_requested.connect(self.importing.import_from)
         views.inspector.settings_changed.connect(self._meter.set_settings)
-        meter.estimated.connect(views.inspector.show_estimate)
-        meter.limit_changed.connect(views.transcript.set_context_limit)
         self.saving.chats_changed.connect(self.show)
 
     def show(self) -> None:
@@ -145,8 +143,10 @@ class DocumentController(QObject):
         self._chats = app.chats
         self._show_tab = show_tab
         self._turn_id = ""  # the turn whose answer is selected; empty: the last one
+        self._with_draft = False  # a document of the draft was opened
         for shown in (page.chat_shown, page.turn_added):
             shown.connect(lambda: self.select_answer(""))
+        app.views.composer.chips.changed.connect(self._draft_changed)
         answering.map_changed.connect(lambda: self.refresh(0))
         answering.prefill_progressed.connect(self._show_progress)
         answering.answer_finished.connect(lambda turn_id: self.refresh())
@@ -157,19 +157,23 @@ class DocumentController(QObject):
         chat = self._chats.open
         is_earlier = chat.has(self._turn_id) and self._turn_id != chat.turns[-1].id
         turn_id = self._turn_id if is_earlier else ""
-        self._views.document.show_documents(documents(chat, turn_id), read_tokens)
+        drafted = self._drafted() if self._with_draft else ()
+        self._views.document.show_documents((*documents(chat, turn_id), *drafted), read_tokens)
         self._views.document.show_answer(chat.turn(turn_id).user.content if is_earlier else "")
 
     def select_answer(self, turn_id: str) -> None:
         """Show which passages had been read for the answer of `turn_id`; of the last one if empty."""
         if turn_id and turn_id == self._turn_id:
             return
-        self._turn_id = turn_id
+        self._turn_id, self._with_draft = turn_id, False
         self.refresh()
 
     def open_attachment(self, turn_id: str, index: int) -> None:
-        """Show attachment `index` of the message of `turn_id`."""
-        for document in documents(self._chats.open):
+        """Show attachment `index` of the message of `turn_id`, or of the draft if that is empty."""
+        if not turn_id:
+            self._with_draft = True
+            self.refresh()
+        for document in (*documents(self._chats.open), *self._drafted()):
             if (document.turn_id, document.index) == (turn_id, index):
                 self._show_tab()
                 self._views.document.choose(document.source)
@@ -184,6 +188,16 @@ class DocumentController(QObject):
         self.select_answer(turn_id)
         self._show_tab()
         self._views.document.show_source(source.source, source.first, source.last)
+
+    def _drafted(self) -> tuple[Document, ...]:
+        """The documents of the draft, with the numbers that they will have in the chat."""
+        sent = len(documents(self._chats.open))
+        attached = enumerate(self._views.composer.attachments)
+        return tuple(Document("", index, sent + index, attachment) for index, attachment in attached)
+
+    def _draft_changed(self) -> None:
+        if self._with_draft:
+            self.refresh()
 
     def _show_progress(self, progress: PrefillProgress) -> None:
         if progress.phase == "reading":

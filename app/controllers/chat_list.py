@@ -1,6 +1,6 @@
 """ChatListController: the chats of the sidebar: list, search, rename, pin, move, delete and undo.
 
-A deleted chat is hidden at once. It can be restored from the undo bar for a few seconds and from Recently
+A deleted chat is hidden at once. It can be restored from the notice for some seconds and from Recently
 Deleted for 30 days; then it is erased.
 """
 
@@ -39,6 +39,7 @@ class ChatListController(QObject):
         super().__init__(parent)
         self._app = app
         self._sidebar = app.views.sidebar
+        self._notice = app.views.notice_bar
         self._chats = app.chats
         self._page = page
         self._answering = answering
@@ -50,12 +51,11 @@ class ChatListController(QObject):
         sidebar.pin_requested.connect(self.pin)
         sidebar.delete_requested.connect(self.delete)
         sidebar.list.move_requested.connect(self.move)
-        sidebar.undo_bar.undo_button.clicked.connect(lambda: self._undo_shown())
-        sidebar.undo_bar.expired.connect(self._on_undo_expired)
         page.names_changed.connect(self.show)
         answering.answer_finished.connect(lambda turn_id: self._mark_busy())
         self._undoable: list[str] = []
-        self._revert: Callable[[], object] | None = None  # undoes what the undo bar names, if no deleted chat
+        self._offered = ""  # the last notice with Undo
+        self._revert: Callable[[], object] | None = None  # undoes what that names, if no deleted chat
         self._reverts_deletion = False
         self._chats.purge_old()
 
@@ -127,7 +127,7 @@ class ChatListController(QObject):
         """Report an action with Undo, which calls `revert`; for a `deletion`, so does Undo Delete."""
         self._forget_undo()
         self._revert, self._reverts_deletion = revert, deletion
-        self._sidebar.undo_bar.show_done(text)
+        self._offer(text)
         self.listed.emit()
 
     @property
@@ -141,15 +141,17 @@ class ChatListController(QObject):
         if running and running.chat_id == chat_id:
             self.stop_requested.emit()
         self._page.keep_draft()
+        if self._notice.text != self._offered:
+            self._undoable = []  # its notice has gone
         self._take_from_list(self._chats.get(chat_id).with_deleted(self._chats.steady_now()))
         self._revert = None
         self._undoable.append(chat_id)
         titles = [each.title for each in self._chats.deleted() if each.id in self._undoable]
         if titles:
-            self._sidebar.undo_bar.show_done(strings.deleted(titles))
+            self._offer(strings.deleted(titles))
 
     def undo(self) -> None:
-        """Undo the deletion that the undo bar names or named last, or else that of the chat deleted last."""
+        """Undo the deletion that the last notice named, or else that of the chat deleted last."""
         if self._revert and self._reverts_deletion:
             self._undo_shown()
             return
@@ -215,16 +217,15 @@ class ChatListController(QObject):
         else:
             self.undo()
 
-    def _on_undo_expired(self) -> None:
-        if self._revert and self._reverts_deletion:
-            self._sidebar.undo_bar.clear()  # Undo Delete still restores a project, which no list shows
-        else:
-            self._forget_undo()
+    def _offer(self, text: str) -> None:
+        self._offered = text
+        self._notice.show_notice(text, strings.UNDO, self._undo_shown)
 
     def _forget_undo(self) -> None:
         self._undoable = []
         self._revert = None
-        self._sidebar.undo_bar.clear()
+        if self._notice.text == self._offered:
+            self._notice.clear()
 
     def _found(self, query: str) -> list[ChatRow]:
         try:

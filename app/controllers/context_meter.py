@@ -7,15 +7,15 @@ until the draft changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer
 
 from app.chat.attachment_chip import estimated_tokens
-from app.chat.composer import Composer
 from app.chat.composer_tools import MessageSize
 from app.controllers.link import WorkerLink
+from app.controllers.views import Views
 from core.events import CountTokens, ModelInfo, ReadingPace, TokenCount
 from core.prefill.forecast import ReadingForecast, forecast
 from core.settings import Settings
@@ -37,14 +37,12 @@ class TokenMemory(Protocol):
 
 
 class ContextMeter(QObject):
-    """`worker` counts."""
+    """`worker` counts. The inspector shows what will be read of the draft, the transcript needs the limit."""
 
-    estimated = Signal(object)  # ReadingForecast of the draft
-    limit_changed = Signal(int)  # tokens that the next answer's context holds
-
-    def __init__(self, composer: Composer, worker: WorkerLink, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._composer = composer
+    def __init__(self, views: Views, worker: WorkerLink) -> None:
+        super().__init__(views.composer)
+        self._views = views
+        self._composer = composer = views.composer
         self._worker = worker
         self._counts = TokenCounts()
         self._idle = False
@@ -57,11 +55,9 @@ class ContextMeter(QObject):
         self._read = 0.0
         self._memory: TokenMemory | None = None
         self._family = ""
-        self._counting: dict[str, Callable[[int], None]] = {}  # callbacks by text
         self._timer = QTimer(self, interval=_AFTER_MS, singleShot=True)
         self._timer.timeout.connect(self._count)
         composer.draft_changed.connect(self._draft_changed)
-        composer.paste.set_token_counter(self.count_now)
 
     def set_model(self, info: ModelInfo) -> None:
         """Discard all counts for another tokenizer and limit."""
@@ -69,7 +65,7 @@ class ContextMeter(QObject):
         self._family = info.family
         self._pace = None
         self._model_tokens = info.context_tokens
-        self.limit_changed.emit(self.limit_tokens)
+        self._views.transcript.set_context_limit(self.limit_tokens)
         self._show()
 
     @property
@@ -93,18 +89,6 @@ class ContextMeter(QObject):
     def forget(self) -> None:
         """Discard pending counts after the worker exits."""
         self._counts = TokenCounts()
-        self._counting.clear()
-
-    def count_now(self, text: str, done: Callable[[int], None]) -> bool:
-        """Count `text` at once and pass the tokens to `done`. Returns False if the worker is busy."""
-        if not self._idle:
-            return False
-        if (known := self._counts.of(text)) is not None:
-            done(known)
-            return True
-        self._counting[text] = done
-        self._begin(self._counts.ask_also(text))
-        return True
 
     def show_read(self, fraction: float | None) -> None:
         """The fraction of the attached documents that the worker has read before the question."""
@@ -132,12 +116,8 @@ class ContextMeter(QObject):
         """The settings of the next answer."""
         if settings != self._settings:
             self._settings = settings
-            self.limit_changed.emit(self.limit_tokens)
+            self._views.transcript.set_context_limit(self.limit_tokens)
             self._show()
-
-    def _begin(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            self._worker.begin(self._count_text(text))
 
     async def _count_text(self, text: str) -> None:
         counts = self._counts
@@ -152,8 +132,6 @@ class ContextMeter(QObject):
         counts.answer(text, count.tokens)
         if self._memory and count.tokens:
             self._memory.learn_tokens(text, self._family, count.tokens)
-        for each in [each for each in self._counting if counts.of(each) is not None]:
-            self._counting.pop(each)(counts.of(each) or 0)
         self._composer.chips.show_tokens(counts.of)
         self._show()
 
@@ -173,11 +151,12 @@ class ContextMeter(QObject):
     def _count(self) -> None:
         self._recall()
         if self._idle:
-            self._begin(self._counts.ask(self._texts()))
+            for text in self._counts.ask(self._texts()):
+                self._worker.begin(self._count_text(text))
             self._composer.chips.show_tokens(self._counts.of)
             self._show()
         elif not any(self._texts()[1:]):  # the draft was sent
-            self.estimated.emit(ReadingForecast(0, 0))
+            self._views.inspector.show_estimate(ReadingForecast(0, 0))
 
     def _show(self) -> None:
         texts, prefill, limit_tokens = self._texts(), self._settings.prefill, self.limit_tokens
@@ -199,7 +178,7 @@ class ContextMeter(QObject):
             max_tokens=self._settings.sampling.max_tokens,
             pace=self._pace,
         )
-        self.estimated.emit(will)
+        self._views.inspector.show_estimate(will)
         read_then = read_tokens + will.read_tokens if will.reads_some else new_tokens
         used_then = used_tokens + read_then
         self._composer.pill.show_context(used_then, limit_tokens)
@@ -232,14 +211,9 @@ class TokenCounts:
         """Returns the texts to count. Forgets all texts but these."""
         wanted = {text for text in texts if text}
         self._known = {text: tokens for text, tokens in self._known.items() if text in wanted}
-        return tuple(each for text in sorted(wanted) for each in self.ask_also(text))
-
-    def ask_also(self, text: str) -> tuple[str, ...]:
-        """Returns `text` if it is to be counted, nothing if it is known or requested."""
-        if self.of(text) is not None or text in self._asked:
-            return ()
-        self._asked.add(text)
-        return (text,)
+        unknown = tuple(text for text in sorted(wanted - self._asked) if self.of(text) is None)
+        self._asked.update(unknown)
+        return unknown
 
     def answer(self, text: str, tokens: int | None) -> None:
         """Store a result, None if the text could not be counted."""

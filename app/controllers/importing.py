@@ -22,7 +22,7 @@ from app.controllers import strings
 from app.controllers.app import App
 from app.controllers.chat_list import ChatListController
 from app.controllers.transfer import ClosingError, on_thread
-from app.controls.sheets import open_files
+from app.controls.sheets import open_files, show_details
 from app.richtext.markdown.markdown import load_parser
 from app.session.chats.conversation import Conversation
 from app.store.importing import ImportReading
@@ -200,22 +200,14 @@ class Importing(QObject):
             self._notice.show_notice(text)
 
     def _show_details(self, result: _Result) -> None:
-        box = QMessageBox(self._app.views.sidebar.window())
-        box.setWindowTitle(strings.IMPORT_TITLE)
-        box.setText(strings.imported(result.counts, tuple(result.sources)))
-        box.setInformativeText(strings.not_kept(result.lost))
         lines = [strings.lost_in(each.title, each.counts) for each in result.losses]
         if result.unlisted:
             lines.append(strings.more_lost(result.unlisted))
-        box.setDetailedText("\n".join(lines))
-        done = box.addButton(strings.DONE, QMessageBox.ButtonRole.AcceptRole)
-        box.setDefaultButton(done)
-        box.setEscapeButton(done)
+        title = strings.imported(result.counts, tuple(result.sources))
+        box = show_details(self._app.views.sidebar, title, strings.not_kept(result.lost), "\n".join(lines))
         if result.undoable:
             undo = box.addButton(strings.UNDO_IMPORT, QMessageBox.ButtonRole.ActionRole)
             undo.clicked.connect(lambda: self._undo(result))
-        box.finished.connect(box.deleteLater)
-        box.open()
 
     def _undo(self, result: _Result) -> None:
         """Move the chats that were added to Recently Deleted."""

@@ -74,14 +74,7 @@ class WorkerController:
         )
         self._shown = status
         composer = self._views.composer
-        if status.composer == "idle":
-            composer.set_idle()
-        elif status.composer == "busy":
-            composer.set_busy()
-        elif status.composer == "later":
-            composer.set_later(status.reason)
-        else:
-            composer.set_blocked(status.reason)
+        composer.set_state(status.composer, status.reason)
         mode, info = self._views.inspector.settings.chat.thinking, link.info
         thinks = mode == "on" or (mode == "auto" and info is not None and info.thinks_by_default)
         composer.think.show_choice(info is not None and info.thinks, thinks)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from PySide6.QtCore import QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QIcon, QIconEngine, QKeyEvent, QPainter, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.controls.focus_ring import FocusRing
 from app.theme.icons import icon_pixmap
 from app.theme.sheet import restyle
 from app.theme.theme import color, theme
@@ -27,23 +27,10 @@ def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
     return True
 
 
-class PaintedButton(QAbstractButton):
-    """Base of painted buttons of a fixed size: focus by Tab and mouse, focus ring, hover, Return presses."""
-
-    def __init__(self, radius_px: float, parent: QWidget | None) -> None:
-        super().__init__(parent)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._radius_px = radius_px
-        self._ring = FocusRing(self, radius_px)
-
-    def minimumSizeHint(self) -> QSize:
-        return self.sizeHint()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
+def on_click(*commands: tuple[QAbstractButton, Callable[[], object]]) -> None:
+    """Calls the function of each button when it is clicked, without Qt's argument."""
+    for button, act in commands:
+        button.clicked.connect(lambda checked=False, act=act: act())
 
 
 # From the fifth on: an icon alone, the round Send, a button over a text, a text without a frame, a card, the

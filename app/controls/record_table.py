@@ -23,7 +23,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPen, QPixmap
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPixmap
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -36,9 +36,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.controls.focus_ring import RING_PX
 from app.controls.scroll_bar import lay_bars_over
-from app.controls.shapes import draw_box, draw_text, elided_at, show_tip
+from app.controls.shapes import draw_box, draw_ring, draw_text, elided_at, show_tip
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.measures import STRETCH, column_of, set_font
@@ -289,11 +288,8 @@ class RecordTable(QTreeView, Generic[_Row]):
         super().drawRow(painter, option, index)
         keys = option.state & QStyle.StateFlag.State_KeyboardFocusChange
         if self.hasFocus() and keys and index.row() == self.currentIndex().row():
-            edge = px(_INSET_PX) + RING_PX / 2
-            ring = QRectF(option.rect).adjusted(edge, RING_PX / 2, -edge, -RING_PX / 2)
-            painter.setPen(QPen(color("focus"), RING_PX))
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.drawRoundedRect(ring, px(_RADIUS_PX), px(_RADIUS_PX))
+            ring = QRectF(option.rect).adjusted(px(_INSET_PX), 0, -px(_INSET_PX), 0)
+            draw_ring(painter, ring, px(_RADIUS_PX))
 
     # ---- inside
 

@@ -14,11 +14,11 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QHelpEvent, QImage, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QHelpEvent, QImage, QPainter, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from app.theme.zoom import painter_on, zoom
+from app.theme.theme import color
 
 _reports: list[tuple[QRectF, str]] | None = None
 
@@ -50,29 +50,6 @@ def show_tip(event: QHelpEvent, widget: QWidget, text: str) -> None:
         event.ignore()
 
 
-class PaintedRow(QWidget):
-    """Base of a widget that paints its texts: the elided text under the pointer precedes its own tooltip."""
-
-    def paint_row(self, painter: QPainter) -> None:
-        """Paints everything, with a painter in design pixels."""
-        raise NotImplementedError
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        self.paint_row(painter)
-        painter.end()
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            show_tip(event, self, elided_at(self._paint_enlarged, QPointF(event.pos())) or self.toolTip())
-            return True
-        return super().event(event)
-
-    def _paint_enlarged(self, painter: QPainter) -> None:
-        painter.scale(zoom(), zoom())
-        self.paint_row(painter)
-
-
 @contextmanager
 def _collected() -> Iterator[list[tuple[QRectF, str]]]:
     global _reports
@@ -82,6 +59,18 @@ def _collected() -> Iterator[list[tuple[QRectF, str]]]:
         yield reports
     finally:
         _reports = None
+
+
+RING_PX = 3  # of the focus, in screen pixels
+
+
+def draw_ring(painter: QPainter, rect: QRectF, radius_px: float) -> None:
+    """Draws the ring of the focus inside `rect`."""
+    half = RING_PX / 2
+    painter.setPen(QPen(color("focus"), RING_PX))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.drawRoundedRect(rect.adjusted(half, half, -half, -half), radius_px - half, radius_px - half)
 
 
 _FOUND_ALPHA = 64

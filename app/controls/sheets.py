@@ -29,6 +29,7 @@ from app.controls.buttons import Kind
 from app.controls.choices import CheckBox
 
 REPLACE = "Replace"
+DONE = "Done"
 REPLACE_DETAIL = "Replacing it overwrites its current contents."
 _Mode = QFileDialog.FileMode
 
@@ -192,6 +193,21 @@ def _confirm_replacing(
     box.setDefaultButton(QMessageBox.StandardButton.Cancel)
     box.finished.connect(lambda code: (replace if box.clickedButton() is button else cancel)())
     box.open()
+
+
+def show_details(owner: QWidget, title: str, text: str, details: str) -> QMessageBox:
+    """Open a message over the window of `owner`, with `details` on request, and return it."""
+    box = QMessageBox(owner.window())
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setWindowTitle(title)
+    box.setText(title)
+    box.setInformativeText(text)
+    box.setDetailedText(details)
+    done = box.addButton(DONE, QMessageBox.ButtonRole.AcceptRole)
+    box.setDefaultButton(done)
+    box.setEscapeButton(done)
+    box.open()
+    return box
 
 
 _PLACES = QStandardPaths.StandardLocation

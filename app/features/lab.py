@@ -21,13 +21,13 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from app.chat.reading_map import duration
-from app.controls.buttons import Button
+from app.controls.buttons import Button, on_click
 from app.controls.choices import CheckBox
 from app.controls.numbers import Spin
 from app.controls.record_table import Column, RecordTable, draw_meter
 from app.controls.sheets import show_in_folder
 from app.controls.text_label import TextLabel
-from app.features.side_window import Hairline, SideWindow, on_click
+from app.features.side_window import Hairline, SideWindow
 from app.gauges.figures import percent, speed
 from app.session.turn.link_state import Link, Phase
 from app.theme.measures import STRETCH, column_of, row_of

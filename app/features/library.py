@@ -2,7 +2,7 @@
 
 `LibraryController` keeps documents of messages, and attaches kept ones to messages. The state is
 `app.session.documents`; the window is made on request. Removed documents can be restored until the window is
-closed or its undo bar expires.
+closed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer, Signal
@@ -20,18 +19,18 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QPainter, QPi
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
-from app.chat.bars import UndoBar
+from app.chat.bars import NoticeBar
 from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, FolderReading, Reading
-from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
+from app.chat.intents import Intent, OpenLibrary
 from app.chat.strings import about
 from app.controllers.app import App
-from app.controls.buttons import Button, IconButton
+from app.controls.buttons import Button, IconButton, on_click
 from app.controls.record_table import Column, RecordTable
-from app.controls.sheets import open_files
+from app.controls.sheets import open_files, show_details
 from app.controls.text_fields import SearchField, TextView
 from app.controls.text_label import TextLabel
-from app.features.side_window import Hairline, SideWindow, on_click
+from app.features.side_window import Hairline, SideWindow
 from app.features.worker_caches import EmbeddingController, digest_in_prompts
 from app.panels.chat_row import time_label
 from app.richtext.passage import draw_passage
@@ -50,6 +49,7 @@ ADD_FILES_TITLE = "Add Files to the Library"
 ATTACH = "Attach to Chat"
 RENAME = "Rename"
 REMOVE = "Remove"
+UNDO = "Undo"
 SEARCH = "Search documents"
 CLEAR_SEARCH = "Clear search"
 NAME = "Name"
@@ -153,9 +153,9 @@ class LibraryWindow(SideWindow):
         self.rename = Button(RENAME, small=True, icon_name="edit")
         self.remove = Button(REMOVE, "danger", small=True, icon_name="trash")
         self.list = RecordTable[LibraryRow](LIST, COLUMNS, editable=NAME)
+        self.notice = NoticeBar()
+        self.notice.set_time_ms(_UNDO_MS)
         self.preview = DocumentPreview()
-        self.undo_bar = UndoBar()
-        self.undo_bar.set_time_ms(_UNDO_MS)
         self._lay_out()
         self.setAcceptDrops(True)
         self.shown.connect(controller.show)
@@ -165,13 +165,11 @@ class LibraryWindow(SideWindow):
         self.list.opened.connect(controller.attach)
         self.list.renamed.connect(controller.rename)
         self.list.remove_requested.connect(self._remove)
-        self.undo_bar.expired.connect(self._forget_removed)
         on_click(
             (self.add, lambda: open_files(self, ADD_FILES_TITLE, controller.add_files)),
             (self.attach, lambda: controller.attach(self.list.selected)),
             (self.rename, self.list.rename),
             (self.remove, self._remove),
-            (self.undo_bar.undo_button, controller.undo),
         )
         self._show_buttons()
 
@@ -193,7 +191,8 @@ class LibraryWindow(SideWindow):
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
-        self._forget_removed()
+        self.notice.clear()
+        self._controller.purge()
 
     # ---- inside
 
@@ -205,10 +204,6 @@ class LibraryWindow(SideWindow):
         if self.list.selected:
             self._controller.remove(self.list.selected)
 
-    def _forget_removed(self) -> None:
-        self.undo_bar.clear()
-        self._controller.purge()
-
     def _show_buttons(self) -> None:
         for button in (self.attach, self.rename, self.remove):
             button.setEnabled(bool(self.list.selected))
@@ -218,11 +213,7 @@ class LibraryWindow(SideWindow):
         commands = (self.attach, self.rename, self.remove)
         header = self.make_header((self.search, self.add), commands, subtitle=SUBTITLE)
         line = Hairline()
-        column_of(header, (self.list, 1), self.undo_bar, line, self.preview, parent=self)
-        order: tuple[QWidget, ...] = (self.search, self.add, self.attach, self.rename, self.remove)
-        order = (*order, self.list, self.undo_bar.undo_button, self.preview.text_view)
-        for before, after in pairwise(order):
-            self.setTabOrder(before, after)
+        column_of(header, (self.list, 1), self.notice, line, self.preview, parent=self)
 
 
 # An estimate for a document without a count; within a third for prose in Latin script.
@@ -459,7 +450,7 @@ class LibraryController(QObject):
             self.preview(document_id)
 
     def remove(self, document_id: str) -> None:
-        """Removes a document, until the window is closed or its undo bar expires."""
+        """Removes a document, until the window is closed."""
         self.documents.remove(document_id)
         self._removed.append(document_id)
         self._show_removed()
@@ -483,11 +474,8 @@ class LibraryController(QObject):
     # ---- inside
 
     def _on_intent(self, intent: Intent) -> None:
-        match intent:
-            case KeepInLibrary(attachment):
-                self.keep(attachment)
-            case OpenLibrary():
-                self.window_requested.emit()
+        if isinstance(intent, OpenLibrary):
+            self.window_requested.emit()
 
     def _show_reading(self, reading: Reading) -> None:
         if self._window is not None:
@@ -528,11 +516,8 @@ class LibraryController(QObject):
         said = strings.folder_attached(reading.name, files, len(skipped))
 
         def show() -> None:
-            title, note = (
-                strings.skipped_title(reading.name),
-                strings.skipped_note(len(skipped)),
-            )
-            self._views.composer.show_text(title, note, strings.skipped_text(skipped))
+            title, note = strings.skipped_title(reading.name), strings.skipped_note(len(skipped))
+            show_details(self._views.composer, title, note, strings.skipped_text(skipped))
 
         if skipped:
             self._views.notice_bar.show_notice(said, strings.SHOW_SKIPPED, show)
@@ -582,9 +567,9 @@ class LibraryController(QObject):
             return
         if self._removed:
             name = self.documents.get(self._removed[-1]).name
-            self._window.undo_bar.show_done(removed_text(name))
+            self._window.notice.show_notice(removed_text(name), UNDO, self.undo)
         else:
-            self._window.undo_bar.clear()
+            self._window.notice.clear()
 
     def _forget_window(self) -> None:
         self._window = None

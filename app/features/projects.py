@@ -20,7 +20,7 @@ from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, Reading
 from app.controllers.chat import ChatController
 from app.controllers.views import Views
-from app.controls.buttons import Button
+from app.controls.buttons import Button, on_click
 from app.controls.choices import CheckBox, Popup
 from app.controls.scroll_bar import ScrollPage
 from app.controls.sheets import Question, open_files
@@ -29,7 +29,6 @@ from app.controls.text_label import TextLabel
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
-from app.features.side_window import on_click
 from app.session.chats.chats import Chats
 from app.session.chats.presets import known
 from app.session.chats.projects import Project

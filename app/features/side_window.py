@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
@@ -86,12 +86,6 @@ class SideWindow(QWidget):
             self.close()
         else:
             super().keyPressEvent(event)
-
-
-def on_click(*commands: tuple[QAbstractButton, Callable[[], object]]) -> None:
-    """Calls the function of each button when it is clicked."""
-    for button, act in commands:
-        button.clicked.connect(lambda checked=False, act=act: act())
 
 
 class WindowTitles(QWidget):

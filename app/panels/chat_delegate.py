@@ -26,7 +26,6 @@ from PySide6.QtGui import (
     QFont,
     QFontMetricsF,
     QPainter,
-    QPen,
     QTextCharFormat,
 )
 from PySide6.QtWidgets import (
@@ -35,9 +34,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.controls.focus_ring import RING_PX
 from app.controls.record_table import RowDelegate
-from app.controls.shapes import draw_box, draw_text, report_elided
+from app.controls.shapes import draw_box, draw_ring, draw_text, report_elided
 from app.panels import strings
 from app.panels.chat_row import ChatRow, ProjectRow, Row, arranged, time_label
 from app.richtext.passage import draw_passage
@@ -275,11 +273,7 @@ class ChatDelegate(RowDelegate):
             draw_box(painter, pill, 6, fill)
         focus = QStyle.StateFlag.State_HasFocus, QStyle.StateFlag.State_KeyboardFocusChange
         if all(option.state & flag for flag in focus):
-            half = RING_PX / 2
-            painter.setPen(QPen(color("focus"), RING_PX))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
+            draw_ring(painter, pill, 6)
         return pill
 
     def _paint_busy(self, painter: QPainter, line: QRectF) -> None:

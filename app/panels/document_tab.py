@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 from app.chat import reading_map
 from app.chat.attachment_chip import full_words, note_words
 from app.chat.reading_map import MapCell, draw_map
-from app.controls.buttons import IconButton
+from app.controls.buttons import IconButton, on_click
 from app.controls.choices import Popup, Segment
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
@@ -141,10 +141,12 @@ class DocumentTab(QWidget):
         self.next_button = IconButton("down", strings.NEXT_PASSAGE)
         self._lay_out()
         self.filter.value_changed.connect(self._filter)
-        self.keep_button.clicked.connect(self._keep)
-        self.find_button.clicked.connect(self.finder.open)
-        self.previous_button.clicked.connect(lambda: self.jump(-1))
-        self.next_button.clicked.connect(lambda: self.jump(1))
+        on_click(
+            (self.keep_button, self._keep),
+            (self.find_button, self.finder.open),
+            (self.previous_button, lambda: self.jump(-1)),
+            (self.next_button, lambda: self.jump(1)),
+        )
         self.chooser.value_changed.connect(self._choose)
         self.gutter.place_chosen.connect(self._scroll_to_share)
         self.view.verticalScrollBar().valueChanged.connect(self._show_bracket)

@@ -15,7 +15,7 @@ from typing import Any
 from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.buttons import Button
+from app.controls.buttons import Button, on_click
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import CONTENT_PX, FieldColumn, SettingField
@@ -230,8 +230,10 @@ class Inspector(QWidget):
             self._drafter_columns[drafter] = self._add_column(section, parameters)
         section.header.toggled.connect(self._fill_shown)
         own = OwnSettings(group.title)
-        own.reset_button.clicked.connect(lambda: self._reset(group))
-        own.default_button.clicked.connect(lambda: self._make_default(group))
+        on_click(
+            (own.reset_button, lambda: self._reset(group)),
+            (own.default_button, lambda: self._make_default(group)),
+        )
         section.body.addWidget(own)
         self._own[group.name] = own
         return section

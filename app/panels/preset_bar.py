@@ -8,7 +8,7 @@ from msgspec import Struct
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.controls.buttons import IconButton
+from app.controls.buttons import IconButton, on_click
 from app.controls.choices import Popup
 from app.controls.sheets import ask_name
 from app.controls.text_label import TextLabel
@@ -65,8 +65,7 @@ class PresetBar(QWidget):
         )
         set_fixed_height(self, HEIGHT_PX)
         self.popup.activated.connect(self._choose)
-        self.save_button.clicked.connect(self._ask_name)
-        self.more_button.clicked.connect(self._show_menu)
+        on_click((self.save_button, self._ask_name), (self.more_button, self._show_menu))
         self.show_presets(PresetState())
 
     def show_presets(self, state: PresetState) -> None:

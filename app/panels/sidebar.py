@@ -1,4 +1,4 @@
-"""Sidebar: search, projects, chats, undo bar, and the worker's status.
+"""Sidebar: search, projects, chats, and the worker's status.
 
 Independent of store and worker: it emits requests. While the search field has text, the list shows the
 results set by `set_results()`.
@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from itertools import pairwise
 from typing import Literal
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QWidget
 
-from app.chat.bars import UndoBar
 from app.controls.buttons import IconButton
 from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
@@ -69,7 +67,6 @@ class Sidebar(QWidget):
         self.chat_selected = self.list.chat_selected
         self.rename_requested = self.list.rename_requested
         self.delete_requested = self.list.delete_requested
-        self.undo_bar = UndoBar()
         self._nothing = TextLabel(strings.NO_CHATS, 12, 16, wrap=True)
         self._worker = WorkerStatus()
         self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
@@ -220,18 +217,7 @@ class Sidebar(QWidget):
         row_of(self._nothing, margins=(20, 12, 20, 0), parent=self._empty)
         layout = column_of(top, search, self._empty, (self.list, 1), margins=(0, 0, 1, 0), parent=self)
         layout.addStretch(0)  # for the empty state, when the list is hidden
-        layout.addWidget(self.undo_bar)
         layout.addWidget(self._worker)
-        order: tuple[QWidget, ...] = (
-            self._more,
-            self.hide_button,
-            self.new_chat_button,
-            self.search,
-            self.list,
-        )
-        order = (*order, self.undo_bar.undo_button, self._worker.models_button)
-        for before, after in pairwise(order):
-            self.setTabOrder(before, after)
 
 
 Level = Literal["ready", "busy", "bad", "idle"]

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QWidget
 
-from app.controls.buttons import IconButton
+from app.controls.buttons import IconButton, on_click
 from app.controls.text_label import TextLabel
 from app.richtext import strings
 from app.theme.measures import (
@@ -104,9 +104,11 @@ class FindBar(QWidget):
         self.previous = IconButton("up", strings.FIND_PREVIOUS)
         self.next = IconButton("down", strings.FIND_NEXT)
         self.close_button = IconButton("x", strings.FIND_CLOSE)
-        self.previous.clicked.connect(lambda: finder.step(False))
-        self.next.clicked.connect(lambda: finder.step())
-        self.close_button.clicked.connect(finder.close)
+        on_click(
+            (self.previous, lambda: finder.step(False)),
+            (self.next, finder.step),
+            (self.close_button, finder.close),
+        )
         row = row_of((self.field, 1), self.count, 4, gap=2, margins=(12, 0, 6, 0), parent=self)
         for button in (self.previous, self.next, self.close_button):
             row.addWidget(button)

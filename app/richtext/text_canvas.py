@@ -22,6 +22,7 @@ from PySide6.QtGui import (
     QAccessibleAnnouncementEvent,
     QAccessibleInterface,
     QContextMenuEvent,
+    QFocusEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -31,8 +32,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAccessibleWidget, QMenu, QWidget
 
-from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_found
+from app.controls.shapes import draw_found, draw_ring
 from app.richtext import strings
 from app.richtext.canvas_menu import CodeCopy, canvas_menu, open_outside, pop_up, to_clipboard
 from app.richtext.markdown.piece import Piece, gap_px, report
@@ -97,6 +97,7 @@ def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | N
 
 
 MARGIN_PX = 8
+_RETURNS = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
 _SELECTION_ALPHA = 70
 _KEY = QKeySequence.StandardKey
 _MOVES: dict[QKeySequence.StandardKey, Move] = {
@@ -162,9 +163,9 @@ class TextCanvas(ReadAloud):
         self._copies: list[CodeCopy] = []
         self._found: tuple[Match, ...] = ()
         self._looked_at: Match | None = None
+        self._clicked = False  # the mouse gave it the focus, so it has no ring
         self._link = ""  # where the link under the mouse goes
         self._colours = CodeColours(self)
-        self._ring = FocusRing(self, 6)
         self.setCursor(Qt.CursorShape.IBeamCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -404,6 +405,9 @@ class TextCanvas(ReadAloud):
             self._paint(painter, event)
         except Exception as error:
             self.give_up(error)
+        if self.hasFocus() and not self._clicked:
+            painter.resetTransform()
+            draw_ring(painter, QRectF(self.rect()), 6)
         painter.end()
 
     def _paint(self, painter: QPainter, event: QPaintEvent) -> None:
@@ -457,6 +461,11 @@ class TextCanvas(ReadAloud):
             for rect in box.layout.rects(match.start, match.end):
                 area = rect.translated(box.text_left, box.text_top)
                 draw_found(painter, area, color("accent"), match == self._looked_at)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        if event.reason() not in _RETURNS:
+            self._clicked = event.reason() is Qt.FocusReason.MouseFocusReason
+        super().focusInEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:

@@ -232,11 +232,6 @@ def style_of(piece: Piece, zoom: float = 1.0) -> TextStyle:
     return answer_style(zoom=zoom)
 
 
-def note_style(size_px: float = 12, line_px: int = 17) -> TextStyle:
-    """Small print; it holds no tokens."""
-    return _style(ui_font(size_px), size_px, line_px, TintMeasures(0, 0, 0, 0, 0))
-
-
 def track(font: QFont, size_px: float) -> None:
     """Set `font` as tight as the design has it."""
     if font.family() == "Inter":

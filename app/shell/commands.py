@@ -146,7 +146,7 @@ class Commands(QObject):
 
     def close_front(self) -> None:
         """Close what covers the chat or is in front of it; the chat window if nothing does."""
-        if self.windows.close_active() or self.views.composer.close_preview():
+        if self.windows.close_active():
             return
         if self.controller.racing.open:
             self.controller.racing.close()

@@ -102,7 +102,6 @@ class WindowController(QObject):
             self._send_command,
             self._restart_worker,
             answer,
-            self._answering,
             self._worker,
             self.trouble,
             self.tables,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.controllers.chat_settings import ChatSettings
-from app.controllers.page import AnswerController, RunningAnswer
+from app.controllers.page import RunningAnswer
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
 from app.features.tables.controller import TablesController
@@ -38,7 +38,6 @@ class Handlers:
         send: Callable[[fx.Send], None],
         restart: Callable[[fx.RestartWorker], None],
         answer: RunningAnswer,
-        answering: AnswerController,
         worker: WorkerController,
         trouble: TroubleController,
         tables: TablesController,

@@ -27,7 +27,8 @@ from app.chat.transcript import Transcript, takes_tab
 from app.controllers import strings
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
-from app.controls.focus_ring import FocusKeeper
+from app.controls.buttons import on_click
+from app.controls.focus_keeper import FocusKeeper
 from app.controls.sheets import Question, first_folder, save_file
 from app.controls.text_label import TextLabel
 from app.features.help import HelpWindow, help_pages
@@ -422,11 +423,13 @@ class MainWindow(QMainWindow):
             view.intent.connect(self._on_intent)
         self.columns.uncovered.connect(views.composer.edit.setFocus)
         views.first_page.focus_left.connect(views.composer.edit.setFocus)
-        views.header.model_button.clicked.connect(self._show_model_menu)
         views.header.inspector_button.clicked.connect(self.columns.show_inspector)
-        views.header.sidebar_button.clicked.connect(lambda: self.columns.show_sidebar(True))
-        views.sidebar.hide_button.clicked.connect(lambda: self.columns.show_sidebar(False))
-        views.side.close_button.clicked.connect(self.columns.close_over)
+        on_click(
+            (views.header.model_button, self._show_model_menu),
+            (views.header.sidebar_button, lambda: self.columns.show_sidebar(True)),
+            (views.sidebar.hide_button, lambda: self.columns.show_sidebar(False)),
+            (views.side.close_button, self.columns.close_over),
+        )
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(self._on_settings)
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))

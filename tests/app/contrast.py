@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.controls.focus_ring import RING_PX, FocusRing
+from app.richtext.text_canvas import TextCanvas
 from app.theme.theme import theme
 from tests.app.painted import noted_words
 from tests.app.stage import not_counted
@@ -130,19 +130,17 @@ def _painted_by_qt(window: QWidget) -> list[Ink]:
 
 @not_counted()
 def rings(window: QWidget) -> list[Ink]:
-    """The ring of every control that can have one, on what is around it."""
+    """The ring of every text that can have one, on what is inside it."""
     if focused := window.focusWidget():
         focused.clearFocus()
     with noted_words():
         image = window.grab().toImage()
     pixels = _pixels(image)
     found = []
-    for ring in window.findChildren(FocusRing):
-        control = ring.control
+    for control in window.findChildren(TextCanvas):
         if not control.isVisible() or not control.isEnabled():
             continue
         outer = QRect(control.mapTo(window, QPoint(0, 0)), control.size())
-        outer.adjust(-RING_PX, -RING_PX, RING_PX, RING_PX)
         middle = outer.adjusted(1, 1, -1, -1)
         name = f"ring of {control.accessibleName() or type(control).__name__}"
         sides = (

@@ -13,13 +13,14 @@ from contextlib import suppress
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QActionGroup
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QMenu
 
 from app.chat.first_page import Lead
 from app.controllers.app import App
+from app.controls.buttons import on_click
 from app.features.models import state as models
 from app.features.models import strings
-from app.features.models.facts import FULL_PRECISION, fit_facts, names_of
+from app.features.models.facts import fit_facts, names_of
 from app.features.models.state import ModelsState
 from app.session.turn import effects as fx
 from app.session.turn.intents import Load, Unload
@@ -43,12 +44,10 @@ from core.events import (
     Stats,
 )
 from core.events.models import CatalogueCommand, CatalogueEvent
-from core.settings import Settings, assign, assign_all, read
+from core.settings import assign, read
 from core.worker.client import CommandError
 
 DRAFT_KEY = "draft_model.model"
-DRAFTER_KEY = "drafting.drafter"
-DRAFT_MODEL_DRAFTER = "draft-model"
 _LIST_S = 10.0
 
 
@@ -72,8 +71,10 @@ class ModelsController(QObject):
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
         self._inspector.settings_changed.connect(lambda settings: self.changed.emit())
-        first_page.lead_button.clicked.connect(lambda: self._answer_offer(True))
-        first_page.other_button.clicked.connect(self._decline)
+        on_click(
+            (first_page.lead_button, lambda: self._answer_offer(True)),
+            (first_page.other_button, self._decline),
+        )
 
     @property
     def shown(self) -> ModelsState:
@@ -99,11 +100,6 @@ class ModelsController(QObject):
     def awaited(self) -> str:
         """Name of the accepted suggestion while it is downloaded and loaded; questions wait for it."""
         return self._awaited.name if self._awaited else ""
-
-    @property
-    def draft(self) -> str:
-        """The reference of the draft model in the open chat's settings; empty for none."""
-        return str(read(self._inspector.settings, DRAFT_KEY))
 
     def loads_at_start(self, reference: str) -> bool:
         """Whether the model `reference` is loaded at every start."""
@@ -180,26 +176,14 @@ class ModelsController(QObject):
         if text:
             self._begin(LookUpModels("", text), ModelsFound)
 
+    @property
+    def draft(self) -> str:
+        """The reference of the draft model in the open chat's settings; empty for none."""
+        return str(read(self._inspector.settings, DRAFT_KEY))
+
     def choose_draft(self, reference: str) -> None:
         """Set the draft model of the open chat; empty for none."""
-        inspector = self._inspector
-        settings = assign(inspector.settings, DRAFT_KEY, reference)
-        inspector.change_settings(settings)
-
-    @property
-    def drafting(self) -> str:
-        """The reference of the open chat's draft model in use; empty if none is."""
-        chosen = read(self._inspector.settings, DRAFTER_KEY)
-        return self.draft if chosen == DRAFT_MODEL_DRAFTER else ""
-
-    def draft_with(self, reference: str) -> None:
-        """Draft with this model in the open chat; empty: with the default drafter."""
-        settings, drafter = self._inspector.settings, DRAFT_MODEL_DRAFTER
-        if not reference:
-            usual = read(self._inspector.defaults, DRAFTER_KEY)
-            drafter = Settings().drafting.drafter if usual == DRAFT_MODEL_DRAFTER else usual
-        values = [(DRAFT_KEY, reference), (DRAFTER_KEY, drafter)]
-        self._inspector.change_settings(assign_all(settings, values))
+        self._inspector.change_settings(assign(self._inspector.settings, DRAFT_KEY, reference))
 
     def make_default(self, reference: str) -> None:
         """Load this model at every start."""
@@ -374,10 +358,6 @@ def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) 
         group.addAction(action)
         action.triggered.connect(lambda checked=False, one=entry: _load(models, one))
     menu.setToolTipsVisible(True)
-    drafting = _draft_menu(menu, models, context_tokens)
-    if drafting is not None:
-        menu.addSeparator()
-        menu.addMenu(drafting)
     menu.addSeparator()
 
 
@@ -386,43 +366,9 @@ def _load(models: ModelsController, entry: ModelEntry) -> None:
         models.load(entry.reference)
 
 
-def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) -> QMenu | None:
-    """A menu of the smaller models of the same family; None if there are none."""
-    loaded = models.state.loaded
-    if loaded is None or not loaded.family:
-        return None
-    family = [
-        entry
-        for entry in models.state.models
-        if entry.family == loaded.family and not entry.problem and entry.parameters < loaded.parameters
-    ]
-    if not family:
-        return None
-    menu = QMenu(strings.DRAFT_MENU, parent)
-    group = QActionGroup(menu)
-    state = models.shown
-    tokens = min(context_tokens, loaded.context_tokens or context_tokens)
-    beside = loaded.need.with_cache(state.kv).total_at(tokens)
-    # A draft model's cache keeps full precision.
-    plain = replace(state, kv=FULL_PRECISION)
-    names = names_of(models.state.models)
-    labels = [
-        (each.reference, _label(names[each.reference], each, context_tokens, plain, beside))
-        for each in family
-    ]
-    for reference, label in (("", strings.NO_DRAFT_MODEL), *labels):
-        action = menu.addAction(label)
-        action.setCheckable(True)
-        action.setChecked(models.drafting == reference)
-        group.addAction(action)
-        action.triggered.connect(lambda checked=False, one=reference: models.draft_with(one))
-    return menu
-
-
-def _label(name: str, entry: ModelEntry, context_tokens: int, state: ModelsState, beside: int = 0) -> str:
-    """`beside` is the memory in bytes of the model for which it would draft."""
+def _label(name: str, entry: ModelEntry, context_tokens: int, state: ModelsState) -> str:
     tokens = min(context_tokens, entry.context_tokens or context_tokens)
-    fit = fit_facts(entry, tokens, state.limit_bytes, beside, state.kv)
+    fit = fit_facts(entry, tokens, state.limit_bytes, kv=state.kv)
     words = strings.FIT_WORDS[fit.fit].lower() if fit else ""
     if entry.problem and (fit is None or fit.fit != "too-large"):
         words = strings.CANNOT_LOAD

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.buttons import Button, IconButton
+from app.controls.buttons import Button, IconButton, on_click
 from app.controls.choices import CheckBox
 from app.controls.numbers import Slider
 from app.controls.scroll_bar import ScrollPage
@@ -21,7 +21,7 @@ from app.features.models import facts as facts_of
 from app.features.models import strings
 from app.features.models.facts import DraftFacts, MemoryPart, ModelRow
 from app.features.models.state import ModelsState
-from app.features.side_window import Hairline, PanelBeside, on_click
+from app.features.side_window import Hairline, PanelBeside
 from app.theme.measures import (
     STRETCH,
     column_of,

@@ -233,6 +233,4 @@ def ask_forget_all(folder: str) -> str:
 
 # The menu under the chat's title.
 ALL_MODELS = "All Models…"
-DRAFT_MENU = "Draft Model"
 CANNOT_LOAD = "cannot be loaded"
-NO_DRAFT_MODEL = "None"

@@ -14,7 +14,7 @@ from PySide6.QtGui import QDesktopServices, QPainter, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings as app_strings
-from app.controls.buttons import Button, IconButton
+from app.controls.buttons import Button, IconButton, on_click
 from app.controls.message_bar import MessageBar
 from app.controls.record_table import Column, RecordTable, draw_meter, swatch
 from app.controls.sheets import choose_folder
@@ -23,7 +23,7 @@ from app.features.models import facts, strings
 from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail
 from app.features.models.facts import FitFacts, ModelRow
-from app.features.side_window import SideWindow, on_click
+from app.features.side_window import SideWindow
 from app.theme.icons import icon_pixmap
 from app.theme.measures import STRETCH, column_of, lay_beside, row_of
 from app.theme.theme import color, theme

@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.app import App
+from app.controls.buttons import on_click
 from app.features.race import strings
-from app.features.side_window import on_click
 from app.session.chats.conversation import Conversation
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase

@@ -12,11 +12,11 @@ from datetime import datetime
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
 
+from app.controls.buttons import on_click
 from app.features.server import strings
 from app.features.server.rows import rows_of
 from app.features.server.server import ServerController, ServerState, WorkerSharing
 from app.features.server.window import ServerWindow
-from app.features.side_window import on_click
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
 from app.session.turn.link_state import Link

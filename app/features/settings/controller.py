@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from app.controllers import strings
 from app.controllers.chat_settings import ChatSettings
 from app.controllers.views import Views
-from app.features.side_window import on_click
+from app.controls.buttons import on_click
 from app.features.worker_caches import SavedChatsController
 from app.store.preferences import PreferencesFile
 from app.theme.theme import theme

@@ -9,9 +9,8 @@ from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
 from app.controllers.app import App
-from app.controls.buttons import Kind
+from app.controls.buttons import Kind, on_click
 from app.controls.sheets import first_folder, open_file, save_file
-from app.features.side_window import on_click
 from app.features.tables import state as known
 from app.features.tables import strings
 from app.features.tables.state import Tables

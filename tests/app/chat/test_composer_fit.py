@@ -93,7 +93,7 @@ def test_a_name_begins_at_the_side_its_text_is_read_from(qtbot: QtBot, name: str
     with noted_words() as words:
         chip.grab()
     [shown] = [word.area for word in words if word.text == name]
-    [note] = [word.area for word in words if word.text == chip.size_text]
+    [note] = [word.area for word in words if word.text == chip.note]
     if from_right:
         assert shown.right() > chip.remove_button.x() - 10
     else:
@@ -103,7 +103,7 @@ def test_a_name_begins_at_the_side_its_text_is_read_from(qtbot: QtBot, name: str
 def test_a_tooltip_isolates_the_lines_that_go_from_right_to_left(qtbot: QtBot) -> None:
     chip = AttachmentChip(Attachment(name=HEBREW, text="word"), print)
     qtbot.addWidget(chip)
-    assert chip.toolTip() == f"\u2068{HEBREW}\u2069\n{chip.size_text}"
+    assert chip.toolTip() == f"\u2068{HEBREW}\u2069\n{chip.note}"
     assert f"\u2068{HEBREW}\u2069" in chip.remove_button.toolTip()
     assert "\u2068" not in chip.remove_button.accessibleName()
     assert in_own_direction("plain\nlines") == "plain\nlines"

@@ -54,7 +54,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "texts", "source"),
     [
-        (MessageChip, "_describe", ["one", "First.", SAID, "Second."], "two"),
+        (MessageChip, "show_passages", ["one", "First.", SAID, "Second."], "two"),
         (AnswerFooter, "finish", ["one", SAID, "two", "Second."], "First."),
     ],
 )

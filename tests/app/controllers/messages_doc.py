@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.controllers.chat_settings import ChatSettings
-from app.controllers.page import AnswerController, RunningAnswer
+from app.controllers.page import RunningAnswer
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
 from app.features.tables.controller import TablesController
@@ -37,7 +37,6 @@ def handlers() -> Handlers:
         lambda effect: None,
         lambda effect: None,
         bare(RunningAnswer),
-        bare(AnswerController),
         bare(WorkerController),
         bare(TroubleController),
         bare(TablesController),

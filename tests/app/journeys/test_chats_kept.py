@@ -205,10 +205,10 @@ async def test_the_rows_of_the_sidebar_mark_rename_pin_and_open_a_menu(stage: St
     await stop(window)
     assert not rows.row(chat_id).busy
     await answering(window)
-    window.views.sidebar.undo_bar.set_time_ms(20)
+    window.views.notice_bar.set_time_ms(20)
     controller.chat.listing.delete(chat_id)
     await ready(window)
-    await until(lambda: window.views.sidebar.undo_bar.isHidden())
+    await until(lambda: window.views.notice_bar.isHidden())
     controller.chat.listing.undo()
     assert controller.chats.open.id == chat_id
     assert last(window).status == "stopped"
@@ -218,7 +218,7 @@ async def test_deleting_and_taking_it_back(stage: Stage, tmp_path: Path) -> None
     filled(tmp_path, chat_of(1), chat_of(2))
 
     window = await stage.open(folder=tmp_path)
-    bar = window.views.sidebar.undo_bar
+    bar = window.views.notice_bar
     window.controller.chat.select("c2")
     window.views.sidebar.list.setFocus()
     await press(window, Qt.Key.Key_Delete)
@@ -226,13 +226,13 @@ async def test_deleting_and_taking_it_back(stage: Stage, tmp_path: Path) -> None
     assert bar.text == "“Question 0 of chat 2” deleted"
     assert window.controller.chats.open.id == "c1"
     assert len(titles(window)) == 2
-    await click(bar.undo_button)
+    await click(bar.action_button)
     assert bar.isHidden()
     assert window.controller.chats.open.id == "c2"
     assert len(titles(window)) == 3
     window.controller.chat.listing.delete("c1")
     window = await stage.open(folder=tmp_path)
-    bar = window.views.sidebar.undo_bar
+    bar = window.views.notice_bar
     assert bar.isHidden()
     window.menu_actions["undo_delete"].trigger()
     assert window.controller.chats.get("c1").turns == chat_of(1).turns
@@ -251,7 +251,7 @@ async def test_deleting_and_taking_it_back(stage: Stage, tmp_path: Path) -> None
     await click(deleted.erase_button)
     assert deleted.list.rows == ()
     window = await stage.open(folder=tmp_path)
-    assert window.views.sidebar.undo_bar.isHidden()
+    assert window.views.notice_bar.isHidden()
     with pytest.raises(KeyError):
         window.controller.chats.get("c1")
     window.controller.chat.listing.delete("c2")

@@ -46,7 +46,7 @@ async def test_a_chip_shows_the_progress_and_deleting_for_good_erases(stage: Sta
     assert EmbedDocument("", TIDES.text) in commands
     shown = re.search(r"Indexing, [1-9]?0%", chip(window).toolTip())
     assert shown[0] in chip(window).accessibleDescription()
-    assert "Indexing" not in chip(window).size_text
+    assert "Indexing" not in chip(window).note
     with_bar = chip(window).grab().toImage()
     await until(lambda: "Indexing" not in chip(window).toolTip())
     assert chip(window).grab().toImage() != with_bar

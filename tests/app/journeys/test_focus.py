@@ -36,7 +36,6 @@ async def everything_shown(window: MainWindow) -> Hand:
     views.notice_bar.show_notice("Exported", "Show", lambda: None)
     views.banner.show_trouble(Trouble("Stopped.", "Memory.", "restart", log=("a line",)))
     views.editing_bar.show_text("Editing")
-    views.sidebar.undo_bar.show_done("Deleted")
     waiting = [Message("user", "one"), Message("user", "two")]
     views.queue_list.show_messages(waiting, "Waiting", offered=True, can_send=True)
     views.composer.attach(Attachment("a.txt", "words"))
@@ -69,7 +68,7 @@ async def test_whatever_vanishes_the_keyboard_goes_to_the_message_field(window: 
     hand = Hand(window)
     await hand.ask("write 3")
     window.menu_actions["delete"].trigger()
-    await click(window.views.sidebar.undo_bar.undo_button)
+    await click(window.views.notice_bar.action_button)
     assert hand.questions == ["write 3"]
     assert hand.keyboard == "message"
 

@@ -119,8 +119,8 @@ async def test_chats_are_moved_by_the_menus_and_back_by_undo(stage: Stage, tmp_p
     await saved(window, dialog)
     project = only_project(window)
     assert chats.summary("c1").project == project.id
-    assert sidebar.undo_bar.text == "“Question 0 of chat 1” moved to “Harbour & fog”"
-    await click(sidebar.undo_bar.undo_button)
+    assert window.views.notice_bar.text == "“Question 0 of chat 1” moved to “Harbour & fog”"
+    await click(window.views.notice_bar.action_button)
     assert chats.in_project(project.id) == ()
 
     window.controller.chat.select("c2")
@@ -167,12 +167,11 @@ def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
         assert {each.id for each in chats.listed()} == kept
         assert chats.open.id == ("c1" if choice == "keep" else "c2")
         assert window.menu_actions["undo_delete"].isEnabled()
-        undo_bar = window.views.sidebar.undo_bar
+        notice = window.views.notice_bar
         if choice == "delete":
-            await click(undo_bar.undo_button)
+            await click(notice.action_button)
         else:
-            undo_bar.expired.emit()  # after some seconds
-            assert undo_bar.isHidden()
+            notice.clear()  # as after some seconds
             window.menu_actions["undo_delete"].trigger()
             assert not window.menu_actions["undo_delete"].isEnabled()
         assert chats.open.id == "c1"
@@ -192,7 +191,7 @@ def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
         empty = chats.projects.add("Empty")
         window.projects.delete(empty.id)  # nothing to ask
         assert chats.projects.find(empty.id) is None
-        assert window.views.sidebar.undo_bar.text == "“Empty” deleted"
+        assert window.views.notice_bar.text == "“Empty” deleted"
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
@@ -380,5 +379,5 @@ async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow,
     assert [each.name for each in composer.attachments] == ["Mine.md"]
     assert composer.text == "Why?"
     if is_open:
-        await click(window.views.sidebar.undo_bar.undo_button)
+        await click(window.views.notice_bar.action_button)
         assert header.title == "New chat in “Pier”"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtWidgets import QLabel
 
 from app.shell.window import MainWindow
@@ -100,7 +101,7 @@ def attached(commands: list[ReadAhead]) -> tuple[Attachment, ...]:
 
 
 async def test_the_worker_reads_while_the_question_is_typed_and_again_for_another_model(
-    window: MainWindow,
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = sent(window, ReadAhead, Generate)
     composer, saved = window.views.composer, window.controller.saved_chats
@@ -116,12 +117,12 @@ async def test_the_worker_reads_while_the_question_is_typed_and_again_for_anothe
     assert [each.name for each in question.messages[-1].attachments] == ["log.txt"]
     assert question.messages[-1].content == ""
     forecasts: list[ReadingForecast] = []
-    window.controller.app.meter.estimated.connect(forecasts.append)
+    monkeypatch.setattr(window.views.inspector, "show_estimate", forecasts.append)
     (chip,) = composer.chips.chips
     for done, shown in ((40, "0%"), (140, "50%"), (240, "")):
         saved.on_read_ahead(ReadAheadProgress(question.chat, done, 240))
         assert (f"{shown} read before you ask" in chip.toolTip()) == bool(shown)
-    assert chip.size_text.endswith(", read")
+    assert chip.note.endswith(", read")
     assert forecasts[-1].new_tokens == 0 < forecasts[-2].new_tokens
     composer.edit.set_text("What is it called?")
     saved.read_ahead()

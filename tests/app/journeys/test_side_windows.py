@@ -10,7 +10,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDialog
 
 from app.features.about import AboutWindow
-from core.events import Attachment
 from tests.app.stage import Stage, press, until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -38,14 +37,6 @@ async def test_the_keys_close_each_side_window_and_what_covers_the_chat(
             assert window.isVisible()
 
     window.activateWindow()
-    composer = window.views.composer
-    composer.attach(Attachment("a.txt", "words"))
-    composer.chips.chips[0].click()
-    assert composer.close_preview()
-    composer.chips.chips[0].click()
-    await press(window, Qt.Key.Key_W, CONTROL)
-    assert not composer.close_preview()
-    assert window.isVisible()
     window.controller.racing.toggle()
     await until(lambda: window.controller.racing.open)
     await press(window, Qt.Key.Key_W, CONTROL)

@@ -1,4 +1,4 @@
-"""Sidebar: choosing and finding chats, menus, the undo bar, and the worker's state, without a store."""
+"""Sidebar: choosing and finding chats, menus, and the worker's state, without a store."""
 
 from __future__ import annotations
 
@@ -213,17 +213,6 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
     assert heard == [("c0", False), ("c0", "json"), "c0"]
     general = [each.text() for each in sidebar.menu_for("").actions() if not each.isSeparator()]
     assert general == [strings.NEW_PROJECT, strings.IMPORT, *(every for _, every in strings.EXPORTS.values())]
-
-
-def test_the_undo_bar_goes_by_itself(sidebar: Sidebar, qtbot: QtBot) -> None:
-    bar = sidebar.undo_bar
-    bar.set_time_ms(30)
-    with qtbot.waitSignal(bar.expired):
-        bar.show_done("“A very long title of a chat about departures in fog” deleted")
-        assert bar.isVisible()
-        assert bar.accessibleName() == bar.text
-    bar.clear()
-    assert bar.isHidden()
 
 
 def test_a_found_passage_is_painted_with_its_match(sidebar: Sidebar, theme: Theme) -> None:

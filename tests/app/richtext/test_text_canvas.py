@@ -13,6 +13,7 @@ from app.richtext.canvas_menu import CodeCopy
 from app.richtext.markdown.markdown import parse_block
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import TextPlace, TextSelection, everything, selected_text, word_at
+from app.theme.theme import color
 from core.events import Message
 from tests.app.chat.watching import body_of, drag, mouse_move, stream
 from tests.app.chat.written import FERRY, MERGE, finished, token
@@ -31,6 +32,17 @@ def test_selected_text_is_clean(transcript: Transcript, qtbot: QtBot) -> None:
     assert "\u2028" not in text
     qtbot.keyClick(body, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text() == text
+
+
+def test_a_text_reached_by_the_keyboard_has_a_ring(transcript: Transcript, qtbot: QtBot) -> None:
+    stream(transcript, FERRY)
+    body = body_of(transcript)
+    qtbot.mouseClick(body, Qt.MouseButton.LeftButton)
+    middle = QPoint(1, body.height() // 2)
+    plain = body.grab().toImage().pixelColor(middle)
+    body.clearFocus()
+    body.setFocus(Qt.FocusReason.TabFocusReason)
+    assert body.grab().toImage().pixelColor(middle) == color("focus") != plain
 
 
 def test_a_double_click_selects_a_word(transcript: Transcript, qtbot: QtBot) -> None:

@@ -120,7 +120,7 @@ def test_what_is_cached_follows_the_screens_density(qtbot: QtBot, ratio: list[fl
     def drawn() -> list[int]:
         for widget in (strip, chip, tab):
             widget.grab()
-        return [len(cells or ()) for cells in (strip._cells, chip._cells, tab.gutter._cells)]
+        return [len(cells or ()) for cells in (strip._cells, chip.map.cells, tab.gutter._cells)]
 
     before = drawn()
     assert min(before) > 0

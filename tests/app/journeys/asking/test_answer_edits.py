@@ -74,7 +74,7 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     (turn,) = window.controller.chats.open.turns
     assert [each.answer.text for each in turn.versions] == [before.text, "ECHO 1: w1 w2 w3 w4 typed by me"]
     footer = answer_view(window).footer
-    assert footer.versions.text == "2/2"
+    assert footer.versions.text() == "‹ 2/2 ›"
     assert footer.stats.text == "Edited"
     assert answer_view(window).body.hasFocus()
     # The tints of the model's tokens stay, the person's text has none.

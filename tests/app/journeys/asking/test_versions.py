@@ -42,16 +42,16 @@ async def test_regenerating_and_editing_keep_what_was_said_and_say_if_it_must_be
     assert len(set(seeds)) == 3
     switch = answer_view(window).footer.versions
     assert switch.isVisible()
-    assert switch.text == "3/3"
+    assert switch.text() == "‹ 3/3 ›"
     switch.setFocus()
     await press(window, Qt.Key.Key_Left)
     switch = answer_view(window).footer.versions
-    assert (switch.text, switch.hasFocus()) == ("2/3", True)
+    assert (switch.text(), switch.hasFocus()) == ("‹ 2/3 ›", True)
     assert chats.open.turns[0].user.content == "write 5"
     assert shown(window) == turn.versions[1].answer.text
     await press(window, Qt.Key.Key_Left)
     await press(window, Qt.Key.Key_Left)
-    assert answer_view(window).footer.versions.text == "1/3"
+    assert answer_view(window).footer.versions.text() == "‹ 1/3 ›"
     # What is shown is what the model goes by.
     messages = chats.open.messages_for_request()
     assert [message.content for message in messages] == ["write 5", turn.versions[0].answer.text]
@@ -63,12 +63,12 @@ async def test_regenerating_and_editing_keep_what_was_said_and_say_if_it_must_be
     await answering(window)
     assert not answer_view(window).footer.versions.isVisible()  # not before it is over
     await stop(window)
-    assert answer_view(window).footer.versions.text == "2/2"
+    assert answer_view(window).footer.versions.text() == "‹ 2/2 ›"
 
     window = await stage.open(folder=tmp_path)
     first, second = window.controller.chats.open.turns
     assert (first.place, len(first.versions)) == (0, 3)
-    assert answer_view(window, 0).footer.versions.text == "1/3"
+    assert answer_view(window, 0).footer.versions.text() == "‹ 1/3 ›"
     assert [version.user.content for version in second.versions] == ["write 2", "write 100000 slowly"]
     assert [version.answer.status for version in second.versions] == ["finished", "stopped"]
     assert all(version.answer.tokens for version in second.versions)
