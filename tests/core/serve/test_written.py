@@ -1,4 +1,4 @@
-"""What was thought before an answer, in the shapes of the APIs that tell it as blocks or items."""
+"""What was thought before an answer, in the shape of each API."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from core.answer_format import answer_format
 from core.events import Effective, Event, Finished, Generate, Likely, Message, PrefillProgress, Stats, Token
 from core.serve import answering
+from core.serve.chat import ChatWriter, chat_request
 from core.serve.http import EventLine
 from core.serve.messages import MessageWriter, message_request
 from core.serve.responses import ResponseWriter, response_request
 from core.serve.tools import CallRules
 from core.settings import Settings
+from tests.core.serve.served import question
 
 TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
 THOUGHT, SAID = "One and one.", "Two."
@@ -35,6 +37,10 @@ def finished() -> Finished:
     return Finished("r", "stop", stats, Effective("toy", "float32", "off", Settings()))
 
 
+def chat_writer(**fields: Any) -> ChatWriter:
+    return ChatWriter(chat_request(question(**fields)), Generate("chatcmpl-1", ()), "toy", CallRules())
+
+
 def message_writer(**fields: Any) -> MessageWriter:
     body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 90, **fields}
     return MessageWriter(message_request(body), Generate("msg_1", ()), "toy", CallRules())
@@ -46,10 +52,24 @@ def response_writer(**fields: Any) -> ResponseWriter:
     return ResponseWriter(asked, generate, "toy", CallRules())
 
 
-def streamed(writer: MessageWriter | ResponseWriter, some: list[Token]) -> list[dict[str, Any]]:
+def streamed(writer: ChatWriter | MessageWriter | ResponseWriter, some: list[Token]) -> list[dict[str, Any]]:
     """The events of a stream in which each token came alone."""
     out = writer.opening() + b"".join(writer.written([one]) for one in some) + writer.finished(finished())
-    return [json.loads(line[6:]) for line in out.decode().split("\n") if line.startswith("data: ")]
+    return [json.loads(line[6:]) for line in out.decode().split("\n") if line.startswith("data: {")]
+
+
+def test_a_thought_is_apart_from_the_content() -> None:
+    whole = chat_writer().whole(tokens(), finished())
+    [choice] = whole["choices"]
+    assert (choice["message"]["content"], choice["message"]["reasoning_content"]) == (SAID, THOUGHT)
+    counted = whole["usage"]["completion_tokens_details"]["reasoning_tokens"]
+    assert len(THOUGHT) <= counted <= len(TEXT) - len(SAID)
+    chunks = streamed(chat_writer(stream=True, stream_options={"include_usage": True}), tokens())
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+    assert "".join(delta.get("content", "") for delta in deltas) == SAID
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == THOUGHT
+    assert not any("content" in delta and "reasoning_content" in delta for delta in deltas)
+    assert chunks[-1]["usage"] == whole["usage"]
 
 
 def test_a_thought_is_a_block_before_the_text() -> None:
