@@ -22,6 +22,7 @@ from app.theme.zoom import px, px_size
 from core.events.wire import well_formed
 
 _USUAL_PX = 220
+CLEAR_SEARCH = "Clear search"
 _ANYWHERE, _AT_WORDS = QTextOption.WrapMode.WrapAnywhere, QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
 
 
@@ -34,15 +35,14 @@ class SearchField(QLineEdit):
 
     results_wanted = Signal()  # Return or Down: moves to the results
 
-    def __init__(self, name: str, clear_name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.addAction(themed_icon("search"), QLineEdit.ActionPosition.LeadingPosition)
         self.clear_action = self.addAction(themed_icon("x"), QLineEdit.ActionPosition.TrailingPosition)
-        self.clear_action.setText(clear_name)
-        self.clear_action.setToolTip(clear_name)
+        self.clear_action.setText(CLEAR_SEARCH)
         self.clear_action.setVisible(False)
         self.clear_action.triggered.connect(self.clear)
         self.textChanged.connect(lambda text: self.clear_action.setVisible(bool(text)))

@@ -37,7 +37,6 @@ from core.system.paths import resources_dir
 
 TITLE = "Draftlight Help"
 SEARCH = "Search help"
-CLEAR_SEARCH = "Clear search"
 PAGES_NAME = "Pages"
 NOTHING_FOUND = "No page contains these words."
 REPORT = "Measure This Machine…"
@@ -108,7 +107,7 @@ class HelpWindow(SideWindow):
     def __init__(self, pages: Sequence[HelpPage]) -> None:
         super().__init__(TITLE, _SIZE, _LEAST)
         self.pages = tuple(pages)
-        self.search = SearchField(SEARCH, CLEAR_SEARCH)
+        self.search = SearchField(SEARCH)
         self.list = QListWidget()
         self.list.setAccessibleName(PAGES_NAME)
         self.list.setFrameShape(QFrame.Shape.NoFrame)

@@ -51,7 +51,6 @@ RENAME = "Rename"
 REMOVE = "Remove"
 UNDO = "Undo"
 SEARCH = "Search documents"
-CLEAR_SEARCH = "Clear search"
 NAME = "Name"
 TOKENS = "Tokens"
 ADDED = "Added"
@@ -147,7 +146,7 @@ class LibraryWindow(SideWindow):
     def __init__(self, controller: LibraryController, parent: QWidget | None = None) -> None:
         super().__init__(TITLE, SIZE, _MINIMUM, parent)
         self._controller = controller
-        self.search = SearchField(SEARCH, CLEAR_SEARCH)
+        self.search = SearchField(SEARCH)
         self.add = IconButton("plus", ADD_FILES)
         self.attach = Button(ATTACH, "primary", small=True)
         self.rename = Button(RENAME, small=True, icon_name="edit")

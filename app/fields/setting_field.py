@@ -19,7 +19,7 @@ from app.controls.choices import Popup, Switch
 from app.controls.numbers import Slider, Spin
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
-from app.theme.measures import set_fixed_height, set_margins, set_spacing, set_strut
+from app.theme.measures import set_fixed_height, set_margins, set_minimum_height, set_spacing
 from core.settings import Setting
 
 _SHUFFLE = "Shuffle: draw another seed"
@@ -246,7 +246,7 @@ class SettingField(QWidget):
             label.setBuddy(self.control.editor)
             row.addWidget(label, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.control, 1)
-        set_strut(row, ROW_PX)
+        set_minimum_height(self.control, ROW_PX)
         line_px = content_px - indent
         self._note = TextLabel("", 11, 15, wrap=True, width_px=line_px)
         self._error = TextLabel("", 11, 15, "danger", wrap=True, width_px=line_px)

@@ -62,7 +62,7 @@ class Sidebar(QWidget):
         self._more = IconButton("more", strings.MORE)
         self.hide_button = IconButton("sidebar", strings.HIDE_SIDEBAR)
         self.new_chat_button = IconButton("compose", strings.NEW_CHAT)
-        self.search = SearchField(strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
+        self.search = SearchField(strings.SEARCH_CHATS)
         self.list = ChatList()
         self.chat_selected = self.list.chat_selected
         self.rename_requested = self.list.rename_requested

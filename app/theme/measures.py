@@ -50,12 +50,6 @@ def add_gap(layout: QBoxLayout, length: int) -> None:
     layout.setProperty(_NOTED, noted)
 
 
-def set_strut(layout: QHBoxLayout, height: int) -> None:
-    """Sets the least height of a row. Once for each row."""
-    layout.addStrut(px(height))
-    layout.setProperty(_NOTED, dict(layout.property(_NOTED) or {}) | {"strut": [height]})
-
-
 def row_of(
     *parts: Part,
     gap: int = 0,
@@ -110,6 +104,10 @@ def set_fixed_size(widget: QWidget, size: QSize) -> None:
 
 def set_minimum_width(widget: QWidget, width: int) -> None:
     _note(widget, minimum_width=(width,))
+
+
+def set_minimum_height(widget: QWidget, height: int) -> None:
+    _note(widget, minimum_height=(height,))
 
 
 def set_maximum_width(widget: QWidget, width: int) -> None:
@@ -178,8 +176,6 @@ def _apply(of: Any, noted: dict[str, list[float]]) -> None:
     for name, values in noted.items():
         if name == "gaps":
             _apply_gaps(of, values)
-        elif name == "strut":
-            _apply_strut(of, values[0])
         elif name in ("font", "mono"):
             font = (
                 enlarged_mono_font(values[0])
@@ -198,13 +194,14 @@ _SETTERS: dict[str, Any] = {
     "spacing": lambda layout, length: layout.setSpacing(length),
     "fixed_width": lambda widget, length: widget.setFixedWidth(length),
     "fixed_height": lambda widget, length: widget.setFixedHeight(length),
+    "minimum_height": lambda widget, length: widget.setMinimumHeight(length),
     "minimum_width": lambda widget, length: widget.setMinimumWidth(length),
     "maximum_width": lambda widget, length: widget.setMaximumWidth(length),
 }
 
 
 def _apply_gaps(layout: QBoxLayout, lengths: list[float]) -> None:
-    """Applies the gaps: the spacers that do not stretch, in order. A strut has no length along the layout."""
+    """Applies the gaps: the spacers that do not stretch, in order."""
     fixed, least = QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Minimum
     across = layout.direction() in (QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.RightToLeft)
     left = list(lengths)
@@ -222,14 +219,4 @@ def _apply_gaps(layout: QBoxLayout, lengths: list[float]) -> None:
             spacer.changeSize(length_px, 0, fixed, least)
         else:
             spacer.changeSize(0, length_px, least, fixed)
-    layout.invalidate()
-
-
-def _apply_strut(layout: QHBoxLayout, height: float) -> None:
-    for index in range(layout.count()):
-        item = layout.itemAt(index)
-        spacer = item.spacerItem() if item is not None else None
-        if spacer is not None and spacer.sizeHint().height():
-            policy = spacer.sizePolicy()
-            spacer.changeSize(0, px(int(height)), policy.horizontalPolicy(), policy.verticalPolicy())
     layout.invalidate()

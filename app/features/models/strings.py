@@ -9,7 +9,6 @@ from app.session.strings import MACHINE
 
 TITLE = "Models"
 SEARCH = "Search or paste a model name"
-CLEAR_SEARCH = "Clear search"
 ADD = "Add from Disk…"
 ADD_TITLE = "Choose a model folder"
 LISTING = "Listing models…"

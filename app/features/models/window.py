@@ -94,7 +94,7 @@ class ModelsWindow(SideWindow):
         super().__init__(strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
         self._controller = controller
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
-        self.search = SearchField(strings.SEARCH, strings.CLEAR_SEARCH)
+        self.search = SearchField(strings.SEARCH)
         self.add = Button(strings.ADD, icon_name="folder")
         self.problem = MessageBar(app_strings.CLOSE_BANNER)
         self.list = RecordTable[ModelRow](strings.MODEL_LIST, COLUMNS)

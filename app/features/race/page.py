@@ -18,7 +18,7 @@ from app.features.race import strings
 from app.features.race.race import Race, Recording, Stage, verdict
 from app.features.side_window import Hairline, WindowTitles
 from app.session.chats.conversation import Answer, Turn
-from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_strut
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
 from app.theme.sheet import set_ground
 from app.theme.zoom import px_size
 from core.events import Attachment, Message
@@ -221,13 +221,15 @@ class RacePage(QWidget):
         self.prompt.setEnabled(not race.recording)
 
     def _lay_out(self) -> None:
-        header = row_of(
+        header = QWidget()
+        set_fixed_height(header, HEADER_PX)
+        row_of(
             *((WindowTitles(strings.TITLE, strings.SUBTITLE), 1), 4),
             *(self.start_button, self.again_button, self.stop_button, self.done_button),
             gap=8,
             margins=(20, 0, 12, 1),
+            parent=header,
         )
-        set_strut(header, HEADER_PX)
         said = row_of(self.headline, (self.verdict, 1), gap=14)
         said.setAlignment(self.headline, Qt.AlignmentFlag.AlignTop)
         said.setAlignment(self.verdict, Qt.AlignmentFlag.AlignVCenter)

@@ -119,7 +119,8 @@ class TablesController(QObject):
         if previous:
             answers.insert(0, ("previous", strings.LOAD_PREVIOUS, "plain"))
         detail = strings.load_detail(sum(one.unsaved for one in own), previous)
-        question = window.ask(strings.load_question(recognised(info.family_name)), detail, answers)
+        title = strings.load_question(recognised(info.family_name))
+        question = window.open_question(title, detail, strings.CANCEL, answers)
         question.chosen.connect(lambda answer: self._do("load", LoadTables("", answer == "previous")))
 
     def _ask_reset(self) -> None:
@@ -127,9 +128,10 @@ class TablesController(QObject):
         if window is None or info is None:
             return
         own = self._tables.of_family(info.family)
-        question = window.ask(
+        question = window.open_question(
             strings.reset_question(recognised(info.family_name)),
             strings.reset_detail(sum(one.figures.used for one in own)),
+            strings.CANCEL,
             [("reset", strings.RESET_YES, "danger")],
         )
         question.chosen.connect(lambda answer: self._do("reset", ResetTable("", info.family)))

@@ -8,10 +8,9 @@ from datetime import datetime
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
 
-from app.controls.buttons import Button, Kind
+from app.controls.buttons import Button
 from app.controls.message_bar import MessageBar
 from app.controls.record_table import RecordTable, first_row
-from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow
 from app.features.tables import strings
@@ -85,10 +84,6 @@ class TablesWindow(SideWindow):
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Shows the progress or outcome of a command; an empty text hides it."""
         self.told.show_message(text, bad=bad)
-
-    def ask(self, title: str, detail: str, answers: Sequence[tuple[str, str, Kind]]) -> Question:
-        """Opens a question over the window and returns it."""
-        return self.open_question(title, detail, strings.CANCEL, answers)
 
     # ---- inside
 

@@ -64,13 +64,13 @@ def test_notices_come_and_go(window: TablesWindow) -> None:
 def test_a_question_changes_nothing_by_return_or_escape(qtbot: QtBot, window: TablesWindow) -> None:
     for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape):
         heard: list[str] = []
-        question = window.ask("Reset?", "All of it.", [("reset", "Reset", "danger")])
+        question = window.open_question("Reset?", "All of it.", "Cancel", [("reset", "Reset", "danger")])
         question.chosen.connect(heard.append)
         qtbot.waitUntil(question.isVisible)
         QTest.keyClick(question.focusWidget() or question, key)
         qtbot.waitUntil(lambda question=question: not _is_open(question))
         assert heard == []
-    question = window.ask("Reset?", "All of it.", [("reset", "Reset", "danger")])
+    question = window.open_question("Reset?", "All of it.", "Cancel", [("reset", "Reset", "danger")])
     question.chosen.connect(heard.append)
     QTest.mouseClick(question.answers["reset"], Qt.MouseButton.LeftButton)
     assert heard == ["reset"]
