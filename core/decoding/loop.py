@@ -276,12 +276,13 @@ class DecodeLoop:
 
     def _recycle(self, draft: Draft, path: Sequence[int]) -> None:
         """Ranks ids along the accepted path, and after the rejected guesses nearest to it."""
-        self._tops = top_ids(self._logits, [0, *(node + 1 for node in path)][len(self._forced) :])
+        emitted = [0, *(node + 1 for node in path)][len(self._forced) :]
         reached = {-1, *path}
         rejected = [n for n, parent in enumerate(draft.parents) if parent in reached and n not in reached]
         rejected = rejected[-_REJECTED_ROWS:]
-        rows = top_ids(self._logits, [node + 1 for node in rejected])
-        self._rejected = [(draft.tokens[node], row) for node, row in zip(rejected, rows)]
+        ranked = top_ids(self._logits, [*emitted, *(node + 1 for node in rejected)])
+        self._tops = ranked[: len(emitted)]
+        self._rejected = [(draft.tokens[node], row) for node, row in zip(rejected, ranked[len(emitted) :])]
 
     def _run(self, left: int, draft_s: float) -> Step:
         sequence = self._sequence

@@ -290,12 +290,12 @@ _MOST_CANDIDATES = 512
 def top_ids(logits: mx.array, rows: Sequence[int]) -> list[list[int]]:
     """For each of `rows` of evaluated `logits` [w, vocabulary], at most eight ids, best first, for drafters.
 
-    A full selection over the vocabulary costs a notable part of a small model's step. Ids within a few logits
-    of the best are few, and one comparison over the row finds them.
+    There is at least one row. A full selection over the vocabulary costs a notable part of a small model's
+    step. Ids within a few logits of the best are few, and one comparison over the row finds them. All rows
+    are pulled at once: on a GPU each wait for the device costs as much as many of these comparisons.
     """
     found = []
-    for row in rows:
-        values = np.asarray(logits[row].astype(mx.float32))
+    for values in np.asarray(logits[mx.array(list(rows))].astype(mx.float32)):
         near = np.flatnonzero(values >= values.max() - _WITHIN_LOGITS)
         if len(near) > _MOST_CANDIDATES:
             near = near[np.argpartition(values[near], -TOP_IDS)[-TOP_IDS:]]
