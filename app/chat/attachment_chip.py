@@ -27,6 +27,7 @@ from app.theme.measures import (
     set_spacing,
 )
 from app.theme.sheet import set_ground
+from app.theme.zoom import px
 from core.documents import strings as document_strings
 from core.documents.text import Guess
 from core.events import Attachment
@@ -119,7 +120,7 @@ class Chip(Button):
         self._parts.setColumnStretch(1, 1)
         for row in (0, 4):
             self._parts.setRowStretch(row, 1)
-        set_fixed_height(self, height_px)
+        self._height_px = height_px
 
     @property
     def note(self) -> str:
@@ -135,10 +136,10 @@ class Chip(Button):
         self.setToolTip(in_own_direction(f"{self.name}\n{note}"))
 
     def sizeHint(self) -> QSize:
-        return self._parts.sizeHint()
+        return QSize(self._parts.sizeHint().width(), px(self._height_px))
 
     def minimumSizeHint(self) -> QSize:
-        return self._parts.minimumSize()
+        return QSize(self._parts.minimumSize().width(), px(self._height_px))
 
 
 class RemovableChip(Chip):
