@@ -47,7 +47,7 @@ NOT_MEASURED = "The report could not be made."
 _ORDER = (
     "ask",
     "attach",
-    "colours",
+    "colors",
     "speed",
     "models",
     "projects",
