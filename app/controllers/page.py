@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -33,9 +33,6 @@ from core.events import (
     ReadingMap,
     Token,
 )
-
-if TYPE_CHECKING:  # features use the controllers, not the other way round
-    from app.features.race.race import RaceController
 
 _DRAFT_AFTER_MS = 300
 
@@ -243,7 +240,7 @@ class AnswerController(QObject):
         """Call `instead` once the answer that is being stopped has ended."""
         self._instead = instead
 
-    # ---- events, from `RunningAnswer`
+    # ---- events, as `AnswerListener`
 
     def begin(self) -> None:
         assert self._running
@@ -427,18 +424,38 @@ class AnswerController(QObject):
         return self._running is not None and self._running.chat_id == self._chats.open.id
 
 
-class RunningAnswer:
-    """Passes the events of an answer to who asked: chat or race.
+class AnswerListener(Protocol):
+    """The receiver of an answer: chat or race.
 
-    `listener_of` returns that by the request. It hears `begin()` first; `finish()`, `fail()` or `cut_off()`
-    last, with the number of tokens where that decides whether the question is kept. `tell_mistake` reports a
-    token out of order.
+    `begin()` comes first; `finish()`, `fail()` or `cut_off()` last, with the number of tokens where that
+    decides whether the question is kept.
+    """
+
+    def begin(self) -> None: ...
+
+    def read(self, progress: PrefillProgress) -> None: ...
+
+    def choose(self, reading: ReadingMap) -> None: ...
+
+    def write(self, token: Token) -> None: ...
+
+    def measure(self, gauges: Gauges) -> None: ...
+
+    def finish(self, finished: Finished) -> None: ...
+
+    def fail(self, failed: Failed, tokens: int) -> None: ...
+
+    def cut_off(self, tokens: int, *, closing: bool) -> None: ...
+
+
+class RunningAnswer:
+    """Passes the events of an answer to its listener.
+
+    `listener_of` returns the listener of a request. `tell_mistake` reports a token out of order.
     """
 
     def __init__(
-        self,
-        listener_of: Callable[[str], AnswerController | RaceController],
-        tell_mistake: Callable[[fx.WorkerMistake], None],
+        self, listener_of: Callable[[str], AnswerListener], tell_mistake: Callable[[fx.WorkerMistake], None]
     ) -> None:
         self._listener_of = listener_of
         self._tell_mistake = tell_mistake

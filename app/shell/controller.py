@@ -18,7 +18,7 @@ from app.controllers.app import App
 from app.controllers.asking import AskController
 from app.controllers.chat import ChatController
 from app.controllers.link import WorkerLink
-from app.controllers.page import AnswerController, ChatPage, RunningAnswer
+from app.controllers.page import AnswerController, AnswerListener, ChatPage, RunningAnswer
 from app.controllers.titles import TitleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
@@ -222,7 +222,7 @@ class WindowController(QObject):
         self._views.first_page.set_loading("", None)
         self.app.worker.restart()
 
-    def _listener_of(self, request: str) -> AnswerController | RaceController:
+    def _listener_of(self, request: str) -> AnswerListener:
         """Returns the receiver of a request's answer."""
         return self.racing if request == self.racing.race.request else self._answering
 

@@ -192,7 +192,7 @@ class RaceController(QObject):
             self._show()
             self._app.handle(Stop())
 
-    # ---- events of its answers, from `RunningAnswer`
+    # ---- events of its answers, as `AnswerListener`
 
     def begin(self) -> None:
         """Nothing to do: the page shows recorded answers only."""
