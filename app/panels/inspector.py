@@ -84,7 +84,6 @@ class Inspector(QWidget):
         self._fields: dict[str, SettingField] = {}  # those that were made
         self._columns: dict[str, FieldColumn] = {}  # by their settings
         self._drafter_columns: dict[str, FieldColumn] = {}
-        self._section_of: dict[FieldColumn, Section] = {}
         self._own: dict[str, OwnSettings] = {}
         set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -175,12 +174,12 @@ class Inspector(QWidget):
 
     def field(self, key: str) -> SettingField:
         """Returns the field of the setting `key`. Raises `KeyError`."""
-        self._fill(self._columns[key])
+        self._columns[key].fill()
         return self._fields[key]
 
     def fill_rest(self) -> None:
         """Create the remaining fields, a column at a time, so that no section is slow to open."""
-        if any(map(self._fill, self._section_of)):
+        if any(column.fill() for column in self._columns.values()):
             QTimer.singleShot(_REST_MS, self, self.fill_rest)
 
     def section(self, name: str) -> Section:
@@ -247,7 +246,6 @@ class Inspector(QWidget):
         column = FieldColumn(settings, make, section.body.spacing())
         section.body.addWidget(column)
         self._columns |= {setting.key: column for setting in settings}
-        self._section_of[column] = section
         return column
 
     def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
@@ -270,13 +268,7 @@ class Inspector(QWidget):
             section = self._sections[group.name]
             if section.is_open and (self.advanced.is_open or not self.advanced.isAncestorOf(section)):
                 for column in {self._columns[setting.key] for setting in group.all_settings} - unseen:
-                    self._fill(column)
-
-    def _fill(self, column: FieldColumn) -> bool:
-        filled = column.fill()
-        if filled:
-            self._section_of[column].order_tabs()
-        return filled
+                    column.fill()
 
     # ---- changing
 

@@ -6,8 +6,6 @@ closes, Right opens.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
@@ -86,18 +84,6 @@ class Section(QWidget):
     def set_own(self, own: bool) -> None:
         """Mark that a setting in it applies to this chat only."""
         self.header.set_own(own)
-
-    def order_tabs(self) -> None:
-        """Set the Tab order of the contents to their layout: widgets created late would come last."""
-        stops = [
-            widget
-            for widget in self._holder.findChildren(QWidget)
-            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
-            and widget.focusProxy() is None
-            and widget.window() is self.window()
-        ]
-        for before, after in pairwise((self.header, *stops)):
-            QWidget.setTabOrder(before, after)
 
 
 class _Header(Button):

@@ -8,7 +8,7 @@ from app.gauges.figures import gigabytes
 from app.session.strings import MACHINE
 
 TITLE = "Models"
-SEARCH = "Search or paste a model name"
+SEARCH = "Search or paste a name"
 ADD = "Add from Disk…"
 ADD_TITLE = "Choose a model folder"
 LISTING = "Listing models…"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
@@ -308,23 +308,6 @@ def test_the_footer_says_when_changes_apply(inspector: Inspector) -> None:
     assert "Changes apply to the next answer." not in shown()
 
 
-def test_tab_reaches_every_visible_control_in_reading_order(inspector: Inspector, qtbot: QtBot) -> None:
-    for _ in range(10):  # a section in a section is laid out some events later
-        QApplication.processEvents()
-    inspector.presets.popup.setFocus()
-    reached: list[QWidget] = []
-    while (focused := QApplication.focusWidget()) is not None and focused not in reached:
-        reached.append(focused)
-        qtbot.keyClick(focused, Qt.Key.Key_Tab)
-    middles = [widget.mapTo(inspector, widget.rect().center()).y() for widget in reached]
-    assert [(a, b) for a, b in pairwise(middles) if b < a - 2] == []  # a row is not exact
-    controls = inspector.findChildren(QAbstractButton) + inspector.findChildren(QTextEdit)
-    controls += [c for kind in (Popup, Slider, Spin) for c in inspector.findChildren(kind)]
-    expected = {control for control in controls if control.isVisible() and control.isEnabled()}
-    assert expected <= set(reached)
-    assert all(widget.accessibleName() for widget in reached)
-
-
 def test_the_fields_of_a_closed_section_are_made_when_it_opens(qtbot: QtBot) -> None:
     inspector = Inspector()
     qtbot.addWidget(inspector)
@@ -363,16 +346,6 @@ def test_everything_but_the_basics_is_under_advanced(qtbot: QtBot) -> None:
     assert inspector.section("drafting").isVisible()
     inspector.set_settings(assign(Settings(), "sampling.top_p", 0.5))
     assert inspector.advanced.is_own  # what holds for this chat only is marked, also while it is closed
-
-
-def test_tab_goes_as_it_is_read_whatever_was_opened_first(qtbot: QtBot) -> None:
-    inspector = Inspector()
-    qtbot.addWidget(inspector)
-    for group in reversed(groups()):
-        inspector.open_section(group.name)
-    inspector.set_settings(SIMPLE)
-    activate(inspector, qtbot)
-    test_tab_reaches_every_visible_control_in_reading_order(inspector, qtbot)
 
 
 def test_what_does_nothing_is_not_shown(inspector: Inspector) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QScrollBar, QWidget
 from shiboken6 import isValid
 
+from app.panels.groups import groups
 from app.shell.window import MainWindow
 from core.events import Attachment
 from tests.app.stage import asked, press, ready, until
@@ -70,6 +71,8 @@ async def test_every_control_once_and_back(window: MainWindow) -> None:
 async def test_the_parts_of_the_window_follow_each_other_as_they_are_read(window: MainWindow) -> None:
     await asked_twice(window)
     views = window.views
+    for group in reversed(groups()):  # the fields of a section are made when it opens
+        views.inspector.open_section(group.name)
     parts = {
         "sidebar": views.sidebar,
         "header": views.header,
@@ -79,7 +82,10 @@ async def test_the_parts_of_the_window_follow_each_other_as_they_are_read(window
     }
     order: list[str] = []
     places: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
-    for focus in await walk(window):
+    walked = await walk(window)
+    for bar in views.inspector.findChildren(QScrollBar):
+        bar.setValue(0)
+    for focus in walked:
         name = next((name for name, part in parts.items() if part.isAncestorOf(focus)), "other")
         if not order or order[-1] != name:
             order.append(name)
