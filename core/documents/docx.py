@@ -52,7 +52,6 @@ _DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawi
 _NUMBERS_OF_PAGES = frozenset(("PAGE", "NUMPAGES", "SECTIONPAGES"))
 _ADDRESS = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)
 _PIECES = frozenset(("p", "tbl", "altChunk", "del", "moveFrom", "footnote", "endnote", "comment"))
-_MOST_SPAN = 64
 _MOST_CHUNKS = 200
 
 
@@ -154,15 +153,13 @@ class _Words(OfficeWalker):
 
     def row(self, element: Element) -> None:
         self.writer.open_row()
-        before = value_of(element, "trPr", "gridBefore")
-        for _ in range(min(whole(before), _MOST_SPAN)):  # columns that the row leaves out
-            self.writer.open_cell()
+        if before := whole(value_of(element, "trPr", "gridBefore")):  # columns that the row leaves out
+            self.writer.open_cell(before)
             self.writer.close_cell()
         self.walk(element)
 
     def cell(self, element: Element) -> None:
-        span = whole(value_of(element, "tcPr", "gridSpan"), 1)
-        self.writer.open_cell(max(1, min(span, _MOST_SPAN)))
+        self.writer.open_cell(whole(value_of(element, "tcPr", "gridSpan")) or 1)
         self.walk(element)
         self.writer.close_cell()
 

@@ -36,6 +36,7 @@ _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 # An empty line separates these from other blocks.
 _SPACED = frozenset(("p", "table", "ul", "ol", "dl", "blockquote", "pre", "section", "article", *_HEADINGS))
 _CELLS = frozenset(("td", "th"))
+_ROW_GROUPS = frozenset(("thead", "tbody", "tfoot"))
 _CHARSET = re.compile(
     rb"""(?:charset|<\?xml[^>]{0,200}encoding)\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.I
 )
@@ -74,6 +75,7 @@ _MARKS = {"sup": "super", "sub": "sub", "s": "struck", "strike": "struck", "del"
 _STYLED = {"super": "vertical-align:super", "sub": "vertical-align:sub", "struck": "line-through"}
 _UNSHOWN_INPUTS = frozenset(("hidden", "password", "submit", "button", "image", "reset", "file"))
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
+_ALL_ROWS = 100_000  # of a group; a cell's `rowspan` is 0
 _TELL_EVERY = 1024 * 1024
 
 
@@ -246,12 +248,15 @@ class _Reader:
             writer.open_table()
         elif tag in _CELLS:
             self._close_cell()
-            writer.open_cell(*(_span(attributes.get(name, "")) for name in ("colspan", "rowspan")))
+            columns, rows = (_span(attributes.get(name, "")) for name in ("colspan", "rowspan"))
+            writer.open_cell(columns or 1, rows or _ALL_ROWS)
             assert writer.outer_table
             writer.outer_table.headed |= tag == "th"
         elif tag == "tr":
             self._close_cell()
             writer.open_row()
+        elif tag in _ROW_GROUPS:
+            self._end_row(tag)
         elif tag in _BLOCKS or tag in _HEADINGS:
             self._start_block(tag, attributes)
 
@@ -364,8 +369,10 @@ class _Reader:
             self._close_cell()
             writer.close_table()
             self._break(apart=True)
-        elif tag in _CELLS or tag == "tr":
+        elif tag in _CELLS:
             self._close_cell()
+        elif tag == "tr" or tag in _ROW_GROUPS:
+            self._end_row(tag)
         elif tag in _BLOCKS or tag in _HEADINGS:
             self._break(apart=self._stands_apart(tag))
             self._items -= tag == "li" and self._items > 0
@@ -383,6 +390,12 @@ class _Reader:
             self._break()
             self._mark = self._kind = ""
             self._writer.close_cell()
+
+    def _end_row(self, tag: str) -> None:
+        self._close_cell()
+        self._break()
+        if table := self._writer.table:
+            table.end_row(ends_group=tag in _ROW_GROUPS)
 
     def _stands_apart(self, tag: str) -> bool:
         """Whether an empty line separates the block `tag` from others; paragraphs of an item have none."""
@@ -436,4 +449,4 @@ def _is_seen(piece: StartTag) -> bool:
 
 def _span(value: str) -> int:
     value = value.strip()
-    return max(int(value), 1) if value.isascii() and value.isdigit() and len(value) < 6 else 1
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 6 else 1

@@ -38,7 +38,6 @@ _STYLE_PIECES = frozenset(("style", "list-style", "outline-style", "forms"))
 _MARKED = ("p", "h", "span", "section", "hidden-text", "hidden-paragraph")
 _READ_IN_FRAMES = ("object", "object-ole", "text-box", "page-thumbnail")
 _FIELDS = frozenset(("text", "textarea", "combobox", "formatted-text", "number", "date", "time"))
-_MOST_REPEATS = 64
 _MOST_AFFIX = 20
 _DEEPEST = 8
 _MOST_NESTED = 3
@@ -274,9 +273,9 @@ class _Words(Walker):
         self.writer.close_link()
 
     def cell(self, element: Element) -> None:
-        self.writer.open_cell()
+        self.writer.open_cell(repeats=whole(element.get(TABLE + "number-columns-repeated"), 1))
         self._apart(element)
-        self.writer.close_cell(min(whole(element.get(TABLE + "number-columns-repeated"), 1), _MOST_REPEATS))
+        self.writer.close_cell()
 
     def page(self, element: Element) -> None:
         self._slide += 1

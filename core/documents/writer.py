@@ -25,7 +25,7 @@ from core.documents.limits import Gathered, Kind, TooLongError
 
 _INDENT = "    "
 _DEEPEST = 8
-_MOST_SPAN = 64
+_MOST_SPAN = 64  # columns of a cell, or equal cells
 # Tables inside each other; a deeper one follows the cell that it is in.
 _MOST_NESTED = 30
 # Addresses that lead out of the file; others mean nothing once the text is alone.
@@ -131,29 +131,32 @@ class _Table:
     def __init__(self) -> None:
         self.rows: list[list[_Story]] = [[]]
         self.rich = self.headed = False
-        self._spanned: dict[int, int] = {}  # how many rows a cell above still covers, by column
-        self._size = (1, 1)
+        self._covered: dict[int, int] = {}  # the last row, from 1, that a cell above covers, by column
+        self._row_ended = False
 
     def open_row(self) -> None:
-        if self.rows[-1] or self._spanned:
+        if self.rows[-1] or self._covered:
             self.rows.append([])
+        self._row_ended = False
 
-    def open_cell(self, columns: int, rows: int) -> None:
-        self._skip_spanned()
-        self._size = (columns, rows)
+    def end_row(self, *, ends_group: bool) -> None:
+        """A cell covers only rows of its group."""
+        self._row_ended = True
+        if ends_group:
+            self._covered.clear()
 
-    def close_cell(self, story: _Story) -> None:
-        row, (columns, rows) = self.rows[-1], self._size
+    def open_cell(self, columns: int, rows: int, repeats: int) -> _Story:
+        if self._row_ended:
+            self.open_row()
+        row, story = self.rows[-1], _Story(in_cell=True)
+        while self._covered.get(len(row), 0) >= len(self.rows):
+            row.append(_Story())
         for offset in range(min(columns, _MOST_SPAN)):
             if rows > 1:
-                self._spanned[len(row)] = rows - 1
+                self._covered[len(row)] = len(self.rows) + rows - 1
             row.append(_Story() if offset else story)
-
-    def _skip_spanned(self) -> None:
-        row = self.rows[-1]
-        while self._spanned.get(len(row), 0) > 0:
-            self._spanned[len(row)] -= 1
-            row.append(_Story())
+        row += [story] * (min(repeats, _MOST_SPAN) - 1)
+        return story
 
     def arranges(self) -> bool:
         """Whether the table arranges a page, so that its cells are blocks of the text."""
@@ -173,26 +176,33 @@ class _Table:
     def lines(self) -> Iterator[str]:
         for row in self.rows:
             coded = [cell.code() for cell in row]
-            lines = max((code.count("\n") for code in coded), default=0)
-            if not lines:
+            if not any("\n" in code for code in coded):
                 yield "\t".join(code or cell.line() for code, cell in zip(coded, row)).rstrip()
                 continue
             for code, cell in zip(coded, row):
                 text = code or cell.line()
-                # A column with the numbers of the lines.
-                if text and not ("".join(text.split()).isdigit() and len(text.split()) >= lines):
+                if text and not _counts_lines(text, coded):
                     yield text
+
+
+def _counts_lines(text: str, codes: list[str]) -> bool:
+    """Whether a cell only numbers the lines of a cell beside it, one of `codes`."""
+    numbers = text.split()
+    if not all(number.isdecimal() and len(number) < 9 for number in numbers):
+        return False
+    first = int(numbers[0])
+    counts = [*map(int, numbers)] == [*range(first, first + len(numbers))]
+    return counts and any(1 <= code.count("\n") < len(numbers) for code in codes if code != text)
 
 
 class _Story:
     """A text of its own: the document, a cell or a note."""
 
-    def __init__(self, label: str = "") -> None:
-        self.label = label
+    def __init__(self, label: str = "", *, in_cell: bool = False) -> None:
+        self.label, self.in_cell = label, in_cell
         self.blocks: list[Block] = []
         self.paragraphs: list[list[Run]] = []  # open, the innermost last
         self.tables: list[_Table] = []  # open
-        self.in_cell = False
 
     def line(self) -> str:
         """The story on one line."""
@@ -356,25 +366,20 @@ class Writer:
         if self.table:
             self.table.open_row()
 
-    def open_cell(self, columns: int = 1, rows: int = 1) -> None:
+    def open_cell(self, columns: int = 1, rows: int = 1, repeats: int = 1) -> None:
+        """A cell over `columns` and `rows`; `repeats` equal ones are in the row."""
         if self.table is None:
             self.open_table()
         assert self.table
-        self.table.open_cell(columns, rows)
-        self._stories.append(_Story())
-        self._stories[-1].in_cell = True
+        self._stories.append(self.table.open_cell(columns, rows, repeats))
         self._apart = False
 
-    def close_cell(self, repeats: int = 1) -> None:
-        """The open cell ends; `repeats` equal ones are in the row."""
-        if not self.in_cell:
-            return
-        self._end_story()
-        story = self._stories.pop()
-        self._apart = False
-        assert self.table
-        for _ in range(repeats):
-            self.table.close_cell(story)
+    def close_cell(self) -> None:
+        """The open cell ends."""
+        if self.in_cell:
+            self._end_story()
+            self._stories.pop()
+            self._apart = False
 
     def _end_story(self) -> None:
         """What is open in the innermost story ends."""

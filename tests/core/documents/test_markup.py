@@ -1,7 +1,8 @@
-"""Markup: what browsers make of odd tags, and that time grows with the length alone."""
+"""Markup: what browsers make of odd tags, cells in their columns, and time that grows with the length."""
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -92,10 +93,6 @@ def test_hidden_elements_end_with_what_was_opened_inside_them() -> None:
     assert _text("<svg><title>no</title></svg><title>Fog</title><p>a") == "# Fog\n\na"
 
 
-def test_cells_keep_their_columns() -> None:
-    assert _text("<tr><td>a<td><b>b</b> c<td> <tr><td><td>d") == "a\tb c\n\td"
-
-
 @pytest.mark.parametrize("name", ["utf-7", "idna", "punycode", "unicode_escape", "no-such", "hex", "x" * 60])
 def test_encodings_that_no_page_is_in_are_not_tried(name: str) -> None:
     assert codec_of(declared_charset(f'<meta charset="{name}">'.encode())) == ""
@@ -107,14 +104,40 @@ def test_a_page_says_its_encoding_in_two_ways() -> None:
     assert declared_charset(b'<?xml version="1.0" encoding="gb2312"?>') == "gb2312"
 
 
-def test_tables_keep_empty_spanned_and_spanning_cells() -> None:
-    head = "<tr><th></th><th>2023</th><th>2024</th></tr>"
-    assert _text(f"<table>{head}<tr><td colspan=2>Sum<td>950</table>") == "2023\t2024\nSum\t\t950".join(
-        ("\t", "")
-    )
-    spanning = "<table><tr><td rowspan=2>North<td>4 m<tr><td>5 m<tr><td>South<td>6 m</table>"
-    assert _text(spanning) == "North\t4 m\n\t5 m\nSouth\t6 m"
-    assert _text("<table><tr><td><p>one</p><p>two</p><td>three<br>four</table>") == "one two\tthree four"
+def drawn_table(draw: random.Random) -> tuple[str, list[list[str]]]:
+    """The markup of a table of groups of rows, without optional tags here and there, and its cells."""
+    columns, markup, shown = draw.randint(2, 6), "<table>", list[list[str]]()
+    for group in range(draw.randint(1, 3)):
+        rows = draw.randint(1, 4)
+        free = {(row, column) for row in range(rows) for column in range(columns)}
+        texts = [[""] * columns for _ in range(rows)]
+        markup += "<tbody>" if group or draw.random() < 0.5 else ""
+        for row in range(rows):
+            markup += "<tr>"
+            for column in range(columns):
+                if (row, column) not in free:
+                    continue
+                wide, high = draw.choice((1, 1, 2, 3)), draw.choice((1, 1, 2, rows - row))
+                while not free >= {(row, column + at) for at in range(wide)}:
+                    wide -= 1
+                free -= {(row + down, column + at) for down in range(high) for at in range(wide)}
+                texts[row][column] = text = f"cell {len(shown)} {row} {column}"
+                # Up to the end of its group, a cell may say that it is higher, or 0.
+                said = draw.choice((high, high + 3, 0)) if row + high >= rows else high
+                markup += f"<td colspan={wide} rowspan={said}>{text}" + draw.choice(("", "</td>"))
+            markup += draw.choice(("", "</tr>"))
+        markup += "</tbody>" if draw.random() < 0.5 else ""
+        shown += texts
+    return f"{markup}</table>", shown
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_cell_is_in_its_column(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(30):
+        markup, cells = drawn_table(draw)
+        lines = ("\t".join(row).rstrip("\t") for row in cells)
+        assert _text(markup).split("\n") == [line for line in lines if line], markup
 
 
 def test_a_table_that_arranges_a_page_gives_blocks() -> None:
