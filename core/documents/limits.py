@@ -1,4 +1,4 @@
-"""Limits for reading one document, and an error for each of them.
+"""Limits for reading one document, why one cannot be read, and the text that is gathered.
 
 The process that reads imports this first: it stays free of what takes long to import (msgspec does).
 """
@@ -104,7 +104,7 @@ class Gathered:
 
     def leave_out(self, kind: Kind, count: int = 1, place: str = "") -> None:
         """Record `count` parts that are not in the text, and where they are, such as `page 3`."""
-        if len(self.left_out) >= _MOST_PLACES:
+        if len(self.left_out) >= _MOST_PLACES and (kind, place) not in self.left_out:
             place = ""
         self.left_out[kind, place] = self.left_out.get((kind, place), 0) + count
 

@@ -150,16 +150,6 @@ def quick_document(path: Path, encoding: str = "") -> Document | None:
         return source.document(_plain(stream.read(QUICK_BYTES), source))
 
 
-def document_text(
-    path: Path,
-    told: Told = lambda done, total, unit: None,
-    most_characters: int = Limits().characters,
-    encoding: str = "",
-) -> str:
-    """The text of the file at `path`; see `read_document`."""
-    return read_document(path, told, most_characters, encoding).text
-
-
 def read_document(
     path: Path,
     told: Told = lambda done, total, unit: None,

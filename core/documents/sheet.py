@@ -100,16 +100,15 @@ class Sheet:
             else:
                 gathered.add("\n" * empty)
             if (row := self._rows.get(rows.start)) is None:
-                gathered.leave_out(
-                    "hidden row", len(rows), strings.rows_place(self.name, rows.start + 1, rows.stop)
-                )
-                gathered.add(f"{strings.hidden_rows(rows.start + 1, rows.stop)}\n")
+                place = strings.rows(rows.start + 1, rows.stop)
+                gathered.leave_out("hidden row", len(rows), f"{self.name}, {place}")
+                gathered.add(f"{strings.hidden(place)}\n")
             else:
                 gathered.add("\t".join(row.get(each, "") for each in range(left, max(row) + 1)) + "\n")
         for columns in _runs(self._columns_left_out):
-            first, last = _letters(columns.start), _letters(columns.stop - 1)
-            gathered.leave_out("hidden column", len(columns), strings.columns_place(self.name, first, last))
-            gathered.add(f"{strings.hidden_columns(first, last)}\n")
+            place = strings.columns(_letters(columns.start), _letters(columns.stop - 1))
+            gathered.leave_out("hidden column", len(columns), f"{self.name}, {place}")
+            gathered.add(f"{strings.hidden(place)}\n")
         gathered.add("".join(f"{aside}\n" for aside in self._asides) + "\n")
 
 

@@ -159,12 +159,12 @@ def page_place(number: int) -> str:
     return f"page {number:,}"
 
 
-def rows_place(sheet: str, first: int, last: int) -> str:
-    return f"{sheet}, row {first:,}" if first == last else f"{sheet}, rows {first:,} to {last:,}"
+def rows(first: int, last: int) -> str:
+    return f"row {first:,}" if first == last else f"rows {first:,} to {last:,}"
 
 
-def columns_place(sheet: str, first: str, last: str) -> str:
-    return f"{sheet}, column {first}" if first == last else f"{sheet}, columns {first} to {last}"
+def columns(first: str, last: str) -> str:
+    return f"column {first}" if first == last else f"columns {first} to {last}"
 
 
 def hidden_text(words: int) -> str:
@@ -180,14 +180,8 @@ def hidden_sheet(name: str) -> str:
     return f"[left out: the sheet “{name}”, which the file hides]"
 
 
-def hidden_rows(first: int, last: int) -> str:
-    rows = f"row {first:,}" if first == last else f"rows {first:,} to {last:,}"
-    return f"[left out: {rows}, which the file hides]"
-
-
-def hidden_columns(first: str, last: str) -> str:
-    columns = f"column {first}" if first == last else f"columns {first} to {last}"
-    return f"[left out: {columns}, which the file hides]"
+def hidden(part: str) -> str:
+    return f"[left out: {part}, which the file hides]"
 
 
 def scanned_page(number: int, *, has_text: bool) -> str:

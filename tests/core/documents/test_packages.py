@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.documents.reading import document_text
+from core.documents.reading import read_document
 from core.errors import RequestError
 from tests.core.documents.made import (
     paragraph,
@@ -33,7 +33,7 @@ from tests.core.documents.made import (
 )
 def test_a_damaged_package_is_refused(tmp_path: Path, parts: dict[str, str]) -> None:
     with pytest.raises(RequestError, match=r"is damaged, or not a valid \w+ file"):
-        document_text(write_zip(tmp_path / "a", parts))
+        read_document(write_zip(tmp_path / "a", parts))
 
 
 @pytest.mark.parametrize("renamed", [str.upper, str.title, lambda name: name.replace("/", "\\")])
@@ -47,7 +47,7 @@ def test_parts_are_found_in_any_case_and_with_backslashes(
         write_xlsx(tmp_path / "a.xlsx", {"Tides": (("A1", "High"), ("B1", 4.5))}),
         write_pptx(tmp_path / "a.pptx", slides, {1: slide_shape("Calm")}),
     ):
-        expected = document_text(path)
+        expected = read_document(path).text
         with zipfile.ZipFile(path) as archive:
             parts = {renamed(name): archive.read(name).decode() for name in archive.namelist()}
-        assert document_text(write_zip(path, parts)) == expected
+        assert read_document(write_zip(path, parts)).text == expected

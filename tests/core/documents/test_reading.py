@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.documents import limits, reading
-from core.documents.reading import document_text, quick_document
+from core.documents.reading import quick_document, read_document
 from core.documents.types import DOCUMENT_TYPES, KINDS_BY_ENDING
 from core.errors import RequestError
 from tests.core.documents.made import W, paragraph, pdf_of, write_docx
@@ -24,13 +24,13 @@ WORDS = "Ærlig talt: Nebel über der Förde, 12 €\nzweite Zeile\n"
 def test_every_usual_encoding_is_read(tmp_path: Path, codec: str) -> None:
     file = tmp_path / "words.txt"
     file.write_bytes(WORDS.replace("\n", "\r\n").encode(codec))
-    assert document_text(file) == WORDS
+    assert read_document(file).text == WORDS
 
 
 def test_a_byte_that_no_encoding_knows_costs_one_character(tmp_path: Path) -> None:
     file = tmp_path / "old.txt"
     file.write_bytes("Förde".encode("latin-1") + b"\x81" + b" quay" * 200)
-    assert document_text(file).startswith("Förde\ufffd quay")
+    assert read_document(file).text.startswith("Förde\ufffd quay")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, name: str, data: bytes,
     file = tmp_path / name
     file.write_bytes(data)
     with pytest.raises(RequestError) as refused:
-        document_text(file)
+        read_document(file)
     assert refused.value.message == message
     assert refused.value.hint
 
@@ -61,13 +61,13 @@ def test_other_files_are_refused_by_name(tmp_path: Path, name: str, data: bytes,
 def test_a_text_may_begin_like_a_picture(tmp_path: Path) -> None:
     file = tmp_path / "cars.txt"
     file.write_text("BM stands for the harbour, MZ for the town")
-    assert document_text(file).startswith("BM stands")
+    assert read_document(file).text.startswith("BM stands")
 
 
 def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere.txt"):
         with pytest.raises(RequestError, match="is not a file"):
-            document_text(path)
+            read_document(path)
         with pytest.raises(RequestError, match="is not a file"):
             quick_document(path)
 
@@ -81,7 +81,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(reading.os, "open", refuse)
     with pytest.raises(RequestError, match=r"“secret.txt” cannot be read: Permission denied\."):
-        document_text(file)
+        read_document(file)
 
 
 def test_huge_files_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +90,13 @@ def test_huge_files_are_refused_before_they_are_read(tmp_path: Path, monkeypatch
         stream.write(b"line\n")
         stream.truncate(limits.MOST_TEXT_BYTES + 1)
     with pytest.raises(RequestError, match=r"“log\.txt” has 34 MB, the most is 34"):
-        document_text(file)
+        read_document(file)
     with pytest.raises(RequestError, match="has 34 MB"):
         quick_document(file)
     short = tmp_path / "short.txt"
     short.write_text("four")
     with pytest.raises(RequestError, match=r"“short\.txt” holds more than 3 characters"):
-        document_text(short, most_characters=3)
+        read_document(short, most_characters=3)
 
 
 def test_only_short_plain_texts_are_quick(tmp_path: Path) -> None:
@@ -121,14 +121,14 @@ def test_only_short_plain_texts_are_quick(tmp_path: Path) -> None:
 def test_what_is_no_notebook_stays_as_it_is(tmp_path: Path, source: str) -> None:
     path = tmp_path / "a.ipynb"
     path.write_text(source)
-    assert document_text(path) == source
+    assert read_document(path).text == source
 
 
 @pytest.mark.timeout(20)
 def test_pipes_and_devices_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     for path in (tmp_path / "pipe.txt", Path("/dev/zero"), Path("/dev/tty"), tmp_path / "zero\0.txt"):
-        for read in (document_text, quick_document):
+        for read in (read_document, quick_document):
             with pytest.raises(RequestError, match="is not a file"):
                 read(path)
 
@@ -137,14 +137,14 @@ def test_names_of_any_bytes_can_be_told(tmp_path: Path) -> None:
     file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff\n.txt"))
     file.write_bytes(b"\0\1\2" * 100)
     with pytest.raises(RequestError, match=r"“a\ufffd\ufffd\.txt” is not a text"):
-        document_text(file)
+        read_document(file)
 
 
 def test_a_pdf_gives_its_pages_and_says_how_far_it_is(tmp_path: Path) -> None:
     file = tmp_path / "handbook.pdf"
     file.write_bytes(pdf_of(["North quay", "South quay", "Lamps"]))
     said: list[tuple[int, int, str]] = []
-    text = document_text(file, lambda *how_far: said.append(how_far))
+    text = read_document(file, lambda *how_far: said.append(how_far)).text
     assert text == "North quay\n\nSouth quay\n\nLamps"
     assert said == [(0, 3, "pages"), (1, 3, "pages"), (2, 3, "pages")]
 
@@ -155,7 +155,7 @@ def test_a_word_file_that_unpacks_beyond_all_measure_is_refused(
     file = write_docx(tmp_path / "bomb.docx", paragraph("x" * 5000))
     monkeypatch.setattr("core.documents.parts.MOST_XML_BYTES", 4000)
     with pytest.raises(RequestError, match=r"“bomb\.docx” unpacks to 0 MB, the most is 0 MB"):
-        document_text(file)
+        read_document(file)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_word_file_in_an_encoding_that_word_does_not_use_is_refused(tmp_path: 
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("word/document.xml", xml)
     with pytest.raises(RequestError) as refused:
-        document_text(file)
+        read_document(file)
     assert (
         refused.value.message
         == f"The text of “odd.docx” is in an encoding that Word does not use ({encoding})."
@@ -176,20 +176,20 @@ def test_a_word_file_in_an_encoding_that_word_does_not_use_is_refused(tmp_path: 
 
 def test_words_deep_inside_a_word_file_are_read(tmp_path: Path) -> None:
     nested = "<w:smartTag>" * 3_000 + "<w:r><w:t>deep</w:t></w:r>" + "</w:smartTag>" * 3_000
-    assert document_text(write_docx(tmp_path / "deep.docx", f"<w:p>{nested}</w:p>")) == "deep"
+    assert read_document(write_docx(tmp_path / "deep.docx", f"<w:p>{nested}</w:p>")).text == "deep"
 
 
 def test_a_word_file_of_one_endless_tag_is_refused_soon(tmp_path: Path) -> None:
     file = write_docx(tmp_path / "tag.docx", f'<w:p x="{"y" * 40_000_000}"/>')
     with pytest.raises(RequestError, match=r"“tag\.docx” is damaged"):
-        document_text(file)
+        read_document(file)
 
 
 def test_a_word_file_with_more_text_than_wanted_is_refused_while_it_is_read(tmp_path: Path) -> None:
     file = write_docx(tmp_path / "long.docx", paragraph("x" * 999) * 5000)
     told: list[int] = []
     with pytest.raises(RequestError, match=r"“long\.docx” holds more than 1,000,000 characters"):
-        document_text(file, lambda done, total, unit: told.append(done), most_characters=1_000_000)
+        read_document(file, lambda done, total, unit: told.append(done), most_characters=1_000_000)
     assert told[-1] < 3_000_000
 
 
@@ -211,3 +211,12 @@ def test_every_kind_that_is_read_is_declared_to_the_desktop() -> None:
     for kind, content in contents.items():
         path = Path(f"file{endings.get(kind, '')}")
         assert reading._kind(io.BytesIO(content), len(content), path, path.name) == kind
+
+
+def test_places_are_counted_where_they_are_until_there_are_many() -> None:
+    gathered = limits.Gathered(0)
+    for place in [*map(str, range(250)), "7", "240"]:
+        gathered.leave_out("picture", place=place)
+    assert gathered.left_out["picture", "7"] == 2
+    assert gathered.left_out["picture", ""] == 51
+    assert sum(gathered.left_out.values()) == 252

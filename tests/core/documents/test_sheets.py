@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.documents.number_formats import number_text, text_text
-from core.documents.reading import document_text
+from core.documents.reading import read_document
 from core.errors import RequestError
 from tests.core.documents.made import write_xlsx
 
@@ -23,7 +23,7 @@ def test_what_a_part_claims_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
     path = write_xlsx(tmp_path / "a.xlsx", {"Budget": ROWS})
     monkeypatch.setattr("core.documents.parts.MOST_XML_BYTES", 100)
     with pytest.raises(RequestError, match="unpacks to"):
-        document_text(path)
+        read_document(path)
 
 
 @pytest.mark.parametrize("ending", [".xls", ".doc"])
@@ -33,7 +33,7 @@ def test_a_damaged_old_file_is_refused_by_its_ending(tmp_path: Path, ending: str
     with pytest.raises(
         RequestError, match="damaged" if ending == ".xls" else "an old Word or PowerPoint file"
     ):
-        document_text(path)
+        read_document(path)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_compound_file_is_refused_with_its_reason(tmp_path: Path, inside: byte
     path = tmp_path / "a.docx"
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2_000) + inside)
     with pytest.raises(RequestError, match=refused):
-        document_text(path)
+        read_document(path)
 
 
 @pytest.mark.parametrize(

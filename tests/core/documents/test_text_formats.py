@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.documents.limits import Gathered
-from core.documents.reading import document_text
+from core.documents.reading import read_document
 from core.documents.text_formats import subtitles_text, table_text
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\t\n\v\f\0\x1c\x1d\x1e\x85\u2028\u2029"))
@@ -50,15 +50,15 @@ def test_a_table_keeps_every_cell_whatever_its_separator(rows: list[list[str]], 
 def test_dialects_of_tables(tmp_path: Path, source: str, text: str | None) -> None:
     path = tmp_path / "a.csv"
     path.write_text(source)
-    assert document_text(path) == (source if text is None else text)
+    assert read_document(path).text == (source if text is None else text)
 
 
 def test_a_table_in_another_encoding(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("Größe;Maß\nHöhe;3 ½\n".encode("cp1252"))
-    assert document_text(path) == "Größe\tMaß\nHöhe\t3 ½"
+    assert read_document(path).text == "Größe\tMaß\nHöhe\t3 ½"
     path.write_bytes("Größe\tMaß\nHöhe\t3\n".encode("utf-16"))
-    assert document_text(path) == "Größe\tMaß\nHöhe\t3"
+    assert read_document(path).text == "Größe\tMaß\nHöhe\t3"
 
 
 def test_a_quotation_mark_that_is_never_closed_does_not_join_the_rows() -> None:
@@ -107,18 +107,18 @@ next line
 def test_subtitles_have_a_line_for_each_caption(tmp_path: Path) -> None:
     path = tmp_path / "film.srt"
     path.write_text("\ufeff" + SRT.replace("\n", "\r\n"), encoding="utf-8", newline="")
-    assert document_text(path) == (
+    assert read_document(path).text == (
         "[00:01] Good evening. - Is it 5 < 6?\n[1:02:03] The harbour is closed.\n[1:02:05] 42"
     )
     path = tmp_path / "captions.txt"  # recognised by its content
     path.write_text(VTT.replace("00:02.500 --> 00:02.510\nWe", "00:02.500 --> 00:02.500\nRoger Bingham: We"))
-    assert document_text(path) == "[00:01] Roger Bingham: We are here & now\n[00:02] next line"
+    assert read_document(path).text == "[00:01] Roger Bingham: We are here & now\n[00:02] next line"
 
 
 def test_subtitles_without_captions_are_a_text(tmp_path: Path) -> None:
     path = tmp_path / "a.srt"
     path.write_text("Only words --> here\n")
-    assert document_text(path) == "Only words --> here\n"
+    assert read_document(path).text == "Only words --> here\n"
 
 
 @given(
@@ -136,7 +136,7 @@ def test_no_caption_is_lost(words: list[str]) -> None:
 def test_a_log_loses_the_control_sequences_of_terminals(tmp_path: Path) -> None:
     path = tmp_path / "build.log"
     path.write_text("\x1b[1;31merror\x1b[0m: 3 of 4\n\x1b]0;make\x07done\x1b[K\n\x1b(Bend \x1b")
-    assert document_text(path) == "error: 3 of 4\ndone\nend \x1b"
+    assert read_document(path).text == "error: 3 of 4\ndone\nend \x1b"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_text_is_read_in_the_encoding_that_it_declares(
     word = "mañana" if "mac" in codec else "žluťoučký kůň"
     path = tmp_path / name
     path.write_bytes((head + word).encode(codec))
-    assert document_text(path) == head + word
+    assert read_document(path).text == head + word
     # The declaration is older than the file.
     path.write_bytes((head + word).encode())
-    assert document_text(path) == head + word
+    assert read_document(path).text == head + word
