@@ -52,7 +52,7 @@ class ChatController(QObject):
         views.sidebar.import_requested.connect(self.importing.choose)
         views.composer.import_requested.connect(self.importing.import_from)
         views.inspector.settings_changed.connect(self._meter.set_settings)
-        self.saving.chats_changed.connect(self.show)
+        self.saving.chats_changed.connect(page.show_names)
 
     def show(self) -> None:
         self.settings.show()  # before the page, which needs the drafter

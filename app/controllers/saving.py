@@ -34,7 +34,7 @@ _CLOSES_WITHIN_S = 5.0
 class Saving(QObject):
     """The library reports on any thread; the reports are handled on the window's thread."""
 
-    chats_changed = Signal()  # after a repair, a restore or a loss
+    chats_changed = Signal()  # the list, after a repair, a restore, a loss or a delay; not the open chat
     _reported = Signal(object)  # an Exception; None: saved
     _settings_reported = Signal(str)  # why they are not saved; empty: saved
 

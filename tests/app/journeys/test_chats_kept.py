@@ -570,7 +570,13 @@ async def test_a_question_is_on_the_disk_before_its_answer_unless_the_disk_hangs
     await until(lambda: bool(last(window).tokens))
     trouble = window.views.banner.trouble
     assert trouble.title == "The chats cannot be saved."
+    # What is being written stays when the disk is back.
+    await ready(window)
+    window.controller.asking.edit()
+    window.views.composer.set_text("a careful rewording")
     other.execute("ROLLBACK")
     other.close()
     await until(lambda: window.views.banner.isHidden())
+    assert window.views.composer.text == "a careful rewording"
+    assert window.controller.asking.edited
     assert _questions(tmp_path) == ["write 1 first", "write 1 second", "write 1 third"]
