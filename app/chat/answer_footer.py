@@ -114,7 +114,7 @@ class AnswerFooter(QWidget):
             (self._again, Regenerate(turn_id)),
             (self._branch, Branch(turn_id)),
             (self.edit_button, EditAnswer(turn_id)),
-            (self.continue_button, ContinueAnswer(turn_id)),
+            (self.continue_button, ContinueAnswer()),
             (self.everything_button, ReadEverything(turn_id)),
         ):
             button.clicked.connect(lambda checked=False, intent=intent: act(intent))

@@ -64,9 +64,7 @@ class ReadEverything(Intent, frozen=True):
 
 
 class ContinueAnswer(Intent, frozen=True):
-    """Continue the unfinished answer of `turn_id`."""
-
-    turn_id: str
+    """Continue the last answer, which is unfinished."""
 
 
 class EditAnswer(Intent, frozen=True):

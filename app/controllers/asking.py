@@ -109,8 +109,8 @@ class AskController(QObject):
                 self.regenerate(turn_id)
             case ReadEverything(turn_id):
                 self.read_everything(turn_id)
-            case ContinueAnswer(turn_id):
-                self.continue_answer(turn_id)
+            case ContinueAnswer():
+                self.continue_answer()
             case EditAnswer(turn_id):
                 self.edit_answer(turn_id)
             case SaveAnswer(turn_id, edits):
@@ -241,14 +241,14 @@ class AskController(QObject):
             self._views.transcript.save_edit()
             self._ask_again(turn_id or self._chats.open.turns[-1].id, None, settings)
 
-    def continue_answer(self, turn_id: str) -> None:
+    def continue_answer(self) -> None:
         """Continue the last answer where it was stopped, with the settings that it was begun with; with the
         current ones if a person edited it.
         """
-        info = self._app.link.info
-        if not self._ready or info is None or turn_id != self.continuable:
+        self._views.transcript.save_edit()
+        info, turn_id, chat = self._app.link.info, self.continuable, self._chats.open
+        if not self._ready or info is None or not turn_id:
             return
-        chat = self._chats.open
         settings = drawn_again(self._views.inspector.settings)
         continued = chat.go_on(turn_id, info.name)
         finished = continued.turn(turn_id).answer.finished

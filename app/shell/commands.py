@@ -506,7 +506,7 @@ _CHAT = (
         Command(
             "continue",
             "Continue",
-            lambda c: c.controller.asking.continue_answer(c.controller.asking.continuable),
+            lambda c: c.controller.asking.continue_answer(),
             when=lambda facts: facts.ready and facts.unended,
         ),
     ),

@@ -91,7 +91,7 @@ async def test_answers_that_were_whole_stopped_and_cut_off_by_a_crash(
     await ready(window)
     assert window.views.composer.text == "typed meanwhile"
     window.views.composer.clear()
-    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
+    window.controller.asking.continue_answer()
     await until(lambda: len(last(window).tokens) > len(written.tokens) + 5 or last(window).over)
     await stop(window)
     agree(window)
@@ -103,7 +103,7 @@ async def test_what_is_written_on_and_what_is_read_have_one_figure_each(window: 
     await answering(window)
     await stop(window)
     before = len(last(window).tokens)
-    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
+    window.controller.asking.continue_answer()
     await until(lambda: len(last(window).tokens) > before + 6)
     assert "TTFT 0.10 s" in line(window)
     assert said(window.views.strip.first_token) == "0.10 s"

@@ -227,6 +227,11 @@ async def test_leaving_and_asking_save_an_edit(stage: Stage, tmp_path: Path) -> 
     window.controller.asking.edit(turn.id)
     assert window.controller.chats.open.turns[0].answer.text.startswith("xECHO")
     window.controller.asking.cancel_edit()
+    # Continue goes on from the edited text.
+    await edit_end(window, " more")
+    window.controller.asking.continue_answer()
+    await ready(window)
+    assert " more w" in last(window).text
     await edit_end(window, " last")  # and the window is closed
     window = await stage.open(folder=tmp_path)
     first, second = window.controller.chats.open.turns
