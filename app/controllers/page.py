@@ -34,13 +34,13 @@ from core.events import (
     Token,
 )
 
-_DRAFT_AFTER_MS = 300
+_DRAFT_AFTER_MS = 500
 
 
 class ChatPage(QObject):
     """Shows the chat that is open in `chats`: transcript, draft, figures and title.
 
-    The draft is stored 0.3 s after the last change, so it survives switching chats and a crash.
+    The draft is stored within 0.5 s of a change, so that a crash loses no more, and when its chat is left.
     """
 
     chat_shown = Signal()  # another chat, or the same one rebuilt
@@ -55,7 +55,7 @@ class ChatPage(QObject):
         self._edited: Message | None = None  # the sent message that is edited in the composer
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
         self._draft_timer.timeout.connect(self._store_draft)
-        self._views.composer.draft_changed.connect(self._draft_timer.start)
+        self._views.composer.draft_changed.connect(self._store_draft_soon)
 
     def keep_draft(self) -> None:
         """Store an answer that is being edited as a version, and the composer's content as the draft.
@@ -68,6 +68,10 @@ class ChatPage(QObject):
         if self._edited not in (None, written):
             self._chats.keep(chat.with_draft(merged((chat.draft, written))))
             self._edited = written
+
+    def _store_draft_soon(self) -> None:
+        if not self._draft_timer.isActive():
+            self._draft_timer.start()
 
     def _store_draft(self) -> None:
         """Store the composer's content as the chat's draft, unless a sent message is edited."""
@@ -402,7 +406,7 @@ class AnswerController(QObject):
         if ended.replaced is not None:
             self._chats.keep(chat.with_turns(ended.replaced))
             if shown:
-                self._page.show()
+                self._page.show_version(ended.turn_id, ended.replaced[-1])
                 message = chat.turn(ended.turn_id).user
                 # An edited message: the chat has the old text again, the composer gets the new one.
                 if message != ended.replaced[-1].user and not (composer.text or composer.attachments):

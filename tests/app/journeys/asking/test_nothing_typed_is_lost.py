@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ from app.session.turn.intents import Load, Restart
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from tests.app.hand import Hand
-from tests.app.stage import click, ready, until
+from tests.app.stage import asked, click, last, ready, until
 
 _STEPS = 45
 # What the worker does with a message that ends so.
@@ -128,3 +129,28 @@ async def test_nothing_typed_is_lost(window: MainWindow, seed: int) -> None:
         assert not person.lost(), f"{person.lost()} lost after {done}"
     await ready(window)
     assert not person.lost(), f"{person.lost()} lost at the end of {done}"
+
+
+async def test_a_draft_is_stored_while_typing_goes_on(window: MainWindow) -> None:
+    chats, composer = window.controller.chats, window.views.composer
+    for _ in range(200):
+        composer.edit.insertPlainText("a")
+        await asyncio.sleep(0.05)
+        if chats.open.draft.content:
+            break
+    assert chats.open.draft.content
+
+
+async def test_an_answer_stopped_before_its_first_token_leaves_the_message_field_alone(
+    window: MainWindow,
+) -> None:
+    await asked(window, "read 30 slowly write 3")
+    before, controller = window.controller.chats.open.turns, window.controller
+    controller.asking.regenerate()
+    await until(lambda: controller.link.phase is Phase.READING)
+    window.views.composer.set_text("next question")
+    controller.asking.stop()
+    await ready(window)
+    assert window.views.composer.text == "next question"
+    assert controller.chats.open.turns == before
+    assert window.views.transcript.answer_text(before[-1].id) == last(window).text
