@@ -177,6 +177,8 @@ def reason_of(error: BaseException) -> str:
             text = f"“{key}” is missing"
         case RecursionError():
             text = "it is nested too deeply"
+        case MemoryError(args=()):
+            text = "there is not enough memory"
         case UnicodeDecodeError():
             text = f"it is not valid {error.encoding.upper()}"
         case _:

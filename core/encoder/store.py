@@ -8,6 +8,7 @@ workers of the window and of a server may share the folder.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import time
@@ -101,7 +102,7 @@ class VectorStore(CacheFolder):
         }
         content = save(arrays, notes)
         if len(content) > self._limit_bytes:
-            return
+            raise OSError(errno.EFBIG, "they are larger than the cache")
         make_folder(self.folder)
         write_atomic(self._path(text, passages), content)
         self.fit(self._limit_bytes)
@@ -120,8 +121,8 @@ class VectorStore(CacheFolder):
 class Embedder:
     """The encoder, opened at first use, and its vectors on the disk. Belongs to the thread that owns MLX.
 
-    `failure`: why vectors cannot be computed or kept, empty if they can. An embedding that was abandoned
-    continues where it stopped when the same text is requested again.
+    `failure`: why the vectors that `vectors` returned last are not on the disk, empty if they are. An
+    embedding that was abandoned continues where it stopped when the same text is requested again.
     """
 
     def __init__(self, store: VectorStore | None = None, opener: Callable[[], Encoder] | None = None) -> None:
@@ -131,10 +132,6 @@ class Embedder:
         self._unavailable: EncoderUnavailableError | None = None
         self._begun: dict[str, _Begun] = {}
         self.failure = ""
-
-    @property
-    def is_open(self) -> bool:
-        return self._encoder is not None
 
     def stored(self, text: str, passages: Array) -> TextVectors | None:
         """Vectors that are on the disk; the encoder is not opened."""
@@ -146,11 +143,13 @@ class Embedder:
         Yields the number of encoded pieces. Raises `EncoderUnavailableError`. A disk that cannot be
         written to is noted in `failure`; the vectors are returned all the same.
         """
-        if (found := self._store.read(text, passages)) is not None:
-            return found
         key = _key(text, passages)
         while True:
-            begun = self._begin(key, text, passages)  # again after `unload` or `erase`
+            # Not begun yet, or no more: another request has ended it, or `unload` or `erase`.
+            if key not in self._begun and (found := self._store.read(text, passages)) is not None:
+                self.failure = ""
+                return found
+            begun = self._begin(key, text, passages)
             try:
                 begun.done = next(begun.work)
             except StopIteration as end:
@@ -229,7 +228,6 @@ class Embedder:
                 self._encoder = (self._opener or open_encoder)()
             except EncoderUnavailableError as error:
                 self._unavailable = error
-                self.failure = str(error)
                 raise
         return self._encoder
 
@@ -362,16 +360,19 @@ class BackgroundEmbedding:
                 job.work = self._embedder.vectors(job.text, job.passages)
             next(job.work)
         except StopIteration:
-            self._end(job, DocumentEmbedded(job.request, "done", 1.0))
-        except (DraftlightError, MemoryError, RuntimeError) as error:  # MLX out of memory, among others
-            self._end(job, DocumentEmbedded(job.request, "failed", problem=str(error)))
+            self._end(job, self._embedder.failure)
+        except DraftlightError as error:
+            self._end(job, str(error))
+        except Exception as error:  # MLX out of memory, among others
+            self._end(job, f"The document cannot be embedded: {reason_of(error)}.")
         else:
             self._tell(job)
         return True
 
-    def _end(self, job: _Job, event: DocumentEmbedded) -> None:
+    def _end(self, job: _Job, problem: str) -> None:
         self._jobs.remove(job)
-        self._say(event)
+        failed = DocumentEmbedded(job.request, "failed", problem=problem)
+        self._say(failed if problem else DocumentEmbedded(job.request, "done", 1.0))
 
     def _tell(self, job: _Job) -> None:
         now = self._clock()

@@ -9,7 +9,7 @@ import pytest
 
 from core.encoder.encoder import Encoder
 from core.encoder.store import BackgroundEmbedding, Embedder, VectorStore, text_key
-from core.errors import EncoderUnavailableError
+from core.errors import EncoderUnavailableError, reason_of
 from core.events import DocumentEmbedded, FindSimilar
 from core.prefill.passages import cut
 from tests.core.encoder.texts import SENTENCES, finish, shipped_encoder
@@ -110,7 +110,7 @@ def test_a_question_continues_what_is_half_done(idle: Idle) -> None:
     next(asked)
     assert idle.embedder.fraction(LONG, cut(LONG)) > before > 0
     finish(asked)
-    idle.run()
+    idle.run(1)  # it finds what the question has kept
     assert idle.said[-1] == DocumentEmbedded("a", "done", 1.0)
 
 
@@ -118,7 +118,6 @@ def test_unloading_the_encoder_begins_the_document_again(idle: Idle) -> None:
     idle.work.add("a", LONG)
     idle.run(2)
     idle.embedder.unload()
-    assert not idle.embedder.is_open
     idle.run()
     assert idle.kept(LONG)
 
@@ -155,23 +154,31 @@ def test_a_missing_encoder_is_said_in_sentences(tmp_path: Path) -> None:
     ]
 
 
-def test_memory_that_runs_out_ends_the_document_and_not_the_others(
-    idle: Idle, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("owner", "method", "error"),
+    [
+        (Encoder, "states", RuntimeError("[malloc] Unable to allocate 40 bytes.")),
+        (Encoder, "states", MemoryError()),
+        (Encoder, "states", ValueError("Other shapes.")),
+        (VectorStore, "write", OSError(28, "No space left on device")),
+    ],
+)
+def test_a_failure_ends_the_document_and_not_the_others(
+    idle: Idle, monkeypatch: pytest.MonkeyPatch, owner: type, method: str, error: Exception
 ) -> None:
-    states = Encoder.states
+    works = getattr(owner, method)
 
-    def exhausted(self: Encoder, windows: list[np.ndarray]) -> object:
-        monkeypatch.setattr(Encoder, "states", states)
-        raise RuntimeError("[malloc] Unable to allocate 40 bytes.")
+    def fail(*_: object) -> None:
+        monkeypatch.setattr(owner, method, works)
+        raise error
 
-    monkeypatch.setattr(Encoder, "states", exhausted)
+    monkeypatch.setattr(owner, method, fail)
     idle.work.add("a", LONG)
     idle.work.add("b", SHORT)
     idle.run()
-    assert [(each.request, each.state) for each in idle.said if each.state != "running"] == [
-        ("a", "failed"),
-        ("b", "done"),
-    ]
+    failed, done = (each for each in idle.said if each.state != "running")
+    assert (failed.state, done.state) == ("failed", "done")
+    assert reason_of(error) in failed.problem
 
 
 def test_a_search_finds_meaning_in_embedded_texts_and_names_the_others(idle: Idle) -> None:

@@ -37,7 +37,6 @@ def answer(number, **values):
 _OFF = """
 for values in ({"prefill__mode": "off"}, {"prefill__mode": "on", "prefill__scorer": "lexical"}):
     answer(1, **values)
-assert not engine._embedder.is_open
 assert not [name for name in ("core.encoder.encoder", "core.encoder.encoder") if name in sys.modules]
 """
 
@@ -49,10 +48,8 @@ def resident_mb():
 held = []
 for number in range(1, 17):
     assert answer(number, prefill__mode="on").scorer == "fusion"
-    assert engine._embedder.is_open
     if number % 2 == 0:
         engine.make_room(engine._left_bytes() + 1)
-        assert not engine._embedder.is_open
         engine.load(str(folder))
         engine.loaded.eos = frozenset()
         held.append(resident_mb())
