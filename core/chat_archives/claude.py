@@ -25,6 +25,8 @@ _ARTIFACT = re.compile(r"<antArtifact\b([^<>]*)>(.*?)</antArtifact>", re.S)
 _ARTIFACT_THOUGHT = re.compile(r"<antThinking>(.*?)</antThinking>", re.S)
 # All documents that a chat changes, each time; a change beyond them is shown alone.
 _MOST_CHANGED_CHARACTERS = 4_000_000
+# Tools whose results say no more than that they have written.
+_WRITERS = ("artifacts", "create_file", "str_replace")
 _ATTRIBUTE = re.compile(r'\b(\w+)="([^"]*)"')
 
 
@@ -38,7 +40,7 @@ def read(raw: dict[str, Any]) -> ArchivedChat:
         current=text_of(raw.get("current_leaf_message_uuid")),
     )
     messages = [dict_of(each) for each in raw["chat_messages"]]
-    names = {text_of(each.get("uuid")) for each in messages}
+    names = {text_of(each.get("uuid")) for each in messages} - {""}
     documents = _Documents()
     # Older exports have no parents: their messages are in order.
     is_tree = any(text_of(each.get("parent_message_uuid")) in names for each in messages)
@@ -86,8 +88,8 @@ def _content(message: dict[str, Any], node: Node, lost: Counter[str], documents:
         elif kind == "image":
             lost["images"] += 1
             texts.append(marker("Image"))
-        elif kind == "tool_result" or "tool" in kind:
-            lost["tools"] += 1
+        elif "tool" in kind:
+            lost["tools"] += text_of(block.get("name")) not in _WRITERS
         elif text := text_of(block.get("text")):
             texts.append(text)
         elif kind not in ("token_budget", ""):
@@ -102,14 +104,15 @@ def _content(message: dict[str, Any], node: Node, lost: Counter[str], documents:
     node.text = replaced(_ARTIFACT, "</antArtifact>", _artifact, text)
     node.thought = "\n\n".join(each.strip() for each in thoughts if each.strip())
     kept, markers = [], []
-    seen = set()
-    for each in map(dict_of, (*list_of(message.get("attachments")), *list_of(message.get("files")))):
+    attachments, files = (list(map(dict_of, list_of(message.get(key)))) for key in ("attachments", "files"))
+    twice = Counter(filter(None, (text_of(each.get("file_name")) for each in attachments)))
+    for place, each in enumerate((*attachments, *files)):
         name, inside = text_of(each.get("file_name")), text_of(each.get("extracted_content"))
-        if inside:
+        if place >= len(attachments) and twice[name]:  # a file with an attachment's name is the same
+            twice[name] -= 1
+        elif inside:
             kept.append(Attachment(name or "Pasted text", inside))
-            seen.add(name)
-        elif name not in seen:
-            seen.add(name)
+        else:
             markers.append(lost_file(name, lost))
     node.attachments = tuple(kept)
     node.text = "\n\n".join(each for each in (*markers, node.text) if each)

@@ -56,15 +56,15 @@ def _run(arguments: Sequence[str]) -> int:
         if getattr(options, "loads", False):
             models.fetch(options.model, quiet=getattr(options, "quiet", False))
         return int(options.run(options))
-    except OutputGoneError:
+    except (OutputGoneError, BrokenPipeError):
         raise
-    except DraftlightError as error:
+    except Exception as error:
         if as_lines:
             json_lines.fail(error)
-        return _print_error(error)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
+        if isinstance(error, DraftlightError):
+            return _print_error(error)
+        if not isinstance(error, OSError):
+            raise
         named = f"{error.filename}: " if error.filename else ""
         print(f"draftlight: {named}{reason_of(error)}.", file=sys.stderr)
         return 1

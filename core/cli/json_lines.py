@@ -15,7 +15,6 @@ from typing import Any, Union
 
 import msgspec
 
-from core.errors import DraftlightError
 from core.events import (
     Event,
     Failed,
@@ -68,9 +67,10 @@ def write_event(event: Event | DocumentRead) -> None:
     _write(msgspec.json.encode(well_formed_record(event)) + b"\n")
 
 
-def fail(error: DraftlightError) -> None:
-    """Write the last line after an error."""
-    write_event(failure(error, command="generate", request=REQUEST))
+def fail(error: Exception) -> None:
+    """Write the last line after an error. The details of one of ours are on stderr, not in a log."""
+    told = failure(error, command="generate", request=REQUEST)
+    write_event(msgspec.structs.replace(told, hint="") if told.code == "internal" else told)
 
 
 def _write(line: bytes) -> None:

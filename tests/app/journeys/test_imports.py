@@ -76,7 +76,7 @@ async def test_an_archive_is_imported_once_and_its_chats_go_on(stage: Stage, tmp
 
 
 async def test_details_and_undo_and_an_archive_is_dropped_on_the_window(stage: Stage, tmp_path: Path) -> None:
-    chats = [samples.claude_chat(), samples.open_webui_chat(), samples.lm_studio_chat()]
+    chats = [samples.export("claude"), samples.export("open_webui"), samples.export("lm_studio")]
     files = []
     for number, raw in enumerate(chats):
         files.append(tmp_path / f"{number}.json")

@@ -12,6 +12,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,7 @@ _LONGEST_S = 10.0
 _RAW = ("Traceback", "codec", "Errno", "object at", "line 1 column")
 _MADE: tuple[Callable[[], dict[str, Any]], ...] = (
     samples.chatgpt_chat,
-    samples.chatgpt_research_chat,
-    samples.claude_chat,
-    samples.open_webui_chat,
-    samples.lm_studio_chat,
+    *(partial(samples.export, name) for name in ("chatgpt_research", "claude", "open_webui", "lm_studio")),
     lambda: {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]},
 )
 # The program's messages in the made-up chats, to be found in what is imported.
@@ -174,7 +172,7 @@ def _graph(dice: random.Random) -> dict[str, Any]:
 
 def _hostile(dice: random.Random) -> dict[str, Any]:
     """A chat with one value that takes long or much, if it is read without care."""
-    chat = samples.open_webui_chat()
+    chat = samples.export("open_webui")
     message = chat["chat"]["history"]["messages"]["y"]
     message["content"] = dice.choice(
         [

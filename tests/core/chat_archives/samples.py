@@ -77,28 +77,12 @@ def chatgpt_chat(number: int = 1, title: str = "") -> dict[str, Any]:
     }
 
 
-def _export(name: str) -> dict[str, Any]:
+def export(name: str) -> dict[str, Any]:
+    """A chat of another program; `chatgpt_research` has a call of the canvas, and marks in a text."""
     found: dict[str, Any] = json.loads(
         (Path(__file__).parent / "exports" / f"{name}.json").read_text("utf-8")
     )
     return found
-
-
-def chatgpt_research_chat() -> dict[str, Any]:
-    """A call of the canvas, and marks in a text."""
-    return _export("chatgpt_research")
-
-
-def claude_chat() -> dict[str, Any]:
-    return _export("claude")
-
-
-def open_webui_chat() -> dict[str, Any]:
-    return _export("open_webui")
-
-
-def lm_studio_chat() -> dict[str, Any]:
-    return _export("lm_studio")
 
 
 def zipped(files: dict[str, bytes]) -> bytes:

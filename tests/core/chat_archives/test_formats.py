@@ -104,6 +104,27 @@ def test_a_changed_artifact_is_shown_as_it_became() -> None:
     assert lost == {"tools": 1}
 
 
+@pytest.mark.parametrize(
+    ("attachments", "files", "lost"),
+    [
+        ([], ["a.png", "a.png"], {"images": 2}),
+        (["a.png", ""], ["a.png", "", ""], {"images": 1, "files": 3}),
+    ],
+)
+def test_files_without_their_content_are_counted_once(
+    attachments: list[str], files: list[str], lost: dict[str, int]
+) -> None:
+    named = {"attachments": attachments, "files": files}
+    message = {key: [{"file_name": name} for name in names] for key, names in named.items()}
+    (chat,) = read_chats({"chat_messages": [message]})
+    assert chat.lost == lost
+
+
+def test_messages_without_a_name_are_in_order() -> None:
+    (chat,) = read_chats({"chat_messages": [{"uuid": "a"}, {}, {"uuid": "b"}]})
+    assert [node.parent for node in chat.nodes] == ["", "a", "message 1"]
+
+
 def test_claudes_projects_are_named_as_not_kept(tmp_path: Path) -> None:
     made = {
         "uuid": "p",
@@ -114,7 +135,7 @@ def test_claudes_projects_are_named_as_not_kept(tmp_path: Path) -> None:
     }
     empty = made | {"prompt_template": ""}
     starter = made | {"is_starter_project": True}
-    files = {"conversations.json": [samples.claude_chat()], "projects.json": [made, empty, starter]}
+    files = {"conversations.json": [samples.export("claude")], "projects.json": [made, empty, starter]}
     file = tmp_path / "a.zip"
     file.write_bytes(samples.zipped({name: json.dumps(each).encode() for name, each in files.items()}))
     found = [each for each in ChatReader(file).records() if isinstance(each, Losses)]
@@ -132,7 +153,7 @@ def test_changes_of_a_large_artifact_are_bounded() -> None:
 
 
 def test_the_system_prompt_among_the_settings_of_a_chat(tmp_path: Path) -> None:
-    raw = samples.lm_studio_chat()
+    raw = samples.export("lm_studio")
     raw["systemPrompt"] = ""
     raw["perChatPredictionConfig"] = {"fields": [{"key": "llm.prediction.systemPrompt", "value": "Be kind."}]}
     assert read_one(tmp_path, raw)[0].system == "Be kind."

@@ -102,7 +102,7 @@ def test_chatgpt_pictures_files_and_instructions_are_counted(tmp_path: Path) -> 
 
 
 def test_claude(tmp_path: Path) -> None:
-    head, path, lost = read_one(tmp_path, [samples.claude_chat()])
+    head, path, lost = read_one(tmp_path, [samples.export("claude")])
     assert (head.source, head.title, head.created_s) == ("Claude", "Tide tables", samples.NOON_S)
     (version,) = path.turns[0].versions
     assert version.question == "[Image: chart.png]\n\nWhat does this table say?"
@@ -114,7 +114,7 @@ def test_claude(tmp_path: Path) -> None:
 
 
 def test_claude_branches_and_old_artifacts(tmp_path: Path) -> None:
-    raw = samples.claude_chat()
+    raw = samples.export("claude")
     first, second = raw["chat_messages"]
     first["parent_message_uuid"] = "00000000-0000-4000-8000-000000000000"
     second["parent_message_uuid"] = "h1"
@@ -129,7 +129,7 @@ def test_claude_branches_and_old_artifacts(tmp_path: Path) -> None:
 
 
 def test_open_webui(tmp_path: Path) -> None:
-    head, path, lost = read_one(tmp_path, [samples.open_webui_chat()])
+    head, path, lost = read_one(tmp_path, [samples.export("open_webui")])
     assert (head.source, head.title, head.system) == ("Open WebUI", "Knots", "Be brief.")
     assert (head.pinned, head.created_s) == (True, samples.NOON_S)
     (turn,) = path.turns
@@ -145,7 +145,7 @@ def test_open_webui(tmp_path: Path) -> None:
 
 
 def test_lm_studio(tmp_path: Path) -> None:
-    head, path, lost = read_one(tmp_path, samples.lm_studio_chat())
+    head, path, lost = read_one(tmp_path, samples.export("lm_studio"))
     assert (head.source, head.title, head.system) == ("LM Studio", "Buoys", "Answer in one word.")
     question = "[File: 1-buoys.pdf]\n\nWhich colour?"
     assert words(path) == [
@@ -157,7 +157,7 @@ def test_lm_studio(tmp_path: Path) -> None:
 
 def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.conversation.json").write_text(json.dumps(samples.lm_studio_chat()))
+    (tmp_path / "in" / "a.conversation.json").write_text(json.dumps(samples.export("lm_studio")))
     (tmp_path / "in" / "b.json").write_text(json.dumps([samples.chatgpt_chat(1)]))
     (tmp_path / "in" / "c.json").write_text("[]")
     chats, lost = read(tmp_path)
@@ -319,7 +319,7 @@ def test_a_damaged_part_of_an_archive_costs_only_itself(tmp_path: Path) -> None:
     made = samples.zipped(
         {
             "a.json": json.dumps([samples.chatgpt_chat(number) for number in range(40)]).encode(),
-            "b.json": json.dumps(samples.claude_chat()).encode(),
+            "b.json": json.dumps(samples.export("claude")).encode(),
         }
     )
     with zipfile.ZipFile(io.BytesIO(made)) as archive:

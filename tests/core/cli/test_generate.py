@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from core.cli import json_lines, main
 from core.cli.generate import summary
 from core.cli.json_lines import Line
+from core.errors import reason_of
 from core.events import Effective, Finished, Stats
 from core.settings import Settings
 from core.system.terminal import ProgressLine
@@ -113,6 +115,19 @@ def test_errors_before_loading_are_lines_too(
     assert isinstance(failed, json_lines.Failed)
     assert failed.code == code
     assert failed.message in said.err
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError("Other shapes")])
+def test_every_error_is_the_last_line(
+    error: Exception, toy_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("core.cli.generate.settings_from", Mock(side_effect=error))
+    with nullcontext() if isinstance(error, OSError) else pytest.raises(ValueError, match="shapes"):
+        assert main(["generate", "--json", "--prompt", "x", "--model", str(toy_folder)]) == 1
+    failed = msgspec.json.decode(capsys.readouterr().out.splitlines()[-1], type=Line)
+    assert isinstance(failed, json_lines.Failed)
+    assert reason_of(error) in failed.message
+    assert not failed.hint
 
 
 def test_every_line_is_of_the_schema_in_the_docs(

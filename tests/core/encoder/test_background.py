@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from core.encoder.encoder import Encoder
@@ -139,7 +138,7 @@ def test_erasing_removes_vectors_and_stops_work_on_them(idle: Idle) -> None:
     assert not idle.kept(SHORT)
 
 
-def test_a_missing_encoder_is_said_in_sentences(tmp_path: Path) -> None:
+def test_without_an_encoder_documents_and_searches_fail_in_sentences(tmp_path: Path) -> None:
     said: list[DocumentEmbedded] = []
 
     def opener() -> Encoder:
@@ -149,9 +148,9 @@ def test_a_missing_encoder_is_said_in_sentences(tmp_path: Path) -> None:
     work.add("a", SHORT)
     assert work.piece()
     assert not work.piece()
-    assert said == [
-        DocumentEmbedded("a", "failed", problem="The sentence encoder is damaged. Install Draftlight again.")
-    ]
+    why = "The sentence encoder is damaged. Install Draftlight again."
+    assert said == [DocumentEmbedded("a", "failed", problem=why)]
+    assert work.find(FindSimilar("q", "boats", ("0" * 64,))).problem == why
 
 
 @pytest.mark.parametrize(
@@ -195,12 +194,3 @@ def test_a_search_finds_meaning_in_embedded_texts_and_names_the_others(idle: Idl
     similarities = [each.similarity for each in found.passages]
     assert similarities == sorted(similarities, reverse=True)
     assert not idle.work.find(FindSimilar("q", "quantum chromodynamics", digests)).passages
-
-
-def test_a_search_without_an_encoder_says_why(tmp_path: Path) -> None:
-    def opener() -> Encoder:
-        raise EncoderUnavailableError("The sentence encoder is damaged.", "Install Draftlight again.")
-
-    work = BackgroundEmbedding(Embedder(VectorStore(tmp_path), opener), cut)
-    found = work.find(FindSimilar("q", "boats", ("0" * 64,)))
-    assert found.problem == "The sentence encoder is damaged. Install Draftlight again."

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator
 from functools import partial
 
 import pytest
 
 from core.engine.engine import Engine
-from core.machine.profile import Pace, measure_pace
+from core.machine.profile import Pace, finished, measure_pace
 
 
 def fed(a: float, b: float, chunks: int = 12, width: int = 512) -> Pace:
@@ -86,15 +85,6 @@ def test_a_machine_that_became_slower_is_noticed() -> None:
 @pytest.mark.parametrize(("tokens", "seconds"), [(63, 1.0), (512, 0.0), (512, -1.0)])
 def test_what_says_nothing_is_left_out(tokens: int, seconds: float) -> None:
     assert Pace("k").read(tokens, 0, seconds).seconds(100) is None
-
-
-def finished(steps: Generator[None, None, Pace]) -> Pace:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            found: Pace = done.value
-            return found
 
 
 def test_it_is_measured_on_the_model(toy_engine: Engine) -> None:
