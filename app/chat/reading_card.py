@@ -307,8 +307,16 @@ class ReadingCard(QWidget):
 
     def _paint_phases(self, painter: QPainter, facts: ReadingFacts) -> None:
         title_font, note_font = ui_font(12, 500), ui_font(11, tabular=True)
+        metrics = QFontMetricsF(title_font), QFontMetricsF(note_font)
+        widths = [
+            25 + max(metrics[0].horizontalAdvance(phase.title), metrics[1].horizontalAdvance(phase.note))
+            for phase in facts.phases
+        ]
+        room = width_of(self) - 2 * _PAD_X_PX - (len(widths) - 1) * _PHASE_GAP_PX
+        if sum(widths) > room:  # each has a part of it, so that none is without its words
+            widths = [room / len(widths)] * len(widths)
         x = float(_PAD_X_PX)
-        for phase in facts.phases:
+        for phase, width in zip(facts.phases, widths):
             dot = QRectF(x, _PHASES_PX + 8, 16, 16)
             if phase.state == "done":
                 draw_box(painter, dot, 8, color("accent_tint"))
@@ -319,17 +327,12 @@ class ReadingCard(QWidget):
                 painter.setPen(QPen(ring, 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawEllipse(dot.adjusted(1, 1, -1, -1))
-            widest = max(
-                QFontMetricsF(title_font).horizontalAdvance(phase.title),
-                QFontMetricsF(note_font).horizontalAdvance(phase.note),
-            )
-            available = min(widest + 1, width_of(self) - _PAD_X_PX - x - 24)
             ink = color("text" if phase.state != "ahead" else "text2")
             top = _PHASES_PX if phase.note else _PHASES_PX + 8
-            draw_text(painter, QRectF(x + 24, top, available, 16), phase.title, title_font, ink, _LEFT)
-            note = QRectF(x + 24, _PHASES_PX + 16, available, 15)
+            draw_text(painter, QRectF(x + 24, top, width - 24, 16), phase.title, title_font, ink, _LEFT)
+            note = QRectF(x + 24, _PHASES_PX + 16, width - 24, 15)
             draw_text(painter, note, phase.note, note_font, color("text2"), _LEFT)
-            x += 24 + widest + _PHASE_GAP_PX
+            x += width + _PHASE_GAP_PX
 
     def _paint_legend(self, painter: QPainter) -> None:
         font = ui_font(11)

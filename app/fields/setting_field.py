@@ -33,6 +33,8 @@ class SettingControl(QWidget):
     setting's type.
     """
 
+    editor_px = 0  # the height of an editor that is higher than a row
+
     def __init__(self, setting: Setting, editor: QWidget, report: _Report) -> None:
         super().__init__()
         self.setting = setting
@@ -161,7 +163,8 @@ class _OnOff(SettingControl):
 class _Text(SettingControl):
     def __init__(self, setting: Setting, report: _Report) -> None:
         self._area = TextArea()
-        set_fixed_height(self._area, setting.lines * 17 + 16)
+        self.editor_px = setting.lines * 17 + 16
+        set_fixed_height(self._area, self.editor_px)
         # One line has no space for the help, which is in the tooltip.
         self._area.setPlaceholderText(setting.help if setting.lines > 1 else setting.empty)
         super().__init__(setting, self._area, report)
@@ -246,7 +249,7 @@ class SettingField(QWidget):
             label.setBuddy(self.control.editor)
             row.addWidget(label, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.control, 1)
-        set_minimum_height(self.control, ROW_PX)
+        set_minimum_height(self.control, max(ROW_PX, self.control.editor_px))
         line_px = content_px - indent
         self._note = TextLabel("", 11, 15, wrap=True, width_px=line_px)
         self._error = TextLabel("", 11, 15, "danger", wrap=True, width_px=line_px)

@@ -122,6 +122,8 @@ def test_showing_a_value_is_silent(setting: Setting, value: Any, qtbot: QtBot) -
     field.show_value(value)
     assert told == []
     assert field.grab().toImage() != before
+    field.resize(300, field.minimumSizeHint().height())  # in a window with little space
+    assert field.control.rect().contains(field.control.editor.geometry())
 
 
 def test_help_is_a_tooltip_and_a_description(qtbot: QtBot) -> None:
