@@ -139,11 +139,6 @@ class AnswerBody(TextCanvas):
         """The figures of the answer without its thoughts; None without thoughts."""
         return self._text.figures
 
-    @property
-    def line_count(self) -> int:
-        """The number of shown lines of text."""
-        return sum(len(box.layout.lines) for box in self.boxes)
-
     def lay_out_step(self, width: int) -> bool:
         """Lay out the next piece of an existing text at that width. Returns True once all are laid out."""
         self.height_for(width)

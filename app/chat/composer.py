@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPoint, QSize, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QVBoxLayout, QWidget
@@ -76,7 +77,7 @@ class Composer(QWidget):
     attach_failed = Signal(object)  # RequestError
     import_requested = Signal(object)  # paths of exported chats that were dropped or opened
     folder_attached = Signal(object)  # FolderReading
-    attachment_removed = Signal(object)  # Attachment, removed by the person
+    attachment_removed = Signal(object)  # Attachment that the person removed, shortened or had read again
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -161,15 +162,26 @@ class Composer(QWidget):
             menu.addAction(title, act)
         return menu
 
-    def set_message(self, message: Message) -> None:
-        """Replace the draft by `message`."""
+    @property
+    def draft(self) -> Message:
+        """What is written and attached, as it is."""
+        return Message("user", self.text, self.attachments)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written or attached, and no file is being read."""
+        return not (self.text or self.attachments or self.chips.files)
+
+    def set_message(self, message: Message, paths: Sequence[Path] = ()) -> None:
+        """Replace the draft by `message` and the files and folders `paths`, which are read."""
         self._empty()
         for attachment in message.attachments:
             self.chips.add(attachment)
         self.edit.set_text(message.content)
+        self.attach_files(paths)
 
     def message(self) -> Message:
-        """The draft as a message."""
+        """The draft as it is sent."""
         return well_formed_record(Message("user", self.text.strip(), self.attachments))
 
     def quote(self, text: str) -> None:
@@ -224,8 +236,8 @@ class Composer(QWidget):
         self.intent.emit(Escape())
 
     def edit_last(self) -> None:
-        """Edit the last sent message, unless documents are attached."""
-        if not self.attachments:
+        """Edit the last sent message, unless there is a draft."""
+        if self.is_empty:
             self.intent.emit(EditMessage())
 
     def attach_pasted(self, text: str) -> None:
@@ -304,13 +316,14 @@ class Composer(QWidget):
         return label, lambda: self._shorten(chip, remedy.tokens)
 
     def _remove(self, chip: AttachmentChip) -> None:
-        self.chips.remove(chip)
+        self.chips.take_out(chip)
         self.edit.setFocus()
 
     def _shorten(self, chip: AttachmentChip, kept_tokens: int) -> None:
         attachment = chip.attachment
         text = beginning(attachment.text, chip.tokens or 0, kept_tokens)
-        self.chips.replace(chip, Attachment(strings.beginning_of(attachment.name), text))
+        name = strings.beginning_of(attachment.name)
+        self.chips.replace(chip, replace(attachment, name=name, text=text, tokens=0))
         self.edit.setFocus()
 
     def _lay_out(self) -> None:

@@ -86,16 +86,11 @@ def remedies(written: MessageSize, refused_by_tokens: int = 0) -> tuple[Remedy, 
     largest = _largest(written.attachment_tokens)
     if largest is not None:
         index, tokens = largest
-        kept = tokens - over - spare_tokens(written.limit_tokens)
+        kept = tokens - over - max(_LEAST_SPARE_TOKENS, written.limit_tokens // _SPARE_PART)
         if kept >= _MIN_KEPT_TOKENS:
             found.append(Remedy("shorten", index, kept))
         found.append(Remedy("remove", index, tokens))
     return tuple(found)
-
-
-def spare_tokens(limit_tokens: int) -> int:
-    """The tokens left free when a document is shortened to fit."""
-    return max(_LEAST_SPARE_TOKENS, limit_tokens // _SPARE_PART)
 
 
 def beginning(text: str, tokens: int, kept_tokens: int) -> str:
@@ -125,7 +120,7 @@ class ComposerNotice(QWidget):
         self._labels: tuple[str, ...] = ()
         self._actions: list[NoticeAction] = []
         self._text = TextLabel("", 12, 17, "text", tabular=True, parent=self)
-        self._buttons: list[Button] = []
+        self.buttons: list[Button] = []
         self._row = QHBoxLayout()
         self._row.setContentsMargins(0, 0, 0, 0)
         set_spacing(self._row, 6)
@@ -141,10 +136,6 @@ class ComposerNotice(QWidget):
     def text(self) -> str:
         """The text; empty while hidden."""
         return self._text.text()
-
-    @property
-    def buttons(self) -> tuple[Button, ...]:
-        return tuple(self._buttons)
 
     def show_notice(self, text: str, actions: Sequence[NoticeAction]) -> None:
         """Show `text` with a button for each action; empty hides the notice.
@@ -162,13 +153,13 @@ class ComposerNotice(QWidget):
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def _rebuild(self) -> None:
-        for button in self._buttons:
+        for button in self.buttons:
             self._row.removeWidget(button)
             button.hide()
             button.deleteLater()
         self._labels = tuple(label for label, _ in self._actions)
-        self._buttons = [Button(label, "plain", True, self) for label in self._labels]
-        for index, button in enumerate(self._buttons):
+        self.buttons = [Button(label, "plain", True, self) for label in self._labels]
+        for index, button in enumerate(self.buttons):
             self._row.insertWidget(index, button, 0, Qt.AlignmentFlag.AlignLeft)
             button.clicked.connect(lambda checked=False, index=index: self._actions[index][1]())
             button.show()

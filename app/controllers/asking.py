@@ -140,7 +140,7 @@ class AskController(QObject):
             case MoveToNewChat():
                 self._chat.move_to_new()
             case UseExample(message):
-                composer.set_message(message)
+                composer.set_message(merged([composer.draft, message]), composer.chips.paths)
                 composer.edit.setFocus()
 
     @property
@@ -200,8 +200,7 @@ class AskController(QObject):
         if self._edited:
             self._chats.keep(chat.with_draft(merged([message, chat.draft])))
         else:
-            written = Message("user", composer.text, composer.attachments)
-            composer.set_message(merged([message, written]))
+            composer.set_message(merged([message, composer.draft]), composer.chips.paths)
             composer.edit.setFocus()
 
     def remove_queued(self, index: int, message: Message) -> bool:

@@ -19,7 +19,7 @@ from app.controllers.saving import Saving
 from app.controllers.transfer import Transfer
 from app.session.chats.conversation import Conversation, Document, documents, merged
 from core.errors import RequestError
-from core.events import Message, Passage, PrefillProgress
+from core.events import Passage, PrefillProgress
 
 
 class ChatController(QObject):
@@ -69,10 +69,10 @@ class ChatController(QObject):
     def move_to_new(self) -> None:
         """Move the message to a new chat of the same project, after what is written there already."""
         composer = self._views.composer
-        draft = Message("user", composer.text, composer.attachments)
+        draft, paths = composer.draft, composer.chips.paths
         composer.clear()
         self.start(self._chats.open.project)
-        composer.set_message(merged((self._chats.open.draft, draft)))
+        composer.set_message(merged((self._chats.open.draft, draft)), paths)
 
     def select(self, chat_id: str) -> None:
         if chat_id != self._chats.open.id:

@@ -50,12 +50,13 @@ class ChatPage(QObject):
     def __init__(self, app: App, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._views = app.views
+        self._composer = app.views.composer
         self._chats = app.chats
         self._meter = app.meter
-        self._edited: Message | None = None  # the sent message that is edited in the composer
+        self._edited: Message | None = None  # the sent message that is edited in the composer, uncounted
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
         self._draft_timer.timeout.connect(self._store_draft)
-        self._views.composer.draft_changed.connect(self._store_draft_soon)
+        self._composer.draft_changed.connect(self._store_draft_soon)
 
     def keep_draft(self) -> None:
         """Store an answer that is being edited as a version, and the composer's content as the draft.
@@ -64,7 +65,7 @@ class ChatPage(QObject):
         """
         self._views.transcript.save_edit()
         self._store_draft()
-        written, chat = self._written(), self._chats.open
+        written, chat = _uncounted(self._composer.draft), self._chats.open
         if self._edited not in (None, written):
             self._chats.keep(chat.with_draft(merged((chat.draft, written))))
             self._edited = written
@@ -76,18 +77,14 @@ class ChatPage(QObject):
     def _store_draft(self) -> None:
         """Store the composer's content as the chat's draft, unless a sent message is edited."""
         self._draft_timer.stop()
-        draft, chat = self._written(), self._chats.open
+        draft, chat = self._composer.draft, self._chats.open
         if self._edited is None and draft != chat.draft:
             self._chats.keep(chat.with_draft(draft))
 
-    def _written(self) -> Message:
-        composer = self._views.composer
-        return Message("user", composer.text, composer.attachments)
-
     def begin_edit(self, message: Message) -> None:
         """Put a sent message into the composer, whose draft is kept in the stored chat until `end_edit`."""
-        self._views.composer.set_message(message)
-        self._edited = self._written()
+        self._composer.set_message(message)
+        self._edited = _uncounted(self._composer.draft)
 
     def end_edit(self) -> None:
         """The composer holds the chat's draft again."""
@@ -95,8 +92,9 @@ class ChatPage(QObject):
 
     def show(self) -> None:
         chat = self._chats.open
-        self.show_transcript()
-        self._views.composer.set_message(chat.draft)
+        self._views.transcript.show_turns(chat.turns, self._drafter)
+        self.show_readings()
+        self._composer.set_message(chat.draft)
         self._show_figures()
         self._views.first_page.scroll_to_top()
         self._views.transcript.finder.forget()
@@ -129,11 +127,7 @@ class ChatPage(QObject):
         used_tokens = chat.context_used_tokens
         if without:
             used_tokens = last.stats.context_used_tokens if last else 0
-        self._meter.show_used(used_tokens, _uncounted(turns))
-
-    def show_transcript(self) -> None:
-        self._views.transcript.show_turns(self._chats.open.turns, self._drafter)
-        self.show_readings()
+        self._meter.show_used(used_tokens, _text_without_figures(turns))
 
     def restart_turn(self, shown_before: str, turn: Turn) -> None:
         """Replace the last turn `shown_before` by `turn`, whose answer is being generated, and follow it."""
@@ -165,7 +159,7 @@ class ChatPage(QObject):
         """Show the first page for an empty chat, otherwise the transcript."""
         empty = not self._chats.open.turns
         self._views.show_first_page(empty)
-        self._views.composer.set_placeholder(chat_strings.ASK_FIRST if empty else strings.ASK_NEXT)
+        self._composer.set_placeholder(chat_strings.ASK_FIRST if empty else strings.ASK_NEXT)
 
     def show_names(self) -> None:
         """Show the title in the header, and emit `names_changed`."""
@@ -176,7 +170,13 @@ class ChatPage(QObject):
         self.names_changed.emit()
 
 
-def _uncounted(turns: Sequence[Turn]) -> str:
+def _uncounted(message: Message) -> Message:
+    """`message` without the tokens of its documents, which may be counted at any time."""
+    attachments = tuple(replace(each, tokens=0) for each in message.attachments)
+    return replace(message, attachments=attachments)
+
+
+def _text_without_figures(turns: Sequence[Turn]) -> str:
     """The text of the imported turns at the end, edited or not, whose tokens are in no answer's figures."""
     words: list[str] = []
     for turn in reversed(turns):
@@ -409,10 +409,10 @@ class AnswerController(QObject):
                 self._page.show_version(ended.turn_id, ended.replaced[-1])
                 message = chat.turn(ended.turn_id).user
                 # An edited message: the chat has the old text again, the composer gets the new one.
-                if message != ended.replaced[-1].user and not (composer.text or composer.attachments):
+                if message != ended.replaced[-1].user and composer.is_empty:
                     composer.set_message(message)
             return True
-        if not shown or composer.text or composer.attachments:
+        if not shown or not composer.is_empty:
             return False
         message = chat.turn(ended.turn_id).user
         self._chats.keep(chat.without(ended.turn_id))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QMimeData
+from pathlib import Path
 
+import pytest
+from PySide6.QtCore import QMimeData, Qt
+
+from app.chat.intents import EditQueued, Intent, MoveToNewChat, UseExample
 from app.shell.window import MainWindow
-from core.events import Attachment
+from core.events import Attachment, Message
 from core.settings import Settings, assign
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS
-from tests.app.stage import Stage, asked, click, ready, set_value, until
+from tests.app.stage import Stage, asked, click, press, ready, set_value, until
 
 
 def paste(window: MainWindow, text: str) -> None:
@@ -70,3 +74,35 @@ async def test_what_is_pasted_is_counted_and_what_cannot_fit_is_cut_or_taken_alo
     assert window.views.banner.isHidden()
     assert composer.attachments[0].name == "big.txt (beginning)"
     await until(lambda: 7_000 < composer.pill.used_tokens < 8_191)
+
+
+MORE = Message("user", "more")
+
+
+@pytest.mark.parametrize(
+    ("act", "text"),
+    [
+        (UseExample(MORE), "mine\n\nmore"),
+        (EditQueued(0, MORE), "more\n\nmine"),
+        (MoveToNewChat(), "mine"),
+    ],
+)
+async def test_the_draft_and_files_that_are_read_stay(
+    window: MainWindow, tmp_path: Path, act: Intent, text: str
+) -> None:
+    controller, composer = window.controller, window.views.composer
+    (tmp_path / "a.txt").write_text("words")
+    await asked(window, "write 3")
+    controller.chats.keep(controller.chats.open.with_queued((MORE,)))
+    composer.attach_files([tmp_path])
+    await press(window, Qt.Key.Key_Up)  # edits the last message if nothing is written
+    assert not controller.asking.edited
+    composer.clear()
+    composer.set_text("mine")
+    composer.attach_files([tmp_path])
+    composer.attach(Attachment("b.txt", "other words"))
+    assert composer.chips.files
+    composer.intent.emit(act)
+    assert composer.text == text
+    await until(lambda: len(composer.attachments) == 2)
+    assert {each.text for each in composer.attachments} == {"words", "other words"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 
 from app.chat.user_message import UserMessage
+from app.session.chats.conversation import NOTHING_WRITTEN
 from app.shell.window import MainWindow
+from core.events import Attachment, Message
 from tests.app.stage import asked, click, last, press, ready, until
 
 
@@ -43,6 +45,15 @@ async def test_editing_a_message_that_was_sent(window: MainWindow) -> None:
     assert composer.text == ""
     controller.chat.select(first.id)
     assert composer.text == "a draft that waits"
+    # A message that was not changed is not in the draft, though its document was counted meanwhile.
+    controller.chat.start()
+    controller.asking.submit(Message("user", "write 3", (Attachment("a.txt", "Some words. " * 30),)))
+    await ready(window)
+    asked_in = controller.chats.open.id
+    controller.asking.edit()
+    await until(lambda: composer.attachments[0].tokens > 0, what="not counted")
+    controller.chat.start()
+    assert controller.chats.get(asked_in).draft == NOTHING_WRITTEN
 
     # The context is counted with its new words instead of the old ones.
     controller.chat.start()
