@@ -37,7 +37,7 @@ class ChipRow(QScrollArea):
     changed = Signal()
 
     def __init__(self, removed: Callable[[Attachment], object], parent: QWidget | None = None) -> None:
-        """`removed` gets a document that the person removed."""
+        """`removed` gets a document that the person removed, shortened or had read again."""
         super().__init__(parent)
         self._removed = removed
         self.cancel: Callable[[Reading], object] = lambda reading: None
@@ -72,8 +72,13 @@ class ChipRow(QScrollArea):
         return tuple(chip for chip in self._all if isinstance(chip, AttachmentChip))
 
     @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files and folders that are being read."""
+        return tuple(reading.path for reading in self._files)
+
+    @property
     def files(self) -> tuple[FileChip, ...]:
-        """The chips of the files that are being read."""
+        """Their chips."""
         return tuple(self._files.values())
 
     def add(self, attachment: Attachment, instead_of: Reading | None = None) -> AttachmentChip:
@@ -113,11 +118,18 @@ class ChipRow(QScrollArea):
             self.remove(chip)
 
     def replace(self, chip: AttachmentChip, attachment: Attachment) -> AttachmentChip:
-        """Replace the document of a chip. Returns the new chip."""
+        """Replace the document of a chip, for the person. Returns the new chip."""
         other = self._chip(attachment)
         self._insert(self._all.index(chip), other)
-        self.remove(chip)
+        self.take_out(chip)
         return other
+
+    def take_out(self, chip: RemovableChip) -> None:
+        """Remove the chip of a document for the person."""
+        assert isinstance(chip, AttachmentChip)
+        attachment = chip.attachment
+        self.remove(chip)
+        self._removed(attachment)
 
     def remove(self, chip: RemovableChip) -> None:
         """Remove a chip. If it had the focus, the next chip gets it."""
@@ -157,7 +169,7 @@ class ChipRow(QScrollArea):
     # ---- inside
 
     def _chip(self, attachment: Attachment) -> AttachmentChip:
-        chip = AttachmentChip(attachment, self._remove)
+        chip = AttachmentChip(attachment, self.take_out)
         chip.clicked.connect(lambda: self.open(chip))
         return chip
 
@@ -169,12 +181,6 @@ class ChipRow(QScrollArea):
         self._all.remove(chip)
         chip.hide()
         chip.deleteLater()
-
-    def _remove(self, chip: RemovableChip) -> None:
-        assert isinstance(chip, AttachmentChip)
-        attachment = chip.attachment
-        self.remove(chip)
-        self._removed(attachment)
 
     def _cancel(self, reading: Reading) -> None:
         self.drop_file(reading)

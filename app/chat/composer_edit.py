@@ -67,7 +67,7 @@ class ComposerEdit(QTextEdit):
         super().__init__(composer)
         self._composer = composer
         self.setPlaceholderText(strings.ASK_FIRST)
-        self._send_keys: SendKeys = "return"
+        self.send_keys: SendKeys = "return"  # which key sends
         self.setAccessibleName(strings.MESSAGE)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAcceptRichText(False)
@@ -91,8 +91,12 @@ class ComposerEdit(QTextEdit):
     @property
     def text_before_cursor(self) -> str:
         """The typed text up to the cursor."""
-        units = self.text.encode("utf-16-le", "surrogatepass")[: 2 * self.textCursor().position()]
-        return units.decode("utf-16-le", "ignore")
+        return self._text_between(0, self.textCursor().position())
+
+    def _text_between(self, first: int, last: int) -> str:
+        """The typed text between two positions of a cursor, which count UTF-16 units."""
+        units = self.text.encode("utf-16-le", "surrogatepass")
+        return units[2 * first : 2 * last].decode("utf-16-le", "ignore")
 
     def set_text(self, text: str) -> None:
         """Replace the text and move the cursor to its end. Can be undone."""
@@ -100,10 +104,6 @@ class ComposerEdit(QTextEdit):
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.insertText(text)
         self.setTextCursor(cursor)
-
-    def set_send_keys(self, keys: SendKeys) -> None:
-        """Sets which key sends."""
-        self._send_keys = keys
 
     def paste_raw(self) -> None:
         """Insert the clipboard's text, of any length."""
@@ -114,10 +114,9 @@ class ComposerEdit(QTextEdit):
     def insert_quote(self, text: str) -> None:
         """Insert `text` as a quote at the cursor, and move the cursor below it."""
         cursor = self.textCursor()
-        written = self.toPlainText()
-        quote, suffix = quote_between(
-            text, written[: cursor.selectionStart()], written[cursor.selectionEnd() :]
-        )
+        before = self._text_between(0, cursor.selectionStart())
+        after = self._text_between(cursor.selectionEnd(), self.document().characterCount())
+        quote, suffix = quote_between(text, before, after)
         cursor.beginEditBlock()
         cursor.insertText(quote)
         below = cursor.position()
@@ -137,7 +136,7 @@ class ComposerEdit(QTextEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-            if held == _SENDING[self._send_keys]:
+            if held == _SENDING[self.send_keys]:
                 self._composer.submit()
             elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
                 self.textCursor().insertBlock()

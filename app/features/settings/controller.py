@@ -123,5 +123,5 @@ class AppSettings(QObject):
         self._views.transcript.set_tint_mode(now.look.tint)
         self._views.legend.is_wanted = now.look.tint != "never"
         self._views.show_foot()
-        self._views.composer.edit.set_send_keys(now.writing.send_keys)
+        self._views.composer.edit.send_keys = now.writing.send_keys
         self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

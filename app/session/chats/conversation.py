@@ -347,9 +347,9 @@ class Conversation(Struct, frozen=True):
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """The documents of all versions of its turns, and of the draft."""
+        """The documents of all versions of its turns, of the queued messages and of the draft."""
         asked = [version.user for turn in self.turns for version in turn.versions]
-        return tuple(each for message in (*asked, self.draft) for each in message.attachments)
+        return tuple(each for message in (*asked, *self.queued, self.draft) for each in message.attachments)
 
     def with_draft(self, draft: Message) -> Conversation:
         return replace(self, draft=draft)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QWidget
@@ -269,7 +270,7 @@ def test_a_paste_of_fewer_tokens_than_a_document_stays_in_the_text(qtbot: QtBot,
 
 def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer) -> None:
     messages = sent(composer)
-    composer.edit.set_send_keys("command_return")
+    composer.edit.send_keys = "command_return"
     qtbot.keyClicks(composer.edit, "One")
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     qtbot.keyClicks(composer.edit, "Two")
@@ -277,7 +278,7 @@ def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer
     assert composer.text == "One\nTwo"
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
     assert messages == [Message("user", "One\nTwo")]
-    composer.edit.set_send_keys("return")
+    composer.edit.send_keys = "return"
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
     assert len(messages) == 1
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
@@ -375,7 +376,9 @@ def buttons(composer: Composer) -> dict[str, Button]:
 
 
 def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Composer) -> None:
-    small, large = Attachment("berths.csv", "b " * 100), Attachment("handbook.txt", "word " * 9000)
+    hidden = (LeftOut("hidden row", 2, "S, rows 3 to 4"),)
+    small = Attachment("berths.csv", "b " * 100)
+    large = Attachment("handbook.txt", "word " * 9000, left_out=hidden)
     composer.attach(small)
     composer.attach(large)
     composer.chips.show_tokens(lambda text: {small.text: 100, large.text: 9000}.get(text))
@@ -390,6 +393,8 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     intents = intents_of(composer)
     qtbot.mouseClick(buttons(composer)["Continue in New Chat"], Qt.MouseButton.LeftButton)
     assert intents == [MoveToNewChat()]
+    removed: list[Attachment] = []  # whose vectors are erased
+    composer.attachment_removed.connect(removed.append)
     shorten = buttons(composer)["Keep about the first 6,500 tokens of handbook.txt"]
     qtbot.mouseClick(shorten, Qt.MouseButton.LeftButton)
     first, second = composer.attachments
@@ -397,8 +402,15 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     assert second.name == "handbook.txt (beginning)"
     assert 0.71 < len(second.text) / len(large.text) < 0.74
     assert second.text.endswith("word")
+    assert second.left_out == hidden
+    assert [each.name for each in removed] == ["handbook.txt"]
     composer.show_fit(MessageSize(500, 10, (100, 6557), 8192))
     assert composer.notice.isHidden()
+    composer.show_fit(MessageSize(7000, 10, (100, 6557), 8192))
+    remove = buttons(composer)["Remove handbook.txt (beginning) (6,557 tokens)"]
+    qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
+    assert composer.attachments == (replace(small, tokens=100),)
+    assert removed[1:] == [replace(second, tokens=0)]
 
 
 def test_half_a_character_can_be_sent(qtbot: QtBot, composer: Composer) -> None:
@@ -507,13 +519,14 @@ def test_a_quote_is_a_paragraph_of_its_own_and_writing_goes_on_below(composer: C
         ("Why?\n", 5, "Why?\n\n> q\n\n|"),
         ("ab", 1, "a\n\n> q\n\n|\n\nb"),
         ("\nb", 0, "> q\n\n|\nb"),
+        ("😀a\nb", 3, "😀a\n\n> q\n\n|\nb"),
     ):
         composer.set_text(written)
         place = composer.edit.textCursor()
         place.setPosition(cursor)
         composer.edit.setTextCursor(place)
         composer.quote("q")
-        at = composer.edit.textCursor().position()
+        at = len(composer.edit.text_before_cursor)
         assert f"{composer.text[:at]}|{composer.text[at:]}" == expected
         composer.edit.undo()
         assert composer.text == written

@@ -12,7 +12,7 @@ from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.presets import Override
 from app.store.library import Library
-from core.events import Message
+from core.events import Attachment, Message
 from tests.app.session.words import finished
 
 NOON = datetime(2026, 5, 4, 12, 0)
@@ -130,6 +130,16 @@ def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted(archive: L
     archive.save(Conversation("c", NOON).ask("t", Message("user", "One")).with_deleted(NOON))
     for open_id in ("c", "nowhere", ""):
         assert Chats(archive, lambda: NOON, open_id).open.turns == ()
+
+
+def test_documents_of_a_chat_are_erased_with_it_also_those_that_wait(archive: Library) -> None:
+    texts = {"in a question", "in a queued message", "in the draft"}
+    first, second, third = (Message("user", "", (Attachment("a.txt", each),)) for each in sorted(texts))
+    erased: list[str] = []
+    chats = Chats(archive, lambda: NOON, erased=erased.append)
+    chats.keep(Conversation("c", NOON).ask("t", first).with_queued([second]).with_draft(third))
+    chats.purge("c")
+    assert set(erased) == texts
 
 
 def test_deleted_chats_are_not_listed_or_found_and_come_back(archive: Library) -> None:
