@@ -71,9 +71,12 @@ def run_child(reference: str, limits: BufferLimits) -> BufferTimes:
         done = subprocess.run(
             command, env=environment, cwd=CHILD_FOLDER, capture_output=True, timeout=_MOST_S, check=False
         )
+        if done.returncode or not done.stdout:
+            told = done.stderr.decode(errors="replace").splitlines()
+            return BufferTimes(fault=told[-1] if told else f"the process ended with {done.returncode}")
         return msgspec.json.decode(done.stdout.splitlines()[-1], type=BufferTimes)
-    except (subprocess.SubprocessError, OSError, IndexError, msgspec.MsgspecError) as error:
-        return BufferTimes(fault=reason_of(error) or "no figures")
+    except (subprocess.SubprocessError, OSError, msgspec.MsgspecError) as error:
+        return BufferTimes(fault=reason_of(error))
 
 
 def try_limits(

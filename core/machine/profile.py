@@ -251,6 +251,7 @@ class Measurement(Generic[T]):
 
     def anew(self, *given: Any) -> T:
         """Measured now, also if there is a value, and again while it is unreliable. `begin` gets `given`."""
+        self._steps = None  # half done in idle time, it would replace the new value
         for _ in range(1 + len(_WAITS_S)):
             found = finished(self._begin(*given))
             if self._take(found):
@@ -268,14 +269,13 @@ class Measurement(Generic[T]):
         self._next_s = self._clock() + self._waits_s.pop(0) if self._waits_s else math.inf
 
 
-def finished(steps: Generator[None, None, T]) -> T:
+def finished(steps: Generator[object, None, T]) -> T:
     """The result of `steps`, all of which are run."""
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            found: T = done.value
-            return found
+            return cast(T, done.value)
 
 
 class MachineProfile:
@@ -328,7 +328,7 @@ class MachineProfile:
 
     def due_s(self) -> float | None:
         """Seconds until a measurement that failed is made again; None if none is waiting."""
-        due = (each.due_s for each in (self._costs, self._pacing, self._trials))
+        due = (each.due_s for each in (self._costs, self._pacing, self._trials, self._readings))
         return min((each for each in due if each is not None), default=None)
 
     @property
@@ -408,7 +408,7 @@ class MachineProfile:
     def _timed_pace(self) -> Pace | None:
         """The pace if chunks were timed, or if none can be."""
         pace = self._held_pace()
-        return pace if pace.chunks or self._loaded.info.context_tokens < PROBED_TOKENS else None
+        return pace if pace.chunks or self._loaded.info.context_tokens < 2 * PROBED_TOKENS else None
 
     def _measure_pace(self) -> Generator[None, None, Pace]:
         return measure_pace(self._held_pace(), self._loaded.model, self._loaded.new_cache, self._loaded.info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from core.cli import doctor
 from core.cli.command_line import parser
 from core.cli.doctor import Finding
 from core.cli.report import Report, Section, sections
-from core.machine.buffers import CANDIDATES, BufferTimes, best, try_limits
+from core.machine.buffers import CANDIDATES, BufferTimes, best, run_child, try_limits
 from core.system import buffer_limits
 from core.system.buffer_limits import BufferLimits, load_limits, save_limits, use_limits_of
 
@@ -124,6 +125,15 @@ def test_the_fastest_buffer_limits_are_kept_for_the_next_process(
     assert load_limits() == CANDIDATES[chosen]
     monkeypatch.setattr(buffer_limits, "system_build", lambda: "25B78")
     assert load_limits() == BufferLimits(), "of another macOS"
+
+
+@pytest.mark.parametrize(
+    ("program", "fault"),
+    [("raise SystemExit('x\\nNo memory.')", "No memory."), ("import os; os.abort()", "-6"), ("", "with 0")],
+)
+def test_a_child_without_figures_says_why(monkeypatch: pytest.MonkeyPatch, program: str, fault: str) -> None:
+    monkeypatch.setattr("core.machine.buffers.child_command", lambda *_: [sys.executable, "-c", program])
+    assert fault in run_child("starter", CANDIDATES[0]).fault
 
 
 def test_an_unfinished_trial_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,8 +11,9 @@ from core.encoder.encoder import Encoder
 from core.encoder.store import BackgroundEmbedding, Embedder, VectorStore, text_key
 from core.errors import EncoderUnavailableError, reason_of
 from core.events import DocumentEmbedded, FindSimilar
+from core.machine.profile import finished
 from core.prefill.passages import cut
-from tests.core.encoder.texts import SENTENCES, finish, shipped_encoder
+from tests.core.encoder.texts import SENTENCES, shipped_encoder
 
 SHORT = " ".join(SENTENCES)
 LONG = " ".join(SENTENCES * 12)
@@ -108,7 +110,7 @@ def test_a_question_continues_what_is_half_done(idle: Idle) -> None:
     asked = idle.embedder.vectors(LONG, cut(LONG))
     next(asked)
     assert idle.embedder.fraction(LONG, cut(LONG)) > before > 0
-    finish(asked)
+    finished(asked)
     idle.run(1)  # it finds what the question has kept
     assert idle.said[-1] == DocumentEmbedded("a", "done", 1.0)
 
@@ -141,14 +143,12 @@ def test_erasing_removes_vectors_and_stops_work_on_them(idle: Idle) -> None:
 def test_without_an_encoder_documents_and_searches_fail_in_sentences(tmp_path: Path) -> None:
     said: list[DocumentEmbedded] = []
 
-    def opener() -> Encoder:
-        raise EncoderUnavailableError("The sentence encoder is damaged.", "Install Draftlight again.")
-
+    opener = Mock(side_effect=EncoderUnavailableError("The sentence encoder is damaged.", "Install it."))
     work = BackgroundEmbedding(Embedder(VectorStore(tmp_path), opener), cut, said.append)
     work.add("a", SHORT)
     assert work.piece()
     assert not work.piece()
-    why = "The sentence encoder is damaged. Install Draftlight again."
+    why = "The sentence encoder is damaged. Install it."
     assert said == [DocumentEmbedded("a", "failed", problem=why)]
     assert work.find(FindSimilar("q", "boats", ("0" * 64,))).problem == why
 

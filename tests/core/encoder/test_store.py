@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
-import weakref
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from core.encoder.encoder import Encoder, TextVectors, open_encoder
+from core.encoder.encoder import TextVectors
 from core.encoder.store import Embedder, VectorStore, text_key
 from core.errors import EncoderUnavailableError
-from tests.core.encoder.texts import SENTENCES, finish, passages_of, shipped_encoder
+from core.machine.profile import finished
+from tests.core.encoder.texts import SENTENCES, passages_of, shipped_encoder
 
 TEXT, PASSAGES = passages_of(SENTENCES)
 
@@ -88,16 +88,10 @@ def test_erasing_a_text_leaves_the_others(tmp_path: Path) -> None:
 
 
 def test_a_second_embedding_is_read_from_the_disk(tmp_path: Path) -> None:
-    opened: list[int] = []
-
-    def opener() -> Encoder:
-        opened.append(1)
-        return shipped_encoder()
-
-    first = finish(Embedder(VectorStore(tmp_path), opener).vectors(TEXT, PASSAGES))
-    assert opened == [1]
-    second = finish(Embedder(VectorStore(tmp_path), opener).vectors(TEXT, PASSAGES))
-    assert opened == [1]
+    opener = Mock(side_effect=shipped_encoder)
+    first = finished(Embedder(VectorStore(tmp_path), opener).vectors(TEXT, PASSAGES))
+    second = finished(Embedder(VectorStore(tmp_path), opener).vectors(TEXT, PASSAGES))
+    assert opener.call_count == 1
     assert (first.means == second.means).all()
 
 
@@ -118,42 +112,30 @@ def test_an_abandoned_embedding_goes_on_where_it_stopped(tmp_path: Path) -> None
 
 
 def test_a_failure_is_remembered_and_typed(tmp_path: Path) -> None:
-    tried: list[int] = []
-
-    def opener() -> Encoder:
-        tried.append(1)
-        raise EncoderUnavailableError("The sentence encoder is damaged.", "Install Draftlight again.")
-
+    opener = Mock(side_effect=EncoderUnavailableError("The sentence encoder is damaged."))
     embedder = Embedder(VectorStore(tmp_path), opener)
     for _ in range(2):
         with pytest.raises(EncoderUnavailableError):
-            finish(embedder.vectors(TEXT, PASSAGES))
+            finished(embedder.vectors(TEXT, PASSAGES))
         with pytest.raises(EncoderUnavailableError):
             embedder.query("Who?")
-    assert tried == [1]
+    assert opener.call_count == 1
 
 
 def test_a_full_disk_costs_no_vectors(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     embedder = Embedder(VectorStore(tmp_path / "file"), shipped_encoder)
-    assert finish(embedder.vectors(TEXT, PASSAGES)).counts.sum() > 0
+    assert finished(embedder.vectors(TEXT, PASSAGES)).counts.sum() > 0
     assert "cannot be kept" in embedder.failure
 
 
-def test_unloading_frees_the_encoder_and_the_next_use_opens_it(tmp_path: Path) -> None:
-    opened: list[weakref.ref[Encoder]] = []
-
-    def opener() -> Encoder:
-        encoder = open_encoder()
-        opened.append(weakref.ref(encoder))
-        return encoder
-
+def test_the_first_use_after_unloading_opens_the_encoder(tmp_path: Path) -> None:
+    opener = Mock(side_effect=shipped_encoder)
     embedder = Embedder(VectorStore(tmp_path), opener)
     embedder.query("Who waits?")
     embedder.unload()
-    gc.collect()
-    assert opened[0]() is None
     assert embedder.query("Who waits?").shape == (384,)
+    assert opener.call_count == 2
 
 
 def test_an_unused_embedder_loads_nothing() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from core.encoder.encoder import TextVectors, embed, query_vector, similarity
-from tests.core.encoder.texts import SENTENCES, finish, passages_of, shipped_encoder
+from core.machine.profile import finished
+from tests.core.encoder.texts import SENTENCES, passages_of, shipped_encoder
 
 QUESTIONS = (
     "Where does the kitten take its nap?",
@@ -21,7 +22,7 @@ QUESTIONS = (
 @pytest.mark.parametrize("index", range(len(QUESTIONS)))
 def test_a_question_in_other_words_is_nearest_to_its_sentence(index: int) -> None:
     text, passages = passages_of(SENTENCES)
-    vectors = finish(embed(shipped_encoder(), text, passages))
+    vectors = finished(embed(shipped_encoder(), text, passages))
     means = vectors.means.astype(np.float32)
     cosines = means @ query_vector(shipped_encoder(), QUESTIONS[index]) / np.linalg.norm(means, axis=1)
     assert int(cosines.argmax()) == index
@@ -29,7 +30,7 @@ def test_a_question_in_other_words_is_nearest_to_its_sentence(index: int) -> Non
 
 def test_vectors_have_the_promised_shapes_and_count_every_piece() -> None:
     text, passages = passages_of(SENTENCES * 20)
-    vectors = finish(embed(shipped_encoder(), text, passages))
+    vectors = finished(embed(shipped_encoder(), text, passages))
     ids, _ = shipped_encoder().pieces(text)
     assert vectors.means.dtype == np.float16
     assert vectors.means.shape == (len(passages), 384)
@@ -43,7 +44,7 @@ def test_a_piece_is_the_weighted_mean_of_its_two_windows() -> None:
     ids, ranges = encoder.pieces(text)
     assert 189 < len(ids) < 252
     piece = 100
-    vectors = finish(embed(encoder, text, ranges[piece : piece + 1]))
+    vectors = finished(embed(encoder, text, ranges[piece : piece + 1]))
     first, second = np.array(encoder.states([ids[:126], ids[63:189]]))
     weights = 126 - piece, piece - 63 + 1
     expected = (first[piece + 1] * weights[0] + second[piece - 63 + 1] * weights[1]) / sum(weights)
@@ -52,11 +53,11 @@ def test_a_piece_is_the_weighted_mean_of_its_two_windows() -> None:
 
 def test_windows_that_reach_no_passage_are_skipped_and_change_nothing() -> None:
     text, passages = passages_of(SENTENCES * 16)
-    whole = finish(embed(shipped_encoder(), text, passages))
+    whole = finished(embed(shipped_encoder(), text, passages))
     chosen = passages[[3, 70]]
     steps = [done for done in embed(shipped_encoder(), text, chosen) if done]
     assert len(steps) <= 2
-    some = finish(embed(shipped_encoder(), text, chosen))
+    some = finished(embed(shipped_encoder(), text, chosen))
     assert np.abs(some.means - whole.means[[3, 70]]).max() < 2e-3
 
 
@@ -67,16 +68,16 @@ def test_long_texts_are_cut_in_segments_with_ranges_of_the_whole_text() -> None:
     work = embed(shipped_encoder(), text, passages)
     assert [next(work) for _ in range(3)] == [0, 0, 0]
     work.close()
-    assert finish(embed(shipped_encoder(), text, passages[-1:])).counts.tolist() == [50]
+    assert finished(embed(shipped_encoder(), text, passages[-1:])).counts.tolist() == [50]
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "\u200b"])
 def test_texts_without_pieces_have_zero_vectors(text: str) -> None:
-    vectors = finish(embed(shipped_encoder(), text, np.array([[0, len(text)]], np.int32)))
+    vectors = finished(embed(shipped_encoder(), text, np.array([[0, len(text)]], np.int32)))
     assert vectors.counts.tolist() == [0]
     assert not vectors.means.any()
     assert similarity(vectors, query_vector(shipped_encoder(), "anything")).tolist() == [0.0]
-    none = finish(embed(shipped_encoder(), text, np.zeros((0, 2), np.int32)))
+    none = finished(embed(shipped_encoder(), text, np.zeros((0, 2), np.int32)))
     assert similarity(none, query_vector(shipped_encoder(), "anything")).shape == (0,)
 
 
@@ -138,6 +139,6 @@ def test_similarity_adds_the_passage_its_neighbours_and_the_best_four() -> None:
 def test_languages_that_the_vocabulary_lacks_are_told_by_two_figures(
     text: str, unknown: tuple[float, float], pieces_per_word: tuple[float, float]
 ) -> None:
-    vectors = finish(embed(shipped_encoder(), text, np.array([[0, len(text)]], np.int32)))
+    vectors = finished(embed(shipped_encoder(), text, np.array([[0, len(text)]], np.int32)))
     assert unknown[0] <= vectors.unknown <= unknown[1]
     assert pieces_per_word[0] <= vectors.pieces_per_word <= pieces_per_word[1]

@@ -1,16 +1,12 @@
-"""What tests of the encoder share: the encoder that ships, generators run to their end, passages."""
+"""What tests of the encoder share: the encoder that ships, passages."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from functools import cache
-from typing import Any, TypeVar
 
 import numpy as np
 
 from core.encoder.encoder import Encoder, open_encoder
-
-_Result = TypeVar("_Result")
 
 SENTENCES = (
     "The cat sleeps on the warm windowsill.",
@@ -26,15 +22,6 @@ SENTENCES = (
 def shipped_encoder() -> Encoder:
     """The encoder that ships, opened once per process."""
     return open_encoder()
-
-
-def finish(work: Generator[Any, None, _Result]) -> _Result:
-    """The return value of a generator."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 def passages_of(parts: tuple[str, ...]) -> tuple[str, np.ndarray]:

@@ -7,7 +7,6 @@ import io
 import json
 import random
 import struct
-from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from safetensors import safe_open
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, stamp_of
+from core.machine.profile import finished
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 
 # Full, sliding, recurrent and chunked caches.
@@ -77,15 +77,6 @@ class Model:
         with path.open("rb") as file:
             saved = SavedFile(file, stamp or self.stamp, VOCABULARY)
             return finished(saved.read(self.new_cache, length or len(saved.tokens)))
-
-
-def finished(reading: Generator[None, None, CachedSequence]) -> CachedSequence:
-    while True:
-        try:
-            next(reading)
-        except StopIteration as end:
-            sequence: CachedSequence = end.value
-            return sequence
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
+from msgspec.structs import replace
 
 import core.machine.profile as machine_profile
 from core.decoding.planner import Planner
@@ -302,6 +303,30 @@ def test_a_measurement_that_fails_waits_longer_and_is_then_given_up() -> None:
     assert measurement.due_s is None
 
 
+def test_a_value_measured_anew_is_not_replaced_by_a_half_measured_one() -> None:
+    values = iter((1, 2))
+
+    def begin() -> Generator[None, None, int]:
+        value = next(values)
+        yield
+        return value
+
+    measurement = Measurement(lambda: 0.0, lambda: None, begin, lambda found: True)
+    assert measurement.some()
+    assert measurement.anew() == 2
+    assert not measurement.some()
+    assert measurement.value == 2
+
+
+def test_a_context_too_short_for_the_pace_fails_not(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_profile, "measure", partial(measure, clock=ticking(0.01)))
+    monkeypatch.setattr(engine.loaded, "info", replace(engine.loaded.info, context_tokens=511))
+    profile = MachineProfile(engine.loaded)
+    while profile.some():
+        pass
+    assert profile.due_s() is None
+
+
 def test_memory_that_ran_out_is_no_verdict_on_the_model(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +340,11 @@ def test_memory_that_ran_out_is_no_verdict_on_the_model(
     with pytest.raises(MemoryError):
         profile.try_out()
     assert load_verdict(engine.loaded.info) is None
+    assert profile.due_s() is not None
+    monkeypatch.setattr(machine_profile, "try_readings", lambda *_: (Exhausted()() for _ in "x"))
+    profile = MachineProfile(loaded)
+    with pytest.raises(MemoryError):
+        profile.some_readings()
     assert profile.due_s() is not None
 
 

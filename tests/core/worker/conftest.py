@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from pathlib import Path
 
 import pytest
+
+from tests.processes import set_home
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    set_home(monkeypatch, tmp_path / "home")
+    return tmp_path / "home"
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -27,15 +27,11 @@ from core.events.codec import WorkerExited
 from core.worker.client import CommandError
 from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import ask, worker
-from tests.processes import set_home
 
 LONG = " ".join(SENTENCES * 60)
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    set_home(monkeypatch, tmp_path / "home")
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_each_command_gets_its_own_reply_and_the_events_none(toy_folder: Path) -> None:

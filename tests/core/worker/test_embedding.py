@@ -17,16 +17,12 @@ from core.events import (
 )
 from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import Conversation, ask, worker
-from tests.processes import set_home
 
 SHORT = " ".join(SENTENCES)
 LONG = " ".join(SENTENCES * 24)
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    set_home(monkeypatch, tmp_path / "home")
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def _end(talk: Conversation, request: str) -> DocumentEmbedded:

@@ -25,15 +25,11 @@ from core.events import (
 )
 from core.settings import Settings, assign_all
 from tests.core.worker.test_worker import Conversation, ask, worker
-from tests.processes import set_home
 
 QUESTION = Message("user", "All the ferries of the northern line wait in fog. " * 5)
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    set_home(monkeypatch, tmp_path / "home")
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def _files(home: Path) -> list[Path]:

@@ -20,14 +20,11 @@ from core.events import (
     TokenCount,
 )
 from tests.core.worker.test_worker import ask, worker
-from tests.processes import set_home
 
 CHAT = (Message("user", "hello"), Message("assistant", "hello yourself"))
 
 
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_home(monkeypatch, tmp_path / "home")
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_one_is_given_and_nothing_of_it_is_told(toy_folder: Path) -> None:

@@ -24,16 +24,12 @@ from core.events import (
 )
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import Conversation, ask, worker
-from tests.processes import set_home
 
 SOON_S = 0.3
 LONG = "All the ferries of the northern line wait in fog. " * 5
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    set_home(monkeypatch, tmp_path / "home")
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def question(request: str, text: str = LONG) -> Generate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator
 from typing import Any
 
 import mlx.core as mx
@@ -12,19 +11,12 @@ import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
 import core.prefill.scorers.draft_model as module
+from core.machine.profile import finished
 from core.prefill.scorers.draft_model import Attended, draft_scores, watched
 from tests.core.architectures import tiny
 from tests.core.prefill.gaps import prompt_of, sequence_of
 
 TOKENS = 120
-
-
-def finished(scoring: Generator[int, None, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    while True:
-        try:
-            next(scoring)
-        except StopIteration as end:
-            return np.asarray(end.value)
 
 
 class Loaded:
