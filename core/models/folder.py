@@ -14,6 +14,7 @@ import re
 import stat
 import struct
 from collections.abc import Iterator, Mapping
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -227,7 +228,9 @@ def _is_known(key: str, name: object) -> bool:
     """Whether mlx-lm has the template or parser `name` of tokenizer_config.json's `key`."""
     if not isinstance(name, str) or not name.isidentifier():
         return name is None
-    return find_spec(f"mlx_lm.{_MODULES[key]}.{name}") is not None
+    library = find_spec("mlx_lm")  # the module's own name would import MLX
+    folders = library.submodule_search_locations or () if library else ()
+    return PathFinder.find_spec(name, [f"{each}/{_MODULES[key]}" for each in folders]) is not None
 
 
 def check_code(folder: Path) -> None:
@@ -597,8 +600,9 @@ def family_of(folder: Path) -> str:
         stats = [each.stat() for each in (path, settings) if each.exists()]
         seen = f"{path.resolve()}:{[(stat.st_size, stat.st_mtime_ns) for stat in stats]}"
         note = cache_dir() / "families" / hashlib.sha256(seen.encode()).hexdigest()[:32]
-        if note.is_file():
-            return note.read_text(encoding="ascii")
+        # A power failure may have damaged it.
+        if note.is_file() and re.fullmatch("[0-9a-f]{64}", kept := note.read_text("ascii", "replace")):
+            return kept
         found = fingerprint(_vocabulary(path, settings))
         make_folder(note.parent)
         write_atomic(note, found.encode("ascii"), durable=False)

@@ -1,8 +1,9 @@
 """Files of model folders, which are untrusted: read within limits of size, depth and digits.
 
 Everything that Draftlight reads of a model folder's JSON passes through `read_object`, so that no file can
-exhaust the memory or the stack, block the process, or hand on a number or text that cannot be sent. Named
-pipes, devices and sockets are not opened for reading.
+exhaust the memory or the stack, block the process, or hand on a text or an integer that cannot be sent.
+Infinity and NaN are handed on: Mamba's configs have them. Named pipes, devices and sockets are not opened for
+reading.
 """
 
 from __future__ import annotations

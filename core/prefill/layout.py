@@ -263,12 +263,13 @@ _REQUESTS = (
     # English
     r"continue | go\s+on | carry\s+on | keep\s+(?:going|writing) | write\s+on | pick\s+up\s+where",
     # German and Dutch
-    r"weiter | mach\w*\s+weiter | fahre?\s+fort | setze?\s+[^.!?]{0,80}\bfort",
-    r"(?:schreibe?|erzähle?)\s+[^.!?]{0,80}weiter",
-    r"ga\s+(?:verder|door) | (?:schrijf|vertel)\s+[^.!?]{0,80}verder | vervolg",
+    r"weiter | mach\w*\s+(?:sie\s+)?weiter | fahr(?:e|en\s+sie)?\s+fort | setze?n?\s+[^.!?]{0,80}\bfort",
+    r"(?:schreib|erzähl)(?:e|en\s+sie)?\s+[^.!?]{0,80}weiter",
+    r"weiter(?:schreiben|erzählen|machen) | fort(?:fahren|setzen)",
+    r"ga(?:at\s+u)?\s+(?:verder|door) | (?:schrijf|vertel)\s+[^.!?]{0,80}verder | vervolg",
     # French, Spanish, Portuguese, Italian
-    r"continue[rz]? | poursui[st]\w* | contin[uú][aeá]\w* | sigue | prosigue | siga",
-    r"prossig\w+ | prosegui\w*",
+    r"continue[rz]? | poursui[stv]\w* | contin[uú][aeá]\w* | continui | (?:pro)?sig(?:ue|a)",
+    r"pross[ei]g\w+ | prosegu[aei]\w*",
     # Russian
     r"продолж\w+ | пиши\s+дальше",
 )

@@ -365,7 +365,10 @@ async def _counted(answers: Answers, serving: Serving, asked: AnswerRequest) -> 
 
 
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
-    """OpenAI's usage object. Rejected tokens of a prediction are not counted as completion tokens."""
+    """OpenAI's usage object.
+
+    Rejected tokens of a prediction are no completion tokens; those of the last step behind a stop text are.
+    """
     return {
         "prompt_tokens": stats.prompt_tokens,
         "completion_tokens": stats.tokens,

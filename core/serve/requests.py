@@ -6,11 +6,13 @@ A record is frozen: each change is a new one. Listeners are called on the loop, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Literal, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from core.events import Event, Failed, Finished, Gauges, Generate, PrefillProgress, Token
 
@@ -63,10 +65,6 @@ class ServedRequest(Struct, frozen=True):
         return self.accepted / self.tested if self.tested else 0.0
 
 
-# Size of a token event in memory.
-_EVENT_BYTES = 600
-
-
 class RequestListener(Protocol):
     """Listener: `request_changed` after each change, `request_heard` for each event before it."""
 
@@ -80,15 +78,15 @@ class _Kept:
         self.record = record
         self.generate = generate
         self.events: list[Event] = []
-        self.asked_bytes = _size_of(generate) if generate is not None else 0
+        self.size_bytes = _size_of(generate)
 
-    @property
-    def size_bytes(self) -> int:
-        return self.asked_bytes + _EVENT_BYTES * len(self.events)
+    def hear(self, event: Event) -> None:
+        self.events.append(event)
+        self.size_bytes += _size_of(event)
 
     def empty(self) -> None:
         """Drop everything but the record."""
-        self.generate, self.events, self.asked_bytes = None, [], 0
+        self.generate, self.events, self.size_bytes = None, [], 0
 
 
 class ServedRequests:
@@ -177,7 +175,7 @@ class ServedRequests:
         if kept is None or kept.record.is_over:
             return
         if self._whole:
-            kept.events.append(event)
+            kept.hear(event)
         for listener in tuple(self._listeners):
             listener.request_heard(request, event)
         self.change(request, **_changes(kept.record, event))
@@ -202,12 +200,16 @@ class ServedRequests:
                 kept.empty()
 
 
-def _size_of(generate: Generate) -> int:
-    """Approximate size in memory, in bytes."""
-    texts = [generate.prediction, *(tool.parameters for tool in generate.tools)]
-    for message in generate.messages:
-        texts += [message.content, *(attachment.text for attachment in message.attachments)]
-    return sum(map(len, texts))
+def _size_of(value: object) -> int:
+    """Bytes in memory of `value` and all that it holds; shared parts count each time."""
+    inner: Iterable[object] = ()
+    if isinstance(value, Struct):
+        inner = astuple(value)
+    elif isinstance(value, dict):
+        inner = chain(value, value.values())
+    elif isinstance(value, tuple | list):
+        inner = value
+    return sys.getsizeof(value) + sum(map(_size_of, inner))
 
 
 def _changes(record: ServedRequest, event: Event) -> dict[str, object]:

@@ -23,6 +23,7 @@ from core.models.memory import machine
 from core.models.places import family_label, readable
 from core.models.starter import ensure_starter
 from core.settings.prefill import KvCache
+from core.system.paths import cache_dir
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 ROOMY = Machine(limit_bytes=64 << 30, expands=True)
@@ -331,6 +332,9 @@ def test_the_family_is_told_from_the_file_and_remembered(tmp_path: Path, toy_fol
     copy = tmp_path / "toy"
     shutil.copytree(toy_folder, copy)
     assert family_of(copy) == family_of(toy_folder)
+    for note in (cache_dir() / "families").iterdir():
+        note.write_bytes(b"12\xff")  # as a power failure may leave it
+    assert family_of(copy) == load(str(toy_folder)).info.family
     tokenizer = json.loads((copy / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"]["another"] = 260
     (copy / "tokenizer.json").write_text(json.dumps(tokenizer))

@@ -143,13 +143,16 @@ def test_a_loaded_model_has_the_context_of_its_type(tmp_path: Path) -> None:
     assert load(str(tmp_path)).info.context_tokens == 32_768
 
 
-def test_reading_the_table_loads_no_model_library() -> None:
+def test_reading_a_folder_and_the_table_loads_no_model_library(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "none"}')
+    (tmp_path / "tokenizer_config.json").write_text('{"chat_template_type": "deepseek_v32"}')
     code = (
-        "import sys, core.models.folder; from core.models.config import context_tokens;"
+        "import pathlib, sys, core.models.folder; from core.models.config import context_tokens;"
         "context_tokens({'model_type': 'gemma3'});"
+        "assert core.models.folder.has_template(pathlib.Path(sys.argv[1]));"
         "print(sorted({'mlx', 'mlx_lm', 'transformers'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.events import Event, Failed, Finished, Generate, Message, Token
+from core.events import Event, Failed, Finished, Generate, Likely, Message, Token, ToolCall
 from core.serve.requests import ServedRequest, ServedRequests
 from tests.core.serve.served import CHAT, Served, question
 
@@ -71,16 +71,23 @@ def test_only_the_newest_are_kept_and_nothing_of_them_unless_wanted(served: Serv
 
 
 def test_beyond_so_many_bytes_the_oldest_words_go_and_the_records_stay() -> None:
-    kept = ServedRequests(10, whole=True, most_bytes=10_000)
-    for number in range(4):
+    kept, long = ServedRequests(10, whole=True, most_bytes=100_000), "x" * 40_000
+    asked = (
+        Message("assistant", "", thought=long),
+        Message("user", long),
+        Message("assistant", "", tool_calls=(ToolCall("c", "f", long),)),
+        Message("user", ""),
+    )
+    for number, message in enumerate(asked):
         name = f"r{number}"
-        kept.add(ServedRequest(name, "/v1/completions", "editor", "toy", 0.0, True), Generate(
-            name, (Message("user", "x" * 4_000),)
-        ))  # fmt: skip
+        record = ServedRequest(name, "/v1/completions", "editor", "toy", 0.0, True)
+        kept.add(record, Generate(name, (message,)))
+        if number == 3:
+            kept.hear(name, Token(name, 1, "", "normal", 1, 0, likely=(Likely(1, long, -1.0),)))
         if number != 1:
             kept.hear(name, Failed(name, "generate", "request", "no-model", "No model is loaded."))
     assert [record.id for record in kept.all] == ["r0", "r1", "r2", "r3"]
     # One that is not over keeps what it has.
     assert [kept.asked(record.id) is not None for record in kept.all] == [False, True, False, True]
     assert kept.events("r0") == ()
-    assert len(kept.events("r3")) == 1
+    assert len(kept.events("r3")) == 2
