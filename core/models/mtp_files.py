@@ -33,7 +33,7 @@ from core.system.paths import shown
 
 class _Names(Struct, frozen=True):
     """Where a model type keeps its head: `prefix` (a pattern; `{}` is the number of layers), the names of the
-    parts, and the prefix of the block's tensors. `left_out`: tensors that the model has itself.
+    parts, and the prefix of the block's tensors.
     """
 
     prefix: str
@@ -42,18 +42,10 @@ class _Names(Struct, frozen=True):
     projection: str
     norm: str
     block: str = ""
-    left_out: tuple[str, ...] = ()
 
 
 _QWEN = _Names(r"mtp", "pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm", "layers.0.")
-_DEEPSEEK = _Names(
-    r"layers\.{}",
-    "enorm",
-    "hnorm",
-    "eh_proj",
-    "shared_head.norm",
-    left_out=("embed_tokens.", "shared_head.head."),
-)
+_DEEPSEEK = _Names(r"layers\.{}", "enorm", "hnorm", "eh_proj", "shared_head.norm")
 _MIMO = _Names(r"mtp_layers\.0", "token_layernorm", "hidden_layernorm", "input_proj", "final_layernorm")
 _TYPES = {
     "qwen3_next": _QWEN,
@@ -70,6 +62,8 @@ PARTS = ("embedding_norm", "hidden_norm", "projection", "norm")
 
 _SHARD = re.compile(r"-\d+-of-\d+$")
 _BLOCK = re.compile(r"(?:^|\.)layers\.\d+\.(.+)$")
+# Not of a head's block: copies of the model's embedding and output layer, and the heads after the first one.
+_OTHERS = re.compile(r"model\.|(?:\w+\.)*(?:embed_tokens|lm_head|shared_head\.head|\w*layers\.\d+)\.")
 
 
 class HeadTensor(Struct, frozen=True):
@@ -207,10 +201,9 @@ def _own_name(stored: str, names: _Names, prefix: str, *, separate: bool) -> str
     if inside is None and not separate:
         return ""
     name = inside[1] if inside else stored
-    if name.startswith(names.left_out):
-        return ""
     for part in PARTS:
         own = f"{getattr(names, part)}."
         if name.startswith(own):
             return f"{part}.{name.removeprefix(own)}"
-    return f"block.{name.removeprefix(names.block)}" if name.startswith(names.block) else ""
+    own = name.removeprefix(names.block)
+    return f"block.{own}" if name.startswith(names.block) and not _OTHERS.match(own) else ""
