@@ -88,10 +88,14 @@ def _quantise(head: nn.Module, weights: Weights) -> None:
         scales = weights.get(f"{path}.scales")
         if scales is None or not hasattr(module, "to_quantized"):
             return False
+        if not scales.size:
+            raise ValueError(f"“{path}.scales” is empty")
         columns = int(module.weight.shape[-1])
         group = columns // int(scales.shape[-1])
         bits = int(weights[f"{path}.weight"].shape[-1]) * 32 // columns
-        mode = "affine" if f"{path}.biases" in weights else _MODES[bits, group]
+        mode = "affine" if f"{path}.biases" in weights else _MODES.get((bits, group))
+        if mode is None:
+            raise ValueError(f"quantisation to {bits} bits in groups of {group} without biases is not known")
         return {"group_size": group, "bits": bits, "mode": mode}
 
     nn.quantize(head, class_predicate=form)

@@ -9,7 +9,7 @@ from typing import Any
 import mlx.core as mx
 from msgspec.structs import replace
 
-from core.errors import ModelError, reason_of
+from core.errors import reason_of
 from core.models.assistant import assistant
 from core.models.dflash import dflash
 from core.models.draft_head import DraftHead, Weights, why_unsound
@@ -58,7 +58,7 @@ def _loaded(parts: SplitModel, found: Head, folder: Path) -> DraftHead | str:
         if reason := why_unsound(head.module):
             return found.why_not(reason)
         reason = parts.why_no_states(head.layers)
-    except (ModelError, OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
+    except Exception as error:  # the files' numbers are used before anything has compared them
         return found.why_not(f"cannot be loaded: {reason_of(error)}")
     return found.why_not(f"cannot be used: {reason}") if reason else head
 

@@ -249,6 +249,9 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str, bool]] = {
     "columns": (_changed(fc__weight=mx.ones((32, 3))), "shape", False),
     "block": (_changed(layers__0__mlp__extra__weight=mx.ones((2, 2))), "any of the model's blocks", False),
     "nan": (_changed(fc__weight=mx.full((32, 64), mx.nan)), "NaN or infinity", False),
+    "form": (_changed(fc__scales=mx.ones((32, 4))), "32 bits in groups of 16", False),
+    "none": (_changed(fc__scales=mx.ones((32, 0))), "“projection.scales” is empty", False),
+    "scalar": (_changed(fc__scales=mx.array(1.0)), "cannot be loaded", False),
 }
 
 
