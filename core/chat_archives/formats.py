@@ -108,7 +108,11 @@ def _open_webui(raw: dict[str, Any]) -> ArchivedChat:
 
 def _open_webui_message(message: dict[str, Any], node: Node, chat: ArchivedChat) -> None:
     role = text_of(message.get("role"))
-    node.time_s = time_of(message.get("timestamp"))
+    node.time_s = time_of(message.get("timestamp")) or time_of(message.get("created_at"))
+    chat.lost["tools"] += len(list_of(message.get("tool_calls")))
+    if role == "tool":
+        chat.lost["tools"] += 1
+        return
     _plain_content(message, node, chat.lost)
     if role == "system":
         chat.system, node.text = chat.system or node.text, ""
@@ -185,6 +189,9 @@ def _lm_studio(raw: dict[str, Any]) -> ArchivedChat:
             _lm_studio_version(version, node, chat)
             if role == "system":
                 chat.system, node.role = chat.system or node.text, "none"
+            elif role == "tool":
+                chat.lost["tools"] += 1
+                node.role, node.text, node.thought = "none", "", ""
             chat.nodes.append(node)
         if versions:
             before = chat.current = f"{place} {shown}"
@@ -234,14 +241,8 @@ def _lm_studio_version(version: dict[str, Any], node: Node, chat: ArchivedChat) 
 def _listed(chat: ArchivedChat, messages: list[Any]) -> ArchivedChat:
     before = ""
     for place, message in enumerate(map(dict_of, messages)):
-        role = text_of(message.get("role"))
         node = Node(text_of(message.get("id")) or f"message {place}", before, "none")
-        node.time_s = time_of(message.get("timestamp")) or time_of(message.get("created_at"))
-        if role == "tool":
-            chat.lost["tools"] += 1
-        else:
-            _open_webui_message(message, node, chat)
-            chat.lost["tools"] += len(list_of(message.get("tool_calls")))
+        _open_webui_message(message, node, chat)
         chat.nodes.append(node)
         before = chat.current = node.id
     return chat

@@ -141,7 +141,7 @@ def test_open_webui(tmp_path: Path) -> None:
     assert [(each.name, each.text) for each in turn.versions[1].attachments] == [
         ("knots.md", "Bowline, hitch")
     ]
-    assert lost == {"images": 1}
+    assert lost == {"images": 1, "tools": 2}
 
 
 def test_lm_studio(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_lm_studio(tmp_path: Path) -> None:
         (1, [(question, "Red."), (question, "<think>\nNot green.\n</think>\n\nYellow.")]),
         (0, [("Sure?", "")]),
     ]
-    assert lost == {"files": 1}
+    assert lost == {"files": 1, "tools": 1}
 
 
 def test_a_folder(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in" / "c.json").write_text("[]")
     chats, lost = read(tmp_path)
     assert [head.title for head, _ in chats] == ["Buoys", "Lighthouse 1"]
-    assert lost == {"files": 1, "tools": 1}
+    assert lost == {"files": 1, "tools": 2}
 
 
 def test_an_own_export_is_passed_on_chat_by_chat(tmp_path: Path) -> None:
