@@ -1,7 +1,8 @@
 """Answering: an answer's events to one client, streaming or whole, in the shape of any API; its figures.
 
-An error before anything was sent has its own status. While a request waits or its prompt is read,
-comments keep the connection alive and report progress.
+An error before anything was sent has its own status. While a streaming request waits or its prompt is read,
+comments keep the connection alive and report progress. A whole answer has nothing before its end, because its
+status may still become an error's: a proxy with a limit may give up on it.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ from core.serve.tools import CallRules, Written
 from core.settings import Settings, assign
 from core.settings.window import Server
 
-# Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
+# Of a stream. Proxies give up after 30 to 60 s without a byte, and people sooner; a call may take a minute.
 _QUIET_S = 5.0
 _CLIENT_CHARACTERS = 60
 
@@ -251,7 +252,7 @@ async def answer_endpoint(
 async def _whole(answer: Answer, made: list[Writer], headers: Mapping[str, str], send: Send) -> None:
     tokens: list[Token] = []
     while True:
-        for happening in await answer.next(_QUIET_S):
+        for happening in await answer.next():
             match happening:
                 case Token():
                     tokens.append(happening)
@@ -456,31 +457,16 @@ def _is_length(change: Change) -> bool:
     return change.setting == "sampling.max_tokens"
 
 
-class Logprobs:
-    """Log probabilities of one answer's tokens, in order."""
-
-    def __init__(self) -> None:
-        self._waiting: list[Token] = []
-
-    def of(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Entries of a chunk; None without entries."""
-        content: list[dict[str, Any]] = []
-        for token in tokens:
-            if token.logprob is None:
-                continue
-            self._waiting.append(token)
-            if token.text:
-                content += [_entry(one) for one in self._waiting]
-                self._waiting.clear()
-        return {"content": content, "refusal": None} if content else None
-
-
-def _entry(token: Token) -> dict[str, Any]:
-    assert token.logprob is not None
-    return {
-        **_one(token.text, token.logprob),
-        "top_logprobs": [_one(likely.text, likely.logprob) for likely in token.likely],
-    }
+def logprobs_of(tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """An entry for each token whose log probability is known, those without text included."""
+    return [
+        {
+            **_one(token.text, token.logprob),
+            "top_logprobs": [_one(likely.text, likely.logprob) for likely in token.likely],
+        }
+        for token in tokens
+        if token.logprob is not None
+    ]
 
 
 def _one(text: str, logprob: float) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from core.events import (
     ToolCall,
 )
 from core.serve.answering import (
-    Logprobs,
     Writer,
     WriterOf,
+    logprobs_of,
     origins,
     usage,
 )
@@ -281,7 +281,6 @@ class ChatWriter(Writer):
             "model": model,
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
-        self._logprobs = Logprobs()
 
     def opening(self) -> bytes:
         """The first chunk, with the role."""
@@ -290,7 +289,7 @@ class ChatWriter(Writer):
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Chunks of the new tokens; empty without new text."""
         deltas = self._deltas(tokens)
-        logprobs = self._logprobs.of(tokens)
+        logprobs = self._logprobs(tokens)
         told = self._asked.draftlight.tokens
         if not deltas and (logprobs or told):
             deltas = [{}]
@@ -323,7 +322,7 @@ class ChatWriter(Writer):
         return {
             **self._head,
             "choices": [
-                {**choice, "logprobs": self._logprobs.of(tokens), "finish_reason": self._reason(finished)}
+                {**choice, "logprobs": self._logprobs(tokens), "finish_reason": self._reason(finished)}
             ],
             "usage": self._figures(finished.stats),
             **self.figures(finished, tokens),
@@ -355,6 +354,10 @@ class ChatWriter(Writer):
 
     def _choice(self, delta: dict[str, Any]) -> dict[str, Any]:
         return {"index": 0, "delta": delta}
+
+    def _logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        content = logprobs_of(tokens)
+        return {"content": content, "refusal": None} if content else None
 
     def _reason(self, finished: Finished) -> str:
         if self._written.calls and finished.reason == "stop":

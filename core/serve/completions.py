@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from core.events import Generate, Message, Token
-from core.serve.answering import Logprobs, WriterOf
+from core.serve.answering import WriterOf
 from core.serve.chat import ChatWriter, Sampled
 from core.serve.fields import FORMS, change, convert_fields, refused, with_answer_form
 from core.serve.http import field_error
@@ -75,7 +75,7 @@ class CompletionWriter(ChatWriter):
 
     def __init__(self, asked: CompletionRequest, generate: Generate, model: str, rules: CallRules) -> None:
         super().__init__(asked, generate, model, rules)
-        self._logprobs = _Lists(asked.logprobs is not None)
+        self._told_characters = 0
 
     def opening(self) -> bytes:
         """Empty."""
@@ -91,19 +91,10 @@ class CompletionWriter(ChatWriter):
     def _whole_choice(self, tokens: Sequence[Token]) -> dict[str, Any]:
         return self._choice({"text": "".join(token.text for token in tokens)})
 
-
-class _Lists(Logprobs):
-    """Log probabilities in the older shape: parallel lists, with the offset in the text of each token."""
-
-    def __init__(self, wanted: bool) -> None:
-        super().__init__()
-        self._wanted = wanted
-        self._told_characters = 0
-
-    def of(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """The lists of a chunk; None without entries."""
+    def _logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        """The older shape: parallel lists, with the offset in the text of each token."""
         told = [token for token in tokens if token.logprob is not None]
-        if not self._wanted or not told:
+        if not told:
             return None
         offsets = []
         for token in told:

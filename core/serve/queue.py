@@ -253,8 +253,8 @@ class Answer:
         self.is_made = False  # the command was made, for the model that was loaded then
         self._task = asyncio.ensure_future(self._run())
 
-    async def next(self, timeout_s: float) -> Sequence[Event]:
-        """Returns the events since the last call; empty after `timeout_s` without one.
+    async def next(self, timeout_s: float | None = None) -> Sequence[Event]:
+        """Returns the events since the last call; empty after `timeout_s` without one, if it is given.
 
         Raises `ClientGoneError` after the client disconnected, or why the request was not sent.
         """

@@ -29,7 +29,7 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.answering import Logprobs, Writer, commented, origins
+from core.serve.answering import Writer, commented, logprobs_of, origins
 from core.serve.conversation import Conversation, completed
 from core.serve.fields import (
     FORMS,
@@ -261,6 +261,12 @@ class Output:
             # Thoughts and calls have no logprobs.
             self._logprobs = []
 
+    def end(self, status: str) -> Iterator[Told]:
+        """Finish the last item. Logprobs after the last text of the answer are sent with an empty one."""
+        if self._logprobs and self._open and self.items[-1]["type"] == "message":
+            yield from self.add([Text("")], [])
+        yield from self.close(status)
+
     def close(self, status: str = "completed") -> Iterator[Told]:
         """Finish the open item, if there is one."""
         if not self._open:
@@ -370,7 +376,6 @@ class ResponseWriter(Writer):
         super().__init__(asked, rules)
         self._keep = keep
         self._output = Output(asked.custom_tools, summarizes=asked.summarizes)
-        self._logprobs = Logprobs()
         self._events = 0
         self._begun = False
         self._alive_s = time.monotonic()
@@ -467,14 +472,12 @@ class ResponseWriter(Writer):
     def _added(self, tokens: Sequence[Token]) -> Iterable[Told]:
         # One by one with logprobs, which are sent with their token's text.
         for some in [[token] for token in tokens] if self._asked.wants_logprobs else [tokens]:
-            found = self._logprobs.of(some)
-            told = found["content"] if found else []
-            logprobs = [entry | {"bytes": entry["bytes"] or []} for entry in told]
+            logprobs = [entry | {"bytes": entry["bytes"] or []} for entry in logprobs_of(some)]
             yield from self._output.add(self._written.add(some), logprobs)
 
     def _ended(self, finished: Finished) -> Iterable[Told]:
         yield from self._output.add(self._written.end(), [])
-        yield from self._output.close(_status(finished))
+        yield from self._output.end(_status(finished))
 
     def _done(self, finished: Finished) -> dict[str, Any]:
         status = _status(finished)

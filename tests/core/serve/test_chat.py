@@ -12,23 +12,6 @@ from core.serve.status import shape
 from tests.core.serve.served import CHAT, Served
 
 
-def test_the_answer_is_the_engines_own(served: Served, toy_engine) -> None:  # type: ignore[no-untyped-def]
-    from core.events import Generate, Message, Token
-    from tests.core.serve.served import settings
-
-    asked = Generate("r", (Message("user", "compare"),), settings(sampling__max_tokens=20))
-    events = list(toy_engine.generate(asked, lambda: False))
-    expected = "".join(event.text for event in events if isinstance(event, Token))
-    assert served.chat("compare", max_tokens=20).json["choices"][0]["message"]["content"] == expected
-
-
-def test_what_was_read_before_is_told_as_cached(served: Served) -> None:
-    served.chat("something that is asked twice")
-    second = served.chat("something that is asked twice").json
-    assert second["usage"]["prompt_tokens_details"]["cached_tokens"] == second["usage"]["prompt_tokens"] - 1
-    assert second["timings"]["cache_n"] + second["timings"]["prompt_n"] == second["usage"]["prompt_tokens"]
-
-
 def test_a_long_prompt_keeps_the_line_alive_and_says_how_far_it_is(served: Served) -> None:
     reply = served.chat("x" * 400, stream=True, settings={"prefill.chunk_tokens": 64}, max_tokens=2)
     assert any(re.fullmatch(r"keepalive \d+%", comment) for comment in reply.comments)

@@ -71,26 +71,6 @@ def test_stops_end_the_answer_before_them(served: Served) -> None:
     assert choice["finish_reason"] == "stop"
 
 
-def test_logprobs_have_openais_shape(served: Served) -> None:
-    whole = served.chat("logprobs", logprobs=True, top_logprobs=3, max_tokens=20).json["choices"][0]
-    content = whole["logprobs"]["content"]
-    assert "".join(entry["token"] for entry in content) == whole["message"]["content"]
-    for entry in content:
-        assert entry["logprob"] <= 0
-        assert len(entry["top_logprobs"]) == 3
-        assert entry["top_logprobs"][0]["logprob"] >= entry["top_logprobs"][1]["logprob"]
-        assert entry["bytes"] == (list(entry["token"].encode()) or None)
-    chunks = served.chat("logprobs", logprobs=True, top_logprobs=3, max_tokens=20, stream=True).chunks
-    told = [chunk["choices"][0]["logprobs"] for chunk in chunks]
-    streamed = [entry for one in told if one for entry in one["content"]]
-    assert [entry["token"] for entry in streamed] == [entry["token"] for entry in content]
-    # Read from the cache, a prompt gives the same but for the last bits.
-    assert [entry["logprob"] for entry in streamed] == pytest.approx(
-        [entry["logprob"] for entry in content], abs=1e-4
-    )
-    assert whole["logprobs"]["refusal"] is None
-
-
 def test_a_clients_system_message_goes_before_that_of_the_settings(served: Served) -> None:
     """The window's own system prompt is for who says nothing of the kind."""
 

@@ -67,13 +67,6 @@ def test_a_call_that_was_cut_off_has_no_arguments_but_says_why(served: Served) -
     assert message.json["content"][0]["input"] == {}
 
 
-def test_an_answer_by_a_schema(served: Served) -> None:
-    config = {"format": {"type": "json_schema", "schema": TOOL["input_schema"]}}
-    message = ask(served, output_config=config, max_tokens=200).json
-    assert set(json.loads(message["content"][0]["text"])) == {"k"}
-    assert message["stop_reason"] == "end_turn"
-
-
 def test_errors_have_anthropics_shape_whoever_finds_them(served: Served) -> None:
     assert served.ask("POST", f"{MESSAGES}/nothing", {}).error["type"] == "not_found_error"
     assert served.ask("POST", MESSAGES, b"{").error["type"] == "invalid_request_error"

@@ -43,17 +43,6 @@ def test_a_stream_begins_while_the_prompt_is_read(served: Served) -> None:
     events(reply)
 
 
-def test_logprobs_stand_beside_the_text(served: Served) -> None:
-    # The widths of drafts depend on times, and the last bits of logits on the widths.
-    fields = {"include": ["message.output_text.logprobs"], "top_logprobs": 2, "drafter": "off"}
-    [part] = ask(served, **fields).json["output"][0]["content"]
-    assert "".join(one["token"] for one in part["logprobs"]) == part["text"]
-    assert all(len(one["top_logprobs"]) == 2 and one["logprob"] <= 0 for one in part["logprobs"])
-    told = events(ask(served, stream=True, **fields))
-    deltas = [one for one in told if one["type"] == "response.output_text.delta"]
-    assert [entry for one in deltas for entry in one["logprobs"]] == part["logprobs"]
-
-
 def test_a_worker_that_dies_in_the_middle_is_told_as_an_event(toy_folder: Path) -> None:
     with serving(toy_folder) as served:
         line = served.line()
@@ -98,14 +87,3 @@ def test_input_tokens_are_those_of_the_prompt(served: Served) -> None:
     answered = served.ask("POST", RESPONSES, asked | {"max_output_tokens": 3})
     assert counted.json["object"] == "response.input_tokens"
     assert counted.json["input_tokens"] == answered.json["usage"]["input_tokens"]
-
-
-def test_stops_end_a_response(served: Served) -> None:
-    asked: dict[str, Any] = {"input": "hi", "max_output_tokens": 12, "temperature": 0}
-    text = served.ask("POST", RESPONSES, asked).json["output"][0]["content"][0]["text"]
-    stop = text[3:7]
-    for stops in (stop, [stop]):
-        reply = served.ask("POST", RESPONSES, asked | {"stop": stops})
-        assert reply.json["output"][0]["content"][0]["text"] == text[: text.index(stop)]
-        assert reply.json["status"] == "completed"
-        assert reply.json["completed_at"]

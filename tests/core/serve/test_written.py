@@ -185,6 +185,21 @@ def test_logprobs_stand_with_the_text_alone(stream: bool) -> None:
     assert len(part["logprobs"]) < len(TEXT) - len(THOUGHT)
 
 
+@pytest.mark.parametrize("writer_of", [chat_writer, response_writer])
+def test_tokens_without_text_at_the_end_keep_their_log_probabilities(writer_of: Any) -> None:
+    fields = {"logprobs": True} if writer_of is chat_writer else {"include": ["message.output_text.logprobs"]}
+    some = [*tokens(SAID, logprob=-0.5), *tokens("", logprob=-0.5)]
+    told = streamed(writer_of(stream=True, **fields), some)
+    if writer_of is chat_writer:
+        whole = writer_of(**fields).whole(some, finished())["choices"][0]["logprobs"]["content"]
+        split = [e for one in told for e in (one["choices"][0]["logprobs"] or {"content": ()})["content"]]
+    else:
+        whole = writer_of(**fields).whole(some, finished())["output"][0]["content"][0]["logprobs"]
+        split = [entry for one in told if "delta" in one for entry in one["logprobs"]]
+        assert told[-1]["response"]["output"][0]["content"][0]["logprobs"] == split
+    assert [entry["token"] for entry in whole] == [entry["token"] for entry in split] == [*SAID, "", ""]
+
+
 def formatted(text: str, template: str, tail: str) -> list[Token]:
     first, *rest = tokens(text)
     return [replace(first, format=answer_format(template, tail)), *rest]
