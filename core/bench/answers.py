@@ -123,8 +123,9 @@ def _collect(events: Iterable[Event]) -> BenchRun:
 def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) -> BenchRun:
     """An answer by `mlx_lm.stream_generate` with the engine's model object.
 
-    `options` are its keyword arguments (`draft_model`, `num_draft_tokens`). Its speculative path yields
-    all tokens of a round at the same time, so the first round counts as the first step.
+    `options` are its keyword arguments (`draft_model`, `num_draft_tokens`). Its speculative path yields all
+    tokens of a round at the same time, so the first round is the first step: up to the first token that was
+    not drafted.
     """
     import mlx.core as mx
     from mlx_lm import stream_generate
@@ -132,14 +133,17 @@ def mlx_lm(engine: Engine, ids: Sequence[int], max_tokens: int, **options: Any) 
     loaded = engine.loaded
     mx.reset_peak_memory()
     started = time.perf_counter()
-    tokens, times = [], []
+    tokens, times, drafted = [], [], []
     for response in stream_generate(
         loaded.model, loaded.tokenizer, list(ids), max_tokens=max_tokens, **options
     ):
         tokens.append(int(response.token))
         times.append(time.perf_counter() - started)
-    elapsed = times[-1] - times[0]
-    speed = (len(tokens) - 1) / elapsed if elapsed > 0 else 0.0
+        drafted.append(response.from_draft)
+    last = len(tokens) - 1
+    first = drafted.index(False) if False in drafted else last
+    elapsed = times[last] - times[first]
+    speed = (last - first) / elapsed if elapsed > 0 else 0.0
     return BenchRun(tokens, times[0], speed, int(mx.get_peak_memory()))
 
 
@@ -222,8 +226,8 @@ def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> It
             prompt_cache=cache,
             **sampled_as(settings.sampling),
         )
-        # When mlx-lm stops, its cache already holds the last emitted token.
-        cached = [*ids, *plain.tokens][: cache[0].offset]
+        # mlx-lm computes one token ahead, so its cache already holds the last one that it yielded.
+        cached = [*ids, *plain.tokens]
         yield BothRuns(ids, plain, draftlight(engine, ids, settings, forget=False))
         answer = [token for token in plain.tokens if token not in loaded.eos]
         messages.append(Message("assistant", loaded.tokenizer.decode(answer)))
