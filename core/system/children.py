@@ -13,8 +13,8 @@ from pathlib import Path
 
 # Working folder of children: it always exists, and keeps no volume from being ejected.
 CHILD_FOLDER = os.path.abspath(os.sep)
-# Variables with paths, read by Draftlight or by huggingface_hub.
-_PATHS = ("DRAFTLIGHT_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TMPDIR")
+# Variables with paths in which huggingface_hub expands `~` and variables, even empty ones.
+_HUB = {"XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN_PATH"}
 
 
 def child_command(*words: str) -> list[str]:
@@ -40,14 +40,14 @@ def child_environment(**more: str) -> dict[str, str]:
         entries = [os.path.abspath(entry) for entry in searched.split(os.pathsep) if entry]
         if entries:
             environment["PYTHONPATH"] = os.pathsep.join(entries)
-    for name in _PATHS:
-        if value := environment.get(name):
-            environment[name] = os.path.abspath(os.path.expanduser(value))
+    # Expanded as by its reader: in Draftlight's folder `~` only, in Python's for temporary files nothing.
+    if home := environment.get("DRAFTLIGHT_HOME"):
+        environment["DRAFTLIGHT_HOME"] = os.path.abspath(os.path.expanduser(home))
+    if folder := environment.get("TMPDIR"):
+        environment["TMPDIR"] = os.path.abspath(folder)
+    for name in environment.keys() & _HUB:
+        environment[name] = os.path.abspath(os.path.expandvars(os.path.expanduser(environment[name])))
     return environment | more
-
-
-# Model names that are not hub names. `core.models` resolves them; this package may not import it.
-_NAMES = ("starter",)
 
 
 def absolute_reference(reference: str, folder: Path = Path()) -> str:
@@ -55,7 +55,7 @@ def absolute_reference(reference: str, folder: Path = Path()) -> str:
 
     `starter` is returned unchanged, even if `folder` has a file of that name.
     """
-    if reference in _NAMES:
+    if reference == "starter":  # a name of `core.models`, which this package may not import
         return reference
     try:
         path = folder / Path(reference).expanduser()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import runpy
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from app.features.lab import Plan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
@@ -130,6 +133,12 @@ def test_a_child_is_of_the_same_files_as_its_parent(tmp_path: Path) -> None:
     assert str(tmp_path / "core" / "told.py") in done.stdout, done
 
 
+def _folders() -> list[str]:
+    """The folders of huggingface_hub and for temporary files in this environment."""
+    hub, temporary = runpy.run_path(constants.__file__), os.environ.get("TMPDIR") or "/tmp"
+    return [*map(os.path.abspath, (hub["HF_HUB_CACHE"], hub["HF_TOKEN_PATH"], temporary))]
+
+
 def test_paths_mean_the_same_in_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DRAFTLIGHT_HOME", "home")
@@ -140,6 +149,16 @@ def test_paths_mean_the_same_in_a_child(tmp_path: Path, monkeypatch: pytest.Monk
     assert environment["HF_HOME"] == str(tmp_path / "hub")
     assert environment["PYTHONPATH"] == os.pathsep.join([str(tmp_path / "mine"), "/lib/mine"])
     assert environment["EXTRA"] == "1"
+    monkeypatch.setenv("PLACE", "there")
+    names = ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN_PATH", "TMPDIR")
+    for name, value in product(names, ("here", "~/here", "$PLACE/here", "$NOWHERE/here", "~nobody/here", "")):
+        with monkeypatch.context() as patched:
+            patched.delenv("HF_HOME")
+            patched.setenv(name, value)
+            here, told = _folders(), child_environment()
+            patched.setenv(name, told[name])
+            patched.chdir("/")
+            assert _folders() == here, (name, value)
     (tmp_path / "owner" / "model").mkdir(parents=True)
     (tmp_path / STARTER).mkdir()
     assert absolute_reference("owner/model") == str(tmp_path / "owner" / "model")
