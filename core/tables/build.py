@@ -23,7 +23,7 @@ Encode = Callable[[str], Sequence[int]]
 
 # Windows that are counted at once.
 _ROWS = 2_000_000
-_PIECE_BYTES = 1 << 20
+_PIECE_CHARACTERS = 1 << 20
 
 
 class Shape(Struct, frozen=True):
@@ -123,9 +123,10 @@ class CorpusPiece(Struct, frozen=True):
 class Corpus:
     """Text files and folders, which are searched recursively. Raises `RequestError` if one does not exist.
 
-    A piece ends at the end of a line, so its tokens are those of the whole file except at that position.
-    Files that are not UTF-8 text are skipped and counted in `passed_over`; hidden files and links in folders
-    are ignored. `read_bytes` counts the bytes that `pieces` has read.
+    A piece ends at the end of a line, or inside of one that is longer than a piece, so its tokens are those
+    of the whole file except at that position. Files that are not UTF-8 text to their end are skipped whole
+    and counted in `passed_over`; hidden files and links in folders are ignored. `read_bytes` counts the bytes
+    of texts that `pieces` has read, without byte order marks.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -149,8 +150,10 @@ class Corpus:
         for path in self.files:
             starts = True
             try:
-                for text, read_bytes in _texts(path):
-                    self.read_bytes += read_bytes
+                for _ in _texts(path):  # to its end, before any of it counts
+                    pass
+                for text in _texts(path):
+                    self.read_bytes += len(text.encode())
                     yield CorpusPiece(list(encode(text)), starts)
                     starts = False
             except (OSError, UnicodeDecodeError):
@@ -167,22 +170,11 @@ def _inside(folder: Path) -> list[Path]:
     return found
 
 
-def _texts(path: Path) -> Iterator[tuple[str, int]]:
-    """Pieces of about a megabyte and their sizes. Raises `UnicodeDecodeError` if the file is not text."""
-    with path.open("rb") as file:
-        remaining = b""
-        while block := file.read(_PIECE_BYTES):
-            if b"\0" in block:
-                raise UnicodeDecodeError("utf-8", block[:1], 0, 1, "it is not text")
-            joined = remaining + block
-            end = joined.rfind(b"\n") + 1
-            if not end:  # a line longer than a piece: cut at the end of a character
-                end = len(joined)
-                while end and end > len(joined) - 4 and joined[end - 1] & 0xC0 == 0x80:
-                    end -= 1
-                end -= 1 if end and joined[end - 1] >= 0xC0 else 0
-            if end:
-                yield joined[:end].decode("utf-8"), end
-            remaining = joined[end:]
-        if remaining:
-            yield remaining.decode("utf-8"), len(remaining)
+def _texts(path: Path) -> Iterator[str]:
+    """Pieces of about a million characters. Raises `UnicodeDecodeError` if one is not text."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        while text := file.read(_PIECE_CHARACTERS):
+            text += file.readline(_PIECE_CHARACTERS)
+            if "\0" in text:
+                raise UnicodeDecodeError("utf-8", b"\0", 0, 1, "it is not text")
+            yield text

@@ -140,12 +140,12 @@ def test_files_and_folders(tmp_path: Path) -> None:
     assert read(Corpus([tmp_path / "c.md", tmp_path / "a.txt"])) == ["3", "1"]
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 2, 3, 5, 16, 1000])
-@pytest.mark.parametrize("text", ["", "one\ntwo\nthree", "äöü€😀" * 7, "é\n" * 9, "no end" * 20 + "\n"])
+@pytest.mark.parametrize("characters", [1, 2, 3, 5, 16, 1000])
+@pytest.mark.parametrize("text", ["", "a\ntwo\r\nb\rc", "äöü€😀" * 7, "é\n" * 9, "no end" * 20 + "\n"])
 def test_pieces_are_the_text(
-    tmp_path: Path, text: str, piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, text: str, characters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.tables.build._PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("core.tables.build._PIECE_CHARACTERS", characters)
     path = tmp_path / "t"
     path.write_bytes(text.encode())
     corpus = Corpus([path])
@@ -153,6 +153,10 @@ def test_pieces_are_the_text(
     assert "".join(map(chr, [i for piece in pieces for i in piece.ids])) == text
     assert corpus.read_bytes == corpus.size_bytes == len(text.encode())
     assert [piece.starts for piece in pieces] == [True, *[False] * (len(pieces) - 1)][: len(pieces)]
+    for tail in (b"", b"\xff", b"\0"):  # the same text, and none of what is not text
+        path.write_bytes(b"\xef\xbb\xbf" + text.encode() + tail)
+        corpus = Corpus([path])
+        assert (read(corpus), corpus.passed_over) == ([] if tail or not text else [text], bool(tail))
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
