@@ -3,8 +3,8 @@
 A match of the answer's last tokens ends at the first token that differs from its source and needs several
 tokens to become long again, while an edited copy usually continues right after the change. So after a token
 that differs, the cursor assumes a replacement and advances by one. If the token is one of the text's next
-three, it assumes omitted words. After `_MAX_DIFFERENCES` differences without two consecutive matching tokens
-it is lost.
+three, it assumes omitted words. After more than `_MAX_DIFFERENCES` differences without two consecutive
+matching tokens it is lost.
 """
 
 from __future__ import annotations

@@ -90,12 +90,11 @@ class Gate:
         """
         self._backoff = Backoff(_REST_TOKENS, _MAX_DOUBLINGS)
         self._reopen()
-        score = repetition(prompt)
         if self._always:
             self.reason = "drafting at every step was requested"
         elif predicted:
             self.reason = "a prediction was given"
-        elif score >= _LEAST_REPETITION:
+        elif (score := repetition(prompt)) >= _LEAST_REPETITION:
             self.reason = f"{score:.0%} of the prompt repeats"
         else:
             self._rest(f"only {score:.0%} of the prompt repeats")

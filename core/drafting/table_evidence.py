@@ -12,8 +12,9 @@ from core.drafting.ngram_mod import NgramTable, TableWriter
 
 # κ: occurrences at which a context's row weighs as much as the shorter contexts'.
 _KAPPA = 0.5
-# Probability of a token that is in no row, not even in that of the empty context.
-_MIN_PROBABILITY = 1e-4
+# Probability of a token that is in no row, not even in that of the empty context: without any row, and the
+# least that rows leave of it.
+_UNSEEN, _LEAST_UNSEEN = 1e-4, 1e-5
 # A table whose expected hits reach the first and whose hits are below this share of them is unreliable here:
 # another language, another model, or a malicious file. In 2 of 39 recorded answers it is.
 _MIN_EXPECTED = 3.0
@@ -78,7 +79,7 @@ class Learned:
         """The weight and the row of each context that a table holds, shortest first."""
         rows: list[tuple[float, GramRow]] = []
         if self._table is not None:
-            rows += ((row.total / (row.total + _KAPPA), row) for row in reversed(self._table.lookup(tail)))
+            rows += ((row.total / (row.total + _KAPPA), row) for row in self._table.lookup(tail))
         if self._own is not None:
             rows += ((self._own.trust(row), row) for row in self._own.lookup(tail))
         return sorted(rows, key=lambda weighed: weighed[1].order)
@@ -86,13 +87,13 @@ class Learned:
 
 def _interpolate(rows: Sequence[tuple[float, GramRow]]) -> TokenProbabilities:
     probabilities: dict[int, float] = {}
-    other, unstated = _MIN_PROBABILITY, 1.0
+    other, unstated = _UNSEEN, 1.0
     for weight, row in rows:
         backoff = 1.0 - weight
         mixed = {token: value * backoff for token, value in probabilities.items()}
         for token, share in row.followers:
             mixed[token] = mixed.get(token, other * backoff) + weight * share
-        probabilities, other = mixed, max(_MIN_PROBABILITY / 10, other * backoff)
+        probabilities, other = mixed, max(_LEAST_UNSEEN, other * backoff)
         unstated *= backoff
     return TokenProbabilities(probabilities, other, 1.0 - unstated)
 

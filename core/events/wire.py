@@ -44,7 +44,10 @@ def well_formed(text: str) -> str:
 
 
 def well_formed_record(record: _T) -> _T:
-    """`record` with all its texts well formed; the same object if nothing changed."""
+    """`record` with all its texts well formed; the same object if nothing changed.
+
+    Texts are found in structs, lists, plain tuples (no named ones) and dicts.
+    """
     found: Any = record
     if isinstance(record, str):
         found = well_formed(record)
@@ -58,7 +61,8 @@ def well_formed_record(record: _T) -> _T:
         if any(part is not before for part, before in zip(parts, record)):
             found = type(record)(parts)
     elif isinstance(record, dict):
-        found = {well_formed_record(key): well_formed_record(value) for key, value in record.items()}
+        made = {well_formed_record(key): well_formed_record(value) for key, value in record.items()}
+        found = record if made == record else made
     return found  # type: ignore[no-any-return]
 
 

@@ -4,8 +4,8 @@ If a model runs over several ranks (`core.cluster`), each holds its part of ever
 cache other than by a forward pass is reported as a `Change`, in order, to a `CacheMirror`, which sends it to
 the other ranks. On one machine a cache is a plain list and nothing is reported.
 
-A change is named after the method or function that makes it. Positions and lengths are equal on all machines,
-so no change carries an array. Imports no MLX. Worker's main thread.
+The docstring of each change names what makes it. Positions and lengths are equal on all machines, so no
+change carries an array. Imports no MLX. Worker's main thread.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def test_any_text_can_be_encoded_and_a_whole_one_stays(text: str) -> None:
 
 def test_a_whole_record_is_itself() -> None:
     message = Message("user", "é", (Attachment("a", "b"),))
-    assert well_formed_record(message) is message
+    assert all(well_formed_record(one) is one for one in (message, [message], {"a": message}))
     half = Message("user", HALF, (Attachment(HALF, HALF),))
     better = "a\ufffdb"
     assert well_formed_record((half,)) == (Message("user", better, (Attachment(better, better),)),)
