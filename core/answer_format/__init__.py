@@ -12,8 +12,6 @@ from core.answer_format.parser import (
     AnswerSplitter,
     ParsedAnswer,
     Part,
-    Text,
-    Thought,
     parse_answer,
     parse_past_answer,
 )
@@ -24,8 +22,6 @@ __all__ = [
     "Call",
     "ParsedAnswer",
     "Part",
-    "Text",
-    "Thought",
     "answer_format",
     "answer_opening",
     "call_marks",

@@ -1,8 +1,8 @@
 """AnswerSplitter: an answer's thought, text, tool calls and marks while it is generated.
 
 The parts' texts concatenate to the answer; a call is a part once it is complete. Text that may be the
-beginning of a mark, and white space that a mark may absorb, is held back until it is certain, so the parts do
-not depend on how the answer was divided.
+beginning of a mark, and white space that a mark may absorb, is held back until it is certain, and sections of
+calls are read in the same steps, so what is found does not depend on how the answer was divided.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from core.answer_format.values import BrokenValueError, UnfinishedValueError
 _HEADER_CHARACTERS = 256
 # A section that is ended by the end of the answer is read after one of these.
 _CLOSERS = re.compile(r"[\])}]")
+# Up to every one until it has so many characters, then up to fewer ones.
+_OFTEN_READ = 4096
+# One of these, or more, ends a section.
+_STOPS = re.compile(r"[\])}>`]")
 _GOES_ON = re.compile(r"[,;]?\s*(?:[\[{]|$)")
 _FENCE = re.compile(r"```\w*")
 
@@ -70,12 +74,12 @@ class AnswerSplitter:
         self._state: _State = format.begins
         self._ends: tuple[str, ...] = (format.thought_end,) if format.begins == "thought" else ()
         self._held = ""
+        self._ahead = ""  # follows what is held; not looked at yet
         self._parts: list[Part] = []
         self._at_start = True  # no text yet except white space
         self._swallows_space = format.begins == "thought"
         self._header_of_prompt = format.begins == "header"
         self._name = ""
-        self._called = False
         self._after_call = False  # no text since a call
         self._surroundings = Surroundings()
         # Of the open section: where it began, the white space before it, and what was read of it.
@@ -86,6 +90,7 @@ class AnswerSplitter:
         self._tried = 0
         self._found: Section | None = None
         self._fenced = False
+        self._is_read = False  # what follows its calls decides about them
 
     @property
     def in_thought(self) -> bool:
@@ -94,7 +99,7 @@ class AnswerSplitter:
 
     def add(self, text: str) -> list[Part]:
         """Add source; returns the parts that are now certain."""
-        self._held += text
+        self._ahead += text
         return self._run(final=False)
 
     def end(self) -> list[Part]:
@@ -109,10 +114,21 @@ class AnswerSplitter:
             "body": self._body,
             "section": self._section,
         }
-        while self._held and steps[self._state](final):
-            pass
+        while self._ahead or final:
+            step = self._step()
+            self._held, self._ahead = self._held + self._ahead[:step], self._ahead[step:]
+            while self._held and steps[self._state](final and not self._ahead):
+                pass
+            final = final and bool(self._ahead)
         parts, self._parts = self._parts, []
         return parts
+
+    def _step(self) -> int:
+        """How much of what is ahead is looked at next: in a section, up to where it is read again."""
+        if self._state != "section":
+            return len(self._ahead)
+        stop = _STOPS.search(self._ahead, max(0, self._tried - len(self._held)))
+        return 1 if self._is_read else stop.end() if stop else len(self._ahead)
 
     def _take(self, kind: PartKind, length: int, calls: tuple[Call, ...] = ()) -> None:
         """Makes a part of the first `length` held characters."""
@@ -167,7 +183,7 @@ class AnswerSplitter:
         elif self._tags_anywhere or self._around_end:
             # White space before a closing tag is part of its mark.
             cut = len(held[:cut].rstrip())
-        elif cut <= blank_start:
+        elif (self._at_start or self._after_call) and cut <= blank:
             cut = 0
         self._add_text(cut)
         return False
@@ -189,13 +205,10 @@ class AnswerSplitter:
         return stripped.removesuffix(self._around_end).rstrip()
 
     def _add_text(self, length: int) -> None:
-        text = self._held[:length]
-        if text.strip():
-            self._at_start = False
-            self._take("text", length)
-        else:
-            # White space after a call is not text.
-            self._take("mark" if self._called else "text", length)
+        is_blank = not self._held[:length].strip()
+        self._at_start = self._at_start and is_blank
+        # White space after a call is not text.
+        self._take("mark" if is_blank and self._after_call else "text", length)
 
     def _first_bare(self, held: str, start: int) -> tuple[int, Opening | None]:
         """Offset and opening of the first bare call; else the offset from which one may begin."""
@@ -248,6 +261,8 @@ class AnswerSplitter:
         if home == "thought" and self._place == "free":
             self._place = "end"
         self._fenced = around.fence
+        self._is_read = False
+        self._held, self._ahead = self._held[: self._tried], self._held[self._tried :] + self._ahead
 
     def _thought(self, final: bool) -> bool:
         held = self._held
@@ -291,28 +306,24 @@ class AnswerSplitter:
     def _header(self, final: bool) -> bool:
         channels, held = self._channels, self._held
         assert channels is not None
-        at, mark = first_mark(held, channels.header_ends)
+        at, mark = first_mark(held[:_HEADER_CHARACTERS], channels.header_ends)
         header = held[: at + len(mark)]
         rule = next((r for r in channels.rules if at >= 0 and re.search(r.pattern, header)), None)
         if rule is None:
             if at < 0 and len(held) < _HEADER_CHARACTERS and not final:
                 return False
             self._state = "text"
-            if final and not self._header_of_prompt and len(held) < _HEADER_CHARACTERS:
+            if at < 0 and len(held) < _HEADER_CHARACTERS and not self._header_of_prompt:
                 self._take("mark", len(held))  # the answer ends in a header
             elif not channels.keeps_unknown and at >= 0:
                 self._take("mark", len(header))
             else:
-                self._add_first()
+                # One character is text, so that it is not taken for a beginning again.
+                self._add_text(1)
             return True
         self._take("mark", len(header))
         self._enter(rule.kind, re.search(rule.pattern, header))
         return True
-
-    def _add_first(self, blank: int = 0) -> None:
-        """Makes white space and one character text, so that they are not taken for a beginning again."""
-        self._at_start = False
-        self._take("text", blank + 1)
 
     def _enter(self, kind: Kind, header: re.Match[str] | None) -> None:
         channels = self._channels
@@ -349,7 +360,7 @@ class AnswerSplitter:
             if call is None:
                 self._add_text(len(body))
             else:
-                self._called = True
+                self._after_call = True
                 self._take("call", len(body), (call,))
             return True
 
@@ -367,7 +378,10 @@ class AnswerSplitter:
             self._take("mark", self._blank + read.end)
         else:
             after = text[read.end :].strip()
-            if not (self._opening.end or final) and (_GOES_ON.match(after) or self._may_go_on(after)):
+            goes_on = _GOES_ON.match(after)
+            has_more = (goes_on and goes_on.end() < len(after)) or _longest(after, 0, self._sections)
+            self._is_read = not has_more
+            if not (self._opening.end or final) and (goes_on or self._may_go_on(after)):
                 return False
             if self._place != "free":
                 return self._end_with_calls(text, read, final)
@@ -408,8 +422,7 @@ class AnswerSplitter:
         return next((each for each in bare if each.pattern.match(rest, partial=not final)), None)
 
     def _take_calls(self, read: Section) -> None:
-        self._state, self._called = self._home, True
-        self._after_call = True
+        self._state, self._after_call = self._home, True
         self._take("mark", self._blank)
         self._take("call", read.end, read.calls)
 
@@ -452,7 +465,7 @@ class AnswerSplitter:
                 return section if first_mark(gap, self._sections)[1] else Section(section.calls, end)
             if is_first and opening.end:
                 self._tried = self._blank + max(at, len(text) - len(opening.end))
-            elif is_first and self._found and not _CLOSERS.search(text, at):
+            elif is_first and self._found and not _CLOSERS.search(text, self._found.end if final else at):
                 return self._found
             if not opening.end and (final or _CLOSERS.search(text, at)):
                 section = read_calls(text[:MAX_CHARACTERS], opening.syntax, self._tools)
@@ -462,7 +475,8 @@ class AnswerSplitter:
         except BrokenValueError:
             return none
         except UnfinishedValueError:
-            pass
+            if is_first:
+                self._tried = len(self._held) + max(0, len(self._held) - _OFTEN_READ) // 64
         if not final:
             return None if len(text) <= MAX_CHARACTERS else none
         try:
@@ -494,18 +508,6 @@ def _certain(text: str, marks: Iterable[str]) -> int:
 
 
 # ---- whole answers
-
-
-class Thought(Struct, frozen=True):
-    """The next part of the thought."""
-
-    text: str
-
-
-class Text(Struct, frozen=True):
-    """The next part of the text."""
-
-    text: str
 
 
 class ParsedAnswer(Struct, frozen=True):

@@ -189,12 +189,14 @@ def with_answer_opened(
 
 
 def unread_calls(format: AnswerFormat, tools: Sequence[Tool]) -> tuple[Change, ...]:
-    """The change reported if the model's syntax of tool calls is unknown, so that calls stay text."""
+    """The change reported if the model's syntax of tool calls is unknown."""
     if not tools or format.calls:
         return ()
     names = ", ".join(tool.name for tool in tools)
     reason = "the syntax of tool calls in the model's chat template is not known"
-    return (Change("tools", names, "declared, but calls stay text", reason),)
+    return (
+        Change("tools", names, "declared; calls stay text, but for a Python list at the beginning", reason),
+    )
 
 
 def template_source(tokenizer: TokenizerWrapper, *, tools: bool = False) -> str:

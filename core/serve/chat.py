@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from msgspec import Struct, field
 
-from core.answer_format import Text, Thought
 from core.events import (
     Change,
     Finished,
@@ -46,7 +45,7 @@ from core.serve.fields import (
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
 from core.serve.response_memory import ResponseMemory
-from core.serve.tools import CallRules, Piece
+from core.serve.tools import CallRules, Piece, Text, Thought
 
 
 class TextPart(Struct):

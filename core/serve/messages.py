@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from core.answer_format import Text, Thought
 from core.events import (
     Change,
     Event,
@@ -33,7 +32,7 @@ from core.serve.conversation import Conversation
 from core.serve.fields import change, convert_fields, effort_changes, refused, with_tools
 from core.serve.http import ApiError, error_body, event
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import CallRules, Piece
+from core.serve.tools import CallRules, Piece, Text, Thought
 from core.settings.request import ThinkingMode
 
 _THREAD = "this server stores no threads; send the whole conversation without it"

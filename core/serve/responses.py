@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from msgspec import Struct, field
 
-from core.answer_format import Text, Thought
 from core.events import (
     Change,
     Event,
@@ -43,7 +42,7 @@ from core.serve.fields import (
 )
 from core.serve.http import TOO_LONG, ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
-from core.serve.tools import CallRules, Choice, GivenTool, Piece
+from core.serve.tools import CallRules, Choice, GivenTool, Piece, Text, Thought
 
 UNSUPPORTED = {
     **FORMS,

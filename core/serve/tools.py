@@ -21,15 +21,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format import (
-    AnswerFormat,
-    AnswerSplitter,
-    Call,
-    Part,
-    Text,
-    Thought,
-    call_marks,
-)
+from core.answer_format import AnswerFormat, AnswerSplitter, Call, Part, call_marks
 from core.events import Change, Grammar, ModelInfo, Token, Tool, ToolCall
 from core.serve.fields import change
 from core.serve.http import field_error
@@ -372,6 +364,18 @@ _LOOSE = Change(
     "false",
     "this model's calls that need not be made are free; “tool_choice” “required” keeps their schema",
 )
+
+
+class Thought(Struct, frozen=True):
+    """The next part of the thought."""
+
+    text: str
+
+
+class Text(Struct, frozen=True):
+    """The next part of the text."""
+
+    text: str
 
 
 Piece = Thought | Text | ToolCall

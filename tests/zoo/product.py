@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from core.answer_format import AnswerFormat, Text, Thought
+from core.answer_format import AnswerFormat
 from core.decoding.text import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
 from core.models.prompt import Prompt
-from core.serve.tools import CallRules, Written
+from core.serve.tools import CallRules, Text, Thought, Written
 from core.settings import Settings, assign_all
 from tests.zoo.conversations import Turn
 

@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.answer_format import (
@@ -53,31 +53,6 @@ def test_an_answer_is_parsed(family: Family) -> None:
 def test_a_format_travels(family: Family) -> None:
     format = format_of(family)
     assert msgspec.json.decode(msgspec.json.encode(format), type=AnswerFormat) == format
-
-
-_MARKS = sorted(
-    {
-        *(tags.begin for family in FAMILIES for tags in format_of(family).thoughts),
-        *(tags.end for family in FAMILIES for tags in format_of(family).thoughts),
-        "<|channel|>final<|message|>", "<|start|>", "<|end|>", "[TOOL_CALLS]", "<tool_call>", "</tool_call>",
-        '{"name": "clock", "arguments": {}}', "[clock()]", ">>>", "<|python_tag|>", "\n", " ", "a", "<", "{",
-        "<answer>", "</answer>",
-    }
-)  # fmt: skip
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.data())
-def test_the_cuts_leave_no_trace(data: st.DataObject) -> None:
-    family = data.draw(st.sampled_from(FAMILIES))
-    pieces = data.draw(st.lists(st.one_of(st.just(family.answer), st.sampled_from(_MARKS)), max_size=6))
-    text = "".join(pieces)
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=12)))
-    format = format_of(family)
-    assert in_pieces(text, format, cuts) == parse_answer(text, format, TOOLS)
-    splitter = AnswerSplitter(format, TOOLS)
-    parts = [p for a, b in zip([0, *cuts], [*cuts, len(text)]) for p in splitter.add(text[a:b])]
-    assert "".join(part.text for part in [*parts, *splitter.end()]) == text
 
 
 @given(st.text(alphabet="<>/think \n", max_size=40))

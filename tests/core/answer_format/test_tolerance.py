@@ -8,10 +8,12 @@ import random
 import pytest
 
 from core.answer_format import AnswerFormat, AnswerSplitter, ParsedAnswer, Part, parse_answer
-from core.answer_format.formats import ThoughtTags
+from core.answer_format.formats import ThoughtTags, channels_of
 from core.answer_format.parser import joined
 from core.answer_format.syntaxes import SYNTAXES, TOLD
 from core.events import Tool
+from tests.core.answer_format.families import CALLING, THINKING
+from tests.core.answer_format.test_families import format_of
 
 TYPES = {"path": {"type": "string"}, "content": {"type": "string"}, "n": {"type": "integer"}}
 WRITE = Tool("write_file", "", json.dumps({"type": "object", "properties": TYPES}))
@@ -190,6 +192,100 @@ def read(text: str, format: AnswerFormat) -> tuple[str, str, list[tuple[str, obj
         splitter = AnswerSplitter(format, TOOLS)
         assert joined([*splitter.add(text[:at]), *splitter.add(text[at:]), *splitter.end()]) == whole, at
     return whole.thought, whole.text, [(call.name, json.loads(call.arguments)) for call in whole.calls]
+
+
+PIECES = (
+    *(
+        "I look.",
+        "Done. ",
+        "The result",
+        " ",
+        "\n",
+        " \n\n",
+        "a",
+        "x" * 300,
+        "<",
+        "</",
+        "<|",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+    ),
+    *(
+        ")",
+        '"',
+        "`",
+        "```",
+        "```json\n",
+        ">",
+        ",",
+        ";",
+        "\\",
+        "~~~",
+        "<think>",
+        "</think>",
+        "<answer>",
+        "</answer>",
+    ),
+    *(OBJECTS[1], "[read_file(path='b')]", "read_file\n{}", "e[ARGS]", "call:read_file{}"),
+)
+FORMATS = {
+    **{f"calls {name}": AnswerFormat(calls=(name,)) for name in WRITTEN},
+    **{f"thought {name}": AnswerFormat((THOUGHT,), "thought", "</think>", "", (name,)) for name in WRITTEN},
+    **{family.name: format_of(family) for family in (*THINKING, *CALLING)},
+    "unknown": AnswerFormat(),
+}
+
+
+def drawn_answer(draw: random.Random, format: AnswerFormat, whole: list[str]) -> str:
+    """Whole answers, some of them damaged, marks of `format` and other pieces, one after the other."""
+    syntaxes = [each for each in SYNTAXES if each.name in format.calls]
+    marks = [mark for each in syntaxes for pair in (*each.marks, *each.loose) for mark in pair if mark]
+    marks += [mark for tags in format.thoughts for mark in (tags.begin, tags.end, *tags.hidden)]
+    if channels := channels_of(format.channels):
+        marks += [*channels.begins, *channels.header_ends, *channels.part_ends]
+    pieces: list[str] = []
+    for _ in range(draw.randint(1, 8)):
+        piece = draw.choice(draw.choice((whole, marks or PIECES, PIECES, PIECES)))
+        if len(piece) > 20 and draw.random() < 0.3:
+            at = draw.randrange(len(piece))
+            piece = piece[:at] + piece[at + draw.randint(1, 9) :]
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_cuts_leave_no_trace(name: str) -> None:
+    draw, format = random.Random(name), FORMATS[name]
+    whole = [without(WRITTEN[call]) for call in format.calls if call in WRITTEN]
+    whole += [family.answer for family in (*THINKING, *CALLING) if family.name == name]
+    for _ in range(3):
+        text = drawn_answer(draw, format, whole or list(PIECES))
+        made = [part for each in parts(text, format) for part in each]
+        assert "".join(part.text for part in made) == text
+        assert joined(made) == parse_answer(text, format, TOOLS)
+        for step in draw.sample(range(2, 40), 3):
+            assert joined([one for each in parts(text, format, step) for one in each]) == joined(made), step
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("unknown", "[read_file(path='b')] The result is 5. \nDone.", " The result is 5. \nDone."),
+        ("llama3", f"{OBJECTS[1]}{{", "{"),
+        ("mistral", '[TOOL_CALLS]read_file[ARGS]{"path": "b"}e[ARGS]', "e[ARGS]"),
+        ("glm4", '<|assistant|>read_file\n{"path": "b"}<|assistant|>e\n{', "<|assistant|>e\n{"),
+    ],
+)
+def test_text_after_a_call_is_kept(name: str, text: str, expected: str) -> None:
+    assert read(text, FORMATS.get(name) or AnswerFormat(calls=(name,))) == ("", expected, [SECOND])
+
+
+def test_a_header_that_is_too_long_is_text() -> None:
+    text = f"<|channel|>{'x' * 300}<|message|>So."
+    assert "x" * 300 in read(text, AnswerFormat(channels="harmony"))[1]
 
 
 def thinking(name: str, *, opened: bool = True) -> AnswerFormat:

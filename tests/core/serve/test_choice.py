@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.answer_format import AnswerFormat, Text
+from core.answer_format import AnswerFormat
 from core.events import Token, Tool, ToolCall
-from core.serve.tools import CallRules, Choice, GivenTool, Piece, Written, choose
+from core.serve.tools import CallRules, Choice, GivenTool, Piece, Text, Written, choose
 from tests.app.session.words import INFO
 
 HERMES = AnswerFormat(calls=("hermes",))
