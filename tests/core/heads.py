@@ -195,8 +195,8 @@ def write_headed_model(folder: Path, name: str, layout: Layout = BESIDE, seed: i
     if layout.place == OWN:
         weights |= head
     else:  # with copies of the model's tensors, and a part of a second head
-        head |= {key: mx.ones((2, 2)) for key in ("lm_head.weight", "model.embed_tokens.weight")}
-        head |= {"model.layers.3.mlp.up_proj.weight": mx.ones((2, 2))}
+        others = ("lm_head.weight", "model.embed_tokens.weight", "model.layers.3.mlp.up_proj.weight")
+        head |= dict.fromkeys(others, mx.eye(2))
         file.parent.mkdir(parents=True, exist_ok=True)
         mx.save_safetensors(str(file), head)
     folder.mkdir(parents=True, exist_ok=True)

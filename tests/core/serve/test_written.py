@@ -196,7 +196,6 @@ def test_tokens_without_text_at_the_end_keep_their_log_probabilities(writer_of: 
     else:
         whole = writer_of(**fields).whole(some, finished())["output"][0]["content"][0]["logprobs"]
         split = [entry for one in told if "delta" in one for entry in one["logprobs"]]
-        assert told[-1]["response"]["output"][0]["content"][0]["logprobs"] == split
     assert [entry["token"] for entry in whole] == [entry["token"] for entry in split] == [*SAID, "", ""]
 
 

@@ -149,9 +149,8 @@ def test_paths_mean_the_same_in_a_child(tmp_path: Path, monkeypatch: pytest.Monk
     assert environment["HF_HOME"] == str(tmp_path / "hub")
     assert environment["PYTHONPATH"] == os.pathsep.join([str(tmp_path / "mine"), "/lib/mine"])
     assert environment["EXTRA"] == "1"
-    monkeypatch.setenv("PLACE", "there")
     names = ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN_PATH", "TMPDIR")
-    for name, value in product(names, ("here", "~/here", "$PLACE/here", "$NOWHERE/here", "~nobody/here", "")):
+    for name, value in product(names, ("here", "~/here", "$DRAFTLIGHT_HOME", "$NOWHERE", "~nobody/here", "")):
         with monkeypatch.context() as patched:
             patched.delenv("HF_HOME")
             patched.setenv(name, value)
