@@ -30,7 +30,6 @@ from tests.core.worker.test_worker import ask, worker
 
 LONG = " ".join(SENTENCES * 60)
 
-
 pytestmark = pytest.mark.usefixtures("home")
 
 

@@ -21,7 +21,6 @@ from tests.core.worker.test_worker import Conversation, ask, worker
 SHORT = " ".join(SENTENCES)
 LONG = " ".join(SENTENCES * 24)
 
-
 pytestmark = pytest.mark.usefixtures("home")
 
 

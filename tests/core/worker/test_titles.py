@@ -23,7 +23,6 @@ from tests.core.worker.test_worker import ask, worker
 
 CHAT = (Message("user", "hello"), Message("assistant", "hello yourself"))
 
-
 pytestmark = pytest.mark.usefixtures("home")
 
 

@@ -28,7 +28,6 @@ from tests.core.worker.test_worker import Conversation, ask, worker
 SOON_S = 0.3
 LONG = "All the ferries of the northern line wait in fog. " * 5
 
-
 pytestmark = pytest.mark.usefixtures("home")
 
 
