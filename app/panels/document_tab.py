@@ -160,14 +160,13 @@ class DocumentTab(QWidget):
         `read_tokens` is how far the newest map has been read; None: completely.
         """
         before, self._documents = self.shown, tuple(documents)
-        kept: Document | None
         self._read_tokens = read_tokens
-        same = [d for d in self._documents if before and d.attachment == before.attachment]
+        marked = [d for d in self._documents if d.reading is not None]
+        kept = next(reversed(marked or list(self._documents)), None)
+        was = before and replace(before.attachment, tokens=0)  # which may be counted meanwhile
+        same = [d for d in self._documents if replace(d.attachment, tokens=0) == was]
         if before is not None and same:
             kept = next((d for d in same if d.source == before.source), same[0])
-        else:
-            marked = [d for d in self._documents if d.reading is not None]
-            kept = next(reversed(marked or list(self._documents)), None)
         self._offer()
         self._take(kept)
 

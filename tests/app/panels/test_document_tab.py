@@ -179,8 +179,8 @@ def test_several_documents_can_be_chosen(qtbot: QtBot, tab: DocumentTab) -> None
     assert not tab.name_label.isVisible()
     tab.chooser.set_value("0")
     assert tab.shown == first
-    # What is shown stays when a map comes, or another document.
-    newer = replace(first, reading=None)
+    # What is shown stays when it is counted, a map comes, or another document.
+    newer = replace(first, reading=None, attachment=replace(first.attachment, tokens=5))
     tab.show_documents([newer, second])
     assert tab.shown == newer
     tab.choose(1, 800)
