@@ -31,6 +31,7 @@ from app.theme.zoom import px, px_size
 
 class VersionSwitch(Button):
     """‹ 2/3 ›: a click on its left half or ← shows the version before, on its right half or → the next.
+    Space, Return and a screen reader's press show the next, after the last the first.
 
     Hidden while there is one version only. `choose` gets the index of another version.
     """
@@ -40,6 +41,7 @@ class VersionSwitch(Button):
         self._choose = choose
         self._index, self._count = 0, 1
         set_font(self, 11, tabular=True)
+        self.clicked.connect(lambda: choose((self._index + 1) % self._count))
         self.hide()
 
     def show_version(self, index: int, count: int) -> None:

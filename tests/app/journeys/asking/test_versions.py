@@ -52,6 +52,13 @@ async def test_regenerating_and_editing_keep_what_was_said_and_say_if_it_must_be
     await press(window, Qt.Key.Key_Left)
     await press(window, Qt.Key.Key_Left)
     assert answer_view(window).footer.versions.text() == "‹ 1/3 ›"
+    for key, text in (
+        (Qt.Key.Key_Return, "‹ 2/3 ›"),
+        (Qt.Key.Key_Space, "‹ 3/3 ›"),
+        (Qt.Key.Key_Enter, "‹ 1/3 ›"),
+    ):
+        await press(window, key)
+        assert answer_view(window).footer.versions.text() == text
     # What is shown is what the model goes by.
     messages = chats.open.messages_for_request()
     assert [message.content for message in messages] == ["write 5", turn.versions[0].answer.text]
