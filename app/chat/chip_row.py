@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.chat import strings
@@ -44,7 +45,7 @@ class ChipRow(QScrollArea):
         self.open: Callable[[AttachmentChip], object] = lambda chip: None
         self._all: list[RemovableChip] = []
         self._files: dict[Reading, FileChip] = {}
-        page = QWidget()
+        self._page = page = QWidget()
         self._row = row_of(STRETCH, gap=_GAP_PX, parent=page)
         self._row.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -176,6 +177,10 @@ class ChipRow(QScrollArea):
     def _insert(self, at: int, chip: RemovableChip) -> None:
         self._all.insert(at, chip)
         self._row.insertWidget(at, chip)
+        if chip is self._all[-1]:
+            chip.show()
+            self._page.adjustSize()  # now, so that it can be scrolled to
+            self.ensureWidgetVisible(chip)
 
     def _discard(self, chip: RemovableChip) -> None:
         self._all.remove(chip)
@@ -189,6 +194,9 @@ class ChipRow(QScrollArea):
     def _changed(self) -> None:
         self.setVisible(bool(self._all))
         self.changed.emit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self.horizontalScrollBar().event(event)  # scrolls sideways by any wheel
 
     def _follow(self, old: QWidget | None, now: QWidget | None) -> None:
         """Scroll to a chip that gets the focus."""
@@ -253,6 +261,9 @@ class FileIntake(QObject):
         except RequestError as error:
             self._show_error(error)
             return
+        for reading in [each for each, (other, _) in self._again.items() if other is chip]:
+            del self._again[reading]
+            self.reader.cancel(reading)
         if document is None:
             chip.set_note(strings.READING_FILE)
             self._again[self.reader.read(path, chosen)] = (chip, guess)

@@ -99,7 +99,7 @@ class Composer(QWidget):
         self._notice_gap.setVisible(False)
         self.chips = ChipRow(self.attachment_removed.emit, self)
         self._intake = FileIntake(self.chips, self.attach_failed.emit, self.folder_attached.emit, self)
-        self.chips.open = self._open
+        self.chips.open = lambda chip: self.intent.emit(OpenAttachment("", self.chips.chips.index(chip)))
         self._attach = IconButton("plus", strings.ATTACH)
         self.think = ThinkSwitch(self)
         self.pill = ContextPill(self)
@@ -174,7 +174,11 @@ class Composer(QWidget):
 
     def set_message(self, message: Message, paths: Sequence[Path] = ()) -> None:
         """Replace the draft by `message` and the files and folders `paths`, which are read."""
-        self._empty()
+        self._intake.cancel()
+        self.chips.clear()
+        self.notice.show_notice("", ())
+        self._notice_gap.setVisible(False)
+        self._over_tokens = 0
         for attachment in message.attachments:
             self.chips.add(attachment)
         self.edit.set_text(message.content)
@@ -194,8 +198,7 @@ class Composer(QWidget):
 
     def clear(self) -> None:
         """Remove the text and the attachments, and cancel files that are being read."""
-        self._empty()
-        self.edit.set_text("")
+        self.set_message(Message("user", ""))
 
     def show_fit(self, written: MessageSize, refused_by_tokens: int = 0) -> None:
         """Show by how many tokens the message is too long, with remedies; hide the notice if it fits.
@@ -263,12 +266,9 @@ class Composer(QWidget):
         self.send_button.setToolTip(reason or self.send_button.accessibleName())
 
     def _can_send(self) -> bool:
-        return self.state != "blocked" and self._is_whole()
-
-    def _is_whole(self) -> bool:
-        """Whether there is a message, it is complete and it fits."""
+        """Whether there is a message, it is complete, and neither it nor the state prevents sending."""
         has_content = bool(self.text.strip() or self.attachments)
-        return has_content and not self._over_tokens and not self.chips.files
+        return has_content and not (self._over_tokens or self.chips.files or self.state == "blocked")
 
     def _click_button(self) -> None:
         if self.state == "busy":
@@ -276,9 +276,6 @@ class Composer(QWidget):
         else:
             self.submit()
         self.edit.setFocus()
-
-    def _open(self, chip: AttachmentChip) -> None:
-        self.intent.emit(OpenAttachment("", self.chips.chips.index(chip)))
 
     def _show_attach_menu(self) -> None:
         menu = self.attach_menu()
@@ -288,13 +285,6 @@ class Composer(QWidget):
     def _changed(self) -> None:
         self._show_state()
         self.draft_changed.emit()
-
-    def _empty(self) -> None:
-        self._intake.cancel()
-        self.chips.clear()
-        self.notice.show_notice("", ())
-        self._notice_gap.setVisible(False)
-        self._over_tokens = 0
 
     def _attach_text(self, kind: str, text: str) -> None:
         taken = {attachment.name for attachment in self.attachments}

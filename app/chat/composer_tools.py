@@ -83,9 +83,9 @@ def remedies(written: MessageSize, refused_by_tokens: int = 0) -> tuple[Remedy, 
     found = []
     if written.used_tokens:
         found.append(Remedy("new_chat"))
-    largest = _largest(written.attachment_tokens)
-    if largest is not None:
-        index, tokens = largest
+    counted = [(index, tokens) for index, tokens in enumerate(written.attachment_tokens) if tokens]
+    if counted:
+        index, tokens = max(counted, key=lambda entry: entry[1])
         kept = tokens - over - max(_LEAST_SPARE_TOKENS, written.limit_tokens // _SPARE_PART)
         if kept >= _MIN_KEPT_TOKENS:
             found.append(Remedy("shorten", index, kept))
@@ -103,11 +103,6 @@ def beginning(text: str, tokens: int, kept_tokens: int) -> str:
     return cut
 
 
-def _largest(counts: Sequence[int | None]) -> tuple[int, int] | None:
-    known = [(index, tokens) for index, tokens in enumerate(counts) if tokens]
-    return max(known, key=lambda entry: entry[1]) if known else None
-
-
 NoticeAction = tuple[str, Callable[[], object]]  # a button's label, and what it does
 
 
@@ -117,7 +112,6 @@ class ComposerNotice(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_ground(self, "danger")
-        self._labels: tuple[str, ...] = ()
         self._actions: list[NoticeAction] = []
         self._text = TextLabel("", 12, 17, "text", tabular=True, parent=self)
         self.buttons: list[Button] = []
@@ -145,7 +139,7 @@ class ComposerNotice(QWidget):
         is_new = text != self.text
         self._text.setText(text)
         self._actions = list(actions)
-        if tuple(label for label, _ in actions) != self._labels:
+        if [label for label, _ in actions] != [button.text() for button in self.buttons]:
             self._rebuild()
         self.setVisible(bool(text))
         self.setAccessibleName(text)
@@ -157,8 +151,7 @@ class ComposerNotice(QWidget):
             self._row.removeWidget(button)
             button.hide()
             button.deleteLater()
-        self._labels = tuple(label for label, _ in self._actions)
-        self.buttons = [Button(label, "plain", True, self) for label in self._labels]
+        self.buttons = [Button(label, "plain", True, self) for label, _ in self._actions]
         for index, button in enumerate(self.buttons):
             self._row.insertWidget(index, button, 0, Qt.AlignmentFlag.AlignLeft)
             button.clicked.connect(lambda checked=False, index=index: self._actions[index][1]())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QMimeData, Qt
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.exceptions import capture_exceptions
 from pytestqt.qtbot import QtBot
@@ -163,6 +163,15 @@ def test_many_chips_are_one_row(qtbot: QtBot, composer: Composer) -> None:
     assert {(chip.y(), chip.height()) for chip in row.chips} == {(0, 43)}
     lefts = [chip.x() for chip in row.chips]
     assert lefts == sorted(lefts)
+    # A new one is scrolled to, and the wheel scrolls sideways.
+    bar, view = row.horizontalScrollBar(), row.viewport()
+    assert view.rect().contains(row.chips[-1].mapTo(view, row.chips[-1].rect().center()))
+    assert bar.value() == bar.maximum()
+    at, still, none = QPointF(50, 20), QPoint(), Qt.MouseButton.NoButton
+    turned, begins = QPoint(0, 120), Qt.ScrollPhase.NoScrollPhase
+    held = Qt.KeyboardModifier.NoModifier
+    QApplication.sendEvent(view, QWheelEvent(at, at, still, turned, none, held, begins, False))
+    assert 0 < bar.value() < bar.maximum()
 
 
 def test_it_grows_to_eight_lines_and_then_scrolls(qtbot: QtBot, composer: Composer) -> None:
@@ -481,6 +490,21 @@ def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
     again = other.encoding_menu()
     before = note.rpartition(", ")[2].rstrip("?")
     assert f"Read as {before}" in [action.text() for action in again.actions()]
+
+
+def test_the_encoding_chosen_last_is_used(qtbot: QtBot, composer: Composer, tmp_path: Path) -> None:
+    file = tmp_path / "menu.txt"
+    file.write_bytes("naïve café".encode("cp1252") + b"\n1,2" * (QUICK_BYTES // 4))
+    composer.attach_files([file])
+    qtbot.waitUntil(lambda: bool(composer.chips.chips), timeout=60_000)
+    (chip,) = composer.chips.chips
+    menu = chip.encoding_menu()
+    first, last, *_ = menu.actions()
+    chosen = last.text().removeprefix("Read as ")
+    first.trigger()
+    last.trigger()
+    qtbot.waitUntil(lambda: composer.chips.chips[0] is not chip, timeout=60_000)
+    assert composer.chips.chips[0].note.endswith(f", {chosen}?")
 
 
 def test_a_file_that_is_gone_when_its_encoding_is_chosen_stays_as_it_was(
