@@ -62,7 +62,7 @@ class Erasures:
 
 
 class EmbeddingController(QObject):
-    """`is_kept`: whether a chat or the library has a text that was removed from the composer."""
+    """`is_kept`: whether the open chat or the library has a text that was removed from the composer."""
 
     def __init__(self, app: App, is_kept: Callable[[str], bool], parent: QObject | None = None) -> None:
         super().__init__(parent)

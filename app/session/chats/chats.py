@@ -43,7 +43,7 @@ class Chats:
     `steady_now` returns the time of deletions, for their age; by default that of `now`.
 
     `find_preset` returns the preset of a name, None if there is none. `erased` receives the text of each
-    document of a permanently deleted chat, `purged` the chat's id.
+    document of a permanently deleted chat, also if another chat has the same one; `purged` the chat's id.
     """
 
     def __init__(
