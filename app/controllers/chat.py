@@ -36,7 +36,6 @@ class ChatController(QObject):
         self._views = views = app.views
         self._chats = app.chats
         self._page = page
-        self._meter = app.meter
         self.settings = ChatSettings(app, self)
         self.listing = ChatListController(app, page, answering, self._open, self)
         self.transfer = Transfer(app, self)
@@ -51,13 +50,11 @@ class ChatController(QObject):
         views.sidebar.export_requested.connect(self.transfer.export)
         views.sidebar.import_requested.connect(self.importing.choose)
         views.composer.import_requested.connect(self.importing.import_from)
-        views.inspector.settings_changed.connect(self._meter.set_settings)
         self.saving.chats_changed.connect(page.show_names)
 
     def show(self) -> None:
         self.settings.show()  # before the page, which needs the drafter
         self._page.show()
-        self._meter.set_settings(self._views.inspector.settings)
 
     def start(self, project_id: str = "") -> None:
         """Open an empty chat, in a project if its id is given."""

@@ -110,8 +110,11 @@ class ChatPresets(QObject):
 
 
 class ChatSettings(QObject):
-    """The settings that the inspector shows. Call `show()` when another chat is opened."""
+    """The settings that the inspector shows. Call `show()` when another chat is opened, and `refresh()` when
+    what they are made of has changed.
+    """
 
+    changed = Signal(object)  # Settings of the open chat, for whatever reason
     defaults_changed = Signal(int)  # the number of defaults that differ from Draftlight's
 
     def __init__(self, app: App, parent: QObject | None = None) -> None:
@@ -132,6 +135,11 @@ class ChatSettings(QObject):
         self._inspector.set_settings(settings, defaults, chosen)
         self.presets.show()
 
+    def refresh(self) -> None:
+        """Show the settings that the open chat has now, and report them."""
+        self.show()
+        self.changed.emit(self._inspector.settings)
+
     def of(self, chat: Conversation) -> Settings:
         """The effective settings of `chat`, which need not be open."""
         return apply(self.defaults, chat.overrides)[0]
@@ -145,7 +153,7 @@ class ChatSettings(QObject):
     def _set_base(self, base: Settings) -> None:
         if base != self._base:
             self._base = base
-            self.show()
+            self.refresh()
 
     @property
     def own_defaults(self) -> int:
@@ -155,7 +163,7 @@ class ChatSettings(QObject):
     def reset_defaults(self) -> None:
         """Reset the person's defaults. Overrides of chats are kept."""
         self._keep_defaults(self._base, frozenset())
-        self.show()
+        self.refresh()
 
     def _keep(self, settings: Settings) -> None:
         chat = self._chats.open
@@ -163,24 +171,18 @@ class ChatSettings(QObject):
         if overrides != chat.overrides:
             self._chats.keep(chat.with_overrides(overrides))
         self.presets.show()
+        self.changed.emit(settings)
 
     @property
     def defaults(self) -> Settings:
         """The settings of a chat without overrides."""
         return self._preferences.defaults_over(self._base)
 
-    @property
-    def _chosen_defaults(self) -> frozenset[str]:
-        return chosen_keys(self._preferences.now.defaults)
-
     def _take_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
         """Make Default was chosen in a section; the keys in `chosen` were set by hand."""
-        self._keep_defaults(defaults, self._chosen_defaults | chosen)
+        self._keep_defaults(defaults, chosen_keys(self._preferences.now.defaults) | chosen)
 
     def _keep_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
-        self._set_defaults(defaults, chosen)
-        self._keep(self._inspector.settings)
-
-    def _set_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
         self._preferences.set_defaults(defaults, self._base, chosen)
         self.defaults_changed.emit(self.own_defaults)
+        self._keep(self._inspector.settings)

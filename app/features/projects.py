@@ -432,7 +432,7 @@ class ProjectsController(QObject):
         opened = self._chats.open
         if opened.project == project.id and not opened.turns:
             self._library.attach_all([each for each in documents if each not in now.documents])
-        self._chat.settings.show()
+        self._chat.settings.refresh()
         self._chat.listing.show_projects()
 
     def _fold(self, project_id: str, folded: bool) -> None:

@@ -77,7 +77,6 @@ class EmbeddingController(QObject):
         views.composer.draft_changed.connect(self.refresh)
         views.composer.attachment_removed.connect(self._stop)
         views.document.similar_wanted.connect(self._find_in_document)
-        views.inspector.settings_changed.connect(lambda settings: self.refresh())
 
     def on_worker_ready(self, effect: fx.WorkerReady) -> None:
         """Send what waited for a worker."""
@@ -211,8 +210,7 @@ class SavedChatsController(QObject):
         self._before_tokens = 0  # read of the question when the worker began
         self._pause = QTimer(self, interval=_PAUSE_MS, singleShot=True)
         self._pause.timeout.connect(self.read_ahead)
-        app.views.composer.draft_changed.connect(self._pause.start)
-        app.views.inspector.settings_changed.connect(lambda settings: self._pause.start())
+        app.views.composer.draft_changed.connect(self.read_ahead_soon)
         self._erasures = Erasures(app, EraseChats)
         self._seen = ""
         self.now: SavedChatsListed | None = None
@@ -240,6 +238,10 @@ class SavedChatsController(QObject):
         if self._app.link.connected and chat != self._seen:
             self._seen = chat
             self._app.worker.send(OpenChat(chat, prefill))
+
+    def read_ahead_soon(self) -> None:
+        """What would be asked changed."""
+        self._pause.start()
 
     def read_ahead(self) -> None:
         """Have the worker read what would be asked now."""

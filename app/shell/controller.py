@@ -38,7 +38,6 @@ from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
 from app.shell.handlers import Handlers
 from app.store.library import Home
-from core.errors import RequestError
 from core.events import Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.window import Server
@@ -180,10 +179,6 @@ class WindowController(QObject):
             self._unloads_after_s = after_s
             self.app.worker.send(UnloadIdle(after_s))
 
-    def show_error(self, error: RequestError) -> None:
-        """Show why a request of a person cannot be fulfilled."""
-        self.trouble.show_request_error(error, "window")
-
     def remedy(self, name: str) -> None:
         """Carry out a remedy offered by the banner."""
         if name == "restart":
@@ -281,7 +276,7 @@ class WindowController(QObject):
         views = self._views
         views.composer.attach_failed.connect(lambda error: self.trouble.show_request_error(error, "attach"))
         views.banner.remedy_requested.connect(self.remedy)
-        views.inspector.settings_changed.connect(lambda settings: self._show_link())
+        self.chat.settings.changed.connect(self._on_settings)
         views.composer.think.turned.connect(self._think_first)
         self.chat.saving.chats_changed.connect(self.library.refresh)
         self.sharing.line_moved.connect(self._show_link)
@@ -298,7 +293,13 @@ class WindowController(QObject):
 
     def _on_chat_shown(self) -> None:
         self.racing.close()
-        self.embedding.refresh()
         self.saved_chats.show_open()
+        self._on_settings(self._views.inspector.settings)
+
+    def _on_settings(self, settings: Settings) -> None:
+        """The open chat has other settings, or is another one."""
+        self.app.meter.set_settings(settings)
+        self.embedding.refresh()
+        self.saved_chats.read_ahead_soon()
         self._show_link()
         self.models.changed.emit()

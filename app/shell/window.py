@@ -206,7 +206,8 @@ class MainWindow(QMainWindow):
             self.controller.chat.saving.write_elsewhere(path)
         except OSError as error:
             text = store_strings.not_written(str(path), error.strerror or str(error))
-            self.controller.show_error(RequestError(text, strings.CHOOSE_ANOTHER_PLACE))
+            refused = RequestError(text, strings.CHOOSE_ANOTHER_PLACE)
+            self.controller.trouble.show_request_error(refused, "window")
             return
         self._elsewhere = path
         self._begin_closing()

@@ -70,7 +70,6 @@ class ModelsController(QObject):
         self._next = ""  # the model to load as soon as one can be loaded
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
-        self._inspector.settings_changed.connect(lambda settings: self.changed.emit())
         on_click(
             (first_page.lead_button, lambda: self._answer_offer(True)),
             (first_page.other_button, self._decline),

@@ -14,7 +14,7 @@ from app.features.settings.window import SettingsWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.theme.theme import theme
-from core.settings import Settings, WindowSettings, assign, declared
+from core.settings import Settings, WindowSettings, assign, assign_all, declared
 from tests.app.stage import click, last, play, press, ready
 
 
@@ -159,13 +159,20 @@ async def test_command_return_sends_and_learning_off_reaches_the_worker(window: 
 def test_the_defaults_of_new_chats_are_taken_back(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
-        warm = assign(Settings(), "sampling.temperature", 0.7)
+        pill = window.views.composer.pill
+        most_tokens = pill.limit_tokens
+        warm = assign_all(
+            Settings(), [("sampling.temperature", 0.7), ("prefill.context_tokens", most_tokens // 2)]
+        )
         window.views.inspector.defaults_changed.emit(warm, frozenset())
+        window.controller.chat.start()
+        assert pill.limit_tokens == most_tokens // 2
         settings = await opened(window)
         assert settings.defaults_button.isEnabled()
         await click(settings.defaults_button)
         assert not settings.defaults_button.isEnabled()
         assert window.controller.home.preferences.defaults == Settings()
         assert window.views.inspector.settings == Settings()
+        assert pill.limit_tokens == most_tokens
 
     play(qapp, scene, folder=tmp_path)
