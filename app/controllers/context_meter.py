@@ -76,6 +76,11 @@ class ContextMeter(QObject):
     def set_memory(self, memory: TokenMemory) -> None:
         self._memory = memory
 
+    def remember(self, text: str) -> None:
+        """Store the count of a document that is kept, if the model has counted it."""
+        if self._memory and (tokens := self._counts.of(text)):
+            self._memory.learn_tokens(text, self._family, tokens)
+
     @property
     def limit_tokens(self) -> int:
         """The context limit of the next answer: the model's, or a lower setting."""
@@ -130,8 +135,7 @@ class ContextMeter(QObject):
             return  # another model is loaded
         self._pace = count.pace or self._pace
         counts.answer(text, count.tokens)
-        if self._memory and count.tokens:
-            self._memory.learn_tokens(text, self._family, count.tokens)
+        self.remember(text)
         self._composer.chips.show_tokens(counts.of)
         self._show()
 

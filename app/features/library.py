@@ -1,8 +1,8 @@
 """The library: kept documents with search, commands and a preview.
 
 `LibraryController` keeps documents of messages, and attaches kept ones to messages. The state is
-`app.session.documents`; the window is made on request. Removed documents can be restored until the window is
-closed.
+`app.session.documents`; the window is made on request. Undo is offered for the document removed last; closing
+the window erases those that are removed.
 """
 
 from __future__ import annotations
@@ -190,8 +190,9 @@ class LibraryWindow(SideWindow):
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
-        self.notice.clear()
-        self._controller.purge()
+        if not event.spontaneous():  # minimised, it keeps what Undo restores
+            self.notice.clear()
+            self._controller.documents.purge_removed()
 
     # ---- inside
 
@@ -332,7 +333,6 @@ class LibraryController(QObject):
         self._trouble = app.trouble
         self._window: LibraryWindow | None = None
         self._hits: dict[str, DocumentHit] | None = None
-        self._removed: list[str] = []
         self._reader = FileReader(self._show_reading, self._take_files, self)
         self._refused: list[RequestError] = []
         self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
@@ -361,14 +361,15 @@ class LibraryController(QObject):
     def keep(self, attachment: Attachment) -> None:
         """Keeps a document."""
         known = self.documents.of_text(attachment.text)
-        kept = self.documents.keep(attachment, self._meter.family)
+        kept = self._keep(attachment)
+        self._meter.remember(attachment.text)
         said = kept_already_text(kept.name) if known else kept_text(kept.name)
         self._views.notice_bar.show_notice(said, SHOW_LIBRARY, self.window_requested.emit)
         self.show()
 
     def keep_quietly(self, attachment: Attachment) -> str:
         """Keeps a document without a notice; returns its id."""
-        document_id = self.documents.keep(attachment, self._meter.family).id
+        document_id = self._keep(attachment).id
         self.show()
         return document_id
 
@@ -449,28 +450,27 @@ class LibraryController(QObject):
             self.preview(document_id)
 
     def remove(self, document_id: str) -> None:
-        """Removes a document, until the window is closed."""
+        """Removes a document and offers Undo for a minute."""
         self.documents.remove(document_id)
-        self._removed.append(document_id)
         self._show_removed()
         self.show()
 
     def undo(self) -> None:
         """Restores the document that was removed last."""
-        if self._removed:
-            restored = self._removed.pop()
-            self.documents.restore(restored)
+        if removed := self.documents.removed:
+            self.documents.restore(removed[-1].id)
             self._show_removed()
             self.show()
             if self._window:
-                self._window.list.select(restored)
-
-    def purge(self) -> None:
-        """Erases the removed documents."""
-        self._removed.clear()
-        self.documents.purge_removed()
+                self._window.list.select(removed[-1].id)
 
     # ---- inside
+
+    def _keep(self, attachment: Attachment) -> KeptDocument:
+        kept = self.documents.keep(attachment)
+        if self._window and self._window.notice.text:  # it may have been among the removed ones
+            self._show_removed()
+        return kept
 
     def _on_intent(self, intent: Intent) -> None:
         if isinstance(intent, OpenLibrary):
@@ -488,7 +488,7 @@ class LibraryController(QObject):
             self._refused.append(result)
         elif result is not None:
             for attachment in (result,) if isinstance(result, Attachment) else result:
-                added = self.documents.keep(attachment, self._meter.family).id
+                added = self._keep(attachment).id
             skipped = reading.skipped if isinstance(reading, FolderReading) else ()
             self._refused += [RequestError(f"{each.name}: {each.reason}") for each in skipped]
         self.show()
@@ -564,9 +564,8 @@ class LibraryController(QObject):
     def _show_removed(self) -> None:
         if self._window is None:
             return
-        if self._removed:
-            name = self.documents.get(self._removed[-1]).name
-            self._window.notice.show_notice(removed_text(name), UNDO, self.undo)
+        if removed := self.documents.removed:
+            self._window.notice.show_notice(removed_text(removed[-1].name), UNDO, self.undo)
         else:
             self._window.notice.clear()
 

@@ -107,6 +107,12 @@ class Documents:
         living = [each for each in self._known.values() if each.removed is None]
         return tuple(sorted(living, key=lambda each: (each.used.timestamp(), each.name), reverse=True))
 
+    @property
+    def removed(self) -> list[KeptDocument]:
+        """The removed documents, the one removed last at the end."""
+        removed = [each for each in self._known.values() if each.removed]
+        return sorted(removed, key=lambda each: each.removed.timestamp() if each.removed else 0.0)
+
     def get(self, document_id: str) -> KeptDocument:
         """Raises `KeyError`."""
         return self._known[document_id]
@@ -126,21 +132,20 @@ class Documents:
 
     # ---- changes
 
-    def keep(self, attachment: Attachment, family: str = "") -> KeptDocument:
+    def keep(self, attachment: Attachment) -> KeptDocument:
         """Keeps `attachment` and returns it, or the document that already has its text.
 
-        `family` is the tokenizer family of `attachment.tokens`.
+        Not its count, which may be another tokenizer's: `learn_tokens`.
         """
-        counts = {family: attachment.tokens} if family and attachment.tokens else {}
         digest, now = digest_of(attachment.text), self._now()
         old = self._known.get(self._by_digest.get(digest, ""))
         if old:
-            kept = replace(old, used=now, counts={**old.counts, **counts}, removed=None)
+            kept = replace(old, used=now, removed=None)
             if old.removed:
                 kept = replace(kept, name=attachment.name, added=now)
             self._change(kept)
             return kept
-        kept = KeptDocument(uuid4().hex, attachment.name, digest, len(attachment.text), now, now, counts)
+        kept = KeptDocument(uuid4().hex, attachment.name, digest, len(attachment.text), now, now)
         self._known[kept.id] = kept
         self._by_digest[digest] = kept.id
         self._archive.add(kept, attachment.text)
@@ -169,7 +174,7 @@ class Documents:
 
     def purge_removed(self) -> None:
         """Deletes all removed documents permanently."""
-        for each in [each for each in self._known.values() if each.removed]:
+        for each in self.removed:
             with suppress(KeyError, RequestError):  # an unreadable document is deleted too
                 self._erased(self._archive.text(each.id))
             del self._known[each.id]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLineEdit, QMessageBox
+from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
 from app.features.library import LibraryWindow
 from app.shell.window import MainWindow
@@ -113,6 +113,20 @@ async def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again
     assert not library.isVisible()
 
 
+async def test_a_count_of_another_model_is_not_kept(window: MainWindow) -> None:
+    await ready(window)
+    controller, composer = window.controller, window.views.composer
+    controller.asking.submit(Message("user", "write 2", (Attachment("Tides.md", TIDES, 99_999),)))
+    await until(lambda: last(window).over)
+    controller.library.keep(controller.chats.open.turns[0].user.attachments[0])
+    controller.chat.start()
+    controller.library.attach(controller.library.documents.listed()[0].id)
+    (chip,) = composer.chips.chips
+    await until(lambda: chip.tokens is not None)
+    assert chip.tokens < 1_000
+    assert list(controller.library.documents.listed()[0].counts.values()) == [chip.tokens]
+
+
 async def test_files_and_folders_are_added_given_up_or_refused(window: MainWindow, tmp_path: Path) -> None:
     window.windows.show("library")
     library = library_of(window)
@@ -182,9 +196,18 @@ async def test_renaming_removing_and_taking_it_back(stage: Stage, tmp_path: Path
     assert library.preview.title.text() == "Fog.md"
     await click(library.remove)
     assert names(window) == ["Tides.md"]
+    # Minimised is not closed, and what is added again is not removed any more.
+    library.showMinimized()
+    await outside_of_tasks(QApplication.processEvents)
+    library.showNormal()
+    assert library.notice.text == "“Fog.md” removed"
+    window.controller.library.keep(Attachment("Fog.md", FOG))
+    assert library.notice.text == "“Winter” removed"
+    await outside_of_tasks(lambda: library.list.select(window.controller.library.documents.of_text(FOG).id))
+    await click(library.remove)
     await click(library.notice.action_button)
     await click(library.notice.action_button)
-    assert names(window) == ["Winter", "Fog.md", "Tides.md"]
+    assert names(window) == ["Fog.md", "Winter", "Tides.md"]
     assert library.notice.isHidden()
     await click(library.remove)
     library.close()

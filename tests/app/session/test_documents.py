@@ -30,20 +30,23 @@ def archive() -> Iterator[KeptDocuments]:
 
 def test_a_text_is_kept_once_under_its_first_name(archive: KeptDocuments) -> None:
     documents = Documents(archive, Clock())
-    first = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
-    documents.keep(Attachment("Fog.md", "low cloud"), "smollm")
-    again = documents.keep(Attachment("Copy of tides.md", "high water", 4), "qwen")
+    first = documents.keep(Attachment("Tides.md", "high water", 3))
+    documents.keep(Attachment("Fog.md", "low cloud"))
+    assert documents.learn_tokens("high water", "smollm", 3)
+    again = documents.keep(Attachment("Copy of tides.md", "high water", 4))
     assert again.id == first.id
     assert [(each.name, each.counts) for each in documents.listed()] == [
-        ("Tides.md", {"smollm": 3, "qwen": 4}),
+        ("Tides.md", {"smollm": 3}),
         ("Fog.md", {}),
     ]
 
 
 def test_what_is_attached_is_used_last_and_brings_its_tokens(archive: KeptDocuments) -> None:
     documents = Documents(archive, Clock())
-    tides = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
-    documents.keep(Attachment("Fog.md", "low cloud", 2), "smollm")
+    tides = documents.keep(Attachment("Tides.md", "high water"))
+    documents.keep(Attachment("Fog.md", "low cloud"))
+    assert documents.learn_tokens("high water", "smollm", 3)
+    assert documents.learn_tokens("low cloud", "smollm", 2)
     assert documents.attach(tides.id, "smollm") == Attachment("Tides.md", "high water", 3)
     assert documents.attach(tides.id, "qwen").tokens == 0
     assert documents.listed()[0].id == tides.id
