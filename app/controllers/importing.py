@@ -2,7 +2,7 @@
 
 Files are read one after the other on a thread, and mostly in a child process; their chats are added on the
 window's thread in slices of a few milliseconds. Reading waits until the chats are saved, so that a large
-archive is never in memory as a whole. Every import ends with a notice or an error.
+archive is never in memory as a whole. Every import ends with a notice or an error, unless the window closes.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Importing(QObject):
         self._notice = app.views.notice_bar
         self._chats = app.chats
         self._waiting: deque[Path] = deque()
+        self._undoable: list[str] = []  # the chats of an import that is to be undone
         self._task: asyncio.Task[None] | None = None
         self._reading: ImportReading | None = None
         self._stopped = self._closing = False
@@ -76,8 +77,7 @@ class Importing(QObject):
     def import_from(self, paths: Sequence[Path]) -> None:
         """Import the chats of these files. A file that cannot be imported is reported; the others are."""
         self._waiting.extend(paths)
-        if not self.is_busy:
-            self._task = asyncio.ensure_future(self._import_all())
+        self._begin()
 
     def stop(self) -> None:
         """End the import. Chats that were added stay."""
@@ -95,6 +95,18 @@ class Importing(QObject):
 
     # ---- inside
 
+    def _begin(self) -> None:
+        if not self.is_busy:
+            self._task = asyncio.ensure_future(self._work())
+
+    async def _work(self) -> None:
+        """Do what is asked for, and what is asked for meanwhile."""
+        while not self._closing and (self._undoable or self._waiting):
+            if self._undoable:
+                await self._delete_all()
+            else:
+                await self._import_all()
+
     async def _import_all(self) -> None:
         result, opened = _Result(), self._chats.open.id
         self._stopped, self._told_s = False, 0.0
@@ -107,7 +119,8 @@ class Importing(QObject):
                 self._app.report(error)
             except ClosingError:
                 return
-        self._notice.clear()
+        if self._tells:
+            self._notice.clear()
         if result.all_chats:
             self._listing.show()
             await asyncio.sleep(_SLICE_S)  # a long list is painted before a chat is opened
@@ -121,12 +134,18 @@ class Importing(QObject):
         elif self._stopped:
             self._notice.show_notice(strings.IMPORT_STOPPED)
 
+    @property
+    def _tells(self) -> bool:
+        """Whether the notice shows the progress, or may: nothing that has a button, such as Undo."""
+        return self._notice.isHidden() or self._notice.action_button.text() in ("", strings.STOP_IMPORT)
+
     def _tell(self, path: Path, percent: int, result: _Result) -> None:
         """Shows the progress. Read aloud only once."""
-        first = not self._told_s
-        self._told_s = time.monotonic()
-        text = strings.importing(path.name, percent, result.all_chats)
-        self._notice.show_notice(text, strings.STOP_IMPORT, self.stop, announce=first)
+        if self._tells:
+            first = not self._told_s
+            self._told_s = time.monotonic()
+            text = strings.importing(path.name, percent, result.all_chats)
+            self._notice.show_notice(text, strings.STOP_IMPORT, self.stop, announce=first)
 
     async def _take(self, batch: Sequence[tuple[str, Conversation]], result: _Result) -> None:
         began_s = time.monotonic()
@@ -211,11 +230,12 @@ class Importing(QObject):
 
     def _undo(self, result: _Result) -> None:
         """Move the chats that were added to Recently Deleted."""
-        if not self.is_busy:
-            self._notice.clear()
-            self._task = asyncio.ensure_future(self._delete_all(result.undoable))
+        self._notice.clear()
+        self._undoable += result.undoable
+        self._begin()
 
-    async def _delete_all(self, chat_ids: Sequence[str]) -> None:
+    async def _delete_all(self) -> None:
+        chat_ids, self._undoable = self._undoable, []
         began_s, deleted = time.monotonic(), 0
         for chat_id in chat_ids:
             if self._closing:

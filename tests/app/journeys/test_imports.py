@@ -171,3 +171,34 @@ async def test_a_long_import_can_be_stopped_and_keeps_the_window_alive(
     library = Library(home)
     assert len(library.summaries()) > found[0]
     library.close()
+
+
+async def test_what_is_imported_meanwhile_is_not_forgotten_and_undo_stays(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing_module, "TOLD_EVERY_S", 0.0)
+    first, second, many = (tmp_path / name for name in ("first.md", "second.md", "many.json"))
+    for file in (first, second):
+        file.write_text(f"# {file.stem}\n\n## You\nWhen?\n\n## Assistant\nNow.\n")
+    many.write_text(json.dumps([samples.chatgpt_chat(number) for number in range(300)]))
+    window = await stage.open()
+    importing, notice = window.controller.chat.importing, window.views.notice_bar
+
+    await imported(window, first)
+    notice.action_button.click()  # Undo
+    await imported(window, second)
+    assert titles(window) == ["second"]
+    assert notice.text == "Imported 1 chat."
+
+    # Its Undo stays while many are imported, and is done.
+    importing.import_from([many])
+    await until(lambda: len(titles(window)) > 1)
+    assert notice.action_button.text() == "Undo"
+    notice.action_button.click()
+    await until(lambda: notice.text.startswith("Importing"))
+    importing.stop()
+    importing.import_from([first])
+    await until(lambda: not importing.is_busy)
+    assert "first" in titles(window)
+    assert "second" not in titles(window)
+    assert notice.text == "Imported 1 chat."
