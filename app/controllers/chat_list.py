@@ -56,7 +56,7 @@ class ChatListController(QObject):
         self._undoable: list[str] = []
         self._offered = ""  # the last notice with Undo
         self._revert: Callable[[], object] | None = None  # undoes what that names, if no deleted chat
-        self._reverts_deletion = False
+        self._left: dict[str, str] = {}  # by deleted project, the chat of it that was open
         self._chats.purge_old()
 
     def show(self) -> None:
@@ -123,17 +123,17 @@ class ChatListController(QObject):
         """Show the list, and the title of a new chat, which names its project."""
         self._page.show_names()
 
-    def offer_undo(self, text: str, revert: Callable[[], object], *, deletion: bool = False) -> None:
-        """Report an action with Undo, which calls `revert`; for a `deletion`, so does Undo Delete."""
+    def offer_undo(self, text: str, revert: Callable[[], object]) -> None:
+        """Report an action with Undo, which calls `revert`."""
         self._forget_undo()
-        self._revert, self._reverts_deletion = revert, deletion
+        self._revert = revert
         self._offer(text)
         self.listed.emit()
 
     @property
     def can_undo_delete(self) -> bool:
-        """Whether a chat, or the project that was deleted last, can be restored."""
-        return self._chats.has_deleted or (self._revert is not None and self._reverts_deletion)
+        """Whether a chat or a project can be restored."""
+        return self._chats.has_deleted or self._chats.projects.last_deleted() is not None
 
     def delete(self, chat_id: str) -> None:
         """Delete a chat and offer Undo."""
@@ -151,11 +151,14 @@ class ChatListController(QObject):
             self._offer(strings.deleted(titles))
 
     def undo(self) -> None:
-        """Undo the deletion that the last notice named, or else that of the chat deleted last."""
-        if self._revert and self._reverts_deletion:
-            self._undo_shown()
+        """Undo the deletion that the last notice named, or else the last one, of a chat or a project."""
+        last = next(iter(self._chats.deleted()), None)
+        project = self._chats.projects.last_deleted(last.deleted if last else None)
+        if project and not self._undoable:
+            self._forget_undo()
+            self._restore_project(project.id)
             return
-        back = self._undoable or [each.id for each in self._chats.deleted()[:1]]
+        back = self._undoable or ([last.id] if last else [])
         self._forget_undo()
         for chat_id in back:
             self._chats.restore(chat_id)
@@ -180,16 +183,17 @@ class ChatListController(QObject):
         projects.delete(project_id, with_chats=with_chats)
         leaves = with_chats and opened.project == project_id
         if leaves:
+            self._left[project_id] = opened.id
             self.open_chat(next((each.id for each in self._chats.listed()), ""))
         self.show_projects()
+        self.offer_undo(strings.deleted([project.name]), lambda: self._restore_project(project_id))
 
-        def revert() -> None:
-            projects.restore(project_id)
-            if leaves and opened.turns:
-                self.open_chat(opened.id)
-            self.show_projects()
-
-        self.offer_undo(strings.deleted([project.name]), revert, deletion=True)
+    def _restore_project(self, project_id: str) -> None:
+        self._chats.projects.restore(project_id)
+        left = self._left.pop(project_id, "")
+        if any(each.id == left for each in self._chats.listed()):
+            self.open_chat(left)
+        self.show_projects()
 
     def erase(self, chat_id: str) -> None:
         """Erase a deleted chat. Ignored while it is being answered."""

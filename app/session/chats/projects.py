@@ -81,6 +81,12 @@ class Projects:
         found = self._known.get(project_id) if project_id else None
         return found if found and found.deleted is None else None
 
+    def last_deleted(self, after: datetime | None = None) -> Project | None:
+        """Returns the project that was deleted last, unless that was before `after`; None if there is none."""
+        gone = {each.deleted.timestamp(): each for each in self._known.values() if each.deleted}
+        last_s = max(gone, default=0.0)
+        return gone.get(last_s) if after is None or last_s >= after.timestamp() else None
+
     def chats_deleted(self, project_id: str) -> datetime | None:
         """Returns when the project was deleted together with its chats; None if it was not."""
         found = self._known.get(project_id) if project_id else None

@@ -172,6 +172,7 @@ def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
             await click(notice.action_button)
         else:
             notice.clear()  # as after some seconds
+            controller.chat.listing.move("c2", chats.projects.add("Other").id)  # has an Undo of its own
             window.menu_actions["undo_delete"].trigger()
             assert not window.menu_actions["undo_delete"].isEnabled()
         assert chats.open.id == "c1"
@@ -182,7 +183,7 @@ def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
     async def again(window: MainWindow) -> None:
         await ready(window)
         chats = window.controller.chats
-        assert not chats.projects.listed()
+        assert [each.name for each in chats.projects.listed()] == (["Other"] if choice == "keep" else [])
         assert [each.id for each in chats.deleted()] == (["c1"] if choice == "delete" else [])
         if choice == "delete":
             window.controller.chat.listing.restore("c1")
