@@ -156,7 +156,9 @@ def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
 
 
 def _model_unloaded(link: Link, given: ModelUnloaded) -> Transition:
-    return Transition(replace(link, phase=Phase.NO_MODEL, info=None, released=False), (ModelGone(),))
+    # What was asked for before this was known goes on: an answer, for which it is loaded again, or a load.
+    phase = Phase.LOADING if link.phase is Phase.LOADING else _unless_busy(link, Phase.NO_MODEL)
+    return Transition(replace(link, phase=phase, info=None, released=False), (ModelGone(),))
 
 
 def _model_released(link: Link, given: ModelReleased) -> Transition:
@@ -297,8 +299,8 @@ def _close(link: Link, given: Close) -> Transition:
 
 
 def _idle(link: Link) -> Link:
-    phase = Phase.LOADING if link.before else Phase.READY
-    return replace(link, phase=phase, request="", ahead=0)
+    phase = Phase.READY if link.info else Phase.NO_MODEL
+    return replace(link, phase=Phase.LOADING if link.before else phase, request="", ahead=0)
 
 
 def _begun(link: Link) -> Link:
@@ -370,7 +372,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Hello: (frozenset({Phase.STARTING}), _hello),
     LoadProgress: (_SPOKEN, _load_progress),
     ModelLoaded: (_SPOKEN, _model_loaded),
-    ModelUnloaded: (frozenset({Phase.READY, Phase.NO_MODEL}), _model_unloaded),
+    ModelUnloaded: (_SPOKEN, _model_unloaded),
     ModelReleased: (_SPOKEN, _model_released),
     Queued: (_ANSWERING, _queued),
     PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _reading),

@@ -219,6 +219,20 @@ def test_unloading_leaves_no_model() -> None:
     assert (link.phase, link.info) == (Phase.NO_MODEL, None)
 
 
+def test_what_is_asked_for_while_the_model_is_being_unloaded_goes_on() -> None:
+    idle, _ = run(Unload(), start=at(Phase.READY))
+    link, effects = run(SUBMIT, ModelUnloaded(), start=idle)
+    assert (link.phase, link.info) == (Phase.READING, None)
+    assert effects[-1] == fx.ModelGone()
+    link, _ = run(LOADED, token(0), start=link)
+    assert link == at(Phase.WRITING)
+    link, _ = run(SUBMIT, ModelUnloaded(), failed(), start=idle)
+    assert link.phase is Phase.NO_MODEL
+    link, effects = run(Load("other"), ModelUnloaded(), start=idle)
+    assert (link.phase, link.info) == (Phase.LOADING, None)
+    assert not any(isinstance(each, fx.WorkerMistake) for each in effects)
+
+
 def test_a_released_model_is_loaded_again_within_the_next_answer() -> None:
     idle, effects = run(ModelReleased(), start=at(Phase.READY))
     assert (idle, effects) == (replace(at(Phase.READY), released=True), [])
