@@ -253,9 +253,10 @@ def _name(fact: str) -> str:
         return fact
 
 
-_CHARACTERS = 80
+_CHARACTERS, _BYTES = 80, 200  # file systems allow 255 bytes, with the suffix and a number
 
 
 def file_name(title: str) -> str:
     """Returns `title` as a valid file name on all systems, without a suffix; may be empty."""
-    return re.sub(r'[\x00-\x1f<>:"/\\|?*]+', " ", title).strip(" .")[:_CHARACTERS].strip()
+    name = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', " ", title).strip(" .")[:_CHARACTERS]
+    return name.encode("utf-8", "ignore")[:_BYTES].decode("utf-8", "ignore").strip()

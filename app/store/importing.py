@@ -90,7 +90,7 @@ class ImportReading:
         try:
             if path.stat().st_size > MOST_MARKDOWN_BYTES:
                 raise TransferError(strings.not_read(path.name, strings.TOO_LARGE))
-            return from_markdown(path.read_bytes().decode("utf-8"))
+            return from_markdown(path.read_bytes().decode("utf-8-sig"))
         except OSError as error:
             raise TransferError(strings.not_read(path.name, error.strerror or str(error))) from None
         except UnicodeDecodeError:

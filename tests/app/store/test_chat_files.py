@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.store.chat_files import from_json, from_markdown, to_json, to_markdown
+from app.store.chat_files import file_name, from_json, from_markdown, to_json, to_markdown
 from app.store.faults import TransferError
 from app.store.packing import pack
 from core.events import Attachment, Message, Token
@@ -93,6 +93,12 @@ def test_markdown_keeps_every_word(said: list[tuple[str, str, list[tuple[str, st
 def test_a_given_title_comes_along() -> None:
     assert from_markdown(to_markdown(chat_of(1).renamed("Harbour"))).name == "Harbour"
     assert from_markdown(to_markdown(chat_of(1))).name == ""
+
+
+def test_a_title_is_a_file_name_of_a_length_that_file_systems_allow() -> None:
+    assert file_name("What / why?") == "What   why"
+    assert file_name("a" * 100) == "a" * 80
+    assert file_name("🌊" * 80) == "🌊" * 50
 
 
 def test_markdown_reads_well() -> None:

@@ -86,10 +86,10 @@ def test_files_are_read_by_their_kind(tmp_path: Path) -> None:
     (tmp_path / "own.json").write_bytes(to_json([chat_of(1)]))
     assert ("", chat_of(1)) in list(ImportReading(tmp_path / "own.json").chats())
     text = tmp_path / "talk.MD"
-    text.write_text(to_markdown(chat_of(1)), encoding="utf-8")
+    text.write_text(to_markdown(chat_of(1).renamed("Harbour")), encoding="utf-8-sig")
     ((_, chat),) = ImportReading(text).chats()
     assert isinstance(chat, Conversation)
-    assert chat.title == chat_of(1).title
+    assert chat.title == "Harbour"
     for content, said in (
         (b"\xff", "not UTF-8"),
         (b"nothing", r"talk\.MD: No question"),
