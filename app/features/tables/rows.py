@@ -111,8 +111,8 @@ def _taught(info: TableInfo, several: bool, now: datetime) -> TableRow:
     share = figures.used / figures.slots if figures.slots else 0.0
     fingerprint = info.family[:_FINGERPRINT_DIGITS]
     subtitle = f"{strings.LOADED if info.loaded else strings.ON_DISK} · {fingerprint}"
-    if several:
-        subtitle += f" · {strings.windows_of(info.n)}"
+    if several:  # the kind first, since the end may be cut
+        subtitle = f"{strings.windows_of(info.n)} · {subtitle.lower()}"
     return TableRow(
         id=table_id(info),
         title=recognised(info.family_name),

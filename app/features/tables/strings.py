@@ -92,7 +92,7 @@ def contexts(count: int) -> str:
 
 
 def windows_of(n: int) -> str:
-    return f"windows of {n}" if n else "short n-grams"
+    return f"Windows of {n}" if n else "Short n-grams"
 
 
 def unsaved(count: int) -> str:

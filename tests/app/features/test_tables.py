@@ -124,8 +124,9 @@ def test_a_few_entries_are_not_none() -> None:
 def test_several_of_one_family_are_told_apart() -> None:
     other = replace(LOADED, n=8)
     rows = rows_of([LOADED, other, replace(LOADED, n=0)], [], NOW)
-    ends = [row.subtitle.rpartition(" · ")[2] for row in rows]
-    assert ends == ["windows of 16", "windows of 8", "short n-grams"]
+    kinds = [row.subtitle.partition(" · ")[0] for row in rows]
+    assert kinds == ["Windows of 16", "Windows of 8", "Short n-grams"]
+    assert rows[2].subtitle == "Short n-grams · loaded · abababab"
     assert rows[0].id != rows[1].id
 
 
