@@ -82,7 +82,7 @@ class Projects:
         return found if found and found.deleted is None else None
 
     def last_deleted(self, after: datetime | None = None) -> Project | None:
-        """Returns the project that was deleted last, unless that was before `after`; None if there is none."""
+        """Returns the project that was deleted last, unless before `after`; None if there is none."""
         gone = {each.deleted.timestamp(): each for each in self._known.values() if each.deleted}
         last_s = max(gone, default=0.0)
         return gone.get(last_s) if after is None or last_s >= after.timestamp() else None
