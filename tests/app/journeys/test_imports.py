@@ -93,11 +93,11 @@ async def test_details_and_undo_and_an_archive_is_dropped_on_the_window(stage: S
     notice.action_button.click()
     (box,) = window.findChildren(QMessageBox)
     assert box.text() == "Imported 3 chats."
-    assert box.informativeText() == "Not imported: 2 images, 1 file, 2 tool calls and results."
+    assert box.informativeText() == "Not imported: 2 images, 1 file, 5 tool calls and results."
     assert box.detailedText().split("\n") == [
         "“Tide tables”: 1 image, 2 tool calls and results",
-        "“Knots”: 1 image",
-        "“Buoys”: 1 file",
+        "“Knots”: 1 image, 2 tool calls and results",
+        "“Buoys”: 1 file, 1 tool call or result",
     ]
     (undo,) = [each for each in box.findChildren(QPushButton) if each.text() == "Undo Import"]
     undo.click()
