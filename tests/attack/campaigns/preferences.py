@@ -128,7 +128,8 @@ def _import(
         if not error.message or any(word in error.message + error.hint for word in _RAW):
             return Outcome(case, f"said to a person: {error.message} {error.hint}")
         return Outcome(case, "", {"imports refused": 1.0})
-    added = [chats.add(each)[0] for each in found]
+    # A file may hold two states of a chat; the later one stays if it includes the other.
+    added = {chat.id: chat for chat in (chats.add(each)[0] for each in found)}.values()
     if not library.flush():
         return Outcome(case, "an imported chat could not be saved")
     kept = [each for each in added if not each.is_blank]
