@@ -180,7 +180,7 @@ async def test_what_is_imported_meanwhile_is_not_forgotten_and_undo_stays(
     first, second, many = (tmp_path / name for name in ("first.md", "second.md", "many.json"))
     for file in (first, second):
         file.write_text(f"# {file.stem}\n\n## You\nWhen?\n\n## Assistant\nNow.\n")
-    many.write_text(json.dumps([samples.chatgpt_chat(number) for number in range(300)]))
+    many.write_text(json.dumps([samples.chatgpt_chat(number) for number in range(1500)]))
     window = await stage.open()
     importing, notice = window.controller.chat.importing, window.views.notice_bar
 
