@@ -14,6 +14,7 @@ from app.bench.measures import settle, timed
 from app.bench.sample_chat import sample_turns
 from app.bench.window import _outside_of_tasks as outside_of_tasks
 from app.chat.answer import AnswerView
+from app.chat.attachment_chip import Chip
 from app.controls.choices import Popup
 from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
@@ -118,8 +119,8 @@ def cut_off(window: QWidget) -> list[str]:
     for kind in (QAbstractButton, TextLabel, Popup):
         for each in window.findChildren(kind):
             wanted = each.minimumSizeHint() if isinstance(each, TextLabel | Popup) else each.sizeHint()
-            if isinstance(each.parentWidget(), QLineEdit):
-                continue  # an icon that Qt places
+            if isinstance(each.parentWidget(), QLineEdit) or isinstance(each, Chip):
+                continue  # an icon that Qt places; a chip's words are labels of their own
             if each.isVisible() and (each.width() < wanted.width() or each.height() < wanted.height()):
                 found.append(f"{each.accessibleName() or each.text()}: {each.size()} for {wanted}")
     return found
