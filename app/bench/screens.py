@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QWidget
 from app.bench.sample_chat import SCRIPTS, script_turn
 from app.bench.served import Client, free_port
 from app.features.about import AboutWindow
-from app.features.race.race import Stage
+from app.features.race.state import Stage
 from app.launch.display import go_offscreen_without_display
 from app.launch.scenario import (
     FIRST_QUESTION,

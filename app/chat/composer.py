@@ -64,7 +64,6 @@ from core.events.wire import well_formed_record
 ComposerState = Literal["idle", "busy", "later", "blocked"]
 
 WIDTH_PX = 752
-_RADIUS_PX = 14
 # Maximum length of a name made from the first line of a pasted text.
 _NAME_CHARACTERS = 40
 
@@ -90,7 +89,7 @@ class Composer(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
 
-        self.edit = ComposerEdit(self)
+        self.edit = ComposerEdit(self, self)
         # The whole frame accepts drops.
         self.edit.setAcceptDrops(False)
         self.notice = ComposerNotice(self)

@@ -7,8 +7,9 @@ inserts a text of any length.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -19,7 +20,7 @@ from PySide6.QtGui import (
     QTextBlockFormat,
     QTextCursor,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
@@ -27,9 +28,6 @@ from app.controls.text_fields import text_of
 from app.theme.measures import set_font
 from app.theme.theme import clear_base, theme
 from app.theme.zoom import px
-
-if TYPE_CHECKING:
-    from app.chat.composer import Composer
 
 
 def quote_lines(text: str) -> str:
@@ -58,14 +56,25 @@ def is_document(text: str) -> bool:
     return estimated_tokens(text) > _DOCUMENT_TOKENS
 
 
+class Receiver(Protocol):
+    """What the field's keys, drops and pastes go to."""
+
+    def submit(self) -> None: ...
+    def escape(self) -> None: ...
+    def edit_last(self) -> None: ...
+    def take_files(self, paths: Sequence[Path]) -> None: ...
+    def refuse_image(self) -> None: ...
+    def attach_pasted(self, text: str) -> None: ...
+
+
 class ComposerEdit(QTextEdit):
-    """The text field of `composer`. It never clears its text."""
+    """The text field of a composer, which is its `receiver`. It never clears its text."""
 
     focus_changed = Signal(bool)  # True: it has the focus
 
-    def __init__(self, composer: Composer) -> None:
-        super().__init__(composer)
-        self._composer = composer
+    def __init__(self, receiver: Receiver, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._receiver = receiver
         self.setPlaceholderText(strings.ASK_FIRST)
         self.send_keys: SendKeys = "return"  # which key sends
         self.setAccessibleName(strings.MESSAGE)
@@ -137,16 +146,16 @@ class ComposerEdit(QTextEdit):
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
             if held == _SENDING[self.send_keys]:
-                self._composer.submit()
+                self._receiver.submit()
             elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
                 self.textCursor().insertBlock()
                 self.ensureCursorVisible()
             event.accept()
         elif event.key() == Qt.Key.Key_Escape:
-            self._composer.escape()
+            self._receiver.escape()
             event.accept()
         elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
-            self._composer.edit_last()
+            self._receiver.edit_last()
             event.accept()
         elif _is_raw_paste(event):
             self.paste_raw()
@@ -170,11 +179,11 @@ class ComposerEdit(QTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         if files := local_files(source):
-            self._composer.take_files(files)
+            self._receiver.take_files(files)
         elif source.hasImage() and not source.hasText():
-            self._composer.refuse_image()
+            self._receiver.refuse_image()
         elif is_document(source.text()):
-            self._composer.attach_pasted(source.text())
+            self._receiver.attach_pasted(source.text())
         else:
             self.textCursor().insertText(source.text())
             self.ensureCursorVisible()

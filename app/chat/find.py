@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QAbstractScrollArea
 
 from app.chat import strings
 from app.chat.entry import AnswerEntry, Entry
 from app.richtext.find_bar import Finder
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.selection import Match, matches_in
-
-if TYPE_CHECKING:
-    from app.chat.transcript import Transcript
 
 
 class Find:
@@ -102,12 +100,20 @@ class Find:
 _SLICE_S = 0.005
 
 
-class ChatFinder(Finder):
-    """Searches the entries of `transcript` while idle, and shows the matches through it."""
+class Searched(Protocol):
+    """What shows a conversation."""
 
-    def __init__(self, transcript: Transcript) -> None:
-        super().__init__(transcript, strings.FIND_IN_CHAT)
-        self._transcript = transcript
+    def find_start(self) -> tuple[Sequence[Entry], int]: ...
+    def show_matches(self) -> None: ...
+    def go_to_match(self, entry: Entry, match: Match) -> None: ...
+
+
+class ChatFinder(Finder):
+    """Searches the entries of `searched` while idle, and shows them there. `parent` gets the bar."""
+
+    def __init__(self, searched: Searched, parent: QAbstractScrollArea) -> None:
+        super().__init__(parent, strings.FIND_IN_CHAT)
+        self._searched = searched
         self._find = Find()
         self._went_to: tuple[Entry, Match] | None = None
         self._timer = QTimer(self, interval=0, singleShot=True)
@@ -117,7 +123,7 @@ class ChatFinder(Finder):
         self._timer.stop()
         self._find.start("", (), 0)
         self._went_to = None
-        self._transcript.show_matches()
+        self._searched.show_matches()
 
     def search_again(self) -> None:
         self.stop()
@@ -125,7 +131,7 @@ class ChatFinder(Finder):
 
     def search(self, needle: str) -> None:
         self._went_to = None
-        self._find.start(needle, *self._transcript.find_start())
+        self._find.start(needle, *self._searched.find_start())
         self._timer.start()
         if not needle.strip():
             self._show()
@@ -156,7 +162,7 @@ class ChatFinder(Finder):
     def _show(self) -> None:
         find = self._find
         self.bar.show_count(find.number, find.count, find.is_done)
-        self._transcript.show_matches()
+        self._searched.show_matches()
         if find.current and find.current != self._went_to:
             self._went_to = find.current
-            self._transcript.go_to_match(*find.current)
+            self._searched.go_to_match(*find.current)

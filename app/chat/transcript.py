@@ -115,7 +115,7 @@ class Transcript(QScrollArea):
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
         self._selecting = TranscriptSelection(self, self._entries, self._pool, self._text_of)
-        self.finder = ChatFinder(self)
+        self.finder = ChatFinder(self, self)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)

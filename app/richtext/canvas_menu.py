@@ -1,11 +1,10 @@
-"""Commands of a text: context menu, buttons under it and of its code blocks, links that open outside."""
+"""Commands of a text: parts of context menus, buttons under it and at its code, links that open outside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QPointF, QSize, Qt, QTimer, QUrl
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -14,9 +13,6 @@ from app.richtext import strings
 from app.richtext.markdown.inline import may_open
 from app.richtext.piece_box import CODE_HEADER_PX
 from app.theme.zoom import px, zoom
-
-if TYPE_CHECKING:
-    from app.richtext.text_canvas import TextCanvas
 
 
 def open_outside(address: str) -> bool:
@@ -68,29 +64,13 @@ class CodeCopy(Button):
         self.move(right - self.width() + 1, self.y())
 
 
-def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:
-    """The menu for `canvas` at the point `at`; the caller shows it and deletes it."""
-    menu = QMenu(canvas)
-    add_copy(menu, canvas.copy, enabled=bool(canvas.copied_text))
-    if canvas.quote:
-        _add(menu, strings.MENU_QUOTE, canvas.quote).setEnabled(bool(canvas.copied_text))
-    code, link = canvas.code_at(at), canvas.link_at(at)
-    if code:
-        _add(menu, strings.MENU_COPY_CODE, lambda: to_clipboard(code))
-    if link:
-        _add(menu, strings.MENU_OPEN_LINK, lambda: open_outside(link))
-        _add(menu, strings.MENU_COPY_LINK, lambda: to_clipboard(link))
-    add_select_all(menu, canvas.select_all)
-    return menu
-
-
 def add_copy(menu: QMenu, copy: Callable[[], object], *, enabled: bool) -> None:
     """Add Copy; `enabled` if there is a selection."""
-    _add(menu, strings.MENU_COPY, copy, QKeySequence.StandardKey.Copy).setEnabled(enabled)
+    add_command(menu, strings.MENU_COPY, copy, QKeySequence.StandardKey.Copy).setEnabled(enabled)
 
 
 def add_select_all(menu: QMenu, select_all: Callable[[], object]) -> None:
-    _add(menu, strings.MENU_SELECT_ALL, select_all, QKeySequence.StandardKey.SelectAll)
+    add_command(menu, strings.MENU_SELECT_ALL, select_all, QKeySequence.StandardKey.SelectAll)
 
 
 def pop_up(menu: QMenu, at: QPoint) -> None:
@@ -104,9 +84,10 @@ def to_clipboard(text: str) -> None:
     QGuiApplication.clipboard().setText(text)
 
 
-def _add(
+def add_command(
     menu: QMenu, text: str, act: Callable[[], object], key: QKeySequence.StandardKey | None = None
 ) -> QAction:
+    """Add a command with its title and key."""
     action = menu.addAction(text)
     action.triggered.connect(lambda: act())
     if key is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QWidget
 
 from app.controls.buttons import IconButton, on_click
@@ -21,7 +21,6 @@ from app.theme.zoom import px
 _WIDTH_PX = 348
 _HEIGHT_PX = 40
 _MARGIN_PX = 12
-_RADIUS_PX = 10
 _COUNT_PX = 76
 
 
@@ -165,7 +164,6 @@ class FindBar(QWidget):
 class _Field(QLineEdit):
     def __init__(self, bar: FindBar, finder: Finder, name: str) -> None:
         super().__init__(bar)
-        self._bar = bar
         self._finder = finder
         self.setFrame(False)
         set_font(self, 13)
@@ -191,11 +189,3 @@ class _Field(QLineEdit):
             self._finder.close()
         else:
             super().keyPressEvent(event)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self._bar.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self._bar.update()

@@ -171,11 +171,6 @@ class PieceBox:
         """The frame of a code block."""
         return QRectF(self.left, self.top, self.right - self.left, self.height)
 
-    def move_by(self, down: float) -> None:
-        """Move the box down."""
-        self.top += down
-        self.rule_top += down
-
     def shows(self, piece: Piece) -> bool:
         """Whether `piece` looks the same as the current piece."""
         mine = self.piece

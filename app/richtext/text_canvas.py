@@ -12,7 +12,7 @@ created when a screen reader requests them and live as long as their widget.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Protocol
 
@@ -34,7 +34,15 @@ from PySide6.QtWidgets import QAccessibleWidget, QMenu, QWidget
 
 from app.controls.shapes import draw_found, draw_ring
 from app.richtext import strings
-from app.richtext.canvas_menu import CodeCopy, canvas_menu, open_outside, pop_up, to_clipboard
+from app.richtext.canvas_menu import (
+    CodeCopy,
+    add_command,
+    add_copy,
+    add_select_all,
+    open_outside,
+    pop_up,
+    to_clipboard,
+)
 from app.richtext.markdown.piece import Piece, gap_px, report
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import (
@@ -204,16 +212,6 @@ class TextCanvas(ReadAloud):
         """Rebuild all boxes from their pieces."""
         self._lay_out(self.pieces)
 
-    def replace_boxes(self, pieces: Mapping[int, Piece]) -> None:
-        """Show other pieces of the same text at these indices; the boxes below are moved."""
-        down = 0.0
-        for index, box in enumerate(self.boxes):
-            box.move_by(down)
-            if index in pieces:
-                self.boxes[index] = self._made(pieces[index], box.top, box.hidden, box.rule_top)
-                down += self.boxes[index].bottom - box.bottom
-        self.update()
-
     def _lay_out(self, pieces: Sequence[Piece]) -> None:
         self.boxes = []
         try:
@@ -353,12 +351,6 @@ class TextCanvas(ReadAloud):
             return TextPlace(number, max(line.start, min(char, line.end)))
         return None
 
-    def top_of(self, place: TextPlace) -> float:
-        """The top of the line with that place on the canvas."""
-        box = self.boxes[place.piece]
-        lines = box.layout.lines
-        return box.text_top + (lines[box.layout.line_of(place.char)].top if lines else 0.0)
-
     def rects_of(self, number: int, start: int, end: int) -> list[QRectF]:
         """Where characters of piece `number` are on the canvas."""
         box = self.boxes[number]
@@ -437,7 +429,8 @@ class TextCanvas(ReadAloud):
         quiet = box.piece.quotes or box.piece.thought >= 0
         painter.setPen(color("text2" if quiet else "text"))
         if len(lines):
-            colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
+            coloured = box.is_code and self.code_is_coloured(box)
+            colours = self._colours.of(box, box.piece, whole=box.is_whole) if coloured else ()
             box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
 
     def _between(self, above: float, below: float) -> range:
@@ -531,9 +524,24 @@ class TextCanvas(ReadAloud):
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         at = event.pos().toPointF()
-        menu = canvas_menu(self, at)
+        menu = self.menu_at(at)
         self.add_to_menu(menu, at)
         pop_up(menu, event.globalPos())
+
+    def menu_at(self, at: QPointF) -> QMenu:
+        """The commands for the point `at`; the caller shows the menu and deletes it."""
+        menu = QMenu(self)
+        add_copy(menu, self.copy, enabled=bool(self.copied_text))
+        if self.quote:
+            add_command(menu, strings.MENU_QUOTE, self.quote).setEnabled(bool(self.copied_text))
+        code, link = self.code_at(at), self.link_at(at)
+        if code:
+            add_command(menu, strings.MENU_COPY_CODE, lambda: to_clipboard(code))
+        if link:
+            add_command(menu, strings.MENU_OPEN_LINK, lambda: open_outside(link))
+            add_command(menu, strings.MENU_COPY_LINK, lambda: to_clipboard(link))
+        add_select_all(menu, self.select_all)
+        return menu
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy) and self.copy():

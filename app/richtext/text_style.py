@@ -32,8 +32,6 @@ from app.theme.theme import color
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-    from app.richtext.piece_box import PieceBox
-
 
 WordKind = Literal["keyword", "string", "number", "comment", "name"]
 
@@ -141,19 +139,22 @@ class CodeColours(QObject):
     def __init__(self, canvas: QWidget) -> None:
         super().__init__(canvas)
         self._canvas = canvas
-        self._known: WeakKeyDictionary[PieceBox, Highlight] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[object, Highlight] = WeakKeyDictionary()
         self._timer = QTimer(self, interval=0, singleShot=True)
         self._timer.timeout.connect(self._go_on)
 
-    def of(self, box: PieceBox) -> list[tuple[int, int, QColor]]:
-        """The coloured stretches of `box`, as far as they are known; more may come soon."""
-        highlight = self._known.get(box)
+    def of(self, owner: object, code: Piece, *, whole: bool) -> list[tuple[int, int, QColor]]:
+        """The coloured stretches of `code`, as far as they are known; more may come soon.
+
+        They are kept as long as `owner` lives. `whole`: the code will not grow.
+        """
+        highlight = self._known.get(owner)
         if highlight is None:
-            highlight = self._known[box] = Highlight(box.piece.language)
-        highlight.set_text(box.piece.text, box.is_whole)
+            highlight = self._known[owner] = Highlight(code.language)
+        highlight.set_text(code.text, whole)
         if not self._advance(highlight):
             self._timer.start()
-        length = len(box.piece.text)
+        length = len(code.text)
         colours = {kind: color(name) for kind, name in _COLORS.items()}
         return [(s.start, s.end, colours[s.kind]) for s in highlight.stretches if s.end <= length]
 

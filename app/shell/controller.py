@@ -24,7 +24,7 @@ from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
-from app.features.race.race import RaceController
+from app.features.race.controller import RaceController
 from app.features.server.server import Key, ServerController, ServerState, WorkerSharing
 from app.features.tables.controller import TablesController
 from app.features.worker_caches import EmbeddingController, SavedChatsController

@@ -1,7 +1,7 @@
 """The forms of tool calls, and the calls in one section of an answer.
 
 JSON objects, a name followed by a JSON object, a name followed by tagged parameters, nested elements, or
-Python calls. A `Syntax` says which of them a section has.
+Python calls. A `Syntax` says which of them a section has (`core.answer_format.syntaxes` lists all).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -25,9 +25,6 @@ from core.answer_format.values import (
     skip_space,
     typed,
 )
-
-if TYPE_CHECKING:
-    from core.answer_format.syntaxes import Syntax
 
 # Longer calls stay text.
 MAX_CHARACTERS = 256 * 1024
@@ -68,6 +65,25 @@ class Section(Struct, frozen=True):
 
     calls: tuple[Call, ...]
     end: int
+
+
+class Syntax(Struct, frozen=True):
+    """The syntax of calls.
+
+    `marks`: pairs of texts at the beginning and end of a section; an empty end is the end of the answer.
+    `bare`: calls without marks: JSON objects, a list of Python calls, or, at the beginning of an answer only,
+    a declared function's name on a line before its arguments. `clues`: a template has this syntax if its
+    source contains all texts of one group. `parsers`: mlx-lm's names of the syntax. `loose`: pairs of marks
+    that models write instead; only calls of declared functions count there.
+    """
+
+    name: str
+    marks: tuple[tuple[str, str], ...]
+    forms: tuple[Form, ...]
+    clues: tuple[tuple[str, ...], ...] = ()
+    parsers: tuple[str, ...] = ()
+    bare: Literal["", "json", "python", "named"] = ""
+    loose: tuple[tuple[str, str], ...] = ()
 
 
 def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool], *, lenient: bool = False) -> Section:

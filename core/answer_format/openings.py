@@ -10,8 +10,8 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format.calls import NAME_KEY, OPEN_FENCE, QUOTE, Json, Python, Tool, name_pattern
-from core.answer_format.syntaxes import PYTHON_LIST, Syntax
+from core.answer_format.calls import NAME_KEY, OPEN_FENCE, QUOTE, Json, Python, Syntax, Tool, name_pattern
+from core.answer_format.syntaxes import PYTHON_LIST
 
 # Control tokens, which an answer does not write about.
 _CONTROL = ("<|", "<｜")

@@ -8,32 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Literal
 
-from msgspec import Struct
-
-from core.answer_format.calls import Elements, Form, Json, Named, Python, Tagged
+from core.answer_format.calls import Elements, Json, Named, Python, Syntax, Tagged
 
 _NAME = r"(?P<name>[\w.:/-]+?)"
-
-
-class Syntax(Struct, frozen=True):
-    """The syntax of calls.
-
-    `marks`: pairs of texts at the beginning and end of a section; an empty end is the end of the answer.
-    `bare`: calls without marks: JSON objects, a list of Python calls, or, at the beginning of an answer only,
-    a declared function's name on a line before its arguments. `clues`: a template has this syntax if its
-    source contains all texts of one group. `parsers`: mlx-lm's names of the syntax. `loose`: pairs of marks
-    that models write instead; only calls of declared functions count there.
-    """
-
-    name: str
-    marks: tuple[tuple[str, str], ...]
-    forms: tuple[Form, ...]
-    clues: tuple[tuple[str, ...], ...] = ()
-    parsers: tuple[str, ...] = ()
-    bare: Literal["", "json", "python", "named"] = ""
-    loose: tuple[tuple[str, str], ...] = ()
 
 
 _INVOKE = r"""name=["']?(?P<name>[\w.:/-]+)["']?\s*>"""

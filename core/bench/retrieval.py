@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.models.loader import LoadedModel
     from core.models.prompt import Prompt
     from core.prefill.layout import Layout
-    from core.prefill.scorers.lexical import Words
+    from core.prefill.words import Words
 
 
 # ---- documents and questions
@@ -330,7 +330,7 @@ class _Retrieval:
 def _rendered(loaded: LoadedModel, asked: _Asked) -> _Prompt:
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout
-    from core.prefill.scorers.lexical import words_of
+    from core.prefill.words import words_of
 
     prompt = render(loaded.tokenizer, asked.messages)
     parts = layout(prompt, offsets(loaded.tokenizer, prompt))

@@ -63,11 +63,19 @@ from core.machine.readings import ReadingTrial
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models import memory
-from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
+from core.models.chat_template import format_of, switches_thinking, unread_calls
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import limit_cache
-from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, plain, render
+from core.models.prompt import (
+    Prompt,
+    check_continuation,
+    check_fits,
+    count_tokens,
+    plain,
+    render,
+    with_answer_opened,
+)
 from core.models.runtime import check_prepared
 from core.models.tokenizer import may_merge
 from core.prefill import passages

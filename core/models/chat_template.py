@@ -12,23 +12,18 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
-from msgspec.structs import replace
 from transformers import PreTrainedTokenizerBase
 
-from core.answer_format import AnswerFormat, answer_format, answer_opening
+from core.answer_format import AnswerFormat, answer_format
 from core.errors import ChatTemplateError, reason_of
 from core.events import Change, Tool
 from core.models.places import base_name, readable
 from core.models.template import RefusedError, TemplateSupport, Turn, Write, renderer
 from core.settings.request import ThinkingMode
-
-if TYPE_CHECKING:
-    from core.models.prompt import Prompt
-
 
 Value = bool | int | str
 Variables = tuple[tuple[str, Value], ...]
@@ -174,18 +169,6 @@ def format_of(tokenizer: TokenizerWrapper, prompt: str = "", *, tools: bool = Tr
         think_tags=(start, end) if start and end else None,
         tool_parser=str(tokenizer.init_kwargs.get("tool_parser_type") or ""),
     )
-
-
-def with_answer_opened(
-    tokenizer: TokenizerWrapper, prompt: Prompt, format: AnswerFormat
-) -> tuple[Prompt, AnswerFormat]:
-    """`prompt` with its open thought or header closed, for an answer by a grammar."""
-    opening = answer_opening(format, prompt.text)
-    if not opening:
-        return prompt, format
-    more = [int(i) for i in inner_of(tokenizer)(opening, add_special_tokens=False)["input_ids"]]
-    opened = replace(prompt, ids=[*prompt.ids, *more], text=prompt.text + opening)
-    return opened, replace(format, begins="text", thought_end="")
 
 
 def unread_calls(format: AnswerFormat, tools: Sequence[Tool]) -> tuple[Change, ...]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.answer_format import answer_format, parse_past_answer
+from core.answer_format import AnswerFormat, answer_format, answer_opening, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
 from core.events import TYPED, Change, Generate, Message, ModelInfo, Tool, ToolCall
 from core.events.wire import well_formed, well_formed_record
@@ -152,6 +152,18 @@ def plain(tokenizer: TokenizerWrapper, text: str, rows: int | None = None) -> Pr
     if not tokens.ids:
         raise EmptyPromptError("The prompt is empty.", "Give a prompt.")
     return Prompt(tokens.ids, text, (Region(0, len(text), "user"),), rows=rows, tokens=tokens)
+
+
+def with_answer_opened(
+    tokenizer: TokenizerWrapper, prompt: Prompt, format: AnswerFormat
+) -> tuple[Prompt, AnswerFormat]:
+    """`prompt` with its open thought or header closed, for an answer by a grammar."""
+    opening = answer_opening(format, prompt.text)
+    if not opening:
+        return prompt, format
+    more = [int(i) for i in inner_of(tokenizer)(opening, add_special_tokens=False)["input_ids"]]
+    opened = replace(prompt, ids=[*prompt.ids, *more], text=prompt.text + opening)
+    return opened, replace(format, begins="text", thought_end="")
 
 
 def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> NDArray[np.int64] | None:

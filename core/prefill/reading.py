@@ -52,8 +52,8 @@ from core.prefill.plan import (
 )
 from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt
 from core.prefill.scorers import SCORERS
-from core.prefill.scorers.lexical import Words, stands_out, words_of
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
+from core.prefill.words import Words, stands_out, words_of
 
 _DEFAULT_SCORER = "fusion"
 # A snapshot ends a chunk, and an additional chunk costs about as much as reading this many tokens.

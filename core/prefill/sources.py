@@ -1,7 +1,7 @@
 """Sources: the passages of attached documents that support an answer.
 
 Only text that the model has read counts. They are the passages that match the answer best by words and runs
-of characters, with the measure of `core.prefill.scorers.lexical` and the answer in place of the question.
+of characters, with the measure of `core.prefill.words` and the answer in place of the question.
 Neighbours are one source. An answer that matches no passage clearly has none. Worker's main thread; no
 forward pass of the model.
 """
@@ -17,7 +17,7 @@ from core.events import Passage
 from core.models.loader import LoadedModel
 from core.prefill.layout import Layout
 from core.prefill.read import Positions
-from core.prefill.scorers.lexical import Words, asked_by, clearness, matching, words_of
+from core.prefill.words import Words, asked_by, clearness, matching, words_of
 from core.settings.prefill import Prefill
 
 _MOST_SOURCES = 3

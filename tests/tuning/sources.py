@@ -95,8 +95,8 @@ def _sources(
 ) -> tuple[Passage, ...]:
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout
-    from core.prefill.scorers.lexical import words_of
     from core.prefill.sources import sources
+    from core.prefill.words import words_of
 
     prompt = render(
         loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)

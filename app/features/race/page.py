@@ -15,7 +15,7 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.race import strings
-from app.features.race.race import Race, Recording, Stage, verdict
+from app.features.race.state import Race, Recording, Stage, verdict
 from app.features.side_window import Hairline, WindowTitles
 from app.session.chats.conversation import Answer, Turn
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width

@@ -35,8 +35,8 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import kind_of
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
-from core.prefill.scorers.lexical import stands_out
 from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, carried, means_of
+from core.prefill.words import stands_out
 
 _LOOKAHEAD_TOKENS = 8  # the SpecPrefill paper
 _ATTENTION = "scaled_dot_product_attention"

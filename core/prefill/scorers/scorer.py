@@ -16,11 +16,11 @@ from msgspec import Struct
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.layout import Layout, Passages
+from core.prefill.words import Words
 from core.settings.prefill import Prefill
 
 if TYPE_CHECKING:
     from core.encoder.store import Embedder
-    from core.prefill.scorers.lexical import Words
 
 # The most rows at the prompt's end that count as the question's.
 ASKING_ROWS = 64
@@ -30,7 +30,7 @@ _CARRIED = 0.8
 class Scored(Struct, frozen=True):
     """`scores`: float32, one a passage, any scale. `stands_out`: whether a passage answers the question.
 
-    `clearness`: how clearly words point at a passage (`core.prefill.scorers.lexical.clearness`).
+    `clearness`: how clearly words point at a passage (`core.prefill.words.clearness`).
     `used`: the scorer that ran in place of the chosen one, if any; `without`: the reason, where that deviates
     from the settings.
     """

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.features.race import strings
-from app.features.race.race import Recording, verdict
+from app.features.race.state import Recording, verdict
 from core.events import Token
 from tests.app.session.words import finished
 

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.features.race import strings
-from app.features.race.race import Stage
+from app.features.race.state import Stage
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import assign_all

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
-from app.richtext.canvas_menu import canvas_menu, open_outside
+from app.richtext.canvas_menu import open_outside
 from app.richtext.markdown.inline import bare_links, may_open
 from app.richtext.text_canvas import TextCanvas
 from core.events import Message
@@ -119,7 +119,7 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     stream(transcript, "Read [this](https://example.org/) **first**.\n\n```py\nx = 1\n```\n")
     transcript.finish_answer("t", finished())
     body = body_of(transcript)
-    menu = canvas_menu(body, place_of(body, "this").toPointF())
+    menu = body.menu_at(place_of(body, "this").toPointF())
     body.add_to_menu(menu, place_of(body, "this").toPointF())
     actions = {action.text(): action for action in menu.actions() if not action.isSeparator()}
     assert list(actions) == [
@@ -135,7 +135,7 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     actions["Select All"].trigger()
     assert transcript.selected_text().startswith("Read this first.")
     menu.deleteLater()
-    menu = canvas_menu(body, place_of(body, "x = 1").toPointF())
+    menu = body.menu_at(place_of(body, "x = 1").toPointF())
     actions = {action.text(): action for action in menu.actions()}
     assert actions["Copy"].isEnabled()
     actions["Copy Code"].trigger()

@@ -14,8 +14,8 @@ from mlx_lm.utils import load_tokenizer
 from core.events import Attachment, Message, Passage
 from core.models.prompt import Prompt, offsets, render
 from core.prefill.layout import Layout, layout
-from core.prefill.scorers.lexical import words_of
 from core.prefill.sources import sources
+from core.prefill.words import words_of
 from core.settings.prefill import Prefill
 
 NAMES = ["zebra", "walrus", "badger", "lynx", "ibex", "heron", "otter", "quokka", "vole", "yak"]

@@ -7,7 +7,6 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QMenu
 
 from app.richtext import strings
-from app.richtext.canvas_menu import canvas_menu
 from app.richtext.text_canvas import TextCanvas
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
@@ -52,10 +51,10 @@ async def test_a_selection_is_quoted_by_a_key_and_by_the_menu(window: MainWindow
     window.controller.chat.start()
     await asked(window, "write 3 about tides")
     canvas = body(window)
-    menu = canvas_menu(canvas, QPointF(2, 2))
+    menu = canvas.menu_at(QPointF(2, 2))
     assert not entry(menu, strings.MENU_QUOTE).isEnabled()
     canvas.select_all()
-    menu = canvas_menu(canvas, QPointF(2, 2))
+    menu = canvas.menu_at(QPointF(2, 2))
     entry(menu, strings.MENU_QUOTE).trigger()
     lines = window.views.composer.text.split("\n")
     assert lines[:2] == ["> write 3 about tides", ">"]

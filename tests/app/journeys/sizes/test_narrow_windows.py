@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QLineEdit, QPushButton, QWidg
 
 from app.controls.scroll_bar import ScrollPage
 from app.features.projects import ProjectSheet
-from app.features.race.race import Stage
+from app.features.race.state import Stage
 from app.features.tables.rows import COLUMNS
 from app.shell.window import MainWindow
 from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList

@@ -22,8 +22,8 @@ from core.prefill.layout import layout, unknown_layout
 from core.prefill.plan import select
 from core.prefill.scorers import SCORERS
 from core.prefill.scorers.embedding import Meaning, fused, matches, meaning_of
-from core.prefill.scorers.lexical import words_of
 from core.prefill.scorers.scorer import Scored, ScorerInputs, finished
+from core.prefill.words import words_of
 from core.settings.prefill import Prefill
 
 PLAIN = [

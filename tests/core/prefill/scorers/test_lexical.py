@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from core.prefill.layout import Passages, unknown_layout
 from core.prefill.scorers import lexical
-from core.prefill.scorers.lexical import lexical_scores, rarest_shared_word, words_of
+from core.prefill.scorers.lexical import lexical_scores
+from core.prefill.words import rarest_shared_word, words_of
 from core.settings.prefill import Prefill
 
 FILLER = ["Ġthe", "Ġriver", "Ġruns", "Ġslow", "ly", "Ġpast", "Ġa", "Ġtown", ",", "Ġand", "Ġit", "Ġis", "."]
