@@ -22,7 +22,7 @@ from app.panels import strings as panels_strings
 from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE
 from app.session.chats.coalescer import Coalescer
-from app.session.chats.conversation import Conversation, Turn, documents, merged
+from app.session.chats.conversation import Conversation, Turn, documents, merged, uncounted
 from app.session.turn import effects as fx
 from core.events import (
     Failed,
@@ -65,7 +65,7 @@ class ChatPage(QObject):
         """
         self._views.transcript.save_edit()
         self._store_draft()
-        written, chat = _uncounted(self._composer.draft), self._chats.open
+        written, chat = uncounted(self._composer.draft), self._chats.open
         if self._edited not in (None, written):
             self._chats.keep(chat.with_draft(merged((chat.draft, written))))
             self._edited = written
@@ -84,7 +84,7 @@ class ChatPage(QObject):
     def begin_edit(self, message: Message) -> None:
         """Put a sent message into the composer, whose draft is kept in the stored chat until `end_edit`."""
         self._composer.set_message(message)
-        self._edited = _uncounted(self._composer.draft)
+        self._edited = uncounted(self._composer.draft)
 
     def end_edit(self) -> None:
         """The composer holds the chat's draft again."""
@@ -168,12 +168,6 @@ class ChatPage(QObject):
         new = panels_strings.new_chat_in(project.name) if project else panels_strings.NEW_CHAT
         self._views.header.set_title(chat.title or new)
         self.names_changed.emit()
-
-
-def _uncounted(message: Message) -> Message:
-    """`message` without the tokens of its documents, which may be counted at any time."""
-    attachments = tuple(replace(each, tokens=0) for each in message.attachments)
-    return replace(message, attachments=attachments)
 
 
 def _text_without_figures(turns: Sequence[Turn]) -> str:

@@ -103,6 +103,12 @@ class Answer(Struct, frozen=True):
         return self.asked_of is not None and self.asked_of.model == model
 
 
+def uncounted(message: Message) -> Message:
+    """`message` without the tokens of its documents, which may be counted at any time."""
+    attachments = tuple(replace(each, tokens=0) for each in message.attachments)
+    return replace(message, attachments=attachments)
+
+
 class Version(Struct, frozen=True):
     """One wording of a question and its answer. `asked` is None if the time is unknown."""
 
@@ -141,7 +147,7 @@ class Turn(Struct, frozen=True):
         answer.
         """
         before = self.versions
-        if not self.answer.tokens and user == self.user:
+        if not self.answer.tokens and uncounted(user) == uncounted(self.user):
             before = self.others
         return _turn((*before, Version(turn_id, user, asked=asked)), len(before))
 
@@ -158,7 +164,8 @@ class Turn(Struct, frozen=True):
 def _with_known_match(turn: Turn, finished: Finished) -> Finished:
     """With `unmatched` of the last version, if this one's question was cached and so was not scored again."""
     stats, effective = finished.stats, finished.effective
-    ends = [each.answer.finished for each in turn.others if each.user == turn.user and each.answer.finished]
+    same = [each.answer for each in turn.others if uncounted(each.user) == uncounted(turn.user)]
+    ends = [answer.finished for answer in same if answer.finished]
     if effective.reading != "sparse" or stats.score_s or not ends or not ends[-1].effective.unmatched:
         return finished
     return replace(finished, effective=replace(effective, unmatched=True))

@@ -13,6 +13,8 @@ from core.events import Attachment, Message
 from tests.app.session.words import finished, token
 
 NEW = Conversation("c1", datetime(2026, 5, 4, 12, 0))
+DOCUMENT = Attachment("a.txt", "A")
+COUNTED = replace(DOCUMENT, tokens=1)
 
 
 def user(text: str, *attachments: Attachment) -> Message:
@@ -85,11 +87,10 @@ def test_a_question_without_any_answer_is_joined_to_the_next() -> None:
 
 
 def test_request_ends_with_the_open_question_and_its_documents() -> None:
-    document = Attachment("a.txt", "A")
     chat = NEW.ask("t1", user("Why?")).write("t1", (token(0, text="So."),)).finish("t1", finished("t1", 1))
-    chat = chat.ask("t2", user("And?", document))
+    chat = chat.ask("t2", user("And?", DOCUMENT))
     assert [message.role for message in chat.messages_for_request()] == ["user", "assistant", "user"]
-    assert chat.messages_for_request()[-1].attachments == (document,)
+    assert chat.messages_for_request()[-1].attachments == (DOCUMENT,)
 
 
 def test_asking_again_replaces_the_last_answer_only() -> None:
@@ -99,6 +100,12 @@ def test_asking_again_replaces_the_last_answer_only() -> None:
     assert chat.turn("t3").user == user("Two")
     assert chat.turn("t3").answer.tokens == ()
     assert chat.turn("t1").answer.status == "finished"
+
+
+def test_a_question_without_an_answer_is_replaced_however_its_documents_are_counted() -> None:
+    chat = NEW.ask("t1", user("One", DOCUMENT))
+    assert len(chat.ask_again("t2", user("One", COUNTED)).turns[0].versions) == 1
+    assert len(chat.ask_again("t2", user("Two", COUNTED)).turns[0].versions) == 2
 
 
 @pytest.mark.parametrize(
@@ -115,8 +122,8 @@ def test_a_cached_question_still_matches_nothing(
 ) -> None:
     end = finished("t1", 1)
     first = replace(end, effective=replace(end.effective, reading="sparse", unmatched=True))
-    chat = NEW.ask("t1", user("Why?")).write("t1", (token(0),)).finish("t1", first)
-    chat = chat.ask_again("t2", user(question)).write("t2", (token(0),))
+    chat = NEW.ask("t1", user("Why?", DOCUMENT)).write("t1", (token(0),)).finish("t1", first)
+    chat = chat.ask_again("t2", user(question, COUNTED)).write("t2", (token(0),))
     end = finished("t2", 1)
     again = replace(
         end, stats=replace(end.stats, score_s=score_s), effective=replace(end.effective, reading=reading)
