@@ -28,7 +28,9 @@ from msgspec import Struct
 
 from core.events import Passage
 from core.kv.positions import Columns
+from core.models.chat_template import inner_of
 from core.models.loader import LoadedModel
+from core.models.tokenizer import encode
 from core.prefill.layout import Layout, Passages
 from core.prefill.read import Positions
 from core.prefill.scorers.scorer import Scored
@@ -293,11 +295,10 @@ def to_quote(
 def excerpt(ids: Sequence[int], positions: Positions, loaded: LoadedModel) -> list[int]:
     """Token ids of a text that quotes the passages at `positions` of `ids`, with marked gaps.
 
-    Control tokens without an embedding row are left out.
+    All of it is content: the text of a control token remains text. Raises `RequestError` like `encode`.
     """
     tokenizer = loaded.tokenizer
     runs = np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1)
     texts = (tokenizer.decode([ids[at] for at in run]).strip() for run in runs)
     quoted = f"{_LEFT_OUT}{_LEFT_OUT.join(texts)}{_LEFT_OUT}\n".lstrip("\n")
-    found = tokenizer.encode(quoted, add_special_tokens=False)
-    return [int(token) for token in found if token < loaded.info.vocabulary]
+    return encode(inner_of(tokenizer), quoted, [(0, len(quoted))], loaded.info.vocabulary).ids
