@@ -6,9 +6,9 @@ columns of chosen passages may be enough: then the answer has a sequence of its 
 the question, and the one it was planned with stays as it is for later turns. So it is where only a part of
 the documents was read before, too: what is read sparsely of the rest attends to chosen passages of that part.
 
-If scoring or skipping fails, the whole prompt is read and the answer gives the reason; only requests that
-cannot be met and exhausted memory raise. A sparse prefill that is cancelled or fails leaves the sequence as
-it was after `plan`. Worker's main thread.
+If scoring or skipping fails, all of the prompt that was not skipped before is read, without a quotation, and
+the answer gives the reason; only requests that cannot be met and exhausted memory raise. A sparse prefill
+that is cancelled or fails leaves the sequence as it was after `plan`. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -164,7 +164,13 @@ class Reading:
         sequence.loaded_columns = sequence.ahead_columns = 0
         earlier = ""
         if sequence.skipped:
-            earlier = yield from self._plan_quotation()
+            earlier = f"; {sequence.skipped:,} earlier ones were skipped"
+            try:
+                earlier += yield from self._plan_quotation()
+            except Exception as error:
+                if memory.fault(error):
+                    raise
+                earlier += f", and comparing them with this question failed ({reason_of(error)})"
         documents = self._documents_read()
         if decision.sparse:
             self._columns = documents == "begun"
@@ -253,8 +259,6 @@ class Reading:
             start = 0 if self._columns else self._from
             passages = self.layout.passages(start, len(answer.ids), settings)
             scored = yield from self._score(answer.scorer, passages)
-            if not np.isfinite(scored.scores).all():
-                raise ValueError("the scores are not numbers")
         except Exception as error:
             if memory.fault(error) or answer.most_tokens is not None:
                 raise
@@ -274,14 +278,13 @@ class Reading:
         return decision
 
     def _plan_quotation(self) -> Generator[PrefillProgress, None, str]:
-        """Choose the skipped passages to quote; returns the end of the reason."""
+        """Choose the skipped passages to quote; returns what the reason says about them."""
         answer, settings, layout = self._answer, self._answer.settings.prefill, self.layout
         sequence = answer.sequence
-        still_skipped = f"; {sequence.skipped:,} earlier ones were skipped"
         question = np.flatnonzero(layout.question)
         gaps = sequence.columns.gaps()
         if not len(question) or layout.goes_on:  # a continuation needs no quotation
-            return still_skipped
+            return ""
         room_tokens = (answer.context_tokens - answer.held_tokens) // 2
         if answer.most_tokens is not None:
             room_tokens = min(room_tokens, answer.most_tokens - answer.held_tokens)
@@ -290,17 +293,16 @@ class Reading:
         scored = yield from self._score(scorer, passages)
         self._matches = scored.stands_out or self._stands_out_by_words()
         if not scored.stands_out:
-            return f"{still_skipped}, and nothing in them matches this question"
+            return ", and nothing in them matches this question"
         # Nothing is quoted before a question that is cached, which is regenerated.
         if settings.read_on == "off" or question[0] < self._from:
-            return still_skipped
-        self._quoted = to_quote(sequence.columns, passages, scored, settings, room_tokens)
-        count = len(self._quoted)
-        if not count:
-            return still_skipped
-        self._quote(int(question[0]), excerpt(answer.ids, self._quoted, answer.model))
-        answer.stats.read_on_tokens = count
-        return f"{still_skipped}, {count:,} of them are quoted before the question"
+            return ""
+        positions = to_quote(sequence.columns, passages, scored, settings, room_tokens)
+        if not len(positions):
+            return ""
+        self._quote(int(question[0]), excerpt(answer.ids, positions, answer.model))
+        self._quoted, answer.stats.read_on_tokens = positions, len(positions)
+        return f", {len(positions):,} of them are quoted before the question"
 
     def _quote(self, at: int, quoted: list[int]) -> None:
         """Insert `quoted`, which is always read, before the token `at`."""
@@ -354,6 +356,8 @@ class Reading:
             scoring.close()
             self._draft = None  # frees its cache before the target reads
             mx.clear_cache()
+        if not np.isfinite(scored.scores).all():
+            raise ValueError("the scores are not numbers")
         stats.scored_tokens, stats.score_s = total, before_s + answer.clock() - started
         return scored
 
