@@ -245,9 +245,10 @@ class _Retrieval:
 
     def found(self, asked: _Asked, scorer: str) -> Found:
         """The recall of a scorer for one question."""
+        from core.machine.profile import finished
         from core.prefill.plan import must_keep, select
         from core.prefill.scorers import SCORERS as SPECS
-        from core.prefill.scorers.scorer import ScorerInputs, finished
+        from core.prefill.scorers.scorer import ScorerInputs
 
         prompt = self._prompt(asked)
         layout, tokens = prompt.layout, len(prompt.ids)

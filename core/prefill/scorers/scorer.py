@@ -78,15 +78,6 @@ class ScorerInputs(Struct, frozen=True):
 Score = Callable[[ScorerInputs], Scoring]
 
 
-def finished(scoring: Scoring) -> Scored:
-    while True:
-        try:
-            next(scoring)
-        except StopIteration as end:
-            scored: Scored = end.value
-            return scored
-
-
 def carried(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """`scores`, one a passage in the order of the text, none below four fifths of the one before it.
 

@@ -52,7 +52,7 @@ class Seconds:
 
 def started(
     loaded: LoadedModel,
-    files: SavedFiles,
+    files: SavedFiles | None = None,
     clock: Callable[[], float] = time.perf_counter,
     say: Callable[[Any], None] = lambda event: None,
 ) -> Engine:
@@ -104,7 +104,7 @@ def test_a_new_chat_about_the_document_of_a_saved_one(
     engine.unload()
     (path,) = files.folder.glob("*.safetensors")
     content = path.read_bytes()
-    expected, cold = ask(Engine_of(loaded), "Is the last line right?", "")
+    expected, cold = ask(started(loaded), "Is the last line right?", "")
     assert cold.stats.reused_tokens == 0
 
     engine = started(loaded, files)
@@ -156,11 +156,10 @@ def test_what_was_read_ahead_before_a_restart_is_not_read_again(
 ) -> None:
     loaded = long_model(architecture, tokenizer, folder)
     question = ahead_of(DOCUMENTS, bits, "Is the last line right?")
-    expected, _ = answer(Engine_of(loaded), replace(question, chat=""))
+    expected, _ = answer(started(loaded), replace(question, chat=""))
     for pieces, is_opened in ((10_000, True), (10_000, False), (14, True)):
         said: list[Any] = []
-        engine = Engine(saved_files=files, say=said.append)
-        engine.use(loaded)
+        engine = started(loaded, files, say=said.append)
         engine.read_ahead(ahead_of(DOCUMENTS[:1], bits))
         rest(engine)
         first = said[-1].total_tokens
@@ -171,8 +170,7 @@ def test_what_was_read_ahead_before_a_restart_is_not_read_again(
         engine.unload()
 
         said = []
-        engine = Engine(saved_files=files, say=said.append)
-        engine.use(loaded)
+        engine = started(loaded, files, say=said.append)
         if is_opened:
             engine.read_ahead(ahead_of(DOCUMENTS, bits))
             rest(engine)
@@ -185,8 +183,7 @@ def test_what_was_read_ahead_before_a_restart_is_not_read_again(
         assert finished.stats.disk_tokens == read.done_tokens
         engine.unload()
         # And after the question.
-        engine = Engine(saved_files=files)
-        engine.use(loaded)
+        engine = started(loaded, files)
         got, finished = answer(engine, question)
         assert got == expected
         assert finished.stats.disk_tokens >= read.total_tokens
@@ -201,8 +198,7 @@ def test_a_removed_document_does_not_stay_on_the_disk(
 
     def kept(*drafts: Sequence[Attachment], **values: object) -> int:
         """The number of files after a life of the worker, in which the chat's documents were `drafts`."""
-        engine = Engine(saved_files=files)
-        engine.use(loaded)
+        engine = started(loaded, files)
         for documents in drafts:
             draft = ahead_of(documents)
             draft = replace(draft, settings=assign_all(draft.settings, values.items()))
@@ -221,12 +217,6 @@ def test_a_removed_document_does_not_stay_on_the_disk(
     assert kept(DOCUMENTS, **{"prefill.save": False}) == 0
     monkeypatch.setattr("core.engine.saved_chats.MOST_DISK_BYTES", 0)
     assert kept(DOCUMENTS) == 0
-
-
-def Engine_of(loaded: LoadedModel) -> Engine:
-    engine = Engine()
-    engine.use(loaded)
-    return engine
 
 
 def long_model(name: str, tokenizer: TokenizerWrapper, folder: Path) -> LoadedModel:
@@ -422,7 +412,7 @@ def test_a_damaged_file_of_another_chat_is_removed(chats: Chats) -> None:
     content = bytearray(path.read_bytes())
     content[-9000] ^= 4
     path.write_bytes(content)
-    expected, _ = run(Engine_of(chats.loaded), prompt_of(1, 600), settings(), "")
+    expected, _ = run(started(chats.loaded), prompt_of(1, 600), settings(), "")
     chats.start()
     got, finished = run(chats.engine, prompt_of(1, 600), settings(), "new")
     assert (got, finished.stats.disk_tokens, chats.count) == (expected, 0, 0)

@@ -276,19 +276,7 @@ def test_the_session_is_left_alone() -> None:
     assert [state.tolist() for state in mx.random.state] == noise
 
 
-PLAMO3 = {
-    "model_type": "plamo3",
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "sliding_window_pattern": 2,
-    "vocab_size": 260,
-}
-INTERNLM2 = {
-    "model_type": "internlm2",
+_SMALL = {
     "hidden_size": 32,
     "intermediate_size": 64,
     "num_hidden_layers": 2,
@@ -296,20 +284,17 @@ INTERNLM2 = {
     "num_key_value_heads": 2,
     "rms_norm_eps": 1e-5,
     "vocab_size": 260,
-    "rope_scaling": {"type": "dynamic", "factor": 2.0},
 }
-# Its code forbids ids up to 100,351.
+PLAMO3 = {**_SMALL, "model_type": "plamo3", "head_dim": 8, "sliding_window_pattern": 2}
+INTERNLM2 = {**_SMALL, "model_type": "internlm2", "rope_scaling": {"type": "dynamic", "factor": 2.0}}
 PHI3SMALL = {
+    **_SMALL,
     "model_type": "phi3small",
-    "hidden_size": 32,
     "dense_attention_every_n_layers": 2,
     "ff_intermediate_size": 64,
     "gegelu_limit": 20.0,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "layer_norm_epsilon": 1e-5,
-    "vocab_size": 100352,
+    "vocab_size": 100352,  # its code forbids ids up to 100,351
 }
 
 
@@ -317,13 +302,7 @@ def tried(model: nn.Module, context_tokens: int = 4096) -> Splits:
     def new_cache() -> list[Any]:
         return list(make_prompt_cache(model))
 
-    trials = try_splits(model, new_cache, context_tokens)
-    while True:
-        try:
-            next(trials)
-        except StopIteration as done:
-            found: Splits = done.value
-            return found
+    return measured_module.finished(try_splits(model, new_cache, context_tokens))
 
 
 @pytest.mark.parametrize("name", thinned(ARCHITECTURES, keep=["llama", "qwen3_5"]))

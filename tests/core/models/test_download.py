@@ -99,6 +99,7 @@ def test_what_arrives_is_what_is_there_and_loads(hub: Hub) -> None:
     assert {total for _, total in heard} == {heard[-1][1]}
     assert load(NAME).info.name == "Toy 1M"
     assert not list(unfinished())
+    assert [path.rpartition("/")[2] for path, _ in hub.asked][-1] == WEIGHTS  # the large files come last
 
 
 def test_what_is_here_is_not_fetched_again_unless_it_is_damaged(hub: Hub) -> None:
@@ -110,11 +111,6 @@ def test_what_is_here_is_not_fetched_again_unless_it_is_damaged(hub: Hub) -> Non
     weights.write_bytes(weights.read_bytes()[:100])
     Download(NAME).run()
     assert weights.read_bytes() == (hub.folders[NAME] / WEIGHTS).read_bytes()
-
-
-def test_weights_come_last(hub: Hub) -> None:
-    Download(NAME).run()
-    assert [path.rpartition("/")[2] for path, _ in hub.asked][-1] == WEIGHTS
 
 
 def test_a_cut_connection_is_taken_up_where_it_ended(hub: Hub) -> None:
