@@ -136,7 +136,7 @@ class WorkerLink:
         if self._client is not client:
             await client.stop(_REPLACE_TIMEOUT_S)  # replaced or closed during its start
             return
-        writer = asyncio.ensure_future(_write(client, outbox))
+        writer = asyncio.ensure_future(self._write(client, outbox))
         try:
             async for heard in client.events():
                 if self._client is not client:
@@ -154,6 +154,26 @@ class WorkerLink:
                 if self._client is client:
                     self._client = self._outbox = None
 
+    async def _write(self, client: WorkerClient, outbox: asyncio.Queue[_Waiting]) -> None:
+        """Write the queued commands; one that is too large is heard as failed. An exception is reported, and
+        later commands, such as Cancel, are still written.
+        """
+        while True:
+            command, after = await outbox.get()
+            if after is not None:
+                try:
+                    await after()
+                except Exception as error:
+                    _report(f"{type(command).__name__} was sent although its precondition failed.", error)
+            try:
+                await client.send(command)
+            except CommandError as error:
+                self._tell(error.failed)
+            except WorkerError:
+                pass  # the reader reports the exit and its reason
+            except Exception as error:
+                _report(f"{type(command).__name__} could not be sent.", error)
+
     def _tell(self, heard: WorkerEvent | SpawnFailed) -> None:
         """Call the receiver. Its exception is reported to the loop and does not stop the link."""
         try:
@@ -167,25 +187,6 @@ async def _end(life: asyncio.Task[None], client: WorkerClient | None, timeout_s:
     if client is not None:
         await client.stop(timeout_s)
     await life
-
-
-async def _write(client: WorkerClient, outbox: asyncio.Queue[_Waiting]) -> None:
-    """Write the queued commands. An exception in one is reported; later commands, such as Cancel, are still
-    written.
-    """
-    while True:
-        command, after = await outbox.get()
-        if after is not None:
-            try:
-                await after()
-            except Exception as error:
-                _report(f"{type(command).__name__} was sent although its precondition failed.", error)
-        try:
-            await client.send(command)
-        except WorkerError:
-            pass  # the reader reports the exit and its reason
-        except Exception as error:
-            _report(f"{type(command).__name__} could not be sent.", error)
 
 
 def _report(message: str, error: Exception) -> None:

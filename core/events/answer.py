@@ -191,10 +191,11 @@ RequestEvent = TokenCount
 
 
 class Queued(Wire, frozen=True):
-    """The turn of `request` comes after `ahead` answers. 0: it has come, and its model is being loaded."""
+    """The turn of `request` comes after `ahead` answers, or has come: 0. `loads`: its model is loaded."""
 
     request: str
     ahead: int
+    loads: bool = False
 
 
 Origin = Literal["accepted", "bonus", "normal"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -120,6 +121,9 @@ _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # Limit of a line in either direction. A generate command contains entire documents, longer than any context.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
 TOO_LONG = f"A line has more than {LINE_LIMIT_BYTES:,} bytes; it was skipped."
+# What of a line has its type and its request, which are the first fields of a command.
+HEAD_BYTES = 1024
+_HEAD = re.compile(rb'\{"type":"(\w+)",(?:"request":"([\w.:-]+)")?')
 _SETTINGS_BYTES = 64 * 1024
 # Limit of a message, which may quote megabytes of input.
 _SAID_CHARACTERS = 2000
@@ -167,11 +171,12 @@ def decode_command(line: bytes) -> Command:
 
 
 def head_of(line: bytes) -> LineHead:
-    """Type and request of a line that is not a valid command; empty if it is not JSON."""
+    """Type and request of a line that is not a valid command, and may be cut; empty if they are not in it."""
     try:
         return _head_decoder.decode(line)
     except _BAD:
-        return LineHead()
+        found = _HEAD.match(line, 0, HEAD_BYTES)
+        return LineHead(*(text.decode() for text in found.groups(b""))) if found else LineHead()
 
 
 def decode_event(line: bytes) -> Event:

@@ -190,8 +190,8 @@ async def loaded_model(answers: Answers, receive: Receive, wait_s: float = MODEL
 def commented(happening: Event | None) -> bytes:
     """A comment with the progress; None before the first event."""
     match happening:
-        case Queued(ahead=ahead):
-            return comment(f"waiting {ahead}" if ahead else "loading model")
+        case Queued(ahead=ahead, loads=loads):
+            return comment("loading model" if loads else f"waiting {ahead}")
         case PrefillProgress(fraction=fraction):
             return comment(f"keepalive {fraction:.0%}")
         case None:

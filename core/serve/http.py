@@ -23,7 +23,8 @@ from core.events import Failed
 from core.events.wire import well_formed_json
 from core.serve.queue import ClientGoneError
 
-_STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499}
+_STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499,
+             "request-too-large": 413}  # fmt: skip
 # Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
 _PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
 _PROMPT_TOKENS = re.compile(r"The prompt has ([\d,]+) tokens")

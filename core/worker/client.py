@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from core.errors import DraftlightError, ProtocolError, WorkerError, reason_of
+from core.errors import DraftlightError, ProtocolError, RequestError, WorkerError, reason_of
 from core.events import (
     Cancel,
     Command,
@@ -37,6 +37,7 @@ from core.events import (
     Token,
     decode_event,
     encode,
+    failure,
 )
 from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, BadLine, WorkerEvent, WorkerExited, WorkerSilent
 from core.system.children import CHILD_FOLDER, child_command, child_environment
@@ -74,6 +75,15 @@ class _Asked:
             self.reply.set_exception(reply)
         else:
             self.reply.set_result(reply)
+
+
+def _too_large(size_bytes: int) -> RequestError:
+    return RequestError(
+        f"The request has {size_bytes:,} bytes with its conversation and documents, more than the"
+        f" {LINE_LIMIT_BYTES:,} that can be read.",
+        "Use fewer or shorter documents, or start a new chat.",
+        code="request-too-large",
+    )
 
 
 def worker_command() -> list[str]:
@@ -128,18 +138,22 @@ class WorkerClient:
         self._event_task = asyncio.ensure_future(self._read_events())
 
     def post(self, command: Command) -> None:
-        """Sends one command without waiting; it is lost if the process has ended."""
+        """Sends one short command without waiting; it is lost if the process has ended."""
         process = self._process
         if process is not None and process.stdin is not None and process.returncode is None:
             process.stdin.write(encode(command))
 
     async def send(self, command: Command) -> None:
-        """Sends one command. Raises `WorkerError` if the process has ended."""
+        """Sends one command. Raises `WorkerError` if the process ended, `CommandError` above the limit."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
             raise WorkerError("The worker is not running.", "Restart it.")
+        line = encode(command)
+        if len(line) > LINE_LIMIT_BYTES:
+            name, request = str(type(command).__struct_config__.tag), getattr(command, "request", "")
+            raise CommandError(failure(_too_large(len(line)), command=name, request=request))
         try:
-            self.post(command)
+            process.stdin.write(line)
             await process.stdin.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise WorkerError("The worker is not running.", "Restart it.") from error
@@ -161,7 +175,7 @@ class WorkerClient:
             asked.progress = lambda event: None  # stays, for the events until its end
             self.post(Cancel(request))
             raise
-        except WorkerError:
+        except (CommandError, WorkerError):
             self._asked.pop(request, None)
             raise
         if isinstance(reply, Failed):

@@ -75,7 +75,7 @@ from core.events import (
     encode,
     failure,
 )
-from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, head_of
+from core.events.codec import HEAD_BYTES, LINE_LIMIT_BYTES, TOO_LONG, head_of
 from core.system.clock import TICK_S, Clock
 from core.system.paths import tables_dir
 from core.worker.model_service import FoldersInUse, ModelService
@@ -131,33 +131,31 @@ class Channel:
 
         An invalid line, or one that does not fit into memory, is answered with `failed` and skipped.
         """
-        while line := self._next_line():
-            if len(line) == LINE_LIMIT_BYTES and not line.endswith(b"\n"):
-                self._skip_rest()
-                self.send(failure(ProtocolError(TOO_LONG), command="unknown"))
-                continue
-            if not line.strip():
-                continue
+        while line := self._in.readline(HEAD_BYTES):
             try:
-                yield decode_command(line)
+                if not line.endswith(b"\n"):
+                    line += self._rest(LINE_LIMIT_BYTES - len(line))
+                if line.strip():
+                    yield decode_command(line)
             except DraftlightError as error:
                 head = head_of(line)
-                self.send(failure(error, command=head.type or "unknown", request=head.request))
+                self.send(failure(error, command=head.type, request=head.request))
             except MemoryError:
-                self.send(failure(_no_memory(), command="unknown"))
+                head = head_of(line[:HEAD_BYTES])
+                self.send(failure(_no_memory(), command=head.type, request=head.request))
 
-    def _next_line(self) -> bytes:
-        """The next line, empty at the end, cut at the limit."""
-        while True:
-            try:
-                return self._in.readline(LINE_LIMIT_BYTES)
-            except MemoryError:
-                self._skip_rest()
-                self.send(failure(_no_memory(), command="unknown"))
-
-    def _skip_rest(self) -> None:
-        while (piece := self._in.readline(_PIECE_BYTES)) and not piece.endswith(b"\n"):
-            pass
+    def _rest(self, most_bytes: int) -> bytes:
+        """The rest of a line. Raises `ProtocolError` above the limit, and skips what it does not return."""
+        whole = False
+        try:
+            rest = self._in.readline(most_bytes)
+            if not (whole := len(rest) < most_bytes or rest.endswith(b"\n")):
+                raise ProtocolError(TOO_LONG)
+            return rest
+        finally:
+            while not whole:
+                piece = self._in.readline(_PIECE_BYTES)
+                whole = not piece or piece.endswith(b"\n")
 
 
 def _no_memory() -> OutOfMemoryError:
@@ -377,7 +375,7 @@ class _Worker:
         loaded = self._engine.loaded.info.reference if self._engine.is_loaded and not released else ""
         model = model or (released.reference if released else loaded)
         if model != loaded:
-            self._channel.send(Queued(request, 0))
+            self._channel.send(Queued(request, 0, loads=True))
             self._load(model)
 
     def _generate(self, command: Generate, arrived_s: float) -> None:

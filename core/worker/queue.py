@@ -4,7 +4,7 @@ Answers have turns: one `Generate` after another, in the order of their arrival.
 order too, but do not wait for the turns that wait themselves. `take_turn` reserves a turn: after it the queue
 is held until the answer of the same request arrives, or its `cancel`.
 
-A turn that waits is told the number of answers before it whenever that changes, by `Queued`.
+A turn is told the number of answers before it whenever that changes, by `Queued`, and 0 when it comes.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class CommandQueue:
             entry = line.popleft()
             if line is self._turns:
                 self._running, self._holder = entry, ""
+                self._say(Queued(entry.request, 0))
             return entry
 
     def _next(self) -> deque[Entry] | None:
@@ -99,7 +100,9 @@ class CommandQueue:
         with self._changed:
             # A queued `Cancel` is not of this request; one of the same id may have come after it.
             over = "" if isinstance(entry.command, Cancel) else entry.request
-            was = self._cancelled.pop(over, False)
+            was = self._cancelled.get(over, False)
+            if not any(turn.request == over for turn in self._turns):  # as the answer of a `take_turn` does
+                self._cancelled.pop(over, None)
             if self._running is entry:
                 self._running = None
                 if not self._holder:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from app.controllers.link import WorkerLink
-from core.events import Generate, Heartbeat, Hello, LoadModel, Message, ModelLoaded, Token
-from core.events.codec import WorkerExited, WorkerSilent
+from core.events import Failed, Generate, Heartbeat, Hello, LoadModel, Message, ModelLoaded, Token
+from core.events.codec import LINE_LIMIT_BYTES, WorkerExited, WorkerSilent
 from core.worker.client import WorkerClient
 from tests.app.stage import FAKE, Stage, gone, until
 
@@ -58,8 +58,10 @@ async def test_commands_arrive_in_order_and_all_is_heard(stage: Stage) -> None:
     async with linked() as (link, heard):
         await heard.has(Hello)
         link.send(LoadModel("starter"))
+        link.send(question("x" * LINE_LIMIT_BYTES))  # fails, and the next ones are still written
         link.send(question("write 7"))
         await heard.has(Token, 7)
+    assert [one.request for one in heard.of(Failed)] == ["r1"]
     assert isinstance(heard[0], Hello)
     assert [one.position for one in heard.of(Token)] == list(range(7))
     assert heard.of(ModelLoaded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import ModelError, OutOfMemoryError, PromptTooLongError
+from core.errors import ModelError, OutOfMemoryError, PromptTooLongError, RequestError
 from core.events import Failed, failure
 from core.serve import status
 from core.serve.http import FieldNames, of_failure, without_paths
@@ -35,6 +35,11 @@ def test_of_a_path_its_last_part_is_told(text: str, told: str) -> None:
     [
         (failure(PromptTooLongError(900, 500), command="generate"), 400, "context_length_exceeded"),
         (failure(ModelError("No."), command="generate"), 400, "bad_model"),
+        (
+            failure(RequestError("No.", code="request-too-large"), command="generate"),
+            413,
+            "request_too_large",
+        ),
         (failure(OutOfMemoryError("No room."), command="generate"), 500, "out_of_memory"),
         (failure(ValueError("/home/anna/x"), command="generate"), 500, "internal"),
         (

@@ -22,7 +22,6 @@ from core.events import (
     Message,
     ModelInfo,
     ModelLoaded,
-    PrefillProgress,
     Stats,
     TakeTurn,
     TurnTaken,
@@ -45,13 +44,14 @@ class Worker:
         self.gate = WorkerGate(self)
         self.begun: list[str] = []
         self.ended: set[str] = set()  # cancelled, so none of them may begin
-        self.lost: set[str] = set()  # begun by a worker that died
+        self.lost: set[str] = set()  # their turn had come when the worker died
         self._start()
 
     def _start(self) -> None:
         self._queue = CommandQueue(lambda event: self._asked[event.request][1](event))
         self._asked: dict[str, tuple[asyncio.Future[Any], Callable[[Any], None]]] = {}
         self._running: Entry | None = None
+        self._turn = ""  # whose turn came last
         self.alive = False
 
     async def ask(self, command: Any, kind: type, progress: Callable[[Any], None]) -> Any:
@@ -98,6 +98,7 @@ class Worker:
             return False
         assert isinstance(entry.command, Generate | TakeTurn)
         assert entry.request not in self.ended
+        self._turn = entry.request
         if self.gate.model != MODELS[entry.command.model]:
             self.gate.handle(ModelLoaded(MODELS[entry.command.model]))
         if isinstance(entry.command, TakeTurn):
@@ -107,13 +108,12 @@ class Worker:
         else:
             self.begun.append(entry.request)
             self._running = entry
-            self._asked[entry.request][1](PrefillProgress(entry.request, 1, 2, 0))
         return True
 
     def die(self) -> None:
         if self.alive:
             asked = self._asked
-            self.lost |= {self._running.request} if self._running else set()
+            self.lost.add(self._turn)
             self._start()
             self.gate.lose()
             for reply, _ in asked.values():
@@ -201,7 +201,7 @@ async def _play(steps: list[tuple[str, Any]], waiting: int) -> None:
         record = answers.requests.of(client.request)
         assert record is None or record.is_over
         if client.request not in worker.ended | worker.lost:
-            assert isinstance(end, Finished | QueueFullError), "one that had not begun is asked again"
+            assert isinstance(end, Finished | QueueFullError), "one whose turn had not come is asked again"
     if "die" not in [name for name, _ in steps]:
         assert worker.begun == sorted(worker.begun, key=lambda request: int(request[1:]))
     assert not answers.sent

@@ -23,7 +23,7 @@ from core.events import (
     Token,
     TokenCount,
 )
-from core.events.codec import WorkerExited
+from core.events.codec import LINE_LIMIT_BYTES, WorkerExited
 from core.worker.client import CommandError
 from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import ask, worker
@@ -38,6 +38,9 @@ async def test_each_command_gets_its_own_reply_and_the_events_none(toy_folder: P
         with pytest.raises(CommandError) as refused:
             await talk.client.ask(CountTokens("", "four"), TokenCount)
         assert refused.value.failed.code == "no-model"
+        with pytest.raises(CommandError) as refused:
+            await talk.client.ask(CountTokens("", "x" * LINE_LIMIT_BYTES), TokenCount)
+        assert refused.value.failed.code == "request-too-large"
         await talk.client.send(LoadModel(str(toy_folder)))
         await talk.until(ModelLoaded)
         tokens: list[Token] = []

@@ -96,8 +96,11 @@ async def test_a_line_without_end_is_skipped_in_both_directions(toy_folder: Path
         'print(\'{"type":"model_unloaded"}\')\n'
     )
     async with worker() as talk:
-        await _raw(talk, b"x" * (LINE_LIMIT_BYTES + 70_000))
-        assert "bytes" in (await talk.until(Failed)).message
+        for head, told in ((b"", ("", "")), (b'{"type":"generate","request":"r",', ("generate", "r"))):
+            await _raw(talk, head + b"x" * (LINE_LIMIT_BYTES + 70_000))
+            failed = await talk.until(Failed)
+            assert "bytes" in failed.message
+            assert (failed.command, failed.request) == told
         await talk.client.send(LoadModel(str(toy_folder)))
         await talk.client.send(ask("r"))
         assert len([await talk.until(Token)]) == 1

@@ -130,3 +130,16 @@ class Queueing(RuleBasedStateMachine):
 
 TestQueueing = Queueing.TestCase
 TestQueueing.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_an_answer_that_comes_before_its_turn_is_reported_can_be_cancelled() -> None:
+    queue = CommandQueue(lambda event: None)
+    queue.put(TakeTurn("a", "m"), 0.0)
+    taking = queue.next(0.0)
+    assert taking
+    assert queue.hold("a")
+    queue.put(Generate("a", ()), 0.0)
+    assert not queue.done(taking)
+    assert queue.next(0.0)
+    assert queue.cancel("a") is True
+    assert queue.is_cancelled("a")

@@ -38,7 +38,8 @@ async def test_an_error_in_the_reader_is_reported_and_the_next_command_is_read(t
         await talk.client.send(LoadModel(str(toy_folder)))
         await talk.until(ModelLoaded)
         await talk.client.send(CountTokens("one", "too much"))
-        assert (await talk.until(Failed)).code == "out-of-memory"
+        failed = await talk.until(Failed)
+        assert (failed.code, failed.command, failed.request) == ("out-of-memory", "count_tokens", "one")
         await talk.client.send(CountTokens("two", "no thread"))
         assert (await talk.until(Failed)).request == "two"
         await talk.client.send(CountTokens("three", "abc"))
