@@ -5,15 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QWidget
+from shiboken6 import isValid
 
 from app.controls.buttons import IconButton, on_click
 from app.controls.text_label import TextLabel
 from app.richtext import strings
-from app.theme.measures import (
-    row_of,
-    set_fixed_width,
-    set_font,
-)
+from app.theme.measures import row_of, set_fixed_width, set_font
 from app.theme.sheet import set_ground
 from app.theme.theme import theme
 from app.theme.zoom import px
@@ -155,7 +152,8 @@ class FindBar(QWidget):
         had_focus = focused is not None and self.isAncestorOf(focused)
         self.hide()
         before, self._came_from = self._came_from, None
-        if before is None or not before.isVisible():
+        # An answer far from the viewport loses its widget.
+        if before is None or not isValid(before) or not before.isVisible():
             before = self.parentWidget()
         if had_focus and before is not None:
             before.setFocus()

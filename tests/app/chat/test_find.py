@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.chat.find import Find
 from app.chat.transcript import Transcript
@@ -69,6 +70,18 @@ def test_matches_are_marked_until_the_bar_closes(transcript: Transcript, qtbot: 
     assert not transcript.finder.is_open
     assert body.body.hasFocus()
     assert picture(transcript) == plain
+
+
+def test_closing_returns_the_focus_also_if_its_widget_is_gone(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.show_turns(turns_of(3))
+    margins, body = transcript.viewportMargins(), transcript.answer("t2").body
+    body.setFocus()
+    transcript.finder.open()
+    transcript.clear()
+    qtbot.waitUntil(lambda: not isValid(body), timeout=60_000)
+    transcript.finder.forget()
+    assert transcript.viewportMargins() == margins
+    assert transcript.hasFocus()
 
 
 def test_nothing_found_is_said(transcript: Transcript, qtbot: QtBot) -> None:
