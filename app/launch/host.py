@@ -44,14 +44,13 @@ class Host(QObject):
         self._instance = instance
         if instance:
             instance.hear(self._asked)
+        window.closing_begun.connect(self._leave)
         application.opened.hand_to(self._attach)
         application.on_quit = window.close
 
     def stop(self) -> None:
         """Release everything after the window closed."""
-        if self._instance:
-            self._instance.hear(None)
-        self._application.opened.hand_to(None)
+        self._leave()
         self._application.on_quit = None
         self._screens.stop()
         self.awake.release()
@@ -63,6 +62,12 @@ class Host(QObject):
         about = AboutWindow(self._window)
         about.show()
         return about
+
+    def _leave(self) -> None:
+        """A window that closes is hidden already and accepts no more files."""
+        if self._instance:
+            self._instance.turn_away()
+        self._application.opened.hand_to(None)
 
     def _follow(self, link: Link) -> None:
         follow(self.awake, link.phase, serving=link.serving)

@@ -3,7 +3,7 @@
 The holder of the lock file is the first instance. The lock names its process, so a lock left by a crash is
 taken over, and so is a socket left by a crash, which only the lock holder creates. The second instance sends
 one line of JSON and waits for one line that acknowledges it and names the folder from which the first was
-started.
+started, or says that the first is closing: then the second waits for the lock.
 
 The socket is in a folder that only this user can enter, and both sides check the user of the other, so that
 another user on this machine can neither receive the files' paths nor send any.
@@ -40,8 +40,9 @@ def not_heard_hint(lock: str) -> str:
 
 _LOCK = "window.lock"
 _HEARD = b"heard"
+_CLOSING = b"closing"
 _PROGRAM = Path(__file__).resolve().parents[2]
-_PATIENCE_MS = 3_000
+_PATIENCE_MS = 10_000  # imports of a first start
 _MOST_BYTES = 1_000_000
 # <sys/un.h> of macOS; Python has no names for them.
 _SOL_LOCAL = 0
@@ -69,16 +70,19 @@ class Instance(QObject):
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._take)
         self._asked: Asked | None = None
+        self._early: list[Asks] = []
+        self.is_closing = False
         self._talks: set[_Talk] = set()
 
-    def claim(self) -> bool:
-        """Returns whether this is the first instance, which then serves later ones until `release()`.
+    def claim(self, patience_ms: int = 0) -> bool:
+        """Returns whether this is the first instance within that time, which then serves later ones until
+        `release()`.
 
         If no lock can be created because the folder is read-only, every instance is the first.
         """
         with contextlib.suppress(OSError):
             make_folder(self._folder)
-        if not self._lock.tryLock(0) and self._lock.error() == QLockFile.LockError.LockFailedError:
+        if not self._lock.tryLock(patience_ms) and self._lock.error() == QLockFile.LockError.LockFailedError:
             return False
         tighten(self._folder / _LOCK)
         with contextlib.suppress(RequestError):  # reported to the second instance, which needs the socket
@@ -94,8 +98,9 @@ class Instance(QObject):
         name = hashlib.sha256(os.fsencode(self._folder.resolve())).hexdigest()[:16]
         return str(socket_folder() / name)
 
-    def hand_over(self, files: Sequence[Path]) -> str:
-        """Bring the first instance to the front with `files`; returns the folder of its program.
+    def hand_over(self, files: Sequence[Path]) -> str | None:
+        """Bring the first instance to the front with `files`; returns the folder of its program, or None if
+        it is closing.
 
         Raises `RequestError` if it does not answer, or not as this user.
         """
@@ -109,13 +114,21 @@ class Instance(QObject):
             if connection.waitForReadyRead(_PATIENCE_MS):
                 heard = bytes(connection.readLine().data())
         connection.abort()
+        if heard.startswith(_CLOSING):
+            return None
         if not heard.startswith(_HEARD):
             raise RequestError(NOT_HEARD, not_heard_hint(str(self._folder / _LOCK)))
         return os.fsdecode(heard.removeprefix(_HEARD).strip())
 
-    def hear(self, asked: Asked | None) -> None:
-        """Call `asked` with the files of each later start. None: keep those that arrive."""
+    def hear(self, asked: Asked) -> None:
+        """Call `asked` with the files of each later start, and now of those before this call."""
         self._asked = asked
+        while self._early:
+            self._tell(self._early.pop(0))
+
+    def turn_away(self) -> None:
+        """Have later starts wait for `release()`."""
+        self.is_closing = True
 
     def release(self) -> None:
         """Release the lock; the next start is the first again."""
@@ -139,6 +152,8 @@ class Instance(QObject):
     def _tell(self, asks: Asks) -> None:
         if self._asked:
             self._asked([Path(os.fsdecode(name)) for name in asks.files])
+        else:
+            self._early.append(asks)
 
     def _forget(self, talk: _Talk) -> None:
         self._talks.discard(talk)
@@ -151,8 +166,9 @@ class _Talk(QObject):
     asked = Signal(object)  # Asks
     ended = Signal(object)  # self
 
-    def __init__(self, connection: QLocalSocket, parent: QObject) -> None:
+    def __init__(self, connection: QLocalSocket, parent: Instance) -> None:
         super().__init__(parent)
+        self._instance = parent
         self._socket = connection
         connection.setParent(self)
         connection.readyRead.connect(self.read)
@@ -168,9 +184,12 @@ class _Talk(QObject):
             except msgspec.DecodeError:
                 self.end()  # not from Draftlight
                 return
-            self._socket.write(_HEARD + b" " + os.fsencode(_PROGRAM) + b"\n")
+            is_closing = self._instance.is_closing
+            reply = _CLOSING if is_closing else _HEARD + b" " + os.fsencode(_PROGRAM)
+            self._socket.write(reply + b"\n")
             self._socket.flush()
-            self.asked.emit(asks)
+            if not is_closing:
+                self.asked.emit(asks)
 
     def end(self) -> None:
         """Close the connection."""

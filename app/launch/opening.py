@@ -46,6 +46,7 @@ def already_running(program: str) -> str:
 _FIRST_PAINTED_MS = 500
 # Its child has exited, so this is short. A child that cannot be ended must not keep the process.
 _WATCHER_S = 2.0
+_AGAIN_MS = 200
 
 Scenario = Callable[["MainWindow"], Awaitable[int]]
 
@@ -63,13 +64,13 @@ def open_window(
 
     Chats and preferences are kept in `folder`; without one they last for this run only. If a window
     with that folder is open already, that one comes to the front and gets `files`, and this returns
-    at once. Closing waits for the worker, so no process and no thread is left when this returns.
+    at once; if that one is closing, this waits. Closing waits for the worker, so no process and no thread is left when this returns.
     """
     with _early_signals() as early:
         application = _application()
         instance = Instance(folder) if folder else None
-        if instance and not instance.claim():
-            return _hand_over(instance, files)
+        if instance and not instance.claim() and (status := _hand_over(instance, files)) is not None:
+            return status
         for file in files:
             application.opened.add(file.resolve())
         loop = QEventLoop(application)
@@ -191,14 +192,21 @@ def _window(
     return MainWindow(model, command, started=started, home=Home(folder))
 
 
-def _hand_over(instance: Instance, files: Sequence[Path]) -> int:
-    try:
-        program = instance.hand_over(files)
-    except RequestError as error:
-        print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
-        return 1
-    print(already_running(program), file=sys.stderr)
-    return 0
+def _hand_over(instance: Instance, files: Sequence[Path]) -> int | None:
+    """Returns the exit status, or None once the other instance has ended and this one is the first."""
+    while True:
+        try:
+            program = instance.hand_over(files)
+        except RequestError as error:
+            if instance.claim(_AGAIN_MS):
+                return None
+            print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
+            return 1
+        if program is not None:
+            print(already_running(program), file=sys.stderr)
+            return 0
+        if instance.claim(_AGAIN_MS):
+            return None
 
 
 def _application() -> Application:

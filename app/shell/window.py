@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QLayout, QMainWindow, QMenu, QStackedWidget, QWidget
 
@@ -75,6 +75,8 @@ class MainWindow(QMainWindow):
     """`model` is loaded at the start (empty: the default model). `command` starts the worker (None: the usual
     one), `started` is a worker that was started already. `home` stores the chats; None keeps them in memory.
     """
+
+    closing_begun = Signal()  # nothing can stop it any more
 
     def __init__(
         self,
@@ -216,6 +218,7 @@ class MainWindow(QMainWindow):
         if self._closing is not None:
             return
         for step in (
+            self.closing_begun.emit,
             self._remember,
             self.hide,
             self.windows.close_all,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication
@@ -11,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 from app.features.about import AboutWindow
 from app.launch.application import Application
 from app.launch.host import Host
+from app.launch.instance import Instance
 from app.shell.window import MainWindow
 from tests.app.launch.test_macos import Recorder
 from tests.app.stage import Stage, answering, gone, last, ready, until
@@ -71,6 +74,24 @@ async def test_quitting_in_mid_answer_leaves_nothing(stage: Stage, qapp: Applica
     await stage.close()
     assert gone(pids[0])
     assert recorder.begun == recorder.ended
+
+
+async def test_a_start_while_the_window_closes_is_told_so(
+    stage: Stage, qapp: Application, tmp_path: Path
+) -> None:
+    window, instance = await stage.ready(), Instance(tmp_path)
+    assert instance.claim()
+    host = Host(qapp, window, instance=instance)
+    window.close()
+    await window.closed()
+    script = (
+        "import sys; from pathlib import Path; from app.launch.instance import Instance;"
+        "assert Instance(Path(sys.argv[1])).hand_over(()) is None"
+    )
+    second = await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(tmp_path))
+    assert await second.wait() == 0
+    host.stop()
+    instance.release()
 
 
 async def test_after_the_window_quitting_is_qts_own_again(window: MainWindow, qapp: Application) -> None:

@@ -58,23 +58,43 @@ def until_says(process: subprocess.Popen[str], word: str) -> str:
     raise AssertionError(f"the window never said {word}: {''.join(lines)}")
 
 
-def test_the_second_is_heard_by_the_first(qtbot: QtBot, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_window", [True, False])
+def test_the_second_is_heard_by_the_first(qtbot: QtBot, tmp_path: Path, has_window: bool) -> None:
     first, heard = Instance(tmp_path), list[list[Path]]()
     assert first.claim()
-    first.hear(heard.append)
+    if has_window:
+        first.hear(heard.append)
     script = (
         "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication;"
         "from app.launch.instance import Instance; app = QCoreApplication([]);"
         "other = Instance(Path(sys.argv[1])); assert not other.claim(); other.hand_over([Path('a.txt')])"
     )
     second = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
-    qtbot.waitUntil(lambda: bool(heard), timeout=20_000)
+    qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
+    if not has_window:
+        first.hear(heard.append)
     assert heard == [[Path.cwd() / "a.txt"]]
-    assert second.wait(10) == 0
+    assert second.returncode == 0
     first.release()
     again = Instance(tmp_path)
     assert again.claim()
     again.release()
+
+
+def test_a_start_while_the_first_closes_is_the_next_first(qtbot: QtBot, tmp_path: Path) -> None:
+    notes, first = tmp_path / "notes.txt", Instance(tmp_path / "data")
+    notes.write_text("High water at noon.")
+    assert first.claim()
+    first.turn_away()
+    second = start(tmp_path / "data", notes)
+    try:
+        qtbot.waitUntil(lambda: bool(first.findChildren(QLocalSocket)), timeout=60_000)
+        qtbot.waitUntil(lambda: not first.findChildren(QLocalSocket), timeout=60_000)
+        first.release()
+        assert until_says(second, "got").startswith("got notes.txt")
+    finally:
+        second.terminate()
+        second.communicate(timeout=60)
 
 
 def test_what_is_no_request_changes_nothing(qtbot: QtBot, tmp_path: Path) -> None:
