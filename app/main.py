@@ -24,6 +24,8 @@ def run(model: str = "", scheme: Scheme = "system", files: Sequence[Path] = ()) 
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
         return 1
+    from app.launch.failures import Failures
     from app.launch.opening import open_window, until_closed
 
-    return open_window(model, until_closed, scheme=scheme, folder=data_dir(), files=files)
+    shown = Failures(data_dir()).shown(until_closed)
+    return open_window(model, shown, scheme=scheme, folder=data_dir(), files=files)

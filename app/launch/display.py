@@ -10,7 +10,7 @@ import ctypes
 import os
 import queue
 import threading
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping
 
 from app.launch.libraries import is_loadable, missing_libraries, missing_message, platform_names
 
@@ -20,20 +20,14 @@ NO_DISPLAY = (
 )
 
 
-def display_does_not_answer(shown: str) -> str:
-    return (
-        f"Draftlight cannot open a window: the display server does not answer or refuses access ({shown}).\n"
-        "Start it from a desktop session, or without a window: QT_QPA_PLATFORM=offscreen draftlight --smoke"
-    )
-
-
-def unknown_platform(chosen: str, known: Sequence[str]) -> str:
-    return (
-        f"Draftlight cannot open a window: QT_QPA_PLATFORM is “{chosen}”, and Qt has no such platform.\n"
-        f"Unset it, or choose one of: {', '.join(known)}"
-    )
-
-
+NO_ANSWER = (
+    "Draftlight cannot open a window: the display server does not answer or refuses access ({shown}).\n"
+    "Start it from a desktop session, or without a window: QT_QPA_PLATFORM=offscreen draftlight --smoke"
+)
+NO_PLATFORM = (
+    "Draftlight cannot open a window: QT_QPA_PLATFORM is “{chosen}”, and Qt has no such platform.\n"
+    "Unset it, or choose one of: {known}"
+)
 # Qt would wait forever for a server that accepts the connection and never replies.
 PATIENCE_S = 5.0
 
@@ -85,13 +79,13 @@ def display_problem(
     known = platform_names()
     unknown = [name for name in candidates if known and name.partition("-")[0] not in known]
     if unknown and len(unknown) == len(candidates):
-        return unknown_platform(chosen, known)
+        return NO_PLATFORM.format(chosen=chosen, known=", ".join(known))
     missing = {name: missing_libraries([name], loadable) for name in candidates}
     usable = [name for name in candidates if name not in unknown and not missing[name]]
     working = [name for name in usable if (answers or answers_connection)(name)]
     if not working:
         problems = [missing_message(sorted({library for names in missing.values() for library in names}))]
-        problems += [display_does_not_answer(_shown(usable, environment))] if usable else []
+        problems += [NO_ANSWER.format(shown=_shown(usable, environment))] if usable else []
         return "\n".join(filter(None, problems))
     if working != candidates and not chosen:
         environment["QT_QPA_PLATFORM"] = ";".join(working)

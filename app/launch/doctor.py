@@ -25,30 +25,6 @@ DOCTOR_COVERAGE = "Characters"
 DOCTOR_NO_SCREEN = "no screen"
 
 
-def doctor_display(qt: str, bindings: str, platform: str, screen: str) -> str:
-    return f"Qt {qt} (PySide6 {bindings}) on {platform}, {screen}"
-
-
-def doctor_screen(width_px: int, height_px: int, ratio: float) -> str:
-    return f"{width_px} × {height_px} at {ratio:g} pixels a point"
-
-
-def doctor_fonts(text: str, code: str) -> str:
-    return f"{text} for text, {code} for code"
-
-
-def doctor_fonts_not_loaded(files: str, folder: str) -> str:
-    return f"Cannot load {files} from {folder}."
-
-
-def doctor_no_font_for(names: str) -> str:
-    return f"No installed font has {names}. They are shown as boxes."
-
-
-def doctor_install_fonts(packages: str) -> str:
-    return f"On Debian or Ubuntu: sudo apt-get install {packages}"
-
-
 Health = Literal["ok", "note", "broken"]
 
 
@@ -100,8 +76,8 @@ def look() -> Iterator[Finding]:
 
     application: Any = QApplication.instance() or QApplication([session_strings.APP_NAME])
     bindings = importlib.metadata.version("PySide6-Essentials")
-    drawn = doctor_display(qVersion(), bindings, QGuiApplication.platformName(), _screen(application))
-    yield Finding(DOCTOR_DISPLAY, "ok", drawn)
+    drawn = f"Qt {qVersion()} (PySide6 {bindings}) on {QGuiApplication.platformName()}"
+    yield Finding(DOCTOR_DISPLAY, "ok", f"{drawn}, {_screen(application)}")
     yield from _fonts()
 
 
@@ -112,9 +88,9 @@ def _fonts() -> Iterator[Finding]:
 
     text, code = ui_font(13), mono_font(13)
     metrics = QFontMetricsF(text)
-    families = doctor_fonts(QFontInfo(text).family(), QFontInfo(code).family())
+    families = f"{QFontInfo(text).family()} for text, {QFontInfo(code).family()} for code"
     if unloaded := unloaded_fonts():
-        problem = doctor_fonts_not_loaded(", ".join(unloaded), str(FONTS))
+        problem = f"Cannot load {', '.join(unloaded)} from {FONTS}."
         # Without any font Qt still lists generic families.
         readable = metrics.inFontUcs4(ord("a"))
         health: Health
@@ -131,12 +107,10 @@ def _fonts() -> Iterator[Finding]:
     lacking = [one for one in COVERAGE if not is_covered(one.sample)]
     if lacking:
         packages = " ".join(dict.fromkeys(one.package for one in lacking))
-        yield Finding(
-            DOCTOR_COVERAGE,
-            "note",
-            doctor_no_font_for(", ".join(one.name for one in lacking)),
-            doctor_install_fonts(packages) if sys.platform == "linux" else "",
-        )
+        names = ", ".join(one.name for one in lacking)
+        missing = f"No installed font has {names}. They are shown as boxes."
+        hint = f"On Debian or Ubuntu: sudo apt-get install {packages}" if sys.platform == "linux" else ""
+        yield Finding(DOCTOR_COVERAGE, "note", missing, hint)
 
 
 def _screen(application: Any) -> str:
@@ -144,4 +118,4 @@ def _screen(application: Any) -> str:
     if screen is None:
         return DOCTOR_NO_SCREEN
     size = screen.size()
-    return doctor_screen(size.width(), size.height(), screen.devicePixelRatio())
+    return f"{size.width()} × {size.height()} at {screen.devicePixelRatio():g} pixels a point"

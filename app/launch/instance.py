@@ -32,12 +32,9 @@ from core.system.paths import shown
 from core.system.private import FOLDER_MODE, make_folder, tighten
 
 NOT_HEARD = "Draftlight is already running, but it does not answer."
-
-
-def not_heard_hint(lock: str) -> str:
-    return f"Look for its window, or end its process and start again. If it is not running, delete {lock}."
-
-
+NOT_HEARD_HINT = (
+    "Look for its window, or end its process and start again. If it is not running, delete {lock}."
+)
 _LOCK = "window.lock"
 _HEARD = b"heard"
 _CLOSING = b"closing"
@@ -117,7 +114,7 @@ class Instance(QObject):
         if heard.startswith(_CLOSING):
             return None
         if not heard.startswith(_HEARD):
-            raise RequestError(NOT_HEARD, not_heard_hint(str(self._folder / _LOCK)))
+            raise RequestError(NOT_HEARD, NOT_HEARD_HINT.format(lock=self._folder / _LOCK))
         return os.fsdecode(heard.removeprefix(_HEARD).strip())
 
     def hear(self, asked: Asked) -> None:

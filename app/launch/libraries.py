@@ -78,25 +78,9 @@ PACKAGES = {
     "libxkbcommon.so.0": "libxkbcommon-x11-0",
     "libzstd.so.1": "libfontconfig1",
 }
-# Python itself, dpkg and apt need these, so every Debian has them.
-BASE = frozenset(
-    {
-        *("ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0"),
-        *("libresolv.so.2", "librt.so.1", "libstdc++.so.6", "libz.so.1"),
-    }
-)
 # One command for everything: what `make` needs and what the window needs. README.md shows the same line.
 APT_COMMAND = " ".join(("sudo apt-get install git make python3-venv", *sorted(set(PACKAGES.values()))))
 _SHOWN = 6
-
-
-def libraries_problem(platforms: Sequence[str], loadable: Callable[[str], bool] | None = None) -> str:
-    """Describes the missing libraries for Qt's `platforms` and how to install them; empty if none
-    is missing.
-    """
-    if platform.system() != "Linux":
-        return ""
-    return missing_message(missing_libraries(platforms, loadable or is_loadable))
 
 
 def missing_message(missing: Sequence[str]) -> str:
@@ -193,10 +177,11 @@ def read_needed(path: Path) -> tuple[list[str], list[Path]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Exit status of `python -m app.launch.libraries`."""
-    if problem := libraries_problem(arguments or ("offscreen",)):
-        print(problem, file=sys.stderr)
-        return 1
-    return 0
+    if platform.system() != "Linux":
+        return 0
+    problem = missing_message(missing_libraries(arguments or ("offscreen",), is_loadable))
+    print(problem, end="\n" if problem else "", file=sys.stderr)
+    return int(bool(problem))
 
 
 if __name__ == "__main__":

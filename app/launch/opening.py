@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 from qasync import QEventLoop
 
 from app.launch.application import Application
@@ -64,7 +64,8 @@ def open_window(
 
     Chats and preferences are kept in `folder`; without one they last for this run only. If a window
     with that folder is open already, that one comes to the front and gets `files`, and this returns
-    at once; if that one is closing, this waits. Closing waits for the worker, so no process and no thread is left when this returns.
+    at once; if that one is closing, this waits. Closing waits for the worker, so no process and no thread
+    is left when this returns.
     """
     with _early_signals() as early:
         application = _application()
@@ -201,6 +202,8 @@ def _hand_over(instance: Instance, files: Sequence[Path]) -> int | None:
             if instance.claim(_AGAIN_MS):
                 return None
             print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
+            if sys.stderr is None or not sys.stderr.isatty():  # started from the desktop
+                QMessageBox.critical(None, strings.APP_NAME, f"{error.message} {error.hint}")
             return 1
         if program is not None:
             print(already_running(program), file=sys.stderr)

@@ -39,22 +39,8 @@ TEXT_DIFFERS = "The text in the window is not the text of the tokens."
 WORKER_FAILED = "The worker failed"
 
 
-def no_model_in_time(seconds: float) -> str:
-    return f"The model was not ready within {seconds:.0f} s."
-
-
-def no_answer_in_time(seconds: float) -> str:
-    return f"The answer was not finished within {seconds:.0f} s."
-
-
-def missing_origins(origins: str) -> str:
-    return f"No token of these origins arrived: {origins}."
-
-
-def not_saved(path: str) -> str:
-    return f"The picture could not be saved to {path}."
-
-
+NO_ANSWER = "The answer was not finished within {seconds:.0f} s."
+MISSING_ORIGINS = "No token of these origins arrived: {origins}."
 _LOOK_EVERY_S = 0.01
 
 
@@ -111,7 +97,7 @@ class Deadline:
 
     async def until_ready(self, window: MainWindow) -> None:
         """Waits until the model is loaded and no answer is in progress."""
-        failure = no_model_in_time(self.allowed_s)
+        failure = f"The model was not ready within {self.allowed_s:.0f} s."
         await self.until(window, lambda: window.controller.link.phase is Phase.READY, failure)
 
 
@@ -215,14 +201,14 @@ async def _ask_once(window: MainWindow, timeout_s: float) -> str:
         answer = answer_of(window, turn_id)
         return answer is None or answer.over
 
-    await deadline.until(window, over, no_answer_in_time(timeout_s))
+    await deadline.until(window, over, NO_ANSWER.format(seconds=timeout_s))
     answer = answer_of(window, turn_id)
     if answer is None or answer.finished is None:
         trouble = window.views.banner.trouble
         raise ScenarioFailed(f"{WORKER_FAILED}: {trouble.title if trouble else ''}")
     origins = {token.origin for token in answer.tokens}
     if missing := [origin for origin in _ORIGINS if origin not in origins]:
-        raise ScenarioFailed(missing_origins(", ".join(missing)))
+        raise ScenarioFailed(MISSING_ORIGINS.format(origins=", ".join(missing)))
     if window.views.transcript.answer_text(turn_id) != answer.text:
         raise ScenarioFailed(TEXT_DIFFERS)
     finished = answer.finished
@@ -269,7 +255,7 @@ def document() -> str:
 async def _picture(window: MainWindow, out: Path) -> None:
     """Asks, waits, points and grabs. Raises `ScenarioFailed`."""
     deadline = Deadline(PICTURE_TIMEOUT_S)
-    late = no_answer_in_time(PICTURE_TIMEOUT_S)
+    late = NO_ANSWER.format(seconds=PICTURE_TIMEOUT_S)
     inspector, composer = window.views.inspector, window.views.composer
     await deadline.until_ready(window)
     window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
@@ -287,7 +273,7 @@ async def _picture(window: MainWindow, out: Path) -> None:
 
     await deadline.until(window, long_enough, late)
     if not point_at_token(window, turn_id, "accepted"):
-        raise ScenarioFailed(missing_origins("accepted"))
+        raise ScenarioFailed(MISSING_ORIGINS.format(origins="accepted"))
     await asyncio.sleep(_TOOLTIP_S)
     if not window.grab().save(str(out)):
-        raise ScenarioFailed(not_saved(str(out)))
+        raise ScenarioFailed(f"The picture could not be saved to {out}.")

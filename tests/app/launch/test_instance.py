@@ -13,11 +13,13 @@ import time
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QTimer
 from PySide6.QtNetwork import QLocalSocket
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.launch.instance import Instance, is_own
+from app.launch.opening import open_window
 from core.errors import RequestError
 
 WINDOW = """
@@ -204,6 +206,10 @@ def test_another_users_folder_receives_nothing(
     assert first.claim()  # works without a socket
     with pytest.raises(RequestError, match="belongs to another user"):
         Instance(tmp_path / "data").hand_over([tmp_path / "letter.txt"])
+    boxes = list[str]()
+    QTimer.singleShot(0, lambda: (boxes.append(qapp.activeModalWidget().text()), qapp.closeAllWindows()))
+    assert open_window("starter", None, folder=tmp_path / "data") == 1  # stderr is no terminal here
+    assert "belongs to another user" in boxes[0]
     assert not any(path.is_socket() for path in tmp_path.rglob("*"))
     first.release()
 

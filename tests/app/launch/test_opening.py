@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -25,19 +27,6 @@ async def scenario(window):
 
 sys.exit(open_window("starter", scenario, command=FAKE))
 """
-FAIL = """
-import sys
-from app.launch.opening import open_window
-from tests.app.stage import FAKE, ready
-
-async def scenario(window):
-    await ready(window)
-    print(window.worker.pid, file=sys.stderr, flush=True)
-    raise RuntimeError("a scenario that fails")
-
-open_window("starter", scenario, command=FAKE)
-"""
-
 BEGUN = """
 import sys
 from app.launch.opening import open_window
@@ -130,6 +119,38 @@ def fails(*given, **named):
 app.launch.host.Host = fails
 open_window("starter", None, command=FAKE)
 """
+FAILING = """
+import asyncio, sys, threading
+from pathlib import Path
+from PySide6.QtCore import QTimer
+from app.launch.failures import Failures
+from app.launch.opening import open_window
+from tests.app.stage import FAKE, until
+
+async def scenario(window):
+    QTimer.singleShot(0, lambda: 1 / 0)
+    asyncio.get_running_loop().call_soon(lambda: [][1])
+    threading.Thread(target=lambda: {}["thread"]).start()
+    await until(lambda: window.views.banner.trouble)
+    print(window.views.banner.trouble.text, *window.views.banner.trouble.log)
+    print(window.worker.pid)
+    raise RuntimeError("at the end")
+
+open_window("starter", Failures(Path(sys.argv[1])).shown(scenario), command=FAKE)
+"""
+
+
+def test_a_failure_is_shown_and_logged_and_leaves_no_worker(tmp_path: Path) -> None:
+    command, log = [sys.executable, "-c", FAILING, str(tmp_path)], tmp_path / "window.log"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert str(log) in done.stdout, done.stderr
+    assert "Traceback" in done.stdout
+    for name in ("ZeroDivisionError", "IndexError", "KeyError: 'thread'", "RuntimeError: at the end"):
+        assert name in log.read_text()
+        assert name in done.stderr
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert done.returncode == 1
+    _until_gone(int(done.stdout.split()[-1]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
@@ -162,14 +183,6 @@ def test_a_signal_during_the_start_closes_the_window_in_order() -> None:
         [sys.executable, "-c", during + wait], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_scenario_that_fails_still_ends_the_worker() -> None:
-    done = subprocess.run([sys.executable, "-c", FAIL], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert "a scenario that fails" in done.stderr
-    pid = next(int(line) for line in done.stderr.splitlines() if line.strip().isdigit())
-    _until_gone(pid)
 
 
 def test_the_worker_begins_before_the_window_is_imported() -> None:
