@@ -15,15 +15,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from app.controls.shapes import draw_box, draw_text
 from app.gauges import strings
-from app.gauges.figures import (
-    Figure,
-    count,
-    gigabytes,
-    percent,
-    percent_so_far,
-    seconds,
-    short_count,
-)
+from app.gauges.figures import Figure, count, gigabytes, percent, percent_so_far, seconds, short_count
 from app.theme.fonts import ui_font
 from app.theme.theme import color
 from app.theme.zoom import painter_on, width_of

@@ -78,10 +78,7 @@ class Sparkline:
         top = self._top(reference)
         height = box.height() - _HEADROOM_PX
         return [
-            QPointF(
-                box.left() + (at_s - first_s) / SPAN_S * box.width(),
-                box.bottom() - value / top * height,
-            )
+            QPointF(box.left() + (at_s - first_s) / SPAN_S * box.width(), box.bottom() - value / top * height)
             for at_s, value in self._samples
         ]
 

@@ -30,6 +30,7 @@ NO_PLATFORM = (
 )
 # Qt would wait forever for a server that accepts the connection and never replies.
 PATIENCE_S = 5.0
+_VARIABLES = {"wayland": "WAYLAND_DISPLAY", "xcb": "DISPLAY"}
 
 Probe = Callable[[str], bool]
 
@@ -133,11 +134,9 @@ def _connects_wayland() -> bool:
 
 def _by_display(environment: Mapping[str, str]) -> list[str]:
     """Qt platforms of the displays that are set, Wayland first."""
-    variables = {"wayland": "WAYLAND_DISPLAY", "xcb": "DISPLAY"}
-    return [platform for platform, variable in variables.items() if environment.get(variable)]
+    return [platform for platform, variable in _VARIABLES.items() if environment.get(variable)]
 
 
 def _shown(platforms: list[str], environment: Mapping[str, str]) -> str:
-    variables = {"wayland": "WAYLAND_DISPLAY", "xcb": "DISPLAY"}
-    names = [variables[name.partition("-")[0]] for name in platforms if name.partition("-")[0] in variables]
-    return " and ".join(f"{name}={environment.get(name) or '(not set)'}" for name in names)
+    names = [_VARIABLES.get(name.partition("-")[0]) for name in platforms]
+    return " and ".join(f"{name}={environment.get(name) or '(not set)'}" for name in names if name)

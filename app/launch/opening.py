@@ -34,14 +34,10 @@ if TYPE_CHECKING:  # most of the imports: done after the worker has started
     from app.theme.theme import Scheme
 
 
-def already_running(program: str) -> str:
-    place = f" (from {program})" if program else ""
-    return (
-        f"Draftlight is already running{place}; its window comes to the front.\n"
-        "Quit it first to start another copy, or set DRAFTLIGHT_HOME to use another data folder."
-    )
-
-
+ALREADY_RUNNING = (
+    "Draftlight is already running (from {program}); its window comes to the front.\n"
+    "Quit it first to start another copy, or set DRAFTLIGHT_HOME to use another data folder."
+)
 # The window has been painted by then.
 _FIRST_PAINTED_MS = 500
 # Its child has exited, so this is short. A child that cannot be ended must not keep the process.
@@ -182,10 +178,7 @@ async def _started(command: Sequence[str] | None) -> WorkerClient | None:
 
 
 def _window(
-    model: str,
-    command: Sequence[str] | None,
-    folder: Path | None,
-    started: WorkerClient | None,
+    model: str, command: Sequence[str] | None, folder: Path | None, started: WorkerClient | None
 ) -> MainWindow:
     from app.shell.window import MainWindow
     from app.store.library import Home
@@ -206,7 +199,7 @@ def _hand_over(instance: Instance, files: Sequence[Path]) -> int | None:
                 QMessageBox.critical(None, strings.APP_NAME, f"{error.message} {error.hint}")
             return 1
         if program is not None:
-            print(already_running(program), file=sys.stderr)
+            print(ALREADY_RUNNING.format(program=program), file=sys.stderr)
             return 0
         if instance.claim(_AGAIN_MS):
             return None

@@ -124,6 +124,12 @@ def answer_of(window: MainWindow, turn_id: str) -> Answer | None:
     return chat.turn(turn_id).answer if chat.has(turn_id) else None
 
 
+def _has(window: MainWindow, turn_id: str, tokens: int = 1 << 30) -> bool:
+    """Whether the answer ended or has that many tokens."""
+    answer = answer_of(window, turn_id)
+    return answer is None or answer.over or len(answer.tokens) >= tokens
+
+
 def point_at_token(window: MainWindow, turn_id: str, origin: Origin) -> bool:
     """Moves the mouse onto a visible token of `origin`; False if there is none.
 
@@ -159,10 +165,7 @@ SMOKE_TIMEOUT_S = 180.0
 MAX_TOKENS = 96
 # A drafter without tables: one with them would draft the whole answer in the next run, so that no token
 # would be written without a draft, and it would use what the person's chats taught it.
-_SETTINGS = [
-    ("sampling.max_tokens", MAX_TOKENS),
-    ("drafting.drafter", "ngram-simple"),
-]
+_SETTINGS = [("sampling.max_tokens", MAX_TOKENS), ("drafting.drafter", "ngram-simple")]
 # The answer begins in the model's own words (normal) and then repeats the list (drafts that
 # are accepted, each followed by the verifier's own token).
 QUESTION = (
@@ -196,12 +199,7 @@ async def _ask_once(window: MainWindow, timeout_s: float) -> str:
     inspector = window.views.inspector
     inspector.set_settings(assign_all(inspector.settings, _SETTINGS))
     turn_id = ask(window, QUESTION)
-
-    def over() -> bool:
-        answer = answer_of(window, turn_id)
-        return answer is None or answer.over
-
-    await deadline.until(window, over, NO_ANSWER.format(seconds=timeout_s))
+    await deadline.until(window, lambda: _has(window, turn_id), NO_ANSWER.format(seconds=timeout_s))
     answer = answer_of(window, turn_id)
     if answer is None or answer.finished is None:
         trouble = window.views.banner.trouble
@@ -234,11 +232,7 @@ _TOOLTIP_S = 0.6
 
 
 def run_screenshot(
-    out: str,
-    scheme: Scheme = "system",
-    model: str = "starter",
-    *,
-    command: Sequence[str] | None = None,
+    out: str, scheme: Scheme = "system", model: str = "starter", *, command: Sequence[str] | None = None
 ) -> int:
     """Saves the picture to `out`. Returns 0, or 1 after a message on stderr.
 
@@ -266,12 +260,7 @@ async def _picture(window: MainWindow, out: Path) -> None:
     await deadline.until_ready(window)
     inspector.set_settings(assign(inspector.settings, "sampling.max_tokens", SECOND_TOKENS))
     turn_id = ask(window, SECOND_QUESTION)
-
-    def long_enough() -> bool:
-        answer = answer_of(window, turn_id)
-        return answer is None or answer.over or len(answer.tokens) >= GRAB_AFTER_TOKENS
-
-    await deadline.until(window, long_enough, late)
+    await deadline.until(window, lambda: _has(window, turn_id, GRAB_AFTER_TOKENS), late)
     if not point_at_token(window, turn_id, "accepted"):
         raise ScenarioFailed(MISSING_ORIGINS.format(origins="accepted"))
     await asyncio.sleep(_TOOLTIP_S)

@@ -72,11 +72,7 @@ class WindowColumns(QWidget):
     uncovered = Signal()  # a panel over the content was closed by the person
 
     def __init__(
-        self,
-        sidebar: QWidget,
-        content: QWidget,
-        inspector: QWidget,
-        parent: QWidget | None = None,
+        self, sidebar: QWidget, content: QWidget, inspector: QWidget, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         set_ground(self, "window")

@@ -399,10 +399,7 @@ _FILE = (
 )
 
 _EDIT = (
-    (
-        Command("undo", "Undo", _undo, ("Ctrl+Z",)),
-        Command("redo", "Redo", _edit("redo"), ("Ctrl+Shift+Z",)),
-    ),
+    (Command("undo", "Undo", _undo, ("Ctrl+Z",)), Command("redo", "Redo", _edit("redo"), ("Ctrl+Shift+Z",))),
     (
         Command("cut", "Cut", _edit("cut"), ("Ctrl+X",)),
         Command("copy", "Copy", _edit("copy"), ("Ctrl+C",)),
@@ -449,11 +446,7 @@ _VIEW = (
     ),
     (
         Command(
-            "document",
-            "Show Document",
-            Commands.toggle_document,
-            ("Ctrl+Alt+D",),
-            title_on="Hide Document",
+            "document", "Show Document", Commands.toggle_document, ("Ctrl+Alt+D",), title_on="Hide Document"
         ),
     ),
     (Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),),
@@ -566,11 +559,7 @@ _HELP = (
     (
         Command("help", "Draftlight Help", lambda c: c.show_help(), ("F1",), reach="app"),
         Command(
-            "shortcuts",
-            "Keyboard Shortcuts",
-            lambda c: c.show_help(SHORTCUTS_PAGE),
-            ("Ctrl+/",),
-            reach="app",
+            "shortcuts", "Keyboard Shortcuts", lambda c: c.show_help(SHORTCUTS_PAGE), ("Ctrl+/",), reach="app"
         ),
     ),
     (Command("about", "About Draftlight", None, role="about", reach="app"),),

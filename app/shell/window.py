@@ -125,10 +125,7 @@ class MainWindow(QMainWindow):
         home_folder = self.controller.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
         self.lab = LabController(
-            lambda: self.views.inspector.settings,
-            self.controller.stand_still,
-            lab_folder,
-            self,
+            lambda: self.views.inspector.settings, self.controller.stand_still, lab_folder, self
         )
         for panel in (self.views.sidebar, self.views.inspector):
             panel.models_button.clicked.connect(lambda: self.windows.show("models"))

@@ -197,10 +197,7 @@ def _field_inks(field: Any, pixels: np.ndarray, window: QWidget) -> list[Ink]:
         return []
     palette, role = field.palette(), QPalette.ColorRole
     name = field.accessibleName() or type(field).__name__
-    pairs = [
-        (role.Text, papers[0]),
-        (role.HighlightedText, palette.color(role.Highlight).name()),
-    ]
+    pairs = [(role.Text, papers[0]), (role.HighlightedText, palette.color(role.Highlight).name())]
     if getattr(field, "placeholderText", lambda: "")():
         pairs.append((role.PlaceholderText, papers[0]))
     return [Ink(name, palette.color(ink).name(), under, TEXT) for ink, under in pairs]

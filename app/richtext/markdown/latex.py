@@ -455,11 +455,7 @@ class _Reader:
         first = glyphs.index(words[0])
         before, behind = glyphs[:first], glyphs[first + len(words) :]
         inner = Part("atom", words) if not any(g.isspace() for g, _ in words) else Part("gap", words)
-        return [
-            *([Part("gap", before)] if before else []),
-            inner,
-            *([Part("gap", behind)] if behind else []),
-        ]
+        return [*([Part("gap", before)] if before else []), inner, *([Part("gap", behind)] if behind else [])]
 
     def _unknown(self, place: int) -> list[Part]:
         """An unknown command with the groups behind it, as written."""

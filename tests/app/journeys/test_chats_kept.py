@@ -116,9 +116,7 @@ async def test_searching_by_key_and_going_to_what_is_found(stage: Stage, tmp_pat
     lamps = f"How many lamps are there on the {'northern ' * 20}pier, and who are their keepers?"
     filled(tmp_path, *(chat_of(number, 2, 30, f"About ferry {number}") for number in range(5)))
     filled(
-        tmp_path,
-        chat_of(9, 1, 8, lamps),
-        replace(long, turns=(*long.turns[:9], herons, *long.turns[10:])),
+        tmp_path, chat_of(9, 1, 8, lamps), replace(long, turns=(*long.turns[:9], herons, *long.turns[10:]))
     )
     window = await stage.open(folder=tmp_path)
     sidebar, transcript = window.views.sidebar, window.views.transcript

@@ -155,9 +155,7 @@ async def test_the_worker_reads_while_the_question_is_typed_and_again_for_anothe
     await until(lambda: bool(commands) and bool(attached(commands)))
 
 
-async def test_an_edited_message_is_read_in_its_place_and_not_saved_as_the_chat(
-    window: MainWindow,
-) -> None:
+async def test_an_edited_message_is_read_in_its_place_and_not_saved_as_the_chat(window: MainWindow) -> None:
     await ask(window)
     chat = await ask(window, "write 4")
     first, second = window.controller.chats.open.turns

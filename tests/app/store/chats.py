@@ -22,10 +22,7 @@ times = st.datetimes(datetime(1970, 1, 2), datetime(9998, 12, 30), timezones=st.
 small = st.integers(0, 2**31)
 floats = st.floats(allow_nan=False, allow_infinity=False)
 messages = st.builds(
-    Message,
-    st.just("user"),
-    texts,
-    st.lists(st.builds(Attachment, texts, texts), max_size=2).map(tuple),
+    Message, st.just("user"), texts, st.lists(st.builds(Attachment, texts, texts), max_size=2).map(tuple)
 )
 stats = st.builds(Stats, tokens=small, tokens_per_s=floats, context_used_tokens=small)
 changes = st.lists(st.builds(Change, texts, texts, texts, texts), max_size=2).map(tuple)

@@ -21,9 +21,7 @@ def paste(window: MainWindow, text: str) -> None:
     window.views.composer.edit.insertFromMimeData(mime)
 
 
-async def test_what_is_pasted_is_counted_and_what_cannot_fit_is_cut_or_taken_along(
-    stage: Stage,
-) -> None:
+async def test_what_is_pasted_is_counted_and_what_cannot_fit_is_cut_or_taken_along(stage: Stage) -> None:
     many, few = "words " * 2_500, "words " * 1_000  # the fake worker's tokens are words
 
     window = await stage.open()
@@ -81,11 +79,7 @@ MORE = Message("user", "more")
 
 @pytest.mark.parametrize(
     ("act", "text"),
-    [
-        (UseExample(MORE), "mine\n\nmore"),
-        (EditQueued(0, MORE), "more\n\nmine"),
-        (MoveToNewChat(), "mine"),
-    ],
+    [(UseExample(MORE), "mine\n\nmore"), (EditQueued(0, MORE), "more\n\nmine"), (MoveToNewChat(), "mine")],
 )
 async def test_the_draft_and_files_that_are_read_stay(
     window: MainWindow, tmp_path: Path, act: Intent, text: str

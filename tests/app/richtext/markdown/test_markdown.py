@@ -60,10 +60,7 @@ def seen(source: str) -> list[str]:
             "A **bold *both* word**, `code`, ~~gone~~ and [a link](https://e.org 'A title').",
             ["A <b>bold <i>both</i> word</b>, <c>code</c>, <s>gone</s> and <a https://e.org>a link</a>."],
         ),
-        (
-            "3. three\n4. four\n   - deep\n\n     more\n",
-            ["·3. three", "·4. four", "··• deep", "··more"],
-        ),
+        ("3. three\n4. four\n   - deep\n\n     more\n", ["·3. three", "·4. four", "··• deep", "··more"]),
         ("1. - a", ["·1. ", "··• a"]),
         (
             "## Head *it* ##\n\n> said\n> so\n\n---\n\n    indented\n",
@@ -75,10 +72,7 @@ def seen(source: str) -> list[str]:
         ("- a\n  b", ["·• a\nb"]),
         ("> a\n>  b", [">a\nb"]),
         ("  $x$ is", ["x is"]),
-        (
-            "| a | long |\n|---|---|\n| 長い | **x** |\n",
-            ["table: <b>a</b>\t<b>long</b>\n長い\t<b>x</b>"],
-        ),
+        ("| a | long |\n|---|---|\n| 長い | **x** |\n", ["table: <b>a</b>\t<b>long</b>\n長い\t<b>x</b>"]),
         # Only the web and mail are links.
         (
             "[a](https://e.org/x) [b](mailto:x@e.org) [c](file:///etc/passwd) [d](javascript:x) [e](y.md)",

@@ -10,16 +10,7 @@ from msgspec.structs import replace
 from app.session.chats.answers import can_go_on, end_of, joined, placed, to_go_on_from
 from app.session.chats.conversation import Conversation
 from core.answer_format.formats import AnswerFormat
-from core.events import (
-    Finished,
-    FinishReason,
-    Message,
-    Origin,
-    Passage,
-    PositionStat,
-    Stats,
-    Token,
-)
+from core.events import Finished, FinishReason, Message, Origin, Passage, PositionStat, Stats, Token
 from core.settings import Settings
 from tests.app.session.words import finished, token
 

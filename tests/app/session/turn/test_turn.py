@@ -8,16 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.session.turn import effects as fx
-from app.session.turn.intents import (
-    INTENTS,
-    Close,
-    Load,
-    Restart,
-    Served,
-    SpawnFailed,
-    Stop,
-    Unload,
-)
+from app.session.turn.intents import INTENTS, Close, Load, Restart, Served, SpawnFailed, Stop, Unload
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import MOST_LOAD_DEATHS, OUT_OF_BAND, RULES, STUCK_S, Input, advance
 from core.events import (
