@@ -202,15 +202,18 @@ class Engine:
         use_limits_of(self.loaded.info.architecture)
         return self.loaded.info
 
-    def make_room(self, size_bytes: int) -> None:
+    def make_room(self, size_bytes: int, *, beside: bool = False) -> None:
         """Free the sentence encoder and release the model if `size_bytes` more exceed the memory left.
 
-        Raises `ModelTooLargeError`, and then frees nothing, if they would not suffice.
+        `beside`: the model stays, and the caches of other chats are freed. Raises `ModelTooLargeError`, and
+        then frees nothing, if they would not suffice.
         """
         left_bytes = self._left_bytes()
         if size_bytes <= left_bytes:
             return
-        left_bytes += self._resident.nbytes if self._resident else 0
+        if session := self._resident:
+            caches = session.prefix_cache
+            left_bytes += caches.nbytes - caches.current.nbytes if beside else session.nbytes
         if size_bytes > left_bytes:
             needs, left = gigabytes(size_bytes), gigabytes(max(0, left_bytes))
             raise ModelTooLargeError(
@@ -218,15 +221,17 @@ class Engine:
                 "Close other programs, or choose a smaller model or a version of it with fewer bits.",
             )
         self._embedder.unload()
-        if self._resident and self._may_return(self._resident.model.info):
+        if session and beside:
+            session.prefix_cache.fit(0)
+        elif session and self._may_return(session.model.info):
             self._release()  # it is loaded again if the new one turns out to be damaged
-        elif self._resident:
+        elif session:
             self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         self.unload()
         self._used_at_s = self._clock()
-        self._resident = ModelSession(loaded, self._memory)
+        self._resident = ModelSession(loaded, self._memory, partial(self.make_room, beside=True))
         self._saved_chats.use(self._resident)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary)
@@ -237,9 +242,10 @@ class Engine:
         self._embedder.unload()
         self._memory.close()
 
-    def _release_contexts(self) -> None:
-        """Free what an answer does not need: the caches of other chats and the sentence encoder."""
+    def _release_contexts(self, settings: Settings) -> None:
+        """Free what an answer with `settings` does not need: caches of other chats, encoder, draft model."""
         self._session.prefix_cache.fit(0)
+        self._session.drafts.keep_for(settings)
         self._embedder.unload()
 
     def unload(self) -> None:
@@ -494,7 +500,7 @@ class Engine:
         need = self.loaded.need
         if need is not None and quantised:
             need = need.with_cache(request.settings.kv)
-        return MemoryGuard(need, self._left_bytes, self._release_contexts)
+        return MemoryGuard(need, self._left_bytes, partial(self._release_contexts, request.settings))
 
     def _take_sequence(self, answer: Answer, reading: Reading, after: ExitStack) -> None:
         """The cached sequence that shares most with the prompt; `after` the answer it is kept and saved."""

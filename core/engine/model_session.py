@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NoReturn
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -18,14 +18,17 @@ from msgspec.structs import replace
 from core.decoding.grammar import Grammars
 from core.decoding.heads import HeadProposer
 from core.drafting.draft_model import MOST_TOKENS, NO_PROPOSAL, Proposal, Proposals, Proposer
-from core.errors import DraftModelError
+from core.errors import DraftModelError, ModelTooLargeError
 from core.events import DraftSource, ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import MachineProfile, Pace
 from core.machine.width_cost import LiveCost
+from core.models.folder import family_of, identity_of
 from core.models.head_loader import NO_HEAD, load_head
-from core.models.loader import LoadedModel, load
+from core.models.loader import LoadedModel, MakeRoom, load
+from core.models.places import find
+from core.models.starter import STARTER, starter_folder
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings
 from core.settings.prefill import KvCache
@@ -128,12 +131,17 @@ class DraftModels:
     """The draft model of `target`, for drafting and for scoring passages; loaded at first use.
 
     One is loaded at a time. It must have the tokenizer family of `target`; to draft it must also keep every
-    position in its cache.
+    position in its cache. One that does not is loaded once, until its files change. `make_room` as in `load`;
+    `freed` is called when a draft model was freed.
     """
 
-    def __init__(self, target: ModelInfo) -> None:
+    def __init__(self, target: ModelInfo, make_room: MakeRoom, freed: Callable[[], None]) -> None:
         self._target = target
+        self._make_room = make_room
+        self._freed = freed
         self._held: tuple[str, LoadedModel] | None = None
+        # By user and files: message and hint. An error would keep the model in its traceback.
+        self._refused: dict[tuple[str, str], tuple[str, str]] = {}
         self.proposer: ModelProposer | None = None
 
     @property
@@ -151,7 +159,9 @@ class DraftModels:
         if self.proposer is None:
             proposer = ModelProposer(draft)
             if not proposer.sequence.keeps_all:
-                raise DraftModelError(
+                self._refuse(
+                    "drafter",
+                    draft,
                     f"{draft.info.name} cannot roll back rejected tokens, so it cannot draft.",
                     "Choose a draft model with plain full attention.",
                 )
@@ -172,6 +182,25 @@ class DraftModels:
         if self.proposer is not None:
             self.proposer.sequence.clear()
 
+    def keep_for(self, settings: Settings) -> None:
+        """Frees the draft model unless answers with `settings` may use it."""
+        drafting, scorer = settings.drafting.drafter in ("auto", "draft-model"), settings.prefill.scorer
+        used = drafting or scorer == "draft-model"
+        if self._held and not (used and self._held[0] == settings.draft_model.model):
+            self._free()
+
+    def _free(self) -> None:
+        if self._held:
+            self._held = self.proposer = None
+            self._freed()
+            mx.clear_cache()
+
+    def _refuse(self, user: str, draft: LoadedModel, message: str, hint: str) -> NoReturn:
+        """Frees `draft`, which `user` never loads again."""
+        self._refused[user, _files_of(draft.info.reference)] = message, hint
+        self._free()
+        raise DraftModelError(message, hint)
+
     def _of_family(self, reference: str, user: str) -> LoadedModel:
         """The loaded model `reference`, for the drafter or the scorer `draft-model`."""
         if not reference:
@@ -179,17 +208,28 @@ class DraftModels:
                 f"The {user} “draft-model” needs a second model, and none was chosen.",
                 f"Set draft_model.model to a folder or hub name, or choose another {user}.",
             )
+        if self._refused and (refused := self._refused.get((user, _files_of(reference)))):
+            raise DraftModelError(*refused)
         if self._held is not None and self._held[0] == reference:
             return self._held[1]
-        draft, target = load(reference), self._target
+        self._free()
+        draft, target = load(reference, make_room=self._make_room), self._target
         if draft.info.family != target.family:
-            raise DraftModelError(
+            self._refuse(
+                user,
+                draft,
                 f"{draft.info.name} ({draft.info.family_name}) and {target.name} ({target.family_name})"
                 " have different tokenizers.",
                 f"Choose a draft model of the {target.family_name} family.",
             )
-        self._held, self.proposer = (reference, draft), None
+        self._held = reference, draft
         return draft
+
+
+def _files_of(reference: str) -> str:
+    """Changes with the config, the weights and the tokenizer of a model; empty if it is not here."""
+    folder = starter_folder() if reference == STARTER else find(reference)
+    return f"{identity_of(folder)} {family_of(folder)}" if folder else ""
 
 
 class _Quantised(LoadedModel):
@@ -211,15 +251,17 @@ class _Quantised(LoadedModel):
 class ModelSession:
     """`model` with its prefix cache, draft model, compiled grammars, measurements and tables.
 
+    `make_room` is called before weights of a draft model or a head are read, as in `load`.
     `profile` has the measurements with full-precision caches; those with quantised ones begin with the first
     request that uses them.
     """
 
-    def __init__(self, model: LoadedModel, memory: TableMemory) -> None:
+    def __init__(self, model: LoadedModel, memory: TableMemory, make_room: MakeRoom) -> None:
         self.model = model
         self.memory = memory
         self.prefix_cache = PrefixCache(model.new_cache)
-        self.drafts = DraftModels(model.info)
+        self.drafts = DraftModels(model.info, make_room, self._forget_proposals)
+        self._make_room = make_room
         self.profile = MachineProfile(model)
         self._quantised_profiles: dict[int, MachineProfile] = {}
         self._quantisable: Quantisable | None = None
@@ -239,7 +281,10 @@ class ModelSession:
         """The model's head, loaded at the first call or after its download; or why it cannot draft."""
         changed_ns = folder.stat().st_mtime_ns if (folder := models_dir()).is_dir() else 0
         if self._head is None or (self._head == NO_HEAD and changed_ns != self._downloads_ns):
-            self._head, self._downloads_ns = self._load_head(), changed_ns
+            try:
+                self._head, self._downloads_ns = self._load_head(), changed_ns
+            except ModelTooLargeError as error:
+                return error.message  # later there may be more memory
         return self._head
 
     def head_for(self, settings: Settings) -> HeadProposer | None:
@@ -271,11 +316,15 @@ class ModelSession:
             return proposer.loaded.info.size_bytes / max(1, info.size_bytes)
         return 1.0 / max(1, info.layers) + _OUTPUT_COST
 
+    def _forget_proposals(self) -> None:
+        """Those of a draft model would keep its weights."""
+        self._proposals = None
+
     def _load_head(self) -> HeadProposer | str:
         info = self.model.info
         if info.machines:
             return "a model on several machines does not draft with a head"
-        found = load_head(self.model.model, Path(info.path)) if info.path else NO_HEAD
+        found = load_head(self.model.model, Path(info.path), self._make_room) if info.path else NO_HEAD
         return found if isinstance(found, str) else HeadProposer(found)
 
     @property

@@ -135,6 +135,8 @@ def choose_exactness(answer: Answer, session: ModelSession) -> None:
 def choose_draft_model(answer: Answer, session: ModelSession) -> None:
     """A draft model reads all of the text before it drafts; where it cannot, `auto` drafts without it."""
     chosen, required = answer.settings.draft_model.model, answer.spec.needs_proposer == "draft model"
+    if answer.request.chat:  # other requests, as for a title, come with settings of their own
+        session.drafts.keep_for(answer.request.settings)
     if not (required or (answer.spec.name == "auto" and chosen)):
         return
     why_not = "a draft model reads all of a text, and this one is longer than the context"

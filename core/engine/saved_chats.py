@@ -193,13 +193,7 @@ class SavedChats:
     # ---- requests
 
     def before(
-        self,
-        chat: str,
-        prompt: Sequence[int],
-        prefill: Prefill,
-        *,
-        whole: bool,
-        kv: KvQuantisation | None = None,
+        self, chat: str, prompt: Sequence[int], prefill: Prefill, *, whole: bool, kv: KvQuantisation | None
     ) -> str:
         """A request of `chat`, empty for none, is about to take a sequence; returns why it is not saved.
 
@@ -221,13 +215,7 @@ class SavedChats:
         return (self._why_not or self._problems.get(chat, "")) if is_saved else ""
 
     def load_for(
-        self,
-        chat: str,
-        prompt: Sequence[int],
-        prefill: Prefill,
-        *,
-        whole: bool,
-        kv: KvQuantisation | None = None,
+        self, chat: str, prompt: Sequence[int], prefill: Prefill, *, whole: bool, kv: KvQuantisation | None
     ) -> None:
         """Loads while idle what `before` would load for this request."""
         self._loading = _Task(chat, self._load_for(chat, prompt, prefill, whole=whole, kv=kv))
@@ -287,13 +275,7 @@ class SavedChats:
         return self._stamp
 
     def _load_for(
-        self,
-        chat: str,
-        prompt: Sequence[int],
-        prefill: Prefill,
-        *,
-        whole: bool,
-        kv: KvQuantisation | None,
+        self, chat: str, prompt: Sequence[int], prefill: Prefill, *, whole: bool, kv: KvQuantisation | None
     ) -> Work:
         """Adds the sequence of `chat`, and a prefix of another chat's, if that spares reading of `prompt`."""
         if chat and not prefill.save:

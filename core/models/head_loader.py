@@ -16,6 +16,7 @@ from core.models.draft_head import DraftHead, Weights, why_unsound
 from core.models.eagle3 import eagle3
 from core.models.heads import heads
 from core.models.json_files import read_object
+from core.models.loader import MakeRoom
 from core.models.mtp import mtp_head
 from core.models.mtp_files import Head, HeadTensor
 from core.models.parts import SplitModel, split
@@ -30,8 +31,8 @@ _MAKERS: dict[str, Callable[[SplitModel, Weights, dict[str, Any]], DraftHead]] =
 }
 
 
-def load_head(model: Any, folder: Path) -> DraftHead | str:
-    """The first head for `model` in `folder` that loads, evaluated; or why there is none."""
+def load_head(model: Any, folder: Path, make_room: MakeRoom = lambda size_bytes: None) -> DraftHead | str:
+    """The first head for `model` in `folder` that loads, evaluated; or why not. `make_room`: as in `load`."""
     try:
         found = heads(folder)
     except (OSError, ValueError) as error:
@@ -43,14 +44,15 @@ def load_head(model: Any, folder: Path) -> DraftHead | str:
         return parts
     problems = []
     for each in found:
-        head = each.problem or _loaded(parts, each, folder)
+        head = each.problem or _loaded(parts, each, folder, make_room)
         if isinstance(head, DraftHead):
             return head
         problems.append(head)
     return problems[0]
 
 
-def _loaded(parts: SplitModel, found: Head, folder: Path) -> DraftHead | str:
+def _loaded(parts: SplitModel, found: Head, folder: Path, make_room: MakeRoom) -> DraftHead | str:
+    make_room(found.size_bytes)
     try:
         # Files of MTP heads may have no config of their own; their blocks are the model's.
         config = read_object((folder if found.kind == "mtp" else found.source) / "config.json")

@@ -52,6 +52,7 @@ from core.models.tokenizer import repair_decoder
 from core.models.tokenizer_limits import check_tokenizer
 
 Progress = Callable[[str, float | None], None]
+MakeRoom = Callable[[int], None]
 
 
 # Names of the token embedding in mlx-lm's model types.
@@ -145,7 +146,7 @@ class LoadedModel:
 def load(
     reference: str,
     progress: Progress = lambda stage, fraction: None,
-    make_room: Callable[[int], None] = lambda size_bytes: None,
+    make_room: MakeRoom = lambda size_bytes: None,
 ) -> LoadedModel:
     """Loads `reference`: `starter`, a model folder, or a hub name on this machine. Raises `ModelError`.
 
@@ -336,9 +337,9 @@ class FamilyTokenizer(Struct, frozen=True):
         return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False)]
 
 
-def load_family(reference: str, progress: Progress = lambda stage, fraction: None) -> FamilyTokenizer:
+def load_family(reference: str) -> FamilyTokenizer:
     """The tokenizer of `reference`, without weights. Raises `ModelError`."""
-    folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
+    folder = ensure_starter() if reference == STARTER else _folder(reference)
     tokenizer = _tokenizer(folder)
     vocabulary = tokenizer.get_vocab()
     return FamilyTokenizer(

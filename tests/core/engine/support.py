@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,11 @@ def told(
     """The answer's tokens; cancelled after so many looks at the cancel flag."""
     looks = iter(range(10**9))
     cancelled = lambda: next(looks) >= steps  # noqa: E731
-    events: list[Event] = list(engine.generate_ids(prompt, chosen, cancelled, also=also))
-    finished = events[-1]
+    return written(engine.generate_ids(prompt, chosen, cancelled, also=also))
+
+
+def written(events: Iterable[Event]) -> tuple[list[Token], Finished]:
+    """The tokens of an answer, and its end."""
+    *others, finished = events
     assert isinstance(finished, Finished)
-    return [event for event in events if isinstance(event, Token)], finished
+    return [event for event in others if isinstance(event, Token)], finished

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from core.engine.engine import Engine
 from core.errors import GrammarError, RequestError
-from core.events import Event, Finished, Generate, Grammar, Message, Token
+from core.events import Generate, Grammar, Message, Token
 from core.settings import Settings, assign_all
+from tests.core.engine.support import written
 
 QUESTION = (Message("user", "abcabcabc and again abcabcabc"),)
 TOKENS = 40
@@ -32,13 +33,6 @@ def chosen(drafter: str = "off", **values: object) -> Settings:
     return assign_all(Settings(), {"sampling.max_tokens": TOKENS, **usual, **values}.items())
 
 
-def answer(engine: Engine, request: Generate) -> tuple[list[Token], Finished]:
-    events: list[Event] = list(engine.generate(request))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
-    return [event for event in events if isinstance(event, Token)], finished
-
-
 def ids(tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(token.id for token in tokens)
 
@@ -49,30 +43,32 @@ def test_in_parts_it_is_what_it_would_have_been(toy_engine: Engine, drafter: str
     values, also = WISHES[wish]
     request = Generate("r", QUESTION, chosen(drafter, **values), **also)
     toy_engine.forget()
-    whole, end = answer(toy_engine, request)
+    whole, end = written(toy_engine.generate(request))
     assert end.reason == "length"
     toy_engine.forget()
-    written: list[Token] = []
+    so_far: list[Token] = []
     for tokens in (1, 9, TOKENS - 10):
         limited = assign_all(request.settings, [("sampling.max_tokens", tokens)])
-        part, last = answer(toy_engine, replace(request, settings=limited, continuation=ids(written)))
-        assert last.stats.prompt_tokens == end.stats.prompt_tokens + len(written)
+        part, last = written(
+            toy_engine.generate(replace(request, settings=limited, continuation=ids(so_far)))
+        )
+        assert last.stats.prompt_tokens == end.stats.prompt_tokens + len(so_far)
         # Nothing but the last token is read again.
-        assert not written or last.stats.read_tokens == 1
+        assert not so_far or last.stats.read_tokens == 1
         # Each part counts its own.
         assert [token.position for token in part] == list(range(tokens))
-        written += part
-    assert ids(written) == ids(whole)
+        so_far += part
+    assert ids(so_far) == ids(whole)
     # And after the cache was lost.
     toy_engine.forget()
-    rest, last = answer(toy_engine, replace(request, continuation=ids(whole[:25])))
+    rest, last = written(toy_engine.generate(replace(request, continuation=ids(whole[:25]))))
     assert ids(rest)[: TOKENS - 25] == ids(whole[25:])
     assert last.stats.reused_tokens == 0
 
 
 def test_what_a_grammar_does_not_allow_cannot_go_on(toy_engine: Engine) -> None:
     with pytest.raises(GrammarError, match="does not allow"):
-        answer(toy_engine, Generate("r", QUESTION, chosen(), grammar=BY_SCHEMA, continuation=(40, 40)))
+        list(toy_engine.generate(Generate("r", QUESTION, chosen(), grammar=BY_SCHEMA, continuation=(40, 40))))
 
 
 def test_a_token_that_the_model_does_not_know_is_refused(toy_engine: Engine) -> None:

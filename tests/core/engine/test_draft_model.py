@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.engine.engine import Engine
 from core.errors import DraftModelError, ModelError
-from core.events import Finished, PrefillProgress
+from core.events import Generate, PrefillProgress
+from core.models.loader import LoadedModel, load
 from core.settings import assign
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_engine import ids, run, settings
@@ -72,30 +76,77 @@ def test_cancelled_while_the_draft_model_reads(toy_engine: Engine, toy_folder: P
     expected, _ = run(toy_engine, prompt, chosen)
     toy_engine.forget()
     looks = iter(range(1000))
-    events = list(toy_engine.generate_ids(prompt, chosen, lambda: next(looks) >= 10))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
+    _, finished = run(toy_engine, prompt, chosen, lambda: next(looks) >= 10)
     assert finished.reason == "cancelled"
     assert ids(run(toy_engine, prompt, chosen)[0]) == ids(expected)
 
 
-def test_a_stranger_is_refused_with_both_names(toy_engine: Engine, tmp_path: Path) -> None:
+Loads = list[weakref.ref[LoadedModel]]
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
+    """The draft models that are loaded from now on."""
+    found: Loads = []
+
+    def noted(reference: str, **options: Any) -> LoadedModel:
+        found.append(weakref.ref(draft := load(reference, **options)))
+        return draft
+
+    monkeypatch.setattr("core.engine.model_session.load", noted)
+    return found
+
+
+def alive(loads: Loads) -> int:
+    gc.collect()
+    return sum(each() is not None for each in loads)
+
+
+def test_a_stranger_is_refused_with_both_names(toy_engine: Engine, tmp_path: Path, loads: Loads) -> None:
     stranger = tmp_path / "stranger"
     write_toy_model(stranger)
+    own = (stranger / "tokenizer.json").read_text()
     tokenizer = json.loads((stranger / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"] = {t: 259 - i for t, i in tokenizer["model"]["vocab"].items()}
     tokenizer["added_tokens"] = [{**t, "id": 259 - t["id"]} for t in tokenizer["added_tokens"]]
     (stranger / "tokenizer.json").write_text(json.dumps(tokenizer))
     before, _ = run(toy_engine, [5, 6, 7], settings())
-    with pytest.raises(DraftModelError, match=r"stranger .* and toy .* different tokenizers"):
-        run(toy_engine, [5, 6, 7], settings(**drafting(stranger)))
+    for _ in range(2):
+        with pytest.raises(DraftModelError, match=r"stranger .* and toy .* different tokenizers"):
+            run(toy_engine, [5, 6, 7], settings(**drafting(stranger)))
+    assert (len(loads), alive(loads)) == (1, 0)
     assert ids(run(toy_engine, [5, 6, 7], settings())[0]) == ids(before)
+    (stranger / "tokenizer.json").write_text(own)
+    run(toy_engine, [5, 6, 7], settings(**drafting(stranger)))
 
 
-def test_a_windowed_draft_model_is_refused(toy_engine: Engine, tmp_path: Path) -> None:
+def test_a_windowed_draft_model_is_refused(toy_engine: Engine, tmp_path: Path, loads: Loads) -> None:
     write_toy_model(tmp_path, layer_types=["full_attention", "sliding_attention"], sliding_window=16)
-    with pytest.raises(DraftModelError, match="cannot roll back"):
-        run(toy_engine, [5, 6, 7], settings(**drafting(tmp_path)))
+    for _ in range(2):
+        with pytest.raises(DraftModelError, match="cannot roll back"):
+            run(toy_engine, [5, 6, 7], settings(**drafting(tmp_path)))
+    assert (len(loads), alive(loads)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "values", [{"draft_model.model": ""}, {"drafting.drafter": "off"}, {"draft_model.model": "other"}]
+)
+def test_a_draft_model_that_the_chat_no_longer_uses_is_freed(
+    toy_engine: Engine,
+    toy_folder: Path,
+    tmp_path: Path,
+    loads: Loads,
+    monkeypatch: pytest.MonkeyPatch,
+    values: dict[str, object],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_toy_model(tmp_path / "other")
+    chosen, chat = {"draft_model.model": str(toy_folder)}, Generate("", (), chat="a chat")
+    for also, each in ((chat, chosen), (None, {}), (chat, {**chosen, **values})):
+        assert alive(loads) == len(loads), "another request has settings of its own"
+        list(toy_engine.generate_ids([5, 6, 7], settings(**each), also=also))
+    assert loads[0]() is None
+    assert alive(loads) == len(loads) - 1
 
 
 def test_without_a_draft_model_the_error_says_what_to_set(toy_engine: Engine) -> None:

@@ -13,6 +13,7 @@ from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLon
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign
 from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.engine.support import written
 from tests.core.toy import CONTEXT_TOKENS
 
 
@@ -31,10 +32,7 @@ def settings(**values: object) -> Settings:
 def run(
     engine: Engine, prompt: Sequence[int], chosen: Settings, cancelled: Callable[[], bool] = never
 ) -> tuple[list[Token], Finished]:
-    events = list(engine.generate_ids(prompt, chosen, cancelled))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
-    return [event for event in events if isinstance(event, Token)], finished
+    return written(engine.generate_ids(prompt, chosen, cancelled))
 
 
 def ids(tokens: Sequence[Token]) -> list[int]:

@@ -15,7 +15,7 @@ from core.engine.engine import Engine
 from core.errors import GrammarError
 from core.events import Finished, Generate, Grammar, Message, Token
 from core.settings import Settings, assign_all
-from tests.core.engine.support import engine_of, settings, told
+from tests.core.engine.support import engine_of, settings, told, written
 from tests.core.engine.test_shaped import asking, ids, prompt_of
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy
 from tests.thinned import thinned
@@ -165,9 +165,8 @@ def test_a_call_among_free_text_keeps_its_schema(toy_engine: Engine, drafter: st
         toy_engine.forget(tables=True)
         message = (Message("user", "Who ordered what?"),)
         asked = Generate("r", message, chosen, continuation=begun, grammar=calls(drafts))
-        *events, finished = toy_engine.generate(asked)
-        assert isinstance(finished, Finished)
-        return text_of([event for event in events if isinstance(event, Token)]), finished
+        tokens, finished = written(toy_engine.generate(asked))
+        return text_of(tokens), finished
 
     text, finished = answer(True)
     call, mark, rest = text.partition("\n</tool_call>")
@@ -204,8 +203,7 @@ def test_before_a_call_that_need_not_be_made_a_model_thinks(tmp_path: Path) -> N
     engine = Engine()
     engine.load(str(tmp_path / "toy"))
     chosen = assign_all(Settings(), [("chat.thinking", "on"), ("sampling.max_tokens", 8)])
-    *_, finished = engine.generate(Generate("r", (Message("user", "Who?"),), chosen, grammar=calls()))
-    assert isinstance(finished, Finished)
+    _, finished = written(engine.generate(Generate("r", (Message("user", "Who?"),), chosen, grammar=calls())))
     assert "chat.thinking" not in [change.setting for change in finished.effective.changes]
     engine.unload()
 
@@ -218,9 +216,8 @@ def test_an_answer_by_a_grammar_does_not_think_first_and_says_so(tmp_path: Path,
     chosen = assign_all(Settings(), [("chat.thinking", asked), ("sampling.max_tokens", 8)])
     messages = (Message("user", "Who ordered what?"),)
     request = Generate("r", messages, chosen, grammar=Grammar("json_schema", json.dumps(SCHEMA)))
-    *events, finished = engine.generate(request)
-    assert isinstance(finished, Finished)
-    assert text_of([event for event in events if isinstance(event, Token)]).startswith('{"')
+    tokens, finished = written(engine.generate(request))
+    assert text_of(tokens).startswith('{"')
     changes = [change for change in finished.effective.changes if change.setting == "chat.thinking"]
     assert len(changes) == (asked != "off")
     engine.unload()

@@ -16,6 +16,7 @@ from core.engine.engine import Engine
 from core.errors import ModelTooLargeError, NotEnoughMemoryError
 from core.events import Change, Finished, MemoryNeed, PrefillProgress, Token
 from core.settings import Settings, assign_all
+from tests.core.heads import PLACES, Layout, write_headed_model
 from tests.core.toy import write_toy_model
 
 PLENTY = 1 << 40
@@ -169,6 +170,22 @@ def test_a_model_that_does_not_fit_is_refused_before_the_loaded_one_is_freed(
     memory.left_bytes = (16 << 20) - engine._session.nbytes
     engine.load(str(tmp_path / "second"))
     assert engine.loaded.info.name == "second"
+
+
+@pytest.mark.parametrize("second", ["draft model", "head"])
+def test_what_drafts_is_loaded_once_it_fits(second: str, folder: Path, tmp_path: Path) -> None:
+    left: list[int] = []
+    engine = Engine(left_bytes=lambda: left.pop() if left else PLENTY)
+    write_headed_model(tmp_path / "Tiny-4bit", "qwen3_5", Layout(PLACES[0]))
+    engine.load(str(folder if second == "draft model" else tmp_path / "Tiny-4bit"))
+    draft = str(folder) if second == "draft model" else ""
+    chosen = settings(**{"drafting.drafter": "auto", "draft_model.model": draft})
+    for fits in (False, True):
+        left += [] if fits else [0]
+        _, finished, _ = answer(engine, PROMPT[:10], chosen)
+        reasons = " ".join(change.reason for change in finished.effective.changes)
+        assert ("GB of memory" in reasons) == (not fits), reasons
+    engine.unload()
 
 
 @pytest.mark.parametrize(

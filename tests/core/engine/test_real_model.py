@@ -8,12 +8,13 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
-from core.events import Attachment, Event, Finished, Generate, Message, ModelInfo, Token
+from core.events import Attachment, Finished, Generate, Message, ModelInfo, Token
 from core.kv.cached_sequence import shared_prefix
 from core.models.loader import LoadedModel
 from core.models.prompt import render
 from core.models.starter import ensure_starter
 from core.settings import Settings, assign
+from tests.core.engine.support import written
 
 DOCUMENT = """Harbour rules, section 4. A vessel that enters after dusk shows two white lights.
 A vessel that leaves in fog sounds one long blast every two minutes. The harbour master may close
@@ -27,10 +28,7 @@ def settings(drafter: str, temperature: float = 0.0, tokens: int = 30) -> Settin
 
 
 def answer(engine: Engine, messages: tuple[Message, ...], chosen: Settings) -> tuple[list[Token], Finished]:
-    events: list[Event] = list(engine.generate(Generate("r", messages, chosen)))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
-    return [event for event in events if isinstance(event, Token)], finished
+    return written(engine.generate(Generate("r", messages, chosen)))
 
 
 @pytest.mark.sweep

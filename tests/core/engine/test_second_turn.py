@@ -20,7 +20,7 @@ from mlx_lm.utils import load_tokenizer
 from core.engine.engine import Engine
 from core.engine.planning import branches
 from core.errors import DraftlightError
-from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
+from core.events import Attachment, Finished, Generate, Message, Tool, ToolCall
 from core.kv import cached_sequence
 from core.kv.cached_sequence import shared_prefix
 from core.models.prompt import render
@@ -28,7 +28,7 @@ from core.models.tokenizer import may_merge
 from core.settings import Settings, assign_all
 from tests.attack.support.tiny_models import tiny_model
 from tests.core.architectures import ARCHITECTURES, tiny
-from tests.core.engine.support import loaded_of
+from tests.core.engine.support import loaded_of, written
 from tests.core.toy import write_tokenizer
 from tests.thinned import thinned
 
@@ -99,10 +99,7 @@ def ask(
 ) -> tuple[str, list[int], Finished]:
     chosen = {"sampling.temperature": 0.0, "sampling.max_tokens": 12, "drafting.drafter": "off", **values}
     settings = assign_all(Settings(), chosen.items())
-    events = list(engine.generate(Generate("r", tuple(messages), settings, tools=tools)))
-    tokens = [event for event in events if isinstance(event, Token)]
-    finished = events[-1]
-    assert isinstance(finished, Finished)
+    tokens, finished = written(engine.generate(Generate("r", tuple(messages), settings, tools=tools)))
     return "".join(token.text for token in tokens), [token.id for token in tokens], finished
 
 

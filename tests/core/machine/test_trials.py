@@ -34,6 +34,7 @@ from core.models.loader import LoadedModel
 from core.models.parts import Rotation
 from core.settings import Settings, assign_all
 from tests.core.architectures import ARCHITECTURES, build, tiny
+from tests.core.engine.support import written
 from tests.core.toy import toy_model
 from tests.thinned import thinned
 
@@ -52,9 +53,7 @@ def why_no_trees(model: nn.Module, cache: Any) -> str:
 
 def asked(engine: Engine, **values: object) -> Finished:
     settings = assign_all(Settings(), {"sampling.max_tokens": 8, **values}.items())
-    *_, finished = engine.generate_ids([5, 6, 7, 8] * 8, settings)
-    assert isinstance(finished, Finished)
-    return finished
+    return written(engine.generate_ids([5, 6, 7, 8] * 8, settings))[1]
 
 
 @pytest.fixture
