@@ -27,7 +27,8 @@ import msgspec
 from msgspec import Struct
 
 from core.documents import strings
-from core.documents.flat import flat_kind
+from core.documents.compound import root_names
+from core.documents.flat import HEAD_BYTES, flat_kind
 from core.documents.limits import (
     MOST_DOCUMENT_BYTES,
     MOST_MAIL_BYTES,
@@ -55,7 +56,6 @@ from core.events.wire import well_formed
 from core.system.child_bounds import LineOutput, read_within
 
 _TELL_EVERY_S = 0.05
-_HEAD_BYTES = 1024
 _PDF_MARK = b"%PDF-"
 _ZIP_MARK = b"PK\x03\x04"
 # Signatures of files that people drop by mistake: whole ones, so that a text may begin with the same letters.
@@ -93,6 +93,7 @@ _PAGE = re.compile(
 _MAIL = re.compile(rb"(?:MIME-Version|Message-ID|Date|From|Subject): [^\n]*\n[\w-]+:", re.IGNORECASE)
 _WEBVTT_MARKS = (b"WEBVTT", b"\xef\xbb\xbfWEBVTT")
 _OLE_MARK = b"\xd0\xcf\x11\xe0"
+_WORKBOOKS = frozenset(("Workbook", "Book"))
 # What a zip holds, by the parts that only its kind has, and by the type that a part `mimetype` names.
 _PARTS = (
     ("word/", "word"),
@@ -223,7 +224,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
 def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
     """One of `_READERS`, text or a kind of it. The stream is at its beginning again."""
     try:
-        head = stream.read(_HEAD_BYTES)
+        head = stream.read(HEAD_BYTES)
         stream.seek(0)
     except OSError as error:
         raise _unreadable(name, error) from error
@@ -346,6 +347,14 @@ def _zipped(name: str) -> Callable[[_Source, Told], str]:
     return read
 
 
+def _compound(source: _Source, told: Told) -> str:
+    """A workbook; calamine would also read the workbook that another document embeds."""
+    inside = root_names(source.stream)
+    if inside and _WORKBOOKS.isdisjoint(inside):
+        raise DamagedError
+    return _READERS["sheets"][0](source, told)
+
+
 # Readers of formats, and what a damaged file is called.
 _READERS: dict[str, tuple[Callable[[_Source, Told], str], str]] = {
     "pdf": (_pdf, "PDF"),
@@ -353,7 +362,7 @@ _READERS: dict[str, tuple[Callable[[_Source, Told], str], str]] = {
     "mail": (_mail, "mail"),
     "word": (_zipped("docx"), "Word"),
     "sheets": (_zipped("sheets"), "spreadsheet"),
-    "old": (_zipped("sheets"), "spreadsheet"),
+    "old": (_compound, "spreadsheet"),
     "slides": (_zipped("slides"), "presentation"),
     "opendocument": (_zipped("opendocument"), "OpenDocument"),
     "book": (_zipped("epub"), "EPUB"),
@@ -381,25 +390,23 @@ def _formatted(kind: str, source: _Source, told: Told) -> str:
         raise _of(error, source.name, title) from error
 
 
-# Names in the directory of a compound file, and the records at the beginning of an encrypted .xls workbook.
-_ENCRYPTED = re.compile(
-    re.escape("EncryptedPackage".encode("utf-16-le"))
-    + rb"|\x09\x08(?:\x10\0.{16}|\x08\0.{8})(?:\x86\0\0\0)?\x2f\0",
-    re.DOTALL,
-)
-_OUTLOOK = "__properties_version1.0".encode("utf-16-le")
+# Records at the beginning of an encrypted .xls workbook.
+_ENCRYPTED = re.compile(rb"\x09\x08(?:\x10\0.{16}|\x08\0.{8})(?:\x86\0\0\0)?\x2f\0", re.DOTALL)
 
 
 def _old(source: _Source, title: str) -> RequestError:
-    """Why a compound file that calamine does not read is refused: an old format, or a locked new one."""
-    name = source.name
-    with mmap.mmap(source.stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        if _ENCRYPTED.search(data):
-            return _of(LockedError(), name, title)
-        if data.find(_OUTLOOK) >= 0:
-            return _refused(name, strings.KIND_OUTLOOK)
-    # An .xls file is a compound file like the old formats of Word and PowerPoint.
-    is_sheet = source.path.suffix.lower() == ".xls"
+    """Why a compound file is refused: an old format, a locked new one, or a damaged workbook."""
+    name, inside = source.name, root_names(source.stream)
+    is_workbook = not _WORKBOOKS.isdisjoint(inside)
+    if "EncryptedPackage" in inside:
+        return _of(LockedError(), name, title)
+    if "__properties_version1.0" in inside:
+        return _refused(name, strings.KIND_OUTLOOK)
+    if is_workbook:
+        with mmap.mmap(source.stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            if _ENCRYPTED.search(data):
+                return _of(LockedError(), name, title)
+    is_sheet = is_workbook or source.path.suffix.lower() == ".xls"
     return _of(DamagedError(), name, title) if is_sheet else _refused(name, strings.KIND_OLD_OFFICE)
 
 

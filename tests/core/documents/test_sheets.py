@@ -37,21 +37,6 @@ def test_a_damaged_old_file_is_refused_by_its_ending(tmp_path: Path, ending: str
 
 
 @pytest.mark.parametrize(
-    ("inside", "refused"),
-    [
-        ("EncryptedPackage".encode("utf-16-le"), "is locked with a password"),
-        (b"\x09\x08\x10\0" + bytes(16) + b"\x2f\0\6\0", "is locked with a password"),
-        ("__properties_version1.0".encode("utf-16-le"), "is an Outlook message"),
-    ],
-)
-def test_a_compound_file_is_refused_with_its_reason(tmp_path: Path, inside: bytes, refused: str) -> None:
-    path = tmp_path / "a.docx"
-    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2_000) + inside)
-    with pytest.raises(RequestError, match=refused):
-        read_document(path)
-
-
-@pytest.mark.parametrize(
     ("value", "code", "shown"),
     [
         (2024.0, "General", "2024"),
