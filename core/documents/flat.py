@@ -20,7 +20,14 @@ from core.documents.parts import Element, read_elements, whole
 from core.documents.sheet import MOST_COLUMNS, Sheet
 
 SPREADSHEET_XML = "spreadsheet.xml"
-_ROOT = re.compile(rb"<(?:[\w.-]{1,40}:)?(document|Workbook|wordDocument|package)[\s>]")
+HEAD_BYTES = 8192  # has the whole tag of the root, which LibreOffice writes with forty namespaces
+# Behind the declaration, instructions for programs and comments; a text may quote a root.
+_ROOT = re.compile(
+    rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?\s*(?:(?><\?.*?\?>|<!--.*?-->)\s*)*+"
+    rb"<(?:[\w.-]{1,40}:)?(document|Workbook|wordDocument|package)[\s>][^>]*",
+    re.DOTALL,
+)
+_PART = re.compile(rb"""["/](word|ppt|xl)/""")
 _KINDS = {
     b"Workbook": (b"urn:schemas-microsoft-com:office:spreadsheet", "sheets", SPREADSHEET_XML),
     b"wordDocument": (b"office/word/2003/wordml", "word", "word/document.xml"),
@@ -37,26 +44,27 @@ _FORMATS = {
 
 
 def flat_kind(head: bytes) -> str:
-    """The kind of document that a file of XML with this beginning is; empty if it is none."""
+    """The kind of document that a file of XML is whose first `HEAD_BYTES` are `head`; empty if it is none."""
     head = head.replace(b"\0", b"")  # UTF-16
-    found = _ROOT.search(head)
-    if found is None:
+    root = _ROOT.match(head)
+    if root is None:
         return ""
-    space, kind, _ = _KINDS[found[1]]
-    if space not in head:
+    space, kind, _ = _KINDS[root[1]]
+    if space not in root[0]:
         return ""
-    if kind == "opendocument" and b"opendocument.spreadsheet" in head:
+    if kind == "opendocument" and b"opendocument.spreadsheet" in root[0]:
         return "sheets"
-    return kind or ("word" if b"/word/" in head else "slides" if b"/ppt/" in head else "sheets")
+    part = _PART.search(head)
+    return kind or {b"word": "word", b"ppt": "slides"}.get(part[1] if part else b"", "sheets")
 
 
 def packaged(data: bytes) -> IO[bytes]:
-    """The file as a zip. Raises `DamagedError`."""
-    found = _ROOT.search(data.replace(b"\0", b"") if data[:2] in (b"\xff\xfe", b"\xfe\xff") else data)
-    assert found
+    """The file, of which `flat_kind` has named the kind, as a zip. Raises `DamagedError`."""
+    root = _ROOT.match(data[:HEAD_BYTES].replace(b"\0", b""))
+    assert root
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        if part := _KINDS[found[1]][2]:
+        if part := _KINDS[root[1]][2]:
             archive.writestr(part, data)
         else:
             try:
