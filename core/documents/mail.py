@@ -1,8 +1,9 @@
 """Mail messages (.eml) and web pages saved as one (.mht): header fields, text, names of attachments. Pure.
 
 Of alternatives the HTML text is read, as mail programs show it, and the plain text if that has more words.
-All other parts that are texts (Markdown, calendars, patches) are read as they are, unless they are attached.
-Forwarded messages follow where they are attached.
+All other parts that are texts (Markdown, calendars, patches) are read as they are, unless they are attached;
+style sheets, scripts and alternatives for programs only if they have a name. Forwarded messages follow where
+they are attached.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import email
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
@@ -26,8 +26,15 @@ _FIELDS = (*_SHOWN, "Subject", "MIME-Version", "Content-Type", "Message-ID")
 # Of a field; the decoder of header fields takes quadratic time.
 _MOST_FIELD_CHARACTERS = 4_000
 _MOST_DEPTH = 20
-_ALTERNATIVES = ("text/plain", "text/html", "text/enriched", "text/rtf")
-_ENCODED_WORDS = re.compile(r"=\?[^?\s]{1,80}\?[bq]\?", re.IGNORECASE)
+# What no mail program or browser shows as a text.
+_SOURCES = frozenset(
+    (
+        *("text/css", "text/ecmascript", "text/javascript", "text/x-javascript", "text/xsl"),
+        *("text/watch-html", "text/x-amp-html"),
+    )
+)
+_ENCODED_WORD = r"=\?[^?\s]{1,80}\?[bq]\?.*?\?="
+_ENCODED_WORDS = re.compile(rf"{_ENCODED_WORD}(?:\s*{_ENCODED_WORD})*", re.IGNORECASE | re.DOTALL)
 
 
 def mail_text(data: bytes, gathered: Gathered) -> str | None:
@@ -50,8 +57,10 @@ def _message(message: Message, gathered: Gathered, depth: int) -> Iterator[str]:
     yield from _part(message, gathered, depth)
 
 
-def _part(part: Message, gathered: Gathered, depth: int) -> Iterator[str]:
-    """The text of a part and of those inside; a line for each attachment."""
+def _part(part: Message, gathered: Gathered, depth: int, outer: str = "") -> Iterator[str]:
+    """The text of a part, which is in one of the kind `outer`, and of those inside; a line for each
+    attachment.
+    """
     kind, inside = part.get_content_type(), part.get_payload()
     if isinstance(inside, list) and depth < _MOST_DEPTH:
         parts = [each for each in inside if isinstance(each, Message)]
@@ -66,15 +75,19 @@ def _part(part: Message, gathered: Gathered, depth: int) -> Iterator[str]:
             yield from _alternative(parts, gathered, depth)
         else:
             for each in parts:
-                yield from _part(each, gathered, depth + 1)
+                yield from _part(each, gathered, depth + 1, kind)
         return
     is_attached = part.get_content_disposition() == "attachment"
+    name = _field(part.get_filename() or "")
+    if kind in _SOURCES and not (name or is_attached):
+        return
     text = None if is_attached else _words(part, kind, gathered)
     if text:
         yield text
-    name = _field(part.get_filename() or "")
     if text is None and not (name or is_attached):
-        gathered.leave_out("picture" if kind.startswith("image/") else "object")
+        is_picture = kind.startswith("image/")
+        if not is_picture or outer != "multipart/related":  # the page has a place for it
+            gathered.leave_out("picture" if is_picture else "object")
     elif text is None:
         gathered.leave_out("attachment", place=name or kind)
         yield strings.attachment_left_out(name or kind)
@@ -91,7 +104,8 @@ def _alternative(parts: list[Message], gathered: Gathered, depth: int) -> Iterat
     most = 0
     for part in parts:
         found = list(_part(part, gathered, depth + 1))
-        if part.get_content_maintype() == "multipart" or part.get_content_type() in _ALTERNATIVES:
+        is_text = part.get_content_maintype() == "text" and part.get_content_type() != "text/calendar"
+        if is_text or part.get_content_maintype() == "multipart":
             count = sum(len(_WORD.findall(_MADE.sub("", text))) for text in found)
             if 2 * count > most:
                 best, most = found, max(count, most)
@@ -122,15 +136,18 @@ def _words(part: Message, kind: str, gathered: Gathered) -> str | None:
 
 def _field(value: str) -> str:
     """A header field on one line, with its encoded words decoded."""
-    value = value[:_MOST_FIELD_CHARACTERS]
-    pieces: list[str] = []
-    if _ENCODED_WORDS.search(value):
-        with suppress(HeaderParseError):
-            for piece, charset in decode_header(value):
-                data = piece.encode("utf-8", "surrogateescape") if isinstance(piece, str) else piece
-                pieces.append(_decoded(data, charset or ""))
-    text = "".join(pieces) or _decoded(value.encode("utf-8", "surrogateescape"), "")
-    return " ".join(text.split())
+    raw = value[:_MOST_FIELD_CHARACTERS].encode("utf-8", "surrogateescape")
+    return " ".join(_ENCODED_WORDS.sub(_without_encoding, _decoded(raw, "")).split())
+
+
+def _without_encoding(found: re.Match[str]) -> str:
+    try:
+        pieces = decode_header(found[0])
+    except HeaderParseError:
+        return found[0]
+    return "".join(
+        piece if isinstance(piece, str) else _decoded(piece, charset or "") for piece, charset in pieces
+    )
 
 
 def _decoded(data: bytes, charset: str) -> str:

@@ -1,9 +1,10 @@
 """Bytes to text: the encoding of a text file, and whether it is a text at all. Pure.
 
-In this order: a byte order mark; the encoding that the file declares; UTF-8, in which a few damaged bytes
-cost one character each; UTF-16 without a mark, recognised by its zero bytes; the detector of the `chardet`
-package. For Latin text with few accented letters the detector's figures are close to each other, so there the
-most plausible decoding wins (`_plausible`). `Decoded.certain` says whether the encoding was known or guessed.
+In this order: a byte order mark; the encoding that the file declares, unless the text is UTF-8 all the same;
+UTF-8, in which a few damaged bytes cost one character each; UTF-16 without a mark, recognised by its zero
+bytes; the detector of the `chardet` package. For Latin text with few accented letters the detector's figures
+are close to each other, so there the most plausible decoding wins (`_plausible`). `Decoded.certain` says
+whether the encoding was known or guessed.
 
 Labels in HTML and XML mean what browsers take them for (WHATWG Encoding Standard, section 4.2).
 """
@@ -34,6 +35,8 @@ _MOST_ZEROS = 0.95
 _GOOD_FOR_EACH_BAD = 3
 # The detector's confidence above which it is right about other scripts than Latin (measured on 23 encodings).
 _CONFIDENT = 0.2
+# Of UTF-8 beyond one for each character, above which no text in another encoding is valid UTF-8 by chance.
+_SURE_BYTES = 16
 _MOST_OTHERS = 6
 _SAMPLE_BYTES = 128 * 1024
 # Codecs of Python that no browser uses, in the order of preference where they explain a text equally well.
@@ -147,18 +150,22 @@ def _decode(data: bytes, declared: str) -> Decoded | None:
     for mark, codec in _MARKS:
         if data.startswith(mark):
             return Decoded(_repaired(data, codec), codec, True)
+    utf_8 = _strict(data, "utf-8")
     if declared and (text := _strict(data, declared)) is not None and "\0" not in text:
+        # Programs convert files and mails and keep the label. A few letters of two bytes may be both.
+        beyond = len(data) - len(utf_8 or data)
+        if utf_8 and beyond and "\0" not in utf_8 and (len(text) == len(data) or beyond > _SURE_BYTES):
+            return Decoded(utf_8, "utf-8", True)
         return Decoded(text, declared, True)
     for escape, codec in _ESCAPES:
         if escape in data and (text := _strict(data, codec)) is not None:
             return Decoded(text, codec, True)
-    if (text := _strict(data, "utf-8")) is not None and "\0" not in text:
-        return Decoded(text, "utf-8", True)
+    if utf_8 is not None and "\0" not in utf_8:
+        return Decoded(utf_8, "utf-8", True)
     if (codec := _utf16_by_zeros(data)) and (text := _strict(data, codec)) is not None and "\0" not in text:
         return Decoded(text, codec, True)
     if b"\0" in data:
-        text = _strict(data, "utf-8")
-        return Decoded(text, "utf-8", True) if text is not None else _damaged(data, "utf-8")
+        return Decoded(utf_8, "utf-8", True) if utf_8 is not None else _damaged(data, "utf-8")
     for codec in ("utf-8", declared):
         if codec and (damaged := _damaged(data, codec)):
             return damaged
