@@ -124,6 +124,7 @@ class _Words(OfficeWalker):
         self._part, self._kind, self._depth = part, kind, depth
         self._fields: list[_Field] = []
         self._chunks = self._muted = 0
+        self._joins = False  # the next paragraph goes on where the last one's mark was deleted
         self._style = ""  # of the open paragraph
         self._description = ""  # of the open drawing
 
@@ -141,6 +142,7 @@ class _Words(OfficeWalker):
             self.writer.open_note(f"{label} {author}:" if author else label)
             self.walk(element)
             self.writer.close_note()
+            self._joins = False
 
     def reference(self, element: Element) -> None:
         if not self.marks.hidden:
@@ -151,7 +153,19 @@ class _Words(OfficeWalker):
         if count := sum(len(each.text().split()) for each in element.all("t", "delText")):
             self.writer.gathered.leave_out("deleted word", count)
 
+    def _end_joined(self) -> None:
+        if self._joins:
+            self.writer.close_paragraph()
+        self._joins = False
+
+    def table(self, element: Element) -> None:
+        self._end_joined()
+        super().table(element)
+
     def row(self, element: Element) -> None:
+        if element.child("trPr").child("del").name:
+            self.deleted(element)
+            return
         self.writer.open_row()
         if before := whole(value_of(element, "trPr", "gridBefore")):  # columns that the row leaves out
             self.writer.open_cell(before)
@@ -162,9 +176,11 @@ class _Words(OfficeWalker):
         self.writer.open_cell(whole(value_of(element, "tcPr", "gridSpan")) or 1)
         self.walk(element)
         self.writer.close_cell()
+        self._joins = False
 
     def chunk(self, element: Element) -> None:
         """A part in another format."""
+        self._end_joined()
         part = self.relations.by_id.get(element.get(R + "id"), "")
         text = ""
         if part in self.archive.NameToInfo and not self._depth and self._chunks < _MOST_CHUNKS:
@@ -179,8 +195,14 @@ class _Words(OfficeWalker):
         outer, self.marks = (self._style, self.marks), PLAIN
         properties = element.child("pPr")
         self._style = value_of(properties, "pStyle") or ""
-        self.writer.open_paragraph()
+        if not self._joins:
+            self.writer.open_paragraph()
+        self._joins = False
         self.walk(element)
+        self._end_joined()  # of a text box
+        if properties.child("rPr").child("del", "moveFrom").name:
+            self._joins, (self._style, self.marks) = True, outer
+            return
         # Also without a word in it, it counts.
         level = value_of(properties, "numPr", "ilvl")
         mark = self.lists.mark(
@@ -317,7 +339,7 @@ class _Words(OfficeWalker):
         W + "sym": symbol,
         W + "t": OfficeWalker.spoken,
         W + "tab": OfficeWalker.tab,
-        W + "tbl": OfficeWalker.table,
+        W + "tbl": table,
         W + "tc": cell,
         W + "tr": row,
     }  # fmt: skip

@@ -229,7 +229,10 @@ class _Reader:
         elif name in _CHARACTERS:
             self._add(_CHARACTERS[name])
         elif name in _PARAGRAPH_ENDS:
-            self._end_paragraph()
+            if not self._state.deleted:
+                self._end_paragraph()
+            elif not self._line:
+                self._mark = ""
         elif name in _STORIES:
             self._stories.append((len(self._groups), _STORIES[name], self._line))
             self._line = []
