@@ -1,10 +1,11 @@
 """HTML to readable text: what a reader of the page sees, one line per block. Pure.
 
-Headings keep their level as `#` marks, items their dash or number, links that lead out of the page their
-address, form fields their state. A table whose cells hold long texts or headings arranges a page: its cells
-are blocks. MathML becomes linear text, of graphics (SVG) the texts are read. Scripts and styles are left out;
-pictures leave their alternative text. Broken markup gives what can be read of it. What the page hides by an
-attribute or an inline style is left out, and counted in a last line; style sheets and scripts are not run.
+Headings keep their level as `#` marks, items their dash or number and indent, links that lead out of the page
+their address, form fields their state. A table whose cells hold long texts or headings arranges a page: its
+cells are blocks. MathML becomes linear text, of graphics (SVG) the texts are read. Scripts and styles are
+left out; pictures leave their alternative text. Broken markup gives what can be read of it. What the page
+hides by an attribute or an inline style is left out, and counted in a last line; style sheets and scripts are
+not run.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from core.documents.limits import Gathered, Told
 from core.documents.markup import EndTag, Markup, StartTag, TagText
 from core.documents.numerals import figure, kind_of
 from core.documents.parts import Builder, Element
-from core.documents.writer import Marks, Writer
+from core.documents.writer import DEEPEST, INDENT, Marks, Writer
 
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object", "rp"))
 _OBJECTS = frozenset(("iframe", "object"))
@@ -45,7 +46,7 @@ _RICH = frozenset(("ul", "ol", "dl", "section", "article", "form", "table", "pre
 _ATTRIBUTES = frozenset(
     (
         *("alt", "checked", "colspan", "hidden", "href", "rowspan", "selected"),
-        *("start", "style", "type", "value"),
+        *("reversed", "start", "style", "type", "value"),
     )
 )
 # Declarations of an inline style that make text invisible.
@@ -116,7 +117,10 @@ class _List:
         named = styled[1].lower() if styled else attributes.get("type", "").strip()
         self._kind = kind_of(named) or ("decimal" if tag == "ol" else "bullet")
         start = attributes.get("start", "").strip()
-        self._next = int(start) if _NUMBER.fullmatch(start) else 1
+        self._next, self._step = int(start) if _NUMBER.fullmatch(start) else 1, 1
+        if "reversed" in attributes:
+            # Where it begins says how many items follow, unless the page says it.
+            self._kind, self._step = self._kind if start else "bullet", -1
 
     def next_mark(self, value: str) -> str:
         """The number before the next item, which may say its own `value`, or its dash."""
@@ -124,8 +128,8 @@ class _List:
             return "- "
         if _NUMBER.fullmatch(value.strip()):
             self._next = int(value)
-        number, self._next = self._next, self._next + 1
-        shown = figure(number, self._kind)
+        number, self._next = self._next, self._next + self._step
+        shown = figure(number, self._kind, doubles=False)
         return (
             f"{shown} " if shown != str(number) and not shown.isascii() and len(shown) == 1 else f"{shown}. "
         )
@@ -273,6 +277,7 @@ class _Reader:
         mark = self._mark
         if tag == "li":
             mark = self._lists[-1].next_mark(attributes.get("value", "")) if self._lists else "- "
+            mark = self._indent() + mark
         self._mark = _HEADINGS.get(tag, mark)
         self._kind = "heading" if tag in _HEADINGS else self._kind
         self._pre += tag == "pre"
@@ -374,10 +379,10 @@ class _Reader:
         elif tag == "tr" or tag in _ROW_GROUPS:
             self._end_row(tag)
         elif tag in _BLOCKS or tag in _HEADINGS:
-            self._break(apart=self._stands_apart(tag))
-            self._items -= tag == "li" and self._items > 0
             if tag in ("ol", "ul") and self._lists:
                 self._lists.pop()
+            self._break(apart=self._stands_apart(tag))
+            self._items -= tag == "li" and self._items > 0
             if tag == "li" or tag in _HEADINGS:
                 self._mark = self._kind = ""
             self._pre -= tag == "pre" and self._pre > 0
@@ -398,8 +403,11 @@ class _Reader:
             table.end_row(ends_group=tag in _ROW_GROUPS)
 
     def _stands_apart(self, tag: str) -> bool:
-        """Whether an empty line separates the block `tag` from others; paragraphs of an item have none."""
-        return tag in _SPACED and not (tag == "p" and self._items)
+        """Whether an empty line separates the block `tag` from others; paragraphs and lists in an item have
+        none.
+        """
+        inside = self._items if tag == "p" else self._lists if tag in ("ol", "ul") else ()
+        return tag in _SPACED and not inside
 
     def words(self, data: str) -> None:
         if self._in_title:
@@ -421,11 +429,14 @@ class _Reader:
                 data if self._pre else _SPACES.sub(" ", data), Marks(script, how["struck"] > 0)
             )
 
+    def _indent(self) -> str:
+        return INDENT * min(len(self._lists) - 1, DEEPEST)
+
     def _break(self, *, apart: bool = False) -> None:
         """End the line; `apart` leaves an empty one after it."""
         writer = self._writer
         if writer.has_words:
-            mark, self._mark = self._mark, ""
+            mark, self._mark = self._mark or ("" if self._pre else self._indent()), ""
             writer.close_paragraph("code" if self._pre else self._kind or "line", mark, flows=not self._pre)
         else:
             writer.take_paragraph()

@@ -13,7 +13,7 @@ _ROMAN = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
     (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
 )  # fmt: skip
-# Alphabets, which are doubled after their last letter.
+# Alphabets; after the last letter Word goes on with aa and bb, pages with aa and ab.
 _LETTERS = {
     "lowerLetter": "abcdefghijklmnopqrstuvwxyz", "upperLetter": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "lowerGreek": "αβγδεζηθικλμνξοπρστυφχψω", "russianLower": "абвгдежзиклмнопрстуфхцчшщыэюя",
@@ -133,15 +133,21 @@ def slide_figure(number: int, name: str) -> str:
     return f"{before}{figure(number, kind_of(found[1]) or 'decimal')}{after}"
 
 
-def figure(number: int, kind: str) -> str:
-    """`number` in one of Word's formats, such as `decimal` or `lowerRoman`."""
+def figure(number: int, kind: str, *, doubles: bool = True) -> str:
+    """`number` in one of Word's formats, such as `decimal` or `lowerRoman`.
+
+    `doubles`: after the last letter of an alphabet follow aa and bb, else aa and ab.
+    """
     kind = _SAME.get(kind, kind)
     if kind in ("none", "bullet"):
         return ""
     if kind in _DIGITS:
         return "".join(_DIGITS[kind][int(digit)] if digit.isdigit() else digit for digit in str(number))
     if 0 < number <= _MOST_LETTERS and (letters := _LETTERS.get(kind)):
-        return letters[(number - 1) % len(letters)] * ((number - 1) // len(letters) + 1)
+        turn, letter = divmod(number - 1, len(letters))
+        if turn and not doubles:
+            return figure(turn, kind, doubles=False) + letters[letter]
+        return letters[letter] * (turn + 1)
     if 0 < number <= _MOST_ROMAN and kind in ("lowerRoman", "upperRoman"):
         return _roman(number).upper() if kind == "upperRoman" else _roman(number)
     if 0 < number < 100_000 and kind in _COUNTING:

@@ -40,6 +40,7 @@ _READ_IN_FRAMES = ("object", "object-ole", "text-box", "page-thumbnail")
 _FIELDS = frozenset(("text", "textarea", "combobox", "formatted-text", "number", "date", "time"))
 _MOST_AFFIX = 20
 _DEEPEST = 8
+_MOST_PARENTS = 20  # of a style
 _MOST_NESTED = 3
 _SPACES = re.compile(r"[ \t\r\n]+")
 
@@ -75,6 +76,7 @@ class _Level(NamedTuple):
     suffix: str
     shown: int
     first: int
+    doubles: bool
 
 
 class Styles:
@@ -84,7 +86,8 @@ class Styles:
         """Of the document in `folder`. Raises as `read_elements` does."""
         # By the list's style; those of headings are under an empty name.
         self.levels: dict[str, dict[int, _Level]] = {}
-        self.marks: dict[str, Marks] = {}
+        self._texts: dict[str, tuple[str, Element]] = {}  # the parent and the properties of a style
+        self._marks: dict[str, Marks] = {}
         self.hidden: set[str] = set()  # of pages and tables
         self.controls: dict[str, str] = {}
         for part in (folder + _STYLES, folder + CONTENT):
@@ -98,8 +101,8 @@ class Styles:
             for each in element.all():
                 self._read_control(each)
         elif element.tag == "style":
-            marks = self.marks.get(element.get(STYLE + "parent-style-name"), PLAIN)
-            self.marks[name] = _marks(marks, element.child("text-properties"))
+            parent = element.get(STYLE + "parent-style-name")
+            self._texts[name] = parent, element.child("text-properties")
             pages, tables = element.child("drawing-page-properties"), element.child("table-properties")
             if (
                 pages.get(_PRESENTATION + "visibility") == "hidden"
@@ -116,6 +119,7 @@ class Styles:
                         each.get(STYLE + "num-suffix")[:_MOST_AFFIX],
                         whole(each.get(TEXT + "display-levels"), 1),
                         whole(each.get(TEXT + "start-value"), 1),
+                        each.get(STYLE + "num-letter-sync") == "true",
                     )
 
     def _read_control(self, element: Element) -> None:
@@ -136,6 +140,20 @@ class Styles:
             value = element.get(_FORM + "value")
             self.controls[identifier] = element.get(_FORM + "current-value", value)
 
+    def marks(self, style: str, otherwise: Marks) -> Marks:
+        """How `style` and those that it builds on mark text; `otherwise` if there is no such style."""
+        if style in self._texts and style not in self._marks:
+            chain: list[Element] = []
+            name = style
+            while name in self._texts and len(chain) < _MOST_PARENTS:
+                name, properties = self._texts[name]
+                chain.append(properties)
+            marks = PLAIN
+            for properties in reversed(chain):
+                marks = _marks(marks, properties)
+            self._marks[style] = marks
+        return self._marks.get(style, otherwise)
+
     def first(self, style: str, level: int) -> int:
         """The number of the first item of a level."""
         found = self.levels.get(style, {}).get(level)
@@ -148,7 +166,11 @@ class Styles:
         if level is None:
             return ""
         shown = range(max(1, len(counts) - level.shown + 1), len(counts) + 1)
-        parts = (figure(counts[each - 1], levels[each].kind) for each in shown if each in levels)
+        parts = [
+            figure(counts[at - 1], each.kind, doubles=each.doubles)
+            for at in shown
+            if (each := levels.get(at))
+        ]
         return f"{level.prefix}{'.'.join(parts)}{level.suffix}".strip()
 
 
@@ -195,7 +217,7 @@ class _Words(Walker):
 
     def marked(self, element: Element) -> None:
         outer, tag = self.marks, element.tag
-        marks = self._styles.marks.get(element.get(TEXT + "style-name"), outer)
+        marks = self._styles.marks(element.get(TEXT + "style-name"), outer)
         is_hidden = tag.startswith("hidden-") and element.get(TEXT + "is-hidden") == "true"
         is_hidden = is_hidden or (tag == "section" and element.get(TEXT + "display") == "none")
         self.marks = marks._replace(hidden=outer.hidden or marks.hidden or is_hidden)

@@ -74,7 +74,7 @@ class _Cells:
 
     def _shown(self, cell: Element) -> str:
         date = cell.get(OFFICE + "date-value").removesuffix("T00:00:00").replace("T", " ")
-        marks = self._styles.marks.get(cell.get(TABLE + "style-name"), PLAIN)
+        marks = self._styles.marks(cell.get(TABLE + "style-name"), PLAIN)
         value = next((cell.get(each) for each in _VALUES if each in cell.attributes), "")
         return date or self._paragraphs(cell, marks) or value
 
@@ -106,7 +106,7 @@ class _Cells:
             elif each.name == TEXT + "a":
                 yield with_address(lowered(self._runs(each, marks)), each.get(HREF)), PLAIN
             elif each.name != TEXT + "ruby-text" and each.tag not in _ASIDES:
-                yield from self._runs(each, self._styles.marks.get(each.get(TEXT + "style-name"), marks))
+                yield from self._runs(each, self._styles.marks(each.get(TEXT + "style-name"), marks))
 
 
 def _own(element: Element) -> Iterator[Element]:

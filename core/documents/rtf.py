@@ -80,6 +80,7 @@ _CODE_PAGES = {
     936: "gb18030", 950: "big5hkscs", 1361: "johab", 10000: "mac_roman", 10006: "mac_greek",
     10007: "mac_cyrillic", 10029: "mac_latin2", 10081: "mac_turkish", 65001: "utf-8",
 }  # fmt: skip
+_NESTED_ROW_END = "; "
 _SYMBOL_CHARSET = 2
 _PRIVATE = 0xF000
 _MOST_LEVELS = 8
@@ -304,7 +305,7 @@ class _Reader:
             case "nestrow":
                 if self._line and self._line[-1][0] == " | ":
                     self._line.pop()
-                self._add("; ")
+                self._add(_NESTED_ROW_END)
             case _ if self._state.nested:
                 pass
             case "trowd":
@@ -442,12 +443,14 @@ class _Reader:
         return (f"{'    ' * state.level}{text}", "item") if mark else (text, "paragraph")
 
     def _take_cell_text(self) -> None:
+        if self._line and self._line[-1][0] == _NESTED_ROW_END:
+            self._line.pop()
         self._cell.append(self._paragraph()[0])
 
     def _joined_cell(self) -> str:
         """The paragraphs of the open cell on one line; the cell ends."""
         text, self._cell = " ".join(" ".join(self._cell).split()), []
-        return text.removesuffix(";")
+        return text
 
     def _end_table(self) -> None:
         if self._cells or self._cell:

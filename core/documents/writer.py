@@ -23,8 +23,8 @@ from typing import NamedTuple
 from core.documents import strings
 from core.documents.limits import Gathered, Kind, TooLongError
 
-_INDENT = "    "
-_DEEPEST = 8
+INDENT = "    "
+DEEPEST = 8
 _MOST_SPAN = 64  # columns of a cell, or equal cells
 # Tables inside each other; a deeper one follows the cell that it is in.
 _MOST_NESTED = 30
@@ -216,7 +216,7 @@ class _Story:
         """The story's lines if one of them is code; empty if none is."""
         kinds = {block.kind for block in self.blocks}
         is_code = "code" in kinds and kinds <= {"code", "paragraph", "line"}
-        return "\n".join(block.text for block in self.blocks).replace("\t", _INDENT) if is_code else ""
+        return "\n".join(block.text for block in self.blocks).replace("\t", INDENT) if is_code else ""
 
 
 class Writer:
@@ -312,7 +312,7 @@ class Writer:
         if not text:
             self._apart = self._apart or kind != "line"
             return ""
-        indent = _INDENT * min(level, _DEEPEST)
+        indent = INDENT * min(level, DEEPEST)
         if kind == "item":
             text = text.replace("\n", f"\n{indent}{' ' * len(mark)}")
         self.put(Block(kind, f"{indent}{mark}{text}"))

@@ -150,13 +150,6 @@ def test_paragraphs_in_items_and_headings_keep_the_mark() -> None:
     assert _text("<h2><div>Head</div></h2><p>a\t\n b</p>") == "## Head\n\na b"
 
 
-def test_items_of_numbered_lists_keep_their_numbers() -> None:
-    lists = "<ol start=3><li>a<ul><li>x</ul><li value=9><p>b</p></ol><ol type=I><li>c<li>d</ol><ul><li>e</ul>"
-    assert [line for line in _text(lists).split("\n") if line] == [
-        "3. a", "- x", "9. b", "I. c", "II. d", "- e",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("markup", "seen", "hidden"),
     [
