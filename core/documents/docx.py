@@ -60,7 +60,7 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered, *, depth: int =
     try:
         with Package(stream) as archive:
             main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
-            if main not in archive.NameToInfo or not main.startswith("word/"):
+            if main not in archive.NameToInfo or not main.casefold().startswith("word/"):
                 raise NotWordError
             writer = Writer(gathered)
             words = _Words(archive, main, writer, depth=depth)
@@ -86,7 +86,7 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered, *, depth: int =
 def _begins_like_word(stream: IO[bytes]) -> bool:
     """Names of the first parts of a zip without its central directory."""
     stream.seek(0)
-    return b"word/" in stream.read(4096)
+    return b"word/" in stream.read(4096).lower()
 
 
 class _Field:

@@ -25,14 +25,12 @@ _HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "svg", "
 _OBJECTS = frozenset(("iframe", "object"))
 # Inside of graphics only these are text.
 _DRAWN = frozenset(("text", "foreignobject"))
-_BLOCKS = frozenset(
-    (
-        *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details"),
-        *("dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header"),
-        *("hr", "legend", "li", "main", "nav", "ol", "option", "p", "pre", "section", "select"),
-        *("summary", "table", "tbody", "textarea", "tfoot", "thead", "tr", "ul"),
-    )
-)
+_BLOCKS = frozenset((
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog",
+    "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "legend", "li",
+    "main", "nav", "ol", "option", "p", "pre", "section", "select", "summary", "table", "tbody", "textarea",
+    "tfoot", "thead", "tr", "ul",
+))  # fmt: skip
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 # An empty line separates these from other blocks.
 _SPACED = frozenset(("p", "table", "ul", "ol", "dl", "blockquote", "pre", "section", "article", *_HEADINGS))
@@ -43,12 +41,10 @@ _CHARSET = re.compile(
 )
 # Inside a cell these may show that a table arranges a page.
 _RICH = frozenset(("ul", "ol", "dl", "section", "article", "form", "table", "pre", *_HEADINGS))
-_ATTRIBUTES = frozenset(
-    (
-        *("alt", "checked", "colspan", "hidden", "href", "rowspan", "selected"),
-        *("reversed", "start", "style", "type", "value"),
-    )
-)
+_ATTRIBUTES = frozenset((
+    "alt", "checked", "colspan", "hidden", "href", "rowspan", "selected", "reversed", "start", "style",
+    "type", "value",
+))  # fmt: skip
 # Declarations of an inline style that make text invisible.
 _UNSEEN = re.compile(
     r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)"
@@ -56,12 +52,10 @@ _UNSEEN = re.compile(
     re.I,
 )
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:\s*([a-z-]{1,40})", re.I)
-_VOID = frozenset(
-    (
-        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
-        *("track", "wbr"),
-    )
-)
+_VOID = frozenset((
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+))  # fmt: skip
 # Elements that end before one of these starts, without an end tag.
 _ENDED_BY = {
     "p": _BLOCKS | _HEADINGS.keys(),

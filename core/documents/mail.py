@@ -27,12 +27,10 @@ _FIELDS = (*_SHOWN, "Subject", "MIME-Version", "Content-Type", "Message-ID")
 _MOST_FIELD_CHARACTERS = 4_000
 _MOST_DEPTH = 20
 # What no mail program or browser shows as a text.
-_SOURCES = frozenset(
-    (
-        *("text/css", "text/ecmascript", "text/javascript", "text/x-javascript", "text/xsl"),
-        *("text/watch-html", "text/x-amp-html"),
-    )
-)
+_SOURCES = frozenset((
+    "text/css", "text/ecmascript", "text/javascript", "text/x-javascript", "text/xsl", "text/watch-html",
+    "text/x-amp-html",
+))  # fmt: skip
 _ENCODED_WORD = r"=\?[^?\s]{1,80}\?[bq]\?.*?\?="
 _ENCODED_WORDS = re.compile(rf"{_ENCODED_WORD}(?:\s*{_ENCODED_WORD})*", re.IGNORECASE | re.DOTALL)
 

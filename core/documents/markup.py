@@ -20,8 +20,9 @@ _TAG_NAME = re.compile(r"[^ \t\n\f\r/>]*")
 # An equals sign may begin a name, and only begin it.
 _ATTRIBUTE_NAME = re.compile(r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*")
 _UNQUOTED = re.compile(r"[^ \t\n\f\r>]*")
+_CDATA = "<![CDATA["
+_XML = re.compile(r"\ufeff?\s*<(?:\?xml\s|(?:!doctype [^>]*>\s*<)?html[^>]*\sxmlns=)", re.I)
 _COMMENT_END = re.compile(r"--!?>")
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 # Inside these only their own end counts; inside the second, references do, too.
 _RAW = ("script", "style", "xmp", "iframe", "noembed", "noframes")
 _RAW_WITH_REFERENCES = ("title", "textarea")
@@ -58,6 +59,7 @@ class Markup:
         self._wanted = wanted
         self.place = 0
         self._slash_is_free = False
+        self._is_xml = bool(_XML.match(markup))  # where browsers read CDATA as text
 
     def __iter__(self) -> Iterator[TagText | StartTag | EndTag]:
         markup = self._markup
@@ -67,7 +69,7 @@ class Markup:
                 yield TagText(resolved(markup[self.place : at]))
             self.place = at + 1
             letter = markup[at + 1 : at + 2]
-            if letter in _LETTERS:
+            if letter.isascii() and letter.isalpha():
                 start = self._start()
                 if start is None:
                     return
@@ -76,6 +78,11 @@ class Markup:
                     yield from self._raw(start.tag)
             elif letter == "/":
                 yield from self._end()
+            elif letter == "!" and self._is_xml and markup.startswith(_CDATA, at):
+                end = markup.find("]]>", at)
+                end = end if end >= 0 else len(markup)
+                yield TagText(markup[at + len(_CDATA) : end])
+                self.place = min(end + 3, len(markup))
             elif letter == "!":
                 self._skip_declaration()
             else:
@@ -95,7 +102,7 @@ class Markup:
 
     def _end(self) -> Iterator[TagText | EndTag]:
         following = self._markup[self.place + 1 : self.place + 2]
-        if following in _LETTERS:
+        if following.isascii() and following.isalpha():
             self.place += 1
             tag = self._name()
             if self._attributes() is not None:

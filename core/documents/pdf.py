@@ -195,25 +195,10 @@ _BROKEN = re.compile(r"\b\w+(?:[\ufffe\x02]\n?|-\n)\w+")
 _KNOWN = re.compile(r"\w+(?:-\w+)?")
 _MOST_KNOWN = 100_000
 # These keep their hyphen.
-_HYPHENATED = frozenset(
-    [
-        "all",
-        "cross",
-        "ex",
-        "half",
-        "high",
-        "long",
-        "low",
-        "mid",
-        "non",
-        "post",
-        "pre",
-        "self",
-        "semi",
-        "short",
-        "well",
-    ]
-)
+_HYPHENATED = frozenset((
+    "all", "cross", "ex", "half", "high", "long", "low", "mid", "non", "post", "pre", "self", "semi",
+    "short", "well",
+))  # fmt: skip
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 

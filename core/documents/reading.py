@@ -26,27 +26,9 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from core.documents import strings
+from core.documents import limits, strings
 from core.documents.compound import root_names
 from core.documents.flat import HEAD_BYTES, flat_kind
-from core.documents.limits import (
-    MOST_DOCUMENT_BYTES,
-    MOST_MAIL_BYTES,
-    MOST_RTF_BYTES,
-    MOST_TEXT_BYTES,
-    QUICK_BYTES,
-    DamagedError,
-    EncodedError,
-    Gathered,
-    Limits,
-    LockedError,
-    NotWordError,
-    Told,
-    TooLongError,
-    Unit,
-    UnpacksError,
-    UnreadableError,
-)
 from core.documents.parts import Package
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING
@@ -110,10 +92,10 @@ _TYPES = (
 _MOST_TYPE_BYTES = 200
 # What is read whole may be less long.
 _MOST_BYTES = {
-    **dict.fromkeys(("text", *KINDS_BY_ENDING.values()), MOST_TEXT_BYTES),
-    "rtf": MOST_RTF_BYTES,
-    "mail": MOST_MAIL_BYTES,
-    **dict.fromkeys(("flat word", "flat sheets", "flat slides", "flat opendocument"), MOST_RTF_BYTES),
+    **dict.fromkeys(("text", *KINDS_BY_ENDING.values()), limits.MOST_TEXT_BYTES),
+    "rtf": limits.MOST_RTF_BYTES,
+    "mail": limits.MOST_MAIL_BYTES,
+    **dict.fromkeys(("flat word", "flat sheets", "flat slides", "flat opendocument"), limits.MOST_RTF_BYTES),
 }
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -145,16 +127,16 @@ def quick_document(path: Path, encoding: str = "") -> Document | None:
     name = shown_name(path)
     with _opened(path, name) as (stream, size_bytes):
         kind = _kind(stream, size_bytes, path, name)
-        if kind != "text" or size_bytes > QUICK_BYTES:
+        if kind != "text" or size_bytes > limits.QUICK_BYTES:
             return None
-        source = _Source(stream, path, name, encoding, Gathered(Limits().characters))
-        return source.document(_plain(stream.read(QUICK_BYTES), source))
+        source = _Source(stream, path, name, encoding, limits.Gathered(limits.Limits().characters))
+        return source.document(_plain(stream.read(limits.QUICK_BYTES), source))
 
 
 def read_document(
     path: Path,
-    told: Told = lambda done, total, unit: None,
-    most_characters: int = Limits().characters,
+    told: limits.Told = lambda done, total, unit: None,
+    most_characters: int = limits.Limits().characters,
     encoding: str = "",
 ) -> Document:
     """The file at `path`, of any type in `types.DOCUMENT_TYPES` or text.
@@ -165,24 +147,24 @@ def read_document(
     name = shown_name(path)
     with _opened(path, name) as (stream, size_bytes):
         kind = _kind(stream, size_bytes, path, name)
-        source = _Source(stream, path, name, encoding, Gathered(most_characters))
+        source = _Source(stream, path, name, encoding, limits.Gathered(most_characters))
         try:
             if kind in _READERS:
                 text = _formatted(kind, source, told)
             else:
                 told(0, max(size_bytes, 1), "bytes")
                 text = _text_of_kind(kind, source)
-        except TooLongError:
+        except limits.TooLongError:
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
-        except OSError as error:
-            raise _unreadable(name, error) from error
-    return source.document(well_formed(text))
+    return source.document(well_formed(text.replace("\0", "\ufffd")))
 
 
 class _Source:
     """An open file, how it is to be read, and what was found on the way."""
 
-    def __init__(self, stream: IO[bytes], path: Path, name: str, encoding: str, gathered: Gathered) -> None:
+    def __init__(
+        self, stream: IO[bytes], path: Path, name: str, encoding: str, gathered: limits.Gathered
+    ) -> None:
         self.stream, self.path, self.name, self.encoding = stream, path, name, encoding
         self.gathered = gathered
         self.most_characters = gathered.left
@@ -204,7 +186,7 @@ class _Source:
 
 @contextmanager
 def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
-    """The open file and its size. Never waits for a pipe or a device."""
+    """The open file and its size; its errors are `RequestError`s. Never waits for a pipe or a device."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise RequestError(strings.not_a_file(name), strings.ATTACH_FILES)
@@ -218,16 +200,16 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise RequestError(strings.not_a_file(name), strings.ATTACH_FILES)
-        yield stream, status.st_size
+        try:
+            yield stream, status.st_size
+        except OSError as error:
+            raise _unreadable(name, error) from error
 
 
 def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
     """One of `_READERS`, text or a kind of it. The stream is at its beginning again."""
-    try:
-        head = stream.read(HEAD_BYTES)
-        stream.seek(0)
-    except OSError as error:
-        raise _unreadable(name, error) from error
+    head = stream.read(HEAD_BYTES)
+    stream.seek(0)
     kind = KINDS_BY_ENDING.get(path.suffix.lower(), "text")
     # Programs write other bytes before a PDF's header; a text may mention it.
     if head.lstrip().startswith(_PDF_MARK) or (path.suffix.lower() == ".pdf" and _PDF_MARK in head):
@@ -248,7 +230,7 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
             kind = f"flat {flat}"
         elif (otherwise := _OFFICE_ENDINGS.get(path.suffix.lower())) is not None:
             kind = "html" if _PAGE.match(head) else "mail" if _MAIL.match(head) else otherwise
-    most_bytes = _MOST_BYTES.get(kind, MOST_DOCUMENT_BYTES)
+    most_bytes = _MOST_BYTES.get(kind, limits.MOST_DOCUMENT_BYTES)
     if size_bytes > most_bytes:
         raise RequestError(strings.file_size(name, size_bytes, most_bytes), strings.PASTE_PART)
     return kind
@@ -266,7 +248,7 @@ def _plain(data: bytes, source: _Source, declared: str = "") -> str:
 
 def _text_of_kind(kind: str, source: _Source) -> str:
     """The readable text of a notebook, a table, subtitles or a log; the file's own if it is none of them."""
-    text = _plain(source.stream.read(MOST_TEXT_BYTES), source)
+    text = _plain(source.stream.read(limits.MOST_TEXT_BYTES), source)
     if kind == "text":
         return text
     from core.documents import text_formats
@@ -302,61 +284,61 @@ def _zip_kind(stream: IO[bytes]) -> str:
     return "word"
 
 
-def _pdf(source: _Source, told: Told) -> str:
+def _pdf(source: _Source, told: limits.Told) -> str:
     from core.documents.pdf import pdf_text
 
     text = pdf_text(source.stream, told, source.gathered)
-    if not text:
+    if not text and any(kind == "scanned page" for kind, _ in source.gathered.left_out):
         raise RequestError(strings.file_scanned(source.name), strings.EMPTY_HINT)
     return text
 
 
-def _html(source: _Source, told: Told) -> str:
+def _html(source: _Source, told: limits.Told) -> str:
     from core.documents.html import declared_charset, html_text
 
-    data = source.stream.read(MOST_TEXT_BYTES)
+    data = source.stream.read(limits.MOST_TEXT_BYTES)
     return html_text(_plain(data, source, declared_charset(data)), told, source.gathered)
 
 
-def _mail(source: _Source, told: Told) -> str:
+def _mail(source: _Source, told: limits.Told) -> str:
     from core.documents.mail import mail_text
 
-    data = source.stream.read(MOST_MAIL_BYTES)
+    data = source.stream.read(limits.MOST_MAIL_BYTES)
     try:
         text = mail_text(data, source.gathered)
-    except (TooLongError, MemoryError):
+    except (limits.TooLongError, MemoryError):
         raise
     except Exception as error:  # the email package fails in many ways
-        raise DamagedError from error
+        raise limits.DamagedError from error
     return _plain(data, source) if text is None else text
 
 
-def _rtf(source: _Source, told: Told) -> str:
+def _rtf(source: _Source, told: limits.Told) -> str:
     from core.documents.rtf import rtf_text
 
-    return rtf_text(source.stream.read(MOST_RTF_BYTES), told, source.gathered)
+    return rtf_text(source.stream.read(limits.MOST_RTF_BYTES), told, source.gathered)
 
 
-def _zipped(name: str) -> Callable[[_Source, Told], str]:
+def _zipped(name: str) -> Callable[[_Source, limits.Told], str]:
     """The reader `NAME_text` of the module `name`."""
 
-    def read(source: _Source, told: Told) -> str:
+    def read(source: _Source, told: limits.Told) -> str:
         reader = getattr(import_module(f"core.documents.{name}"), f"{name}_text")
         return str(reader(source.stream, told, source.gathered))
 
     return read
 
 
-def _compound(source: _Source, told: Told) -> str:
+def _compound(source: _Source, told: limits.Told) -> str:
     """A workbook; calamine would also read the workbook that another document embeds."""
     inside = root_names(source.stream)
     if inside and _WORKBOOKS.isdisjoint(inside):
-        raise DamagedError
+        raise limits.DamagedError
     return _READERS["sheets"][0](source, told)
 
 
 # Readers of formats, and what a damaged file is called.
-_READERS: dict[str, tuple[Callable[[_Source, Told], str], str]] = {
+_READERS: dict[str, tuple[Callable[[_Source, limits.Told], str], str]] = {
     "pdf": (_pdf, "PDF"),
     "html": (_html, "HTML"),
     "mail": (_mail, "mail"),
@@ -371,21 +353,21 @@ _READERS: dict[str, tuple[Callable[[_Source, Told], str], str]] = {
 _READERS |= {f"flat {kind}": _READERS[kind] for kind in ("word", "sheets", "slides", "opendocument")}
 
 
-def _formatted(kind: str, source: _Source, told: Told) -> str:
+def _formatted(kind: str, source: _Source, told: limits.Told) -> str:
     read, title = _READERS[kind]
     try:
         if kind.startswith("flat "):
             from core.documents.flat import packaged
 
-            source.stream = packaged(source.stream.read(MOST_RTF_BYTES))
+            source.stream = packaged(source.stream.read(limits.MOST_RTF_BYTES))
         return read(source, told)
-    except TooLongError:
+    except limits.TooLongError:
         raise
-    except NotWordError:
-        is_open = source.path.suffix.lower() in (".pages", ".odg")
+    except limits.NotWordError:
+        is_open = source.path.suffix.lower() in (".pages", ".key", ".numbers", ".odg")
         raise _refused(source.name, strings.KIND_OPEN_DOCUMENT if is_open else strings.KIND_ARCHIVE) from None
-    except UnreadableError as error:
-        if kind == "old" and isinstance(error, DamagedError):
+    except limits.UnreadableError as error:
+        if kind == "old" and isinstance(error, limits.DamagedError):
             raise _old(source, title) from error
         raise _of(error, source.name, title) from error
 
@@ -399,25 +381,25 @@ def _old(source: _Source, title: str) -> RequestError:
     name, inside = source.name, root_names(source.stream)
     is_workbook = not _WORKBOOKS.isdisjoint(inside)
     if "EncryptedPackage" in inside:
-        return _of(LockedError(), name, title)
+        return _of(limits.LockedError(), name, title)
     if "__properties_version1.0" in inside:
         return _refused(name, strings.KIND_OUTLOOK)
     if is_workbook:
         with mmap.mmap(source.stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
             if _ENCRYPTED.search(data):
-                return _of(LockedError(), name, title)
+                return _of(limits.LockedError(), name, title)
     is_sheet = is_workbook or source.path.suffix.lower() == ".xls"
-    return _of(DamagedError(), name, title) if is_sheet else _refused(name, strings.KIND_OLD_OFFICE)
+    return _of(limits.DamagedError(), name, title) if is_sheet else _refused(name, strings.KIND_OLD_OFFICE)
 
 
-def _of(error: UnreadableError, name: str, kind: str) -> RequestError:
+def _of(error: limits.UnreadableError, name: str, kind: str) -> RequestError:
     """`error` in words."""
-    if isinstance(error, LockedError):
+    if isinstance(error, limits.LockedError):
         return RequestError(strings.file_locked(name), strings.UNLOCK)
-    if isinstance(error, UnpacksError):
+    if isinstance(error, limits.UnpacksError):
         told = strings.file_unpacks_to(name, error.size_bytes, error.most_bytes)
         return RequestError(told, strings.PASTE_PART)
-    if isinstance(error, EncodedError):
+    if isinstance(error, limits.EncodedError):
         return RequestError(strings.file_encoded(name, error.encoding), strings.SAVE_AGAIN)
     return RequestError(strings.file_damaged(name, kind), strings.CHECK_FILE)
 
@@ -439,7 +421,7 @@ class DocumentLine(Struct, frozen=True):
 
     done: int = 0
     total: int = 0
-    unit: Unit = "bytes"
+    unit: limits.Unit = "bytes"
     document: Document | None = None
     refused: str | None = None
     hint: str = ""
@@ -460,7 +442,7 @@ def main(arguments: Sequence[str]) -> int:
     def write(line: DocumentLine) -> None:
         output.write(msgspec.json.encode(line))
 
-    def tell(done: int, total: int, unit: Unit) -> None:
+    def tell(done: int, total: int, unit: limits.Unit) -> None:
         nonlocal told_at
         now = time.monotonic()
         if now >= told_at + _TELL_EVERY_S:

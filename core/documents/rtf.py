@@ -28,23 +28,18 @@ _TOKEN = re.compile(
 )
 _SKIPPED_TEXT = re.compile(rb"[^\\{}]+")
 # Destinations without text of the page. Unknown ones are marked with `\*`.
-_LEFT_OUT = frozenset(
-    (
-        *("aftncn", "aftnsep", "aftnsepc", "atnauthor", "atndate", "atnid", "atnref", "bkmkend", "bkmkstart"),
-        *("colortbl", "datafield", "do", "falt", "fchars", "filetbl", "ftncn", "ftnsep", "ftnsepc"),
-        *("generator", "info", "lchars", "listoverridetable", "listtable", "mmathPict", "mmathPr"),
-        *("nonesttables", "nonshppict", "objdata", "objname", "panose", "pict", "pntxta", "shppict"),
-        *("pntxtb", "private", "revtbl", "rxe", "shprslt", "sp", "stylesheet", "tc", "tcn", "template"),
-        *("themedata", "txe", "upr", "xe"),
-    )
-)
+_LEFT_OUT = frozenset((
+    "aftncn", "aftnsep", "aftnsepc", "atnauthor", "atndate", "atnid", "atnref", "bkmkend", "bkmkstart",
+    "colortbl", "datafield", "do", "falt", "fchars", "filetbl", "ftncn", "ftnsep", "ftnsepc", "generator",
+    "info", "lchars", "listoverridetable", "listtable", "mmathPict", "mmathPr", "nonesttables", "nonshppict",
+    "objdata", "objname", "panose", "pict", "pntxta", "shppict", "pntxtb", "private", "revtbl", "rxe",
+    "shprslt", "sp", "stylesheet", "tc", "tcn", "template", "themedata", "txe", "upr", "xe",
+))  # fmt: skip
 # Marked destinations that are read; old programs mark the styles of characters and rows of tables too.
-_KEPT = frozenset(
-    (
-        *("annotation", "cs", "ffl", "fldinst", "footnote", "formfield", "moMath", "moMathPara"),
-        *("nesttableprops", "objclass", "shpinst", "shptxt", "ts", "ud"),
-    )
-)
+_KEPT = frozenset((
+    "annotation", "cs", "ffl", "fldinst", "footnote", "formfield", "moMath", "moMathPara", "nesttableprops",
+    "objclass", "shpinst", "shptxt", "ts", "ud",
+))  # fmt: skip
 # Destinations that are texts of their own, and what becomes of them.
 _STORIES = {
     "annotation": "comment", "ffl": "choice", "fldinst": "instruction", "footnote": "note",
@@ -53,14 +48,12 @@ _STORIES = {
     **dict.fromkeys(("footer", "footerf", "footerl", "footerr"), "footer"),
 }  # fmt: skip
 # Elements of Office Math, which the specification writes with an m before them.
-_MATH = frozenset(
-    (
-        *("moMath", "mr", "mf", "mfPr", "mtype", "mnum", "mden", "msSup", "msSub", "msSubSup", "msPre", "me"),
-        *("msup", "msub", "mrad", "mradPr", "mdeg", "mnary", "mnaryPr", "mchr", "md", "mdPr", "mbegChr"),
-        *("mendChr", "msepChr", "mfunc", "mfName", "mlimLow", "mlimUpp", "mlim", "macc", "maccPr", "mbar"),
-        *("mbarPr", "mpos", "mm", "mmr", "meqArr", "mctrlPr", "mrPr"),
-    )
-)
+_MATH = frozenset((
+    "moMath", "mr", "mf", "mfPr", "mtype", "mnum", "mden", "msSup", "msSub", "msSubSup", "msPre", "me",
+    "msup", "msub", "mrad", "mradPr", "mdeg", "mnary", "mnaryPr", "mchr", "md", "mdPr", "mbegChr", "mendChr",
+    "msepChr", "mfunc", "mfName", "mlimLow", "mlimUpp", "mlim", "macc", "maccPr", "mbar", "mbarPr", "mpos",
+    "mm", "mmr", "meqArr", "mctrlPr", "mrPr",
+))  # fmt: skip
 _ADDRESS = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)
 _CHARACTERS = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’",

@@ -41,17 +41,9 @@ _MOST_OTHERS = 6
 _SAMPLE_BYTES = 128 * 1024
 # Codecs of Python that no browser uses, in the order of preference where they explain a text equally well.
 _LATIN = (
-    "cp1252",
-    "cp1250",
-    "cp1254",
-    "cp1257",
-    "iso8859-2",
-    "iso8859-15",
-    "mac_roman",
-    "cp850",
-    "cp437",
+    "cp1252", "cp1250", "cp1254", "cp1257", "iso8859-2", "iso8859-15", "mac_roman", "cp850", "cp437",
     "cp852",
-)
+)  # fmt: skip
 # Python's codec for a label; labels not listed mean Python's codec of that name.
 _WHATWG = {
     **dict.fromkeys(("iso8859-1", "ascii", "latin-1", "us-ascii"), "cp1252"),
@@ -67,12 +59,10 @@ _WHATWG = {
     "unicode": "utf-16",
 }
 # Codecs of Python that no document is written in; some take quadratic time.
-_NOT_OF_TEXTS = frozenset(
-    (
-        *("utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"),
-        *("hex", "base64", "bz2", "zlib", "quopri", "rot13", "uu"),
-    )
-)
+_NOT_OF_TEXTS = frozenset((
+    "utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem", "hex",
+    "base64", "bz2", "zlib", "quopri", "rot13", "uu",
+))  # fmt: skip
 
 
 class Decoded(NamedTuple):
@@ -162,8 +152,11 @@ def _decode(data: bytes, declared: str) -> Decoded | None:
             return Decoded(text, codec, True)
     if utf_8 is not None and "\0" not in utf_8:
         return Decoded(utf_8, "utf-8", True)
-    if (codec := _utf16_by_zeros(data)) and (text := _strict(data, codec)) is not None and "\0" not in text:
-        return Decoded(text, codec, True)
+    cut = len(data) % 2
+    if (codec := _utf16_by_zeros(data)) and "\0" not in (
+        text := _strict(data[: len(data) - cut], codec) or "\0"
+    ):
+        return Decoded(text + "\ufffd" * cut, codec, True)
     if b"\0" in data:
         return Decoded(utf_8, "utf-8", True) if utf_8 is not None else _damaged(data, "utf-8")
     for codec in ("utf-8", declared):
@@ -282,7 +275,7 @@ def _utf16_by_zeros(data: bytes) -> str:
     """The UTF-16 codec if every other byte is mostly zero, as in Latin text; else empty."""
     head = data[:_LOOKED_AT]
     half = len(head) // 2
-    if not half or len(data) % 2:
+    if not half:
         return ""
     even, odd = head[::2].count(0), head[1::2].count(0)
     if odd > 0.4 * half and even < 0.1 * half:

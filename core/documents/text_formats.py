@@ -21,6 +21,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from core.documents.limits import Gathered
+from core.documents.sheet import one_line
 
 # ---- tables
 
@@ -35,7 +36,6 @@ _BROKEN_QUOTES = 0.05
 _NAMED = re.compile(r"sep=(.)\n", re.IGNORECASE)
 # A cell with more lines than this began with a quotation mark that is never closed.
 _MOST_CELL_LINES = 500
-_BREAKS = re.compile(r"[\t\n\r\v\f]")
 
 
 class _Dialect(NamedTuple):
@@ -67,12 +67,8 @@ def table_text(text: str, gathered: Gathered) -> str | None:
     csv.field_size_limit(sys.maxsize)
     quotes = not any(cell.count("\n") > _MOST_CELL_LINES for row in dialect.rows(text) for cell in row)
     for row in dialect.rows(text, quotes=quotes):
-        gathered.add("\t".join(map(_one_line, row)).rstrip("\t") + "\n")
+        gathered.add("\t".join(one_line(cell).strip(" ") for cell in row).rstrip("\t") + "\n")
     return gathered.text().strip("\n")
-
-
-def _one_line(cell: str) -> str:
-    return " ".join(cell.split()) if _BREAKS.search(cell) else cell.strip(" ")
 
 
 def _dialect(text: str, separators: str) -> _Dialect | None:
@@ -190,7 +186,6 @@ def log_text(text: str) -> str:
 
 # ---- notebooks
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 
 
@@ -250,10 +245,10 @@ def _output(output: Any) -> str:
         return ""
     data = output.get("data")
     if isinstance(data, dict):
-        return _ESCAPES.sub("", _text(data.get("text/plain")))
+        return log_text(_text(data.get("text/plain")))
     if output.get("output_type") in ("error", "pyerr"):
         return f"{_text(output.get('ename'))}: {_text(output.get('evalue'))}"
-    return _ESCAPES.sub("", _text(output.get("text")))
+    return log_text(_text(output.get("text")))
 
 
 def _text(value: Any) -> str:

@@ -31,48 +31,38 @@ KINDS_BY_ENDING = {
     ".log": "log",
     ".ipynb": "notebook",
 }
+_OFFICE, _OPEN = "org.openxmlformats.", "org.oasis-open.opendocument."
 DOCUMENT_TYPES = (
     DocumentType("pdf", "PDF document", ("com.adobe.pdf",)),
-    DocumentType("word", "Word document", ("org.openxmlformats.wordprocessingml.document",)),
-    DocumentType(
-        "sheets",
-        "Spreadsheet",
-        (
-            "org.openxmlformats.spreadsheetml.sheet",
-            "com.microsoft.excel.xls",
-            "org.oasis-open.opendocument.spreadsheet",
-        ),
-    ),
-    DocumentType("slides", "Presentation", ("org.openxmlformats.presentationml.presentation",)),
-    DocumentType(
-        "opendocument",
-        "OpenDocument file",
-        ("org.oasis-open.opendocument.text", "org.oasis-open.opendocument.presentation"),
-    ),
+    DocumentType("word", "Word document", tuple(f"{_OFFICE}wordprocessingml.{each}" for each in (
+        "document", "document.macroenabled", "template",
+    ))),
+    DocumentType("sheets", "Spreadsheet", (
+        f"{_OFFICE}spreadsheetml.sheet", f"{_OFFICE}spreadsheetml.sheet.macroenabled",
+        f"{_OFFICE}spreadsheetml.template", "com.microsoft.excel.sheet.binary.macroenabled",
+        "com.microsoft.excel.xls", f"{_OPEN}spreadsheet",
+    )),
+    DocumentType("slides", "Presentation", tuple(f"{_OFFICE}presentationml.{each}" for each in (
+        "presentation", "presentation.macroenabled", "slideshow", "template",
+    ))),
+    DocumentType("opendocument", "OpenDocument file", (
+        f"{_OPEN}text", f"{_OPEN}text-template", f"{_OPEN}presentation",
+    )),
+    DocumentType("opendocument", "Flat OpenDocument file", (), ("fodt", "fods", "fodp")),
     DocumentType("book", "E-book", ("org.idpf.epub-container",)),
     DocumentType("html", "Web page", ("public.html", "public.xhtml")),
     DocumentType("rtf", "Rich text document", ("public.rtf",)),
     DocumentType("mail", "Mail message", ("com.apple.mail.email",)),
-    DocumentType(
-        "table",
-        "Table",
-        ("public.comma-separated-values-text", "public.tab-separated-values-text"),
-    ),
+    DocumentType("mail", "Saved web page", (), ("mht", "mhtml")),
+    DocumentType("table", "Table", (
+        "public.comma-separated-values-text", "public.tab-separated-values-text",
+    )),
     DocumentType("subtitles", "Subtitles", (), ("srt", "vtt")),
     DocumentType("notebook", "Notebook", (), ("ipynb",)),
     DocumentType("log", "Log", ("public.log", "com.apple.log")),
     DocumentType("text", "TeX document", (), ("tex",)),
-    DocumentType(
-        "text",
-        "Text document",
-        (
-            "public.plain-text",
-            "net.daringfireball.markdown",
-            "public.source-code",
-            "public.script",
-            "public.json",
-            "public.xml",
-            "public.yaml",
-        ),
-    ),
-)
+    DocumentType("text", "Text document", (
+        "public.plain-text", "net.daringfireball.markdown", "public.source-code", "public.script",
+        "public.json", "public.xml", "public.yaml",
+    )),
+)  # fmt: skip

@@ -48,6 +48,8 @@ def _text(markup: str) -> str:
         ("x<<<!-->", [TagText("x<<")]),
         ("x</", [TagText("x"), TagText("<"), TagText("/")]),
         ("</>x", [TagText("x")]),
+        ("<p><![CDATA[a]]>", [StartTag("p", {}, False)]),
+        ("<?xml version='1.0'?><![CDATA[a <b> &amp;]]>c", [TagText("a <b> &amp;"), TagText("c")]),
         ("&#65;&#00000000066;&#x43;&nbsp;&zz;", [TagText("ABC\xa0&zz;")]),
         (f"&#{'9' * 10_000};&#xd800;", [TagText("\ufffd\ufffd")]),
         ("<plaintext>a<b>", [StartTag("plaintext", {}, False), TagText("a<b>")]),

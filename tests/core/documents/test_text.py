@@ -53,6 +53,7 @@ def test_a_text_cut_inside_a_character_loses_that_one_alone(cut: int) -> None:
     data = text.encode()[:-cut]
     whole = data.decode("utf-8", "ignore")
     assert decode(data).text.rstrip("\ufffd") == whole
+    assert decode("Tides".encode("utf-16-le")[:-1]).text == "Tide\ufffd"
 
 
 def test_a_short_guess_is_marked() -> None:
