@@ -23,17 +23,16 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
+
+import pypdfium2
+from pypdfium2 import raw
 
 from core.documents import strings
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
 from core.documents.pdf_tables import Box, Table, Word, find_tables
 from core.documents.writer import SMALL, with_address
 from core.system.child_bounds import held_bytes
-
-if TYPE_CHECKING:
-    import pypdfium2
-
 
 # ---- the reading order of a line that goes from right to left
 #
@@ -158,9 +157,7 @@ def facing(letters: list[str]) -> list[str]:
 # ---- text of a document
 
 
-_MOST_FIELD_CHARACTERS = 32_768
 _MOST_OPTIONS = 200
-_MOST_ADDRESS_BYTES = 4_096
 # Where a line that strikes a word out is, in heights from its top, and how many are compared.
 _THROUGH, _MOST_THROUGH = (0.35, 0.68), 200
 # Highlighted, underlined, squiggly and struck-out words (PDF 1.7, table 169, as PDFium numbers them).
@@ -219,9 +216,6 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
 
     Calls `told` with the number of pages done before each page. Raises `UnreadableError`, OSError.
     """
-    import pypdfium2
-    from pypdfium2 import raw
-
     _check_readable(stream)
     try:
         document = pypdfium2.PdfDocument(stream)
@@ -254,8 +248,6 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
 
 def _attachments(document: pypdfium2.PdfDocument) -> Iterator[str]:
     """The names of the files inside of the document."""
-    from pypdfium2 import raw
-
     for index in range(min(raw.FPDFDoc_GetAttachmentCount(document.raw), _MOST_ANNOTATIONS)):
         if attachment := raw.FPDFDoc_GetAttachment(document.raw, index):
             yield _string(raw.FPDFAttachment_GetName, attachment)
@@ -273,8 +265,6 @@ def _check_readable(stream: IO[bytes]) -> None:
 
 def _goes_from_right(document: pypdfium2.PdfDocument) -> bool:
     """Whether the document asks viewers for pages from right to left."""
-    from pypdfium2 import raw
-
     name = ctypes.create_string_buffer(8)
     raw.FPDF_VIEWERREF_GetName(document.raw, b"Direction", name, len(name))
     return name.value == b"R2L"
@@ -287,9 +277,6 @@ def _page(
 
     Raises `DamagedError`, and MemoryError for a page that PDFium cannot hold.
     """
-    import pypdfium2
-    from pypdfium2 import raw
-
     most_before = held_bytes()
     try:
         page = document[number]
@@ -328,8 +315,6 @@ def _page(
 
 def _is_scan(page: pypdfium2.PdfPage, pictures: Sequence[float], words: int) -> bool:
     """Whether a page has no text but what a copier stamps on it. `pictures` are areas, in square points."""
-    from pypdfium2 import raw
-
     if not words:
         return bool(pictures) or raw.FPDFPage_CountObjects(page.raw) > 0
     width, height = page.get_size()
@@ -475,8 +460,6 @@ def _annotations(
     document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage, words: list[Word], gathered: Gathered
 ) -> tuple[list[_Insert], set[int]]:
     """Filled form fields, notes, comments and addresses of links, in the file's order; struck-out words."""
-    from pypdfium2 import raw
-
     form = document.formenv.raw if document.formenv else None
     links: list[_Insert] = []
     inserts: list[_Insert] = []
@@ -535,20 +518,17 @@ def _inside(
 
 def _address(document: pypdfium2.PdfDocument, annotation: object) -> str:
     """The address that a link leads to, outside of the file; empty for another link."""
-    from pypdfium2 import raw
-
     link = raw.FPDFAnnot_GetLink(annotation)
     action = raw.FPDFLink_GetAction(link) if link else None
     if not action:
         return ""
-    buffer = ctypes.create_string_buffer(_MOST_ADDRESS_BYTES)
-    size = raw.FPDFAction_GetURIPath(document.raw, action, buffer, len(buffer))
-    return buffer.value.decode("utf-8", "replace") if 0 < size <= len(buffer) else ""
+    # Into a buffer that is too short PDFium writes nothing.
+    buffer = ctypes.create_string_buffer(raw.FPDFAction_GetURIPath(document.raw, action, None, 0) or 1)
+    raw.FPDFAction_GetURIPath(document.raw, action, buffer, len(buffer))
+    return buffer.value.decode("utf-8", "replace")
 
 
 def _field(form: object, annotation: object) -> str:
-    from pypdfium2 import raw
-
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
@@ -561,8 +541,6 @@ def _field(form: object, annotation: object) -> str:
 
 def _options(form: object, annotation: object) -> Iterator[str]:
     """The lines of a list box, which shows all of them, with their marks."""
-    from pypdfium2 import raw
-
     for index in range(min(raw.FPDFAnnot_GetOptionCount(form, annotation), _MOST_OPTIONS)):
         label = _string(raw.FPDFAnnot_GetOptionLabel, form, annotation, index)
         yield f"[{'x' if raw.FPDFAnnot_IsOptionSelected(form, annotation, index) else ' '}] {label}"
@@ -570,10 +548,8 @@ def _options(form: object, annotation: object) -> Iterator[str]:
 
 def _string(call: object, *arguments: object) -> str:
     """The UTF-16 string that PDFium writes into a buffer."""
-    from pypdfium2 import raw
-
     assert callable(call)
-    size = min(int(call(*arguments, None, 0)), 2 * _MOST_FIELD_CHARACTERS)
+    size = int(call(*arguments, None, 0))
     if size <= 2:
         return ""
     buffer = ctypes.create_string_buffer(size)
@@ -583,8 +559,6 @@ def _string(call: object, *arguments: object) -> str:
 
 def _letters(lines: pypdfium2.PdfTextPage, text: str) -> list[str]:
     """The page's characters, one per index of PDFium's; empty where it has none. `text` is all its text."""
-    from pypdfium2 import raw
-
     count = lines.count_chars()
     if len(text) == count:
         # The same characters; a call for each would take a quarter of the reader's time.
@@ -656,8 +630,6 @@ def _words(
 
     Removes spaces from `letters` that PDFium added between the letters of a word.
     """
-    from pypdfium2 import raw
-
     rotation = page.get_rotation()
     text_page, read_box, read_angle = lines.raw, raw.FPDFText_GetLooseCharBox, raw.FPDFText_GetCharAngle
     rectangle = raw.FS_RECTF()
@@ -712,8 +684,6 @@ def _joins(lines: pypdfium2.PdfTextPage, words: list[Word], box: Box, text: str,
         return False
     if before.end - before.start < 2 or not before.text[-1].isalnum() or not text[0].isalnum():
         return False
-    from pypdfium2 import raw
-
     if not raw.FPDFText_IsGenerated(lines.raw, before.end):
         return False
     first, second = (lines.get_charbox(before.end - 2 + at, loose=True) for at in range(2))
@@ -765,8 +735,6 @@ def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) 
 
 def _drawn(page: pypdfium2.PdfPage) -> tuple[list[Box], list[float]]:
     """Horizontal and vertical lines and edges of rectangles on the page, and the areas of pictures."""
-    from pypdfium2 import raw
-
     rotation = page.get_rotation()
     rules: list[Box] = []
     pictures: list[float] = []

@@ -149,6 +149,22 @@ def test_a_pdf_gives_its_pages_and_says_how_far_it_is(tmp_path: Path) -> None:
     assert said == [(0, 3, "pages"), (1, 3, "pages"), (2, 3, "pages")]
 
 
+@pytest.mark.parametrize(
+    ("case", "short", "long", "shown"),
+    [
+        ("comment", b"Which?", b"word," * 10_000, f"[comment: {'word,' * 10_000}]"),
+        ("fields-at-the-end", b"V (first", b"V (" + b"word," * 10_000, "word," * 10_000),
+        ("link", b"/form-12.pdf", b"/?" + b"q" * 9_000, "(https://files.example/?…)"),
+    ],
+)
+def test_a_text_of_any_length_beside_a_page_is_read(
+    tmp_path: Path, case: str, short: bytes, long: bytes, shown: str
+) -> None:
+    source = Path(__file__).parent / "cases" / "pdf" / f"{case}.pdf"
+    (tmp_path / "a.pdf").write_bytes(source.read_bytes().replace(short, long))
+    assert shown in read_document(tmp_path / "a.pdf").text
+
+
 def test_a_word_file_that_unpacks_beyond_all_measure_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
