@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from core.documents import strings
 from core.documents.equations import equation_line
 from core.documents.number_formats import GENERAL, shown_number
-from core.documents.parts import CHART, DIAGRAM, Element, M, R, Relations, Walker, read_tree, whole
+from core.documents.parts import BROKEN, CHART, DIAGRAM, Element, M, R, Relations, Walker, read_tree, whole
 from core.documents.writer import Writer
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -43,7 +43,11 @@ class OfficeWalker(Walker):
         """The lines of the chart or diagram that `element` refers to; empty for none."""
         part = self.relations.by_id.get(element.get(R + "id") or element.get(R + "dm"), "")
         if part in self.archive.NameToInfo and part not in self._drawings:
-            self._drawings[part] = drawing_text(self.archive, part)
+            try:
+                self._drawings[part] = drawing_text(self.archive, part)
+            except BROKEN:
+                self._drawings[part] = "[object]"
+                self.writer.gathered.leave_out("object")
         return self._drawings.get(part, "")
 
     def equation(self, element: Element) -> None:

@@ -14,7 +14,6 @@ file. The common library loses clause numbers (mammoth) or needs a compiled XML 
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from typing import IO, ClassVar
 
@@ -43,14 +42,13 @@ from core.documents.parts import (
     whole,
 )
 from core.documents.text import declared_in_text, decode
-from core.documents.writer import PLAIN, Block, Marks, Writer
+from core.documents.writer import LINK_FIELD, PLAIN, Block, Marks, Writer
 
 _MAIN = "word/document.xml"
 _NOTES = ("footnotes", "endnotes", "comments")
 _VML = "urn:schemas-microsoft-com:vml "
 _DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing "
 _NUMBERS_OF_PAGES = frozenset(("PAGE", "NUMPAGES", "SECTIONPAGES"))
-_ADDRESS = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)
 _PIECES = frozenset(("p", "tbl", "altChunk", "del", "moveFrom", "footnote", "endnote", "comment"))
 _MOST_CHUNKS = 200
 
@@ -237,12 +235,6 @@ class _Words(OfficeWalker):
         self.walk(element)
         self.marks = outer
 
-    def hyphen(self, element: Element) -> None:
-        self.say("-")
-
-    def symbol(self, element: Element) -> None:
-        self.say(symbol(element.get(W + "font"), element.get(W + "char")))
-
     def hyperlink(self, element: Element) -> None:
         self.writer.open_link(self.relations.external.get(element.get(R + "id"), ""))
         self.walk(element)
@@ -276,7 +268,7 @@ class _Words(OfficeWalker):
 
     def _begin_result(self, field: _Field) -> None:
         field.has_result = True
-        if found := _ADDRESS.search(field.instruction):
+        if found := LINK_FIELD.search(field.instruction):
             field.is_link = True
             self.writer.open_link(found[1])
         # The number of the page of a header says nothing.
@@ -302,9 +294,6 @@ class _Words(OfficeWalker):
         self._description = element.get("descr") or element.get("title") or element.get("alt")
         self.walk(element)
 
-    def word_art(self, element: Element) -> None:
-        self.writer.words(element.get("string"))
-
     def object(self, element: Element) -> None:
         for each in element.all("OLEObject"):
             self.writer.mark("equation" if is_equation(each.get("ProgID")) else "object")
@@ -321,24 +310,22 @@ class _Words(OfficeWalker):
         **dict.fromkeys((W + each for each in ("drawing", "pict")), picture_frame),
         **dict.fromkeys((_VML + "imagedata", A + "blip"), picture),
         **dict.fromkeys((_VML + "shape", _DRAWING + "docPr"), described),
-        _VML + "textpath": word_art,
+        _VML + "textpath": lambda self, element: self.writer.words(element.get("string")),
         W + "altChunk": chunk,
-        W + "br": OfficeWalker.line_break,
-        W + "cr": OfficeWalker.line_break,
+        **dict.fromkeys((W + "br", W + "cr"), OfficeWalker.line_break),
         W + "del": deleted,
         W + "fldChar": field_mark,
         W + "fldSimple": simple_field,
         W + "hyperlink": hyperlink,
         W + "instrText": instruction,
-        W + "noBreakHyphen": hyphen,
+        W + "noBreakHyphen": lambda self, element: self.say("-"),
         W + "object": object,
         W + "p": paragraph,
-        W + "ptab": OfficeWalker.tab,
         W + "r": run,
         W + "ruby": ruby,
-        W + "sym": symbol,
+        W + "sym": lambda self, element: self.say(symbol(element.get(W + "font"), element.get(W + "char"))),
         W + "t": OfficeWalker.spoken,
-        W + "tab": OfficeWalker.tab,
+        **dict.fromkeys((W + "tab", W + "ptab"), OfficeWalker.tab),
         W + "tbl": table,
         W + "tc": cell,
         W + "tr": row,

@@ -53,19 +53,12 @@ _ENCLOSED = {
     "ideographEnclosedCircle": ((1, 10, "㊀"),),
 }
 _SAME = {
-    "chineseCounting": "chineseCountingThousand",
-    "taiwaneseCounting": "taiwaneseCountingThousand",
-    "taiwaneseDigital": "ideographDigital",
-    "japaneseDigitalTenThousand": "ideographDigital",
-    "decimalEnclosedCircleChinese": "decimalEnclosedCircle",
-    "decimalFullWidth2": "decimalFullWidth",
-    "koreanDigital2": "ideographDigital",
-    "koreanLegal": "koreanCounting",
-    "aiueo": "aiueoFullWidth",
-    "iroha": "irohaFullWidth",
-    "hebrew1": "hebrew2",
-    "ideographLegalSimplified": "chineseLegalSimplified",
-}
+    "chineseCounting": "chineseCountingThousand", "taiwaneseCounting": "taiwaneseCountingThousand",
+    "taiwaneseDigital": "ideographDigital", "japaneseDigitalTenThousand": "ideographDigital",
+    "decimalEnclosedCircleChinese": "decimalEnclosedCircle", "decimalFullWidth2": "decimalFullWidth",
+    "koreanDigital2": "ideographDigital", "koreanLegal": "koreanCounting", "aiueo": "aiueoFullWidth",
+    "iroha": "irohaFullWidth", "hebrew1": "hebrew2", "ideographLegalSimplified": "chineseLegalSimplified",
+}  # fmt: skip
 _ONES = (
     "", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
@@ -111,12 +104,8 @@ _NAMES = {
 }  # fmt: skip
 _SLIDE = re.compile(r"([a-zA-Z0-9]+?)(ParenBoth|ParenR|Period|Plain|Minus)")
 _AFFIXES = {
-    "ParenBoth": ("(", ")"),
-    "ParenR": ("", ")"),
-    "Period": ("", "."),
-    "Plain": ("", ""),
-    "Minus": ("", "-"),
-}
+    "ParenBoth": ("(", ")"), "ParenR": ("", ")"), "Period": ("", "."), "Plain": ("", ""), "Minus": ("", "-"),
+}  # fmt: skip
 
 
 def kind_of(name: str) -> str:

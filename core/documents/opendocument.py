@@ -256,9 +256,6 @@ class _Words(Walker):
         if number := self._styles.number("", counts):
             self.writer.words(f"{number} ")
 
-    def space(self, element: Element) -> None:
-        self.say(" " * min(whole(element.get(TEXT + "c"), 1), 1_000))
-
     def list(self, element: Element) -> None:
         style = element.get(TEXT + "style-name") or (self._lists[-1] if self._lists else "-")
         self._lists.append(style)
@@ -341,9 +338,6 @@ class _Words(Walker):
         else:
             self.writer.mark("object")
 
-    def equation(self, element: Element) -> None:
-        self.writer.words(equation_line(element))
-
     def header(self, element: Element) -> None:
         self.writer.open_note(f"[page {element.tag}]")
         self.walk(element)
@@ -366,8 +360,8 @@ class _Words(Walker):
         TEXT + "list": list,
         TEXT + "list-item": item,
         TEXT + "ruby-text": ruby_text,
-        TEXT + "s": space,
+        TEXT + "s": lambda self, element: self.say(" " * min(whole(element.get(TEXT + "c"), 1), 1_000)),
         TEXT + "tab": Walker.tab,
-        _MATH + "math": equation,
+        _MATH + "math": lambda self, element: self.writer.words(equation_line(element)),
         _PRESENTATION + "notes": notes,
     }

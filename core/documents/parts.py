@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar
@@ -51,6 +52,8 @@ _MOST_NAME_CHARACTERS = 1024
 _PIECE_BYTES = 256 * 1024
 # Elements inside of more than this many others follow each other in the last of those.
 _MOST_DEPTH = 200
+# What reading one damaged or missing part raises.
+BROKEN = (DamagedError, EncodedError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 

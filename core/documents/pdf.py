@@ -307,9 +307,8 @@ def _page(
         known.update(_KNOWN.findall(_BROKEN.sub(" ", text.replace("\r", "")).casefold()))
     blocks = _blocks(letters, words, tables) if tables or inserts else ["".join(letters)]
     read = "\n\n".join(filter(None, (_plain(block, known) for block in blocks)))
-    gathered.leave_out(
-        "picture", len(pictures), strings.page_place(number + 1)
-    ) if pictures and not scanned else None
+    if pictures and not scanned:
+        gathered.leave_out("picture", len(pictures), strings.page_place(number + 1))
     return read, scanned
 
 
@@ -393,11 +392,9 @@ def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[in
             ordered += [*(letters[at] for at in own), "\n"]
     placed = set(order)
     rest = [at for at in range(len(letters)) if at not in placed]
-    return (
-        ([*order, *rest], [*ordered, *(letters[at] for at in rest)])
-        if found
-        else (list(range(len(letters))), letters)
-    )
+    if not found:
+        return list(range(len(letters))), letters
+    return [*order, *rest], [*ordered, *(letters[at] for at in rest)]
 
 
 def _whole_words(text: str, known: set[str]) -> str:
@@ -411,11 +408,8 @@ def _whole_words(text: str, known: set[str]) -> str:
         if f"{head}{rest}" in known and found[2].islower():
             return found[1]
         is_compound = f"{head}-{rest}" in known or head in _HYPHENATED or {head, rest} <= known
-        return (
-            found[1]
-            if found[2].islower() and not found[1][1:].isupper() and not is_compound
-            else f"{found[1]}-"
-        )
+        is_whole = found[2].islower() and not found[1][1:].isupper() and not is_compound
+        return found[1] if is_whole else f"{found[1]}-"
 
     return _SPLIT_WORD.sub(joined, text)
 
@@ -750,11 +744,8 @@ def _drawn(page: pypdfium2.PdfPage) -> tuple[list[Box], list[float]]:
                 raw.FPDFFormObj_GetObject(drawn, at)
                 for at in range(min(raw.FPDFFormObj_CountObjects(drawn), 20))
             )
-            kind = (
-                raw.FPDF_PAGEOBJ_IMAGE
-                if any(kind_of(each) == raw.FPDF_PAGEOBJ_IMAGE for each in inside)
-                else kind
-            )
+            if any(kind_of(each) == raw.FPDF_PAGEOBJ_IMAGE for each in inside):
+                kind = raw.FPDF_PAGEOBJ_IMAGE
         if kind == raw.FPDF_PAGEOBJ_IMAGE and raw.FPDFPageObj_GetBounds(drawn, *edges):
             left, bottom, right, top = (edge.value for edge in edges)
             pictures.append((right - left) * (top - bottom))

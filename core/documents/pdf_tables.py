@@ -600,22 +600,14 @@ def _joined(rows: list[_Row], lines: list[_Line], *, ruled: bool) -> list[_Row]:
 def _drawn_before(rows: list[_Row]) -> set[int]:
     """Lines with words that the file has before others of the row above."""
     found: set[int] = set()
-    reached = _last(rows[0])
+    reached = max(map(max, rows[0].values()))
     for at in range(1, len(rows)):
-        if _first(rows[at]) < reached:
+        if min(map(min, rows[at].values())) < reached:
             found.add(at)
-        reached = max(reached if at in found else 0, _last(rows[at]))
+        reached = max(reached if at in found else 0, max(map(max, rows[at].values())))
     return found
 
 
 def _by_columns(rows: list[_Row]) -> bool:
     """Whether the file has one column after the other."""
     return len(_drawn_before(rows)) > 0.9 * (len(rows) - 1)
-
-
-def _first(row: _Row) -> int:
-    return min(min(cell) for cell in row.values())
-
-
-def _last(row: _Row) -> int:
-    return max(max(cell) for cell in row.values())

@@ -19,7 +19,7 @@ from core.documents.docx_symbols import symbol
 from core.documents.equations import equation_line
 from core.documents.limits import Gathered, Told
 from core.documents.parts import Builder, Element, is_equation
-from core.documents.writer import Block, Marks, Run, Writer, lowered, with_address
+from core.documents.writer import LINK_FIELD, Block, Marks, Run, Writer, lowered, with_address
 
 _TOKEN = re.compile(
     rb"\\(?:([A-Za-z]{1,32})(?:(-?[0-9]{1,10})[0-9]*)? ?|'([0-9A-Fa-f]{2})|([^A-Za-z]))"
@@ -54,7 +54,6 @@ _MATH = frozenset((
     "msepChr", "mfunc", "mfName", "mlimLow", "mlimUpp", "mlim", "macc", "maccPr", "mbar", "mbarPr", "mpos",
     "mm", "mmr", "meqArr", "mctrlPr", "mrPr",
 ))  # fmt: skip
-_ADDRESS = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)
 _CHARACTERS = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’",
     "ldblquote": "“", "rdblquote": "”", "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005",
@@ -381,7 +380,7 @@ class _Reader:
             case "choice":
                 self._choices.append(line)
             case "instruction":
-                found = _ADDRESS.search(text)
+                found = LINK_FIELD.search(text)
                 self._address = found[1] if found else ""
                 self._add(self._form_text())
             case "object":

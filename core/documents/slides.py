@@ -17,6 +17,7 @@ from core.documents.charts import OfficeWalker
 from core.documents.limits import Gathered, Kind, Told
 from core.documents.numerals import slide_figure
 from core.documents.parts import (
+    BROKEN,
     SHEET_DRAWING,
     A,
     Element,
@@ -49,7 +50,12 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
         parts = Relations(archive, main).by_id
         for number, identifier in enumerate(order, 1):
             told(number - 1, len(order), "pages")
-            slide = DrawnText(archive, parts.get(identifier, ""), gathered)
+            try:
+                slide = DrawnText(archive, parts.get(identifier, ""), gathered)
+            except BROKEN:
+                gathered.leave_out("missing page", place=strings.slide_place(number))
+                gathered.add(f"{strings.missing_page(strings.slide_place(number))}\n\n")
+                continue
             if slide.hidden:
                 gathered.leave_out("hidden slide", place=str(number))
                 gathered.add(f"{strings.hidden_slide(number)}\n\n")
@@ -87,6 +93,7 @@ class DrawnText(OfficeWalker):
         self._description = ""
         self._counts: dict[int, tuple[str, int]] = {}  # the last number of each level
         self._hides = False
+        self._hidden_groups = 0  # that are open
         root = read_tree(archive, part, _MOST_SLIDE_BYTES)
         self.hidden = root.get("show") in ("0", "false")
         if not self.hidden:
@@ -105,7 +112,7 @@ class DrawnText(OfficeWalker):
         own = element.elements[0] if element.elements else element  # such as `nvSpPr`
         properties, place = own.child("cNvPr"), next(own.all("ph"), None)
         self._placeholder = place.get("type", "body") if place else ""
-        self._hides, self._counts = is_true(properties.get("hidden")), {}
+        self._hides, self._counts = bool(self._hidden_groups) or is_true(properties.get("hidden")), {}
         self._description = properties.get("descr")
         self._link = self._address(properties)
         self.marks = Marks(hidden=self._hides)
@@ -113,6 +120,12 @@ class DrawnText(OfficeWalker):
         if element.tag == "pic":
             self._alone("picture")
         self._placeholder, self._hides, self._link, self.marks = "", False, "", PLAIN
+
+    def group(self, element: Element) -> None:
+        hides = is_true(element.child("nvGrpSpPr").child("cNvPr").get("hidden"))
+        self._hidden_groups += hides
+        self.walk(element)
+        self._hidden_groups -= hides
 
     def _address(self, properties: Element) -> str:
         return self.relations.external.get(properties.child("hlinkClick").get(R + "id"), "")
@@ -173,6 +186,7 @@ class DrawnText(OfficeWalker):
     actions: ClassVar = {
         **OfficeWalker.actions,
         **dict.fromkeys((space + tag for space in (P, SHEET_DRAWING) for tag in _SHAPES), shape),
+        **dict.fromkeys((P + "grpSp", SHEET_DRAWING + "grpSp"), group),
         P + "oleObj": object,
         A + "br": OfficeWalker.line_break,
         A + "fld": run,

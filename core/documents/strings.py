@@ -111,20 +111,14 @@ def file_encoded(name: str, encoding: str) -> str:
 
 # Parts that a text leaves out, marks or guesses, in the order of their weight.
 _LEFT_OUT: dict[Kind, tuple[str, str]] = {
-    "scanned page": ("scanned page", "scanned pages"),
-    "missing page": ("missing page", "missing pages"),
-    "hidden sheet": ("hidden sheet", "hidden sheets"),
-    "hidden slide": ("hidden slide", "hidden slides"),
-    "hidden row": ("hidden row", "hidden rows"),
-    "hidden column": ("hidden column", "hidden columns"),
-    "hidden word": ("hidden word", "hidden words"),
-    "attachment": ("attachment", "attachments"),
-    "equation": ("equation", "equations"),
-    "object": ("embedded object", "embedded objects"),
-    "picture": ("picture", "pictures"),
-    "deleted word": ("deleted word", "deleted words"),
+    "scanned page": ("scanned page", "scanned pages"), "missing page": ("missing page", "missing pages"),
+    "hidden sheet": ("hidden sheet", "hidden sheets"), "hidden slide": ("hidden slide", "hidden slides"),
+    "hidden row": ("hidden row", "hidden rows"), "hidden column": ("hidden column", "hidden columns"),
+    "hidden word": ("hidden word", "hidden words"), "attachment": ("attachment", "attachments"),
+    "equation": ("equation", "equations"), "object": ("embedded object", "embedded objects"),
+    "picture": ("picture", "pictures"), "deleted word": ("deleted word", "deleted words"),
     "damaged character": ("damaged character", "damaged characters"),
-}
+}  # fmt: skip
 # In a short line, and places of one kind in a long one.
 _MOST_KINDS, _MOST_PLACES = 2, 5
 
@@ -194,7 +188,11 @@ def comment(text: str) -> str:
 
 
 def missing_page(name: str) -> str:
-    return f"[left out: the page “{name}”, which the file does not have]"
+    return f"[left out: the page “{name}”, which is missing or damaged]"
+
+
+def slide_place(number: int) -> str:
+    return f"slide {number:,}"
 
 
 def hidden_slide(number: int) -> str:

@@ -30,6 +30,7 @@ _MOST_SPAN = 64  # columns of a cell, or equal cells
 _MOST_NESTED = 30
 # Addresses that lead out of the file; others mean nothing once the text is alone.
 _OUTSIDE = re.compile(r"(?:https?|ftps?|mailto|tel|sips?|news|file):", re.IGNORECASE)
+LINK_FIELD = re.compile(r'HYPERLINK\s+"?([^"\s]+)', re.IGNORECASE)  # the instruction of Word's
 # Links of newsletters carry a record of their reader in the query.
 _MOST_ADDRESS = 300
 # That are open inside each other and get their text.
