@@ -23,9 +23,8 @@ SPREADSHEET_XML = "spreadsheet.xml"
 HEAD_BYTES = 8192  # has the whole tag of the root, which LibreOffice writes with forty namespaces
 # Behind the declaration, instructions for programs and comments; a text may quote a root.
 _ROOT = re.compile(
-    rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?\s*(?:(?><\?.*?\?>|<!--.*?-->)\s*)*+"
-    rb"<(?:[\w.-]{1,40}:)?(document|Workbook|wordDocument|package)[\s>][^>]*",
-    re.DOTALL,
+    rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?\s*(?:(?:<\?[^>]*>|<!--(?:[^-]|-(?!->))*-->)\s*)*"
+    rb"<(?:[\w.-]{1,40}:)?(document|Workbook|wordDocument|package)[\s>][^>]*"
 )
 _PART = re.compile(rb"""["/](word|ppt|xl)/""")
 _KINDS = {

@@ -13,7 +13,7 @@ KIND_SOUND = ("a sound", "Only texts can be attached.")
 KIND_PROGRAM = ("a program", "Only texts can be attached.")
 KIND_OUTLOOK = ("an Outlook message", "Save it as .eml, HTML or text.")
 KIND_OLD_OFFICE = ("an old Word or PowerPoint file", "Save it as .docx or .pptx, or as plain text.")
-KIND_OPEN_DOCUMENT = ("a document of another program", "Save it as PDF or for Microsoft Office.")
+KIND_OPEN_DOCUMENT = ("a document of another program", "Save it as PDF or as an Office file.")
 KIND_BINARY = (
     "not a text",
     "Text, code, HTML, PDF, Office, OpenDocument, rich text and mail files can be attached.",
