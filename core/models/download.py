@@ -233,26 +233,36 @@ def partial_progress(model: str) -> DownloadProgress:
 
 
 def discard(model: str) -> None:
-    """Removes the partial files of `model`. Raises `DownloadError` while another process downloads it, and
-    for an invalid hub name.
+    """Removes the partial files of `model`. Raises `DownloadError` while another process downloads it, for an
+    invalid hub name, and if files remain.
     """
     if not is_hub_name(model):
         raise DownloadError(f"“{shown(model)}” is not a hub name.", "Use the form owner/name.")
     with _locked(model):
-        shutil.rmtree(staging_folder(model), ignore_errors=True)
+        folder = staging_folder(model)
+        try:
+            if folder.exists():
+                shutil.rmtree(folder)
+        except OSError as error:
+            problem = f"The partial files of “{model}” cannot be removed: {in_words(error)}."
+            raise DownloadError(problem, f"Remove {folder} yourself.") from error
 
 
 @contextmanager
 def _locked(model: str) -> Iterator[None]:
     place = models_dir() / _STAGING
-    make_folder(place)
     lock = FileLock(place / f".{folder_name(model)}.lock", timeout=0, mode=FILE_MODE)
     try:
+        make_folder(place)
         lock.acquire()
     except Timeout:
         raise DownloadError(
             f"“{model}” is being downloaded by another Draftlight already.", "Wait for it, or stop it there."
         ) from None
+    except OSError as error:
+        raise DownloadError(
+            f"Cannot write to {place}: {in_words(error)}.", "Free some space or make the folder writable."
+        ) from error
     try:
         yield
     finally:
@@ -431,12 +441,7 @@ def search(text: str) -> tuple[HubModel, ...]:
     hush_hub()
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-    wanted: dict[str, str | int] = {
-        "search": text,
-        "filter": "mlx",
-        "sort": "downloads",
-        "limit": _MOST_FOUND,
-    }
+    wanted = {"search": text, "filter": "mlx", "sort": "downloads", "limit": str(_MOST_FOUND)}
     with _converted_errors(text):
         response = get_session().get(
             f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S

@@ -48,15 +48,7 @@ from core.models.places import find
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 from core.system.paths import data_dir, models_dir
 
-_COMMANDS = (
-    ListModels,
-    LookUpModels,
-    DownloadModel,
-    PauseDownload,
-    CancelDownload,
-    ImportModel,
-    RemoveModel,
-)
+_COMMANDS = (ListModels, LookUpModels, DownloadModel, PauseDownload, CancelDownload, ImportModel, RemoveModel)
 
 
 class ModelService:
@@ -269,7 +261,10 @@ class Downloads:
                     cwd=CHILD_FOLDER,
                 )
             except OSError as error:
-                self._say(_progress(model, "failed", f"Cannot start the download: {in_words(error)}."))
+                failed = _progress(model, "failed", f"Cannot start the download: {in_words(error)}.")
+                self._failed[model] = failed
+                self._say(failed)
+                self._changed()
                 return
             child = self._children[model] = _Child(process)
             child.thread = threading.Thread(
@@ -341,7 +336,11 @@ class Downloads:
         process.wait()
         process.stdout.close()
         process.stdin.close()
-        last = self._end_of(model, child)
+        try:
+            last = self._end_of(model, child)
+        except Exception as error:  # boundary: no download stays listed as running
+            traceback.print_exc()
+            last = DownloadProgress(model, "failed", problem=f"The download ended: {in_words(error)}.")
         with self._lock:
             del self._children[model]
             if last.state == "failed":

@@ -176,9 +176,16 @@ def test_a_full_disk_is_told_before_anything_is_fetched(hub: Hub, monkeypatch: p
     assert hub.ranges_of(WEIGHTS) == []
 
 
-def test_discarding_leaves_nothing(hub: Hub) -> None:
+def test_discarding_leaves_nothing_or_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object, **named: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
     with pytest.raises(Interrupted):
         interrupt_after(WEIGHTS_BEGUN).run()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", fails)
+        with pytest.raises(DownloadError, match="cannot be removed: access is not allowed"):
+            discard(NAME)
     discard(NAME)
     assert not staging_folder(NAME).exists()
     assert not list(unfinished())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from core.errors import DownloadError
 from core.events import (
     CancelDownload,
     DownloadModel,
@@ -28,6 +31,7 @@ from core.events import (
     Token,
 )
 from core.machine.exactness import PROFILES, Profile, machine_parts
+from core.worker.model_service import Downloads
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import Conversation, ask, worker
 from tests.hub import Hub, Trouble, serving
@@ -185,6 +189,19 @@ async def test_what_fails_says_why_and_can_go_on(hub: Hub) -> None:
         hub.trouble = Trouble()
         await talk.client.send(DownloadModel(NAME))
         await progress(talk, "done")
+
+
+@pytest.mark.parametrize("program", [[sys.executable, "-c", "input()"], ["/no/such/program"]])
+def test_a_download_whose_end_fails_is_listed_as_failed(hub: Hub, tmp_path: Path, program: list[str]) -> None:
+    changes: list[int] = []
+    downloads = Downloads(lambda progress: None, lambda: changes.append(1), program)
+    lock = tmp_path / "home" / "data" / "models" / ".downloads" / ".tests--Toy-1M.lock"
+    lock.mkdir(parents=True)  # which no file can be made of
+    downloads.start(NAME)
+    with suppress(DownloadError):
+        downloads.cancel(NAME)
+    assert [(each.model, each.state) for each in downloads.states()] == [(NAME, "failed")]
+    assert len(changes) == 1
 
 
 async def test_a_download_does_not_wait_for_an_answer_nor_the_answer_for_it(
