@@ -111,6 +111,8 @@ class SavedChats:
         until_s = self._clock() + _ENDING_S
         sequences = reversed(self._here.prefix_cache.sequences) if self._here else ()
         for chat in dict.fromkeys(each.chat for each in sequences if each.chat):
+            if self._clock() > until_s:
+                break
             try:
                 with closing(self._save(chat, _LEFT_TOKENS)) as saving:
                     for _ in saving:
@@ -140,7 +142,7 @@ class SavedChats:
 
     def erase(self, chats: Sequence[str], *, everything: bool = False) -> None:
         """Removes the files of `chats`, or all. Their sequences in memory are no longer saved."""
-        self._stop()
+        self._stop(None if everything else chats)
         gone = set(self._on_disk) | set(self._due) if everything else set(chats)
         for sequence in self._here.prefix_cache.sequences if self._here else ():
             if everything or sequence.chat in gone:
@@ -250,11 +252,16 @@ class SavedChats:
         if chat:
             self._due[chat] = _Due(self._clock(), _LEFT_TOKENS)
 
-    def _stop(self) -> None:
-        for task in (self._loading, self._saving):
-            if task is not None:
-                task.work.close()
-        self._loading = self._saving = None
+    def _stop(self, chats: Sequence[str] | None = None) -> None:
+        """Ends loading and saving of `chats`; None: of all."""
+
+        def left(task: _Task | None) -> _Task | None:
+            if task is None or (chats is not None and task.chat not in chats):
+                return task
+            task.work.close()
+            return None
+
+        self._loading, self._saving = left(self._loading), left(self._saving)
 
     def _stamped(self) -> Stamp | None:
         """The stamp of the model, computed at first use; None and a reason if its caches cannot be saved."""

@@ -301,13 +301,6 @@ def test_when_the_chat_is_left(chats: Chats) -> None:
     assert chats.count == 3, "100 tokens are read faster than loaded"
 
 
-def test_when_the_model_goes_and_not_without_a_chat(chats: Chats) -> None:
-    chats.ask(300)
-    chats.ask(300, "", seed=2)
-    chats.engine.unload()
-    assert chats.count == 1
-
-
 def test_a_file_is_replaced_only_if_a_sixteenth_is_new(chats: Chats) -> None:
     for tokens, saves in ((1800, 1), (1890, 1), (1960, 2)):
         chats.ask(tokens)
@@ -443,6 +436,7 @@ def test_off(chats: Chats) -> None:
     off = {"prefill.save": False}
     assert chats.ask(600, **off).stats.disk_tokens == 0
     assert chats.count == 0, "its file is erased"
+    chats.ask(300, "", seed=2)  # of no chat
     chats.engine.unload()
     assert chats.count == 0
 
@@ -476,6 +470,21 @@ def test_erased_while_it_is_being_saved(chats: Chats) -> None:
     chats.engine.unload()
     assert chats.count == 0
     assert not list(chats.files.folder.glob("*.safetensors*"))
+
+
+def test_erasing_a_chat_ends_no_work_on_another(chats: Chats) -> None:
+    chats.ask(400)
+    chats.engine.saved_chats.open("another", Prefill())
+    assert chats.engine.saved_chats.piece()
+    chats.engine.saved_chats.erase(["a third"])
+    idle(chats.engine)
+    assert chats.count == 1
+    engine = chats.start()
+    engine.saved_chats.open(CHAT, Prefill())
+    assert engine.saved_chats.piece()
+    engine.saved_chats.erase(["a third"])
+    idle(engine)
+    assert engine.sequence.chat == CHAT
 
 
 def test_what_another_model_saved_is_removed(chats: Chats, folder: Path) -> None:
@@ -557,9 +566,13 @@ def test_a_full_disk_is_named_and_nothing_is_lost(chats: Chats, monkeypatch: pyt
 
 
 def test_ending_takes_no_longer_than_its_time(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
-    chats.ask(500)
+    for seed in range(3):
+        chats.ask(500, f"chat {seed}", seed=seed)
+    begun: list[Path] = []
+    reserve = chats.files.reserve
+    monkeypatch.setattr(chats.files, "reserve", lambda *given: begun.append(given[0]) or reserve(*given))
     times = iter(range(0, 1000, 3))
     monkeypatch.setattr(chats.engine.saved_chats, "_clock", lambda: next(times))
     chats.engine.unload()
-    assert chats.count == 0
+    assert (chats.count, len(begun)) == (0, 1)
     assert not list(chats.files.folder.glob(".*.tmp"))
