@@ -31,13 +31,7 @@ from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import branches, plan
 from core.engine.prompts import cleaned, edited_ids, title_request
 from core.engine.saved_chats import SavedChats
-from core.errors import (
-    BrokenLogitsError,
-    GrammarError,
-    ModelTooLargeError,
-    NoModelError,
-    PromptTooLongError,
-)
+from core.errors import BrokenLogitsError, GrammarError, ModelTooLargeError, NoModelError, PromptTooLongError
 from core.events import (
     TYPED,
     Change,
@@ -194,11 +188,17 @@ class Engine:
         return self._saved_chats
 
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
-        """Load the model `reference`. Raises `ModelError`, and then keeps the current model.
+        """Load the model `reference`. Raises `ModelError`, and then keeps the current model; also
+        `OutOfMemoryError` and `GpuFaultError`.
 
         If memory does not suffice for both, the current model is released before the new weights are read.
         """
-        self.use(load(reference, progress, self.make_room))
+        try:
+            self.use(load(reference, progress, self.make_room))
+        except Exception as error:
+            if fault := error_of(error, "to load this model"):
+                raise fault from error
+            raise
         use_limits_of(self.loaded.info.architecture)
         return self.loaded.info
 
@@ -418,14 +418,13 @@ class Engine:
         settings: Settings,
         cancelled: Callable[[], bool] = never,
         *,
-        request: str = "",
         also: Generate | None = None,
     ) -> Iterator[Event]:
         """Like `generate`, from token ids instead of messages; the end of the ids counts as the question.
 
         `also`: a request with other options, such as a grammar or a prediction.
         """
-        options = replace(also or Generate(request, ()), settings=settings)
+        options = replace(also or Generate("", ()), settings=settings)
         return retried(lambda each: self._events(each, cancelled, None, Prompt([*prompt], "", ())), options)
 
     def _events(

@@ -159,12 +159,8 @@ class DraftModels:
         if self.proposer is None:
             proposer = ModelProposer(draft)
             if not proposer.sequence.keeps_all:
-                self._refuse(
-                    "drafter",
-                    draft,
-                    f"{draft.info.name} cannot roll back rejected tokens, so it cannot draft.",
-                    "Choose a draft model with plain full attention.",
-                )
+                why_not = f"{draft.info.name} cannot roll back rejected tokens, so it cannot draft."
+                self._refuse("drafter", draft, why_not, "Choose a draft model with plain full attention.")
             self.proposer = proposer
         return self.proposer
 

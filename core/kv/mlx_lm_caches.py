@@ -31,6 +31,7 @@ from msgspec import Struct
 from core.errors import reason_of
 from core.kv.positions import Positioned
 from core.settings.prefill import KV_GROUP_SIZES
+from core.system.metal import fault_of
 
 EntryKind = Literal["appending", "window", "recurrent", "unknown"]
 
@@ -348,7 +349,7 @@ def quantisable(model: LanguageModel, new_cache: Callable[[], Cache]) -> Quantis
     """Which entries of the caches of `model` can be quantised; five forward passes of at most three tokens.
 
     Some models compute attention in a way that does not support quantised keys: attention sinks, latent
-    attention. Any exception of a model's code is reported as the reason.
+    attention. Any exception of a model's code is the reason, but faults of the machine are raised.
     """
     plain = new_cache()
     expected = _last_logits(model, plain)
@@ -368,6 +369,8 @@ def quantisable(model: LanguageModel, new_cache: Callable[[], Cache]) -> Quantis
         if not float(difference) <= _LARGEST_DIFFERENCE * float(scale):
             return Quantisable(why_not="its answers with quantised keys are wrong")
     except Exception as error:  # any exception of a model's code
+        if isinstance(error, MemoryError) or fault_of(str(error)):
+            raise
         return Quantisable(why_not=f"its attention does not support quantised keys ({reason_of(error)})")
     return Quantisable(groups)
 

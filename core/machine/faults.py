@@ -33,13 +33,13 @@ def discard_faults() -> None:
         surface()
 
 
-def error_of(error: Exception) -> WorkerError | None:
+def error_of(error: Exception, purpose: str = "for this answer") -> WorkerError | None:
     """The error that reports `error`; None if it is no fault of the machine. Drops further faults."""
     discard_faults()
     match memory.fault(error):
         case "memory":
             return OutOfMemoryError(
-                f"There was not enough memory for this answer ({error}).",
+                f"There was not enough memory {purpose} ({error}).",
                 "Use a shorter prompt or a smaller model.",
             )
         case "interrupted":

@@ -17,6 +17,7 @@ from core.models.eagle3 import eagle3
 from core.models.heads import heads
 from core.models.json_files import read_object
 from core.models.loader import MakeRoom
+from core.models.memory import fault
 from core.models.mtp import mtp_head
 from core.models.mtp_files import Head, HeadTensor
 from core.models.parts import SplitModel, split
@@ -61,6 +62,8 @@ def _loaded(parts: SplitModel, found: Head, folder: Path, make_room: MakeRoom) -
             return found.why_not(reason)
         reason = parts.why_no_states(head.layers)
     except Exception as error:  # the files' numbers are used before anything has compared them
+        if fault(error):
+            raise
         return found.why_not(f"cannot be loaded: {reason_of(error)}")
     return found.why_not(f"cannot be used: {reason}") if reason else head
 

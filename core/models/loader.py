@@ -43,7 +43,7 @@ from core.models.folder import (
 )
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.heads import found_heads
-from core.models.memory import machine
+from core.models.memory import fault, machine
 from core.models.mtp_files import head_names
 from core.models.places import base_name, display_name, find, is_hub_name
 from core.models.starter import STARTER, ensure_starter
@@ -56,19 +56,10 @@ MakeRoom = Callable[[int], None]
 
 
 # Names of the token embedding in mlx-lm's model types.
-_EMBEDDINGS = frozenset(
-    {
-        "embed",
-        "embed_in",
-        "embed_tokens",
-        "embedding",
-        "embeddings",
-        "tok_embeddings",
-        "token_embeddings",
-        "word_embeddings",
-        "wte",
-    }
-)
+_EMBEDDINGS = {
+    *("embed", "embed_in", "embed_tokens", "embedding", "embeddings", "wte"),
+    *("tok_embeddings", "token_embeddings", "word_embeddings"),
+}
 # Added tokens that may have no embedding row; of large vocabularies 1%.
 _ROWLESS_TOKENS = 8
 # Prefixes of a word's first token: byte-level, SentencePiece, none.
@@ -151,7 +142,7 @@ def load(
     """Loads `reference`: `starter`, a model folder, or a hub name on this machine. Raises `ModelError`.
 
     `make_room` is called after all checks and before the first weight is read, with the bytes that the model
-    needs for a short context; it may raise `ModelTooLargeError`.
+    needs for a short context; it may raise `ModelTooLargeError`. Faults of the machine are not converted.
     """
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
     checked = check(folder)
@@ -216,6 +207,8 @@ def _unread(folder: Path) -> nn.Module:
         with readable(folder) as path, _no_input():
             model, _ = load_model(path, lazy=True, get_model_classes=_classes, trust_remote_code=False)
     except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
+        if fault(error):
+            raise
         raise ModelError(
             f"The model in {folder} cannot be loaded: {reason_of(error)}.",
             "Check that it is a complete MLX model, or choose another.",
@@ -313,6 +306,8 @@ def check_sound(folder: Path, model: nn.Module) -> None:
         logits = model(mx.array([[1, 2]]), cache=make_prompt_cache(model))
         sound = not mx.any(mx.isnan(logits)).item() and bool(mx.all(mx.isfinite(logits.max(-1))).item())
     except Exception as error:
+        if fault(error):
+            raise
         raise ModelError(
             f"The model in {folder} fails at its first tokens: {reason_of(error)}.",
             "Its config.json and its weights may not belong together; download the model again.",

@@ -22,6 +22,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from core.errors import InternalError, reason_of
+from core.models.memory import fault
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,8 @@ class SplitModel(Struct, frozen=True):
             logits, states = self.read(ids, make_prompt_cache(self.model), layers)
             same = mx.array_equal(whole, logits).item() and states.shape[:2] == ids.shape
         except Exception as error:  # any exception of a model's code
+            if fault(error):
+                raise
             return f"the model's hidden states cannot be taken ({reason_of(error)})"
         return "" if same else "taking the model's hidden states changes its logits"
 

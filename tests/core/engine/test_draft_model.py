@@ -157,11 +157,6 @@ def test_without_a_draft_model_the_error_says_what_to_set(toy_engine: Engine) ->
 
 
 def test_the_gate_says_what_it_decided(toy_engine: Engine) -> None:
-    prompt = [(7 * i * i + 3 * i) % 256 + 4 for i in range(60)]
-    simple = {"drafting.drafter": "ngram-simple"}
-    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "auto"}))
-    assert "of the prompt repeats" in finished.effective.gate or "plain speed" in finished.effective.gate
-    _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "always"}))
-    assert "drafting at every step was requested" in finished.effective.gate
-    _, finished = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
-    assert finished.effective.gate == ""
+    for drafter, told in (("ngram-simple", "drafting: drafting at every step was requested"), ("off", "")):
+        _, finished = run(toy_engine, [5, 6, 7], settings(**{"drafting.drafter": drafter}))
+        assert finished.effective.gate == told

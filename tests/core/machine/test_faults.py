@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import pytest
+from mlx_lm.models import llama
 
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.engine.engine import Engine
@@ -17,6 +19,7 @@ from core.models import memory
 from core.settings import Settings, assign_all
 from core.settings.request import Sampling
 from core.system.metal import fault_of
+from tests.core.toy import write_toy_model
 
 FAILED = "[METAL] Command buffer execution failed: "
 MEMORY = f"{FAILED}Nicht genügend Speicher (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"
@@ -91,6 +94,27 @@ def test_a_fault_while_reading_is_tried_once_more_with_smaller_chunks(
     toy_engine.forget()
     with pytest.raises(kind):
         answer(toy_engine)
+
+
+@pytest.mark.parametrize("call", [1, 4])
+def test_memory_that_runs_out_is_no_fault_of_the_loaded_model(
+    call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the check of its logits, and in the trial of quantised caches."""
+    write_toy_model(tmp_path, hidden_size=128)
+    own, calls = llama.Model.__call__, itertools.count(1)
+
+    def failing(self: llama.Model, *given: Any, **named: Any) -> Any:
+        if next(calls) == call:
+            raise RuntimeError("[malloc] Unable to allocate 64 bytes.")
+        return own(self, *given, **named)
+
+    engine = Engine()
+    monkeypatch.setattr(llama.Model, "__call__", failing)
+    with pytest.raises(OutOfMemoryError, match="to load this model"):
+        engine.load(str(tmp_path))
+    assert engine.load(str(tmp_path)).kv_why_not == ""
+    engine.unload()
 
 
 def test_a_fault_after_a_token_ends_the_answer_and_keeps_no_cache(toy_engine: Engine) -> None:

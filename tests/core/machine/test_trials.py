@@ -223,13 +223,10 @@ def test_learned_positions_are_found() -> None:
     assert "branches" in why(build(config, 3.0))
 
 
-def test_rotations_that_were_missed_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rotations_that_were_missed_or_are_never_called_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were a rotary module not recognised, trees would be off, not silently wrong."""
     monkeypatch.setattr(tree_probe, "rotations", lambda model: [])
     assert "branches" in why(tiny("llama"))
-
-
-def test_rotations_that_are_never_called_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     aside: dict[str, Any] = {"rope": nn.RoPE(8)}
     monkeypatch.setattr(tree_probe, "rotations", lambda model: [Rotation(aside, "rope", aside["rope"])])
     assert "called none of them" in why(tiny("llama"))

@@ -12,8 +12,10 @@ import mlx.nn as nn
 import pytest
 from mlx.utils import tree_flatten
 
+from core.engine.engine import Engine
 from core.errors import ModelError, ModelTooLargeError
 from core.events import ModelEntry, fit_of
+from core.kv.mlx_lm_caches import KvQuantisation, quantisable, quantise
 from core.models import places
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
@@ -102,10 +104,7 @@ def test_an_entry_says_what_loading_says(
     assert (f"{entry.bits}-bit" if entry.bits else "") == info.quantisation
 
 
-def test_the_cache_is_worked_out_as_it_is(toy_engine: object, toy_folder: Path) -> None:
-    from core.engine.engine import Engine
-
-    assert isinstance(toy_engine, Engine)
+def test_the_cache_is_worked_out_as_it_is(toy_engine: Engine, toy_folder: Path) -> None:
     cache = toy_engine.loaded.new_cache()
     toy_engine.loaded.model(mx.zeros((1, 256), mx.int32), cache=cache)
     mx.eval([layer.state for layer in cache])
@@ -116,8 +115,6 @@ def test_the_cache_is_worked_out_as_it_is(toy_engine: object, toy_folder: Path) 
 
 @pytest.mark.parametrize(("bits", "hidden"), [(8, 128), (4, 128), (4, 256), (4, 32)])
 def test_a_quantised_cache_is_worked_out_as_it_is(bits: int, hidden: int, tmp_path: Path) -> None:
-    from core.kv.mlx_lm_caches import KvQuantisation, quantisable, quantise
-
     write_toy_model(tmp_path / "toy", hidden_size=hidden)
     model = load(str(tmp_path / "toy"))
     groups = quantisable(model.model, model.new_cache).groups
@@ -362,8 +359,6 @@ def test_a_family_is_called_what_its_members_share() -> None:
 
 
 def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(tmp_path: Path, toy_folder: Path) -> None:
-    from core.engine.engine import Engine
-
     write_toy_model(tmp_path / "second")
     left = [1 << 40]
     engine = Engine(left_bytes=lambda: left[0])
