@@ -453,7 +453,8 @@ class Leader:
         self._number += 1
         now = time.monotonic() + deadline_s(len(ids))
         for due in self._due.values():
-            due.append((self._number, max(now, due[-1][1] if due else now)))
+            waiting = tuple(due)  # its thread may remove the last one meanwhile
+            due.append((self._number, max(now, waiting[-1][1]) if waiting else now))
         message = Do(self._number, tuple(self._actions))
         self._actions.clear()
         self._send(message)
@@ -462,6 +463,8 @@ class Leader:
     def record_positions(self, number: int, positions: tuple[int, int]) -> None:
         """Records this rank's cache positions after that forward pass, and compares those of other ranks."""
         self._positions[number] = positions
+        # Before the loop: the positions of operations that complete meanwhile are compared by the next call.
+        first = min((due[0][0] for due in map(tuple, self._due.values()) if due), default=number + 1)
         while self._done_by:
             link, done = self._done_by.popleft()
             for own, other in zip(self._positions[done.number], (done.appending, done.window)):
@@ -470,7 +473,6 @@ class Leader:
                         f"{link.name} is at position {other:,} after operation {done.number}, not {own:,}.",
                         "Please report this.",
                     )
-        first = min((due[0][0] for due in map(tuple, self._due.values()) if due), default=number + 1)
         for passed in [each for each in self._positions if each < first]:
             del self._positions[passed]
 

@@ -34,16 +34,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_mlx_launch_answers_as_one_process(tmp_path: Path, toy: Path) -> None:
-    words = [
-        *child_command("generate"),
-        "--model",
-        str(toy),
-        *_ANSWER,
-        "--max-tokens",
-        "12",
-        "--drafter",
-        "cacheback",
-    ]
+    more = ("--max-tokens", "12", "--drafter", "cacheback")
+    words = [*child_command("generate"), "--model", str(toy), *_ANSWER, *more]
     environment = child_environment(DRAFTLIGHT_HOME=str(tmp_path), OPENBLAS_NUM_THREADS="1")
     launcher = Path(sys.executable).with_name("mlx.launch")
     done = [

@@ -8,7 +8,11 @@ trees and gaps.
 from __future__ import annotations
 
 import random
+import socket
+import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.utils import load_tokenizer
 
+from core.cluster import group
 from core.cluster.group import Action, Begin, Changed, Do, Drop, Forward, decode, encode
 from core.cluster.shard import RAISED, Replicas, Shard, cache_positions
 from core.engine.engine import Engine
@@ -170,3 +175,28 @@ def test_a_follower_of_which_something_impossible_is_asked_says_so(toy_folder: P
     _, model = told_engine("llama", toy_folder)
     with pytest.raises(Exception, match="does not exist"):
         model._replicas.do((Forward(99, (1, 2)),))
+
+
+def test_positions_are_compared_while_ranks_complete_operations() -> None:
+    def follow(other: group.Link) -> None:
+        with closing(other):
+            while isinstance(message := other.receive(), Do):
+                other.send(group.Done(message.number, message.number, -1))
+
+    links, before = [], sys.getswitchinterval()
+    with ThreadPoolExecutor() as pool:
+        for rank in range(5):
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                links.append(group.Link(socket.create_connection(listener.getsockname()), f"Rank {rank}"))
+                pool.submit(follow, group.Link(listener.accept()[0], "Rank 0"))
+        leader = group.Leader(links, lambda _: None)
+        cache = MirroredCache([], leader)
+        try:
+            sys.setswitchinterval(1e-6)
+            for number in range(1, 8001):
+                leader.record_positions(leader.forward(cache, [1]), (number, -1))
+        finally:
+            sys.setswitchinterval(before)
+            leader.close()
+    for link in links:
+        link.close()
