@@ -12,6 +12,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -33,10 +34,25 @@ class UsageError(RequestError, code="usage"):
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises `UsageError` instead of exiting. Flags cannot be abbreviated, so new flags break no script."""
+    """Raises `UsageError` instead of exiting, also for options before a command, which it would not read.
 
-    def __init__(self, **named: Any) -> None:
+    Flags cannot be abbreviated, so new flags break no script.
+    """
+
+    def __init__(self, outer: Parser | None = None, **named: Any) -> None:
         super().__init__(**{**named, "allow_abbrev": False})
+        self._outer = outer
+        self._words: Sequence[str] = ()
+
+    def add_subparsers(self, **named: Any) -> Any:
+        return super().add_subparsers(**{**named, "parser_class": partial(Parser, self)})
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = sys.argv[1:] if args is None else args
+        if self._outer and (before := self._outer._words[: -len(self._words) - 1]):
+            flag, command = before[0].partition("=")[0], self.prog.rpartition(" ")[2]
+            self.error(f"{flag} before {command} has no effect: put the options of {command} after it")
+        return super().parse_known_args(self._words, namespace)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message.rstrip('.')}.", f"See {self.prog} --help.")

@@ -33,6 +33,8 @@ _OUT = ["--out", "OUT"]
         (["tables", "build", "--corpus", "x", "--kbytes", "0"], "“0” is not a whole number from 1 up"),
         (["models", "list", "--context", "-1"], "“-1” is not a whole number from 1 up"),
         (["divine"], "invalid choice: 'divine'"),
+        (["--scheme", "system", "tables", "list"], "--scheme before tables has no effect"),
+        (["bench", "--pairs=3", *_OUT, "window", *_OUT], "--pairs before window has no effect"),
     ],
 )
 def test_it_is_refused_in_a_sentence(
