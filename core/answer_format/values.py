@@ -17,6 +17,7 @@ from typing import Any
 _SPACE = re.compile(r"\s*")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z]+(?!\w)")
 _WORDS: dict[str, Any] = {"true": True, "True": True, "false": False, "False": False,
                           "null": None, "None": None}  # fmt: skip
@@ -253,10 +254,14 @@ def parameters_schema(text: str) -> Mapping[str, Any]:
 def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
     """`text` as a value of the type of the argument `key`.
 
-    Text that does not match an allowed type stays text, so that the caller sees what the model wrote.
+    Text that does not match an allowed type stays text, so that the caller sees what the model wrote, and so
+    do +49, 007 and 5. where text is allowed.
     """
     types = _declared_types(key, schema)
     stripped = text.strip()
+    as_text = not types or "string" in types
+    if as_text and _NUMBER.fullmatch(stripped) and not _JSON_NUMBER.fullmatch(stripped):
+        return text
     if not types:
         value, whole = _read(stripped)
         return value if whole and not isinstance(value, str) else text
@@ -312,11 +317,12 @@ def _types(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     declared = schema.get("type")
-    found.update([declared] if isinstance(declared, str) else declared if isinstance(declared, list) else [])
-    values = [*(schema.get("enum") or []), *([schema["const"]] if "const" in schema else [])]
+    names = declared if isinstance(declared, list) else [declared]
+    found.update(name for name in names if isinstance(name, str))
+    values = [*_items(schema, "enum"), *([schema["const"]] if "const" in schema else [])]
     found.update(_type_of(value) for value in values)
     for word in ("anyOf", "oneOf", "allOf"):
-        for choice in schema.get(word) or []:
+        for choice in _items(schema, word):
             found |= _types(choice, root, depth + 1)
     if schema.get("nullable") is True:
         found.add("null")
@@ -326,7 +332,13 @@ def _types(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
         for part in reference[2:].split("/"):
             target = target.get(part) if isinstance(target, dict) else None
         found |= _types(target, root, depth + 1)
-    return frozenset(str(name) for name in found)
+    return frozenset(found)
+
+
+def _items(schema: Mapping[str, Any], word: str) -> list[Any]:
+    """The list `word` of `schema`; empty if it is missing or not a list."""
+    found = schema.get(word)
+    return found if isinstance(found, list) else []
 
 
 def _type_of(value: Any) -> str:
