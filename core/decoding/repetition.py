@@ -29,7 +29,9 @@ LEAST_TIMES = 4
 
 # Scripts without spaces between words, of which a character counts as a word.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|(?:(?![{_IDEOGRAPHS}])[^\W_])+(?:['’](?:(?![{_IDEOGRAPHS}])[^\W_])+)*")
+# Up to 64 letters: the end of the text is searched again for each token.
+_LETTERS = rf"(?:(?![{_IDEOGRAPHS}])[^\W_]){{1,64}}"
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]|{_LETTERS}(?:['’]{_LETTERS}){{0,9}}")
 _REQUESTS = re.compile(
     r"""
     \b(?:repeat|repetition|over\s+and\s+over|again\s+and\s+again|echo|parrot|copy|loop|infinite|endless)
@@ -120,6 +122,8 @@ class Repetition:
                     self.begins = self._starts[number + 1 - same]
                     return True
                 break  # a multiple of this period
+        else:
+            self._read = len(self._text)
         return False
 
     def _is_prose(self, period: int, same: int) -> bool:

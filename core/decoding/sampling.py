@@ -237,11 +237,7 @@ class RowHistory:
         return mx.array([path[:1] * (size - len(path)) + path for path in seen], dtype=mx.uint32)
 
     def _answer_counts(
-        self,
-        lead: Sequence[int],
-        paths: Sequence[Sequence[int]],
-        unknown: mx.array | None,
-        vocabulary: int,
+        self, lead: Sequence[int], paths: Sequence[Sequence[int]], unknown: mx.array | None, vocabulary: int
     ) -> mx.array:
         self._count(lead, vocabulary)
         counts = mx.array(self._counts)[None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -189,3 +190,14 @@ def test_the_repeated_share_counts_only_what_follows_an_earlier_run_in_the_same_
     assert repeated_share(range(100)) == 0
     assert repeated_share([*range(20), *range(20)]) == pytest.approx(12 / 40)
     assert repeated_share([*range(8), 9, *range(8), 10]) == 0
+
+
+@pytest.mark.quiet
+@pytest.mark.parametrize("piece", ["ab", "-+|_"])
+def test_text_without_words_takes_linear_time(piece: str) -> None:
+    def took_s(tokens: int) -> float:
+        repetition, started_s = Repetition(), time.process_time()
+        assert not any(repetition.add(token, piece) for token in range(tokens))
+        return time.process_time() - started_s
+
+    assert took_s(16_000) < 8 * took_s(4000)
