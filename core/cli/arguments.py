@@ -80,7 +80,11 @@ def confirmed(question: str) -> bool:
     """Ask a yes/no question on the terminal. Raises `RequestError` if stdin is not a terminal."""
     if not sys.stdin.isatty():
         raise RequestError("Nothing was removed: there is no terminal to confirm on.", "Add --yes.")
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        print()
+        return False
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from core.cli.arguments import add_command, add_quiet, confirmed, out_file, readable_file, whole
 from core.errors import RequestError, TableError
-from core.events import LearnedTable, TableDone, TableInfo, TableStatus
+from core.events import LearnedTable, TableDone, TableFigures, TableInfo, TableStatus
 from core.models.places import family_label, readable
 from core.system.paths import tables_dir
 from core.system.terminal import ProgressLine
@@ -166,23 +166,29 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
-    from core.tables.prebuilt import prebuilt_listing
+    from core.tables.files import TableFolder
+    from core.tables.prebuilt import built_dir, erase_built, prebuilt_listing
 
     memory = _memory()
-    built = (each for each in prebuilt_listing()[0] if not each.shipped)
-    tables: Sequence[TableInfo | LearnedTable] = (*memory.listing()[0], *built)
-    if options.family != "all":
-        tables = _of_family(tables, options.family)
-    families = {info.family: _label(info.family_name) for info in tables}
-    entries = sum(info.figures.used if isinstance(info, TableInfo) else info.entries for info in tables)
-    names = ", ".join(families.values())
-    if not families:
+    prebuilt, unusable = prebuilt_listing()
+    tables: list[TableInfo | LearnedTable] = [*memory.listing()[0]]
+    tables += [each for each in prebuilt if not each.shipped]
+    known = {info.family[:16] for info in tables}
+    damaged = TableFolder(tables_dir()).families() - known
+    tables += [TableInfo(family, family, 0, TableFigures()) for family in sorted(damaged)]
+    chosen = tables if options.family == "all" else _of_family(tables, options.family)
+    families = {info.family: _label(info.family_name) for info in chosen}
+    entries = sum(info.figures.used if isinstance(info, TableInfo) else info.entries for info in chosen)
+    names = ", ".join(families.values()) or "damaged"
+    if not (families or unusable):
         print("There are no tables.")
     elif options.yes or confirmed(
         f"Erase the {names} tables? {entries:,} entries are lost, no copy is kept."
     ):
         for family, name in families.items():
             _print_done("Erased", memory.reset(family), name)
+        if options.family == "all":
+            erase_built(built_dir(), "")  # built tables whose family cannot be read
     else:
         print("Nothing was erased.")
         return 1
@@ -216,7 +222,9 @@ def _of_family(tables: Sequence[_Table], wanted: str) -> tuple[_Table, ...]:
     found = tuple(
         info for info in tables if name in (info.family_name.lower(), _label(info.family_name).lower())
     )
-    found = found or tuple(info for info in tables if len(name) >= 4 and info.family.startswith(name))
+    found = found or tuple(
+        info for info in tables if len(name) >= 4 and info.family.startswith(name[: len(info.family)])
+    )
     if len({info.family for info in found}) == 1:
         return found
     known = sorted({f"{_label(info.family_name)} ({info.family[:12]})" for info in tables})

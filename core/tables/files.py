@@ -252,6 +252,7 @@ def decode_table(content: bytes, *, vocabulary: int = ID_END) -> SavedTable:
 _FINGERPRINT = re.compile(r"[0-9a-z]{1,64}")
 PREVIOUS = ".previous"
 _TABLE_NAME = re.compile(r"([0-9a-f]{16})-n(\d{1,2})-(\d{4,7})\.safetensors(?:\.previous)?")
+_FAMILY = re.compile(r"\.?([0-9a-f]{16})-")
 _REFUSED = ".refused-"
 
 
@@ -360,6 +361,10 @@ class TableFolder:
             if match and (family is None or match[1] == family[:16]):
                 keys.add(TableKey(match[1], int(match[2]), int(match[3])))
         return sorted(keys)
+
+    def families(self) -> set[str]:
+        """First 16 digits of the fingerprint of every family with a file, valid or not."""
+        return {match[1] for name in self._names() if (match := _FAMILY.match(name))}
 
     def read(self, key: TableKey, vocabulary: int = ID_END) -> tuple[SavedTable | None, ReadResult]:
         """The newest valid generation of a table, with ids below `vocabulary`; None if there is none.

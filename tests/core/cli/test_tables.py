@@ -123,10 +123,12 @@ def test_reset_asks(
 ) -> None:
     assert main(["tables", "reset", "Name of ab"]) == 1
     assert "Add --yes" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})("n\n"))
-    assert main(["tables", "reset", "Name of ab"]) == 1
-    assert used(folder) == 50
-    monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda self: True})("y\n"))
+    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda self: True})
+    for typed in ("n\n", ""):  # Ctrl-D
+        monkeypatch.setattr("sys.stdin", terminal(typed))
+        assert main(["tables", "reset", "Name of ab"]) == 1
+        assert used(folder) == 50
+    monkeypatch.setattr("sys.stdin", terminal("y\n"))
     assert main(["tables", "reset", "all"]) == 0
     assert files(folder) == []
 
@@ -160,15 +162,7 @@ def test_an_answer_in_the_terminal_teaches_and_is_told_not_to(
     tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
-    ask = [
-        "generate",
-        "--model",
-        str(toy_folder),
-        "--prompt",
-        "hello hello hello hello",
-        "--max-tokens",
-        "30",
-    ]
+    ask = ["generate", "--model", str(toy_folder), "--prompt", "hello " * 4, "--max-tokens", "30"]
     mod = ["--drafter", "ngram-mod", "--set", "ngram_mod.n=4"]
     assert main([*ask, *mod, "--set", "tables.learn=false"]) == 0
     assert files(tmp_path / "data" / "tables") == []
@@ -192,12 +186,18 @@ def test_reset_erases_what_was_built_and_nothing_of_another_family(
     (built / f"damaged{GRAMS.suffix}").write_bytes(b"what was said")
     (built / ".ours.grams.safetensors.1.tmp").write_bytes(b"what was said")
     assert main(["tables", "reset", FAMILY[:12], "--yes"]) == 0
-    assert sorted(path.name for path in built.iterdir()) == [
-        f"theirs{GRAMS.suffix}",
-    ]
+    assert sorted(path.name for path in built.iterdir()) == [f"theirs{GRAMS.suffix}"]
     assert [name for name in files(folder) if name != "built"] == []
     assert main(["tables", "reset", "theirs", "--yes"]) == 0  # it has nothing but what was built
     assert list(built.iterdir()) == []
+    (folder / FILE).write_bytes(b"damaged")
+    (folder / f"{OTHER[:16]}-n16-4096.safetensors.refused-20260101-000000").write_bytes(b"damaged")
+    assert main(["tables", "reset", OTHER, "--yes"]) == 0
+    assert [name for name in files(folder) if name != "built"] == [FILE]
+    for left in (folder / FILE, built / f"damaged{GRAMS.suffix}"):
+        left.write_bytes(b"damaged")
+        assert main(["tables", "reset", "all", "--yes"]) == 0
+        assert not left.exists()
     capsys.readouterr()
     assert main(["tables", "reset", "all", "--yes"]) == 0
     assert "There are no tables" in capsys.readouterr().out
