@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from core.cli.arguments import add_model, add_quiet, add_settings, whole
 from core.cli.serve import Console, base_settings, first_of, running, worker_ended
 from core.errors import RequestError
-from core.events import ModelInfo
+from core.events import ModelInfo, ModelLoaded
 from core.settings.window import Server
-from core.system.terminal import ProgressLine
+from core.system.terminal import STOPPED, ProgressLine
 
 if TYPE_CHECKING:
     from core.serve.own_worker import Told
@@ -76,24 +76,32 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
     shown = True
 
     def report(event: Told) -> None:
-        if shown:
+        if shown and not isinstance(event, ModelLoaded):
             console.report(event)
 
-    # Ctrl-C goes to the client, which shares the terminal.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
     async with running(options, Serving(port=options.port), report) as (server, worker):
-        await first_of(worker.gate.settled(), worker.ended.wait())
+        await first_of(worker.gate.settled(), worker.ended.wait(), stopped.wait())
         console.line.clear()
+        if stopped.is_set():
+            return STOPPED
         if worker.gate.model is None:
             raise console.problem or worker_ended()
-        shown = False  # the client uses the whole terminal
+        shown = False  # the client uses the whole terminal, and Ctrl-C goes to it as well
+        loop.add_signal_handler(signal.SIGINT, lambda: None)
         words, more = start_of(options.client, server.address, worker.gate.model, options.arguments)
         try:
             child = await asyncio.create_subprocess_exec(program, *words, env={**os.environ, **more})
         except OSError as error:  # a missing interpreter, such as Node, or a program for another processor
             why = f"{program} could not be started: {error.strerror}"
             raise _missing(options.client, why, " again") from error
-        return await child.wait()
+        await first_of(child.wait(), stopped.wait())
+        if child.returncode is None:
+            child.terminate()
+        status = await child.wait()
+        return status if status >= 0 else 128 - status  # as shells report a signal
 
 
 def _missing(client: str, why: str, again: str) -> RequestError:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import stat
 import subprocess
 import sys
+import time
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +20,7 @@ from core.cli import main
 from core.cli.launch import CLIENTS, split, start_of
 from tests.core.serve.conftest import served as served
 from tests.core.serve.served import Served
-from tests.processes import needs_programs_in
+from tests.processes import children, needs_programs_in
 
 # A client that says what it was started with, asks the server, and ends with a status of its own.
 CLIENT = """\
@@ -30,10 +32,11 @@ sys.exit(7)
 """
 
 
-def launched(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
+def begin(*arguments: str, path: Path) -> subprocess.Popen[str]:
     environment = {**os.environ, "PATH": str(path)}
     command = [sys.executable, "-m", "core.cli", "launch", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
 def program_in(folder: Path, text: str) -> Path:
@@ -49,18 +52,46 @@ def test_a_client_uses_the_server_and_gives_its_status(toy_folder: Path, tmp_pat
     (tmp_path / "claude.py").write_text(CLIENT)
     words = shlex.join([sys.executable, str(tmp_path / "claude.py")])
     program_in(tmp_path, f'#!/bin/sh\nexec {words} "$@"\n')
-    ran = launched("claude", "--model", str(toy_folder), "--", "-p", "--model", "x", path=tmp_path)
-    assert ran.returncode == 7, ran.stderr
-    assert json.loads(ran.stdout) == [["-p", "--model", "x"], "toy", "toy"]
+    ran = begin("claude", "--model", str(toy_folder), "--", "-p", "--model", "x", path=tmp_path)
+    out, err = ran.communicate(timeout=120)
+    assert ran.returncode == 7, err
+    assert json.loads(out) == [["-p", "--model", "x"], "toy", "toy"]
 
 
 def test_a_client_that_cannot_start_is_named(toy_folder: Path, tmp_path: Path) -> None:
     needs_programs_in(tmp_path)
     program = program_in(tmp_path, "#!/no/such/interpreter\n")
-    ran = launched("claude", "--model", str(toy_folder), path=tmp_path)
+    ran = begin("claude", "--model", str(toy_folder), path=tmp_path)
+    _, err = ran.communicate(timeout=120)
     assert ran.returncode == 1
-    assert f"{program} could not be started" in ran.stderr
-    assert CLIENTS["claude"] in ran.stderr
+    assert f"{program} could not be started" in err
+    assert CLIENTS["claude"] in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_the_model_is_loaded(
+    number: signal.Signals, toy_folder: Path, tmp_path: Path
+) -> None:
+    needs_programs_in(tmp_path)
+    program_in(tmp_path, "#!/bin/sh\necho begun\n")
+    process = begin("claude", "--model", str(toy_folder), path=tmp_path)
+    while not children(process.pid):
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 130
+
+
+def test_a_client_is_ended_with_it_and_its_signal_is_a_status(toy_folder: Path, tmp_path: Path) -> None:
+    needs_programs_in(tmp_path)
+    program_in(tmp_path, "#!/bin/sh\ntrap 'kill -KILL $$' TERM\necho begun\nwhile :; do :; done\n")
+    process = begin("claude", "--model", str(toy_folder), path=tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    for number in (signal.SIGINT, signal.SIGTERM):  # the first one is for the client
+        process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (out, "Traceback" in err, process.returncode) == ("", False, 128 + signal.SIGKILL)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
