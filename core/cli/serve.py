@@ -18,7 +18,7 @@ from core.cli.arguments import add_model, add_quiet, add_settings, settings_from
 from core.errors import ClusterError, DraftlightError, ModelError, WorkerError
 from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded, ModelReleased
 from core.events.codec import WorkerExited, WorkerSilent
-from core.settings import Settings, assign
+from core.settings import Settings, assign, assign_all
 from core.settings.window import Server
 from core.system.children import absolute_reference
 from core.system.terminal import ProgressLine
@@ -127,12 +127,10 @@ def _installed() -> InstalledModels:
 
 
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
-    """Default settings of requests: everything is read densely, and nothing is learned."""
-    settings = settings_from(options, model.settings if model else None)
-    given = {text.partition("=")[0].replace("-", "_") for text in options.set}
-    if "prefill.mode" not in given and vars(options)["prefill.mode"] is None:
-        settings = assign(settings, "prefill.mode", "off")
-    return assign(settings, "tables.learn", bool(options.learn))
+    """Default settings of requests: unless set otherwise, they are read densely, and nothing is learned."""
+    usual = [("prefill.mode", "off"), ("tables.learn", False)]
+    settings = settings_from(options, assign_all(model.settings if model else Settings(), usual))
+    return assign(settings, "tables.learn", True) if options.learn else settings
 
 
 async def _serve(options: argparse.Namespace, serving: Serving) -> int:
@@ -158,9 +156,7 @@ def worker_ended() -> WorkerError:
 
 @asynccontextmanager
 async def running(
-    options: argparse.Namespace,
-    serving: Serving,
-    report: Callable[[Told], None],
+    options: argparse.Namespace, serving: Serving, report: Callable[[Told], None]
 ) -> AsyncIterator[tuple[LocalServer, OwnWorker]]:
     """Context manager of a started server and its worker, which loads the model; both are stopped at the end.
 

@@ -9,6 +9,8 @@ import pytest
 
 from core.cli import main
 from core.cli.arguments import read_config
+from core.cli.command_line import parser
+from core.cli.serve import base_settings
 
 
 @pytest.fixture
@@ -63,3 +65,20 @@ def test_its_paths_start_at_its_folder(config: Path, tmp_path: Path, monkeypatch
     assert model == str(tmp_path / "models" / "small")
     assert settings.cacheback.frozen_file == str(tmp_path / "tables" / "mine")
     assert settings.draft_model.model == "owner/name"
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "mode", "learn"),
+    [
+        ("", [], "off", False),
+        ("[prefill]\nmode = 'auto'\n[tables]\nlearn = true\n", [], "auto", True),
+        ("", ["--set", "tables.learn=true", "--specprefill", "on"], "on", True),
+        ("[tables]\nlearn = false\n", ["--learn"], "off", True),
+    ],
+)
+def test_it_and_the_flags_go_before_the_defaults_of_a_server(
+    config: Path, text: str, flags: list[str], mode: str, learn: bool
+) -> None:
+    config.write_text(text)
+    settings = base_settings(parser().parse_args(["serve", *flags]), None)
+    assert (settings.prefill.mode, settings.tables.learn) == (mode, learn)
