@@ -36,7 +36,6 @@ _PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials", "qasync", "msgspec", "numpy"
 _SLOW_GFLOPS = 20.0
 # Enough for the starter, tables and the beginning of a download.
 _LOW_DISK_BYTES = 1_000_000_000
-_MOST_TABLE_BYTES = 1 << 30
 
 
 class Finding(Struct, frozen=True):
@@ -286,24 +285,16 @@ def _nearest(folder: Path) -> Path:
 def _tables() -> Iterator[Finding]:
     """Reads every saved table completely, including its checksum, and changes nothing."""
     from core.system.paths import tables_dir
-    from core.tables.files import InvalidFileError, TableFolder, decode_table, read_file
+    from core.tables.files import TableFolder
 
     folder = TableFolder(tables_dir())
-    keys = folder.keys() if tables_dir().is_dir() else []
+    keys = folder.keys()
     size_bytes = 0
     for key in keys:
-        path = tables_dir() / key.file
-        try:
-            content = read_file(path, _MOST_TABLE_BYTES)
-            size_bytes += len(content)
-            decode_table(content)
-        except (InvalidFileError, OSError) as error:
-            yield Finding(
-                "Tables",
-                "note",
-                f"{path.name} cannot be used: {reason_of(error)}.",
-                "It will be set aside, never loaded.",
-            )
+        _, found = folder.read(key)
+        size_bytes += found.size_bytes
+        if found.notes:
+            yield Finding("Tables", "note", " ".join(found.notes))
     text = f"{len(keys)} in {tables_dir()}, {size_bytes / 1e6:.1f} MB" if keys else "none saved yet"
     yield Finding("Tables", "ok", text)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from core.cli.arguments import add_command, add_model, add_quiet, confirmed, whole
+from core.errors import RequestError
 from core.events import ModelEntry, ModelList, fit_of
 from core.system.paths import models_dir
 from core.system.terminal import ProgressLine, until_ctrl_c
@@ -141,6 +142,8 @@ def _download(options: argparse.Namespace) -> int:
     if options.discard:
         partial = partial_progress(model)
         discard(model)
+        if not partial.total_bytes:
+            raise RequestError(f"There is no unfinished download of {model}.", "Check the name.")
         print(f"Removed {_gb(partial.done_bytes)} of {model}.")
         return 0
     print(f"Downloaded {model} to {_get(model, options.quiet)}.")

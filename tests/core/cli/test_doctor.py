@@ -14,6 +14,7 @@ from core.cli import doctor
 from core.cli.doctor import Finding, report
 from core.encoder.encoder import SHIPPED
 from core.errors import MissingLibraryError
+from tests.core.tables.support import FILE, Home
 
 
 @pytest.fixture
@@ -93,12 +94,16 @@ def test_a_folder_that_cannot_be_written_is_broken(
 
 def test_a_damaged_table_is_noted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = home / "data" / "tables"
-    folder.mkdir(parents=True)
-    name = f"{'ab' * 8}-n16-4194304.safetensors"
-    (folder / name).write_bytes(b"\x10\0\0\0")
-    assert report() == 0
-    assert any(line.startswith("note    Tables") and name in line for line in lines(capsys))
-    assert (folder / name).is_file(), "looking moved it"
+    for previous in (False, True):
+        saved = Home(folder).open().learn(20)
+        saved.memory.save()
+        saved.learn(30 * previous, seed=1).memory.close()
+        (folder / FILE).write_bytes(b"\x10\0\0\0")
+        assert report() == 0
+        (line,) = (line for line in lines(capsys) if line.startswith("note    Tables"))
+        assert FILE in line
+        assert ("The previous save is used" in line) == previous
+        assert (folder / FILE).is_file(), "looking moved it"
 
 
 def test_an_encoder_that_is_damaged_is_noted(

@@ -144,6 +144,7 @@ def test_what_arrived_can_be_discarded(hub: Hub) -> None:
     assert done.returncode == 1
     assert "does not match its checksum" in done.stderr
     assert models("download", NAME, "--discard").returncode == 0
+    assert "no unfinished download" in models("download", NAME, "--discard").stderr
     assert "not finished" not in models("list").stdout
 
 
