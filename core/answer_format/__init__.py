@@ -8,13 +8,7 @@ from core.answer_format.formats import (
     call_marks,
     lone_closing_tag,
 )
-from core.answer_format.parser import (
-    AnswerSplitter,
-    ParsedAnswer,
-    Part,
-    parse_answer,
-    parse_past_answer,
-)
+from core.answer_format.parser import AnswerSplitter, ParsedAnswer, Part, parse_answer, parse_past_answer
 
 __all__ = [
     "AnswerFormat",

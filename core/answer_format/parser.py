@@ -15,15 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format.calls import (
-    MAX_CHARACTERS,
-    Call,
-    Section,
-    Syntax,
-    Tool,
-    read_call_body,
-    read_calls,
-)
+from core.answer_format.calls import MAX_CHARACTERS, Call, Section, Syntax, Tool, read_call_body, read_calls
 from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_in, channels_of
 from core.answer_format.openings import Opening, Place, Surroundings, first_mark, openings_of
 from core.answer_format.syntaxes import syntaxes_of

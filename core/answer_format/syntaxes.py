@@ -227,12 +227,7 @@ SYNTAXES = (
         (("[TOOL_CALLS]",),),
         ("mistral",),
     ),
-    Syntax(
-        "cohere",
-        (("<|START_ACTION|>", "<|END_ACTION|>"),),
-        (Json(),),
-        (("<|START_ACTION|>",),),
-    ),
+    Syntax("cohere", (("<|START_ACTION|>", "<|END_ACTION|>"),), (Json(),), (("<|START_ACTION|>",),)),
     Syntax(
         "command_r",
         (("Action:\n```json", "```"), ("Action: ```json", "```")),
@@ -289,10 +284,7 @@ SYNTAXES = (
         (("<function=",),),
     ),
     Syntax(
-        "olmo3",
-        (("<function_calls>", "</function_calls>"),),
-        (Python(), Json()),
-        (("<function_calls>",),),
+        "olmo3", (("<function_calls>", "</function_calls>"),), (Python(), Json()), (("<function_calls>",),)
     ),
     Syntax(
         "python_list",

@@ -10,14 +10,7 @@ import sys
 from collections.abc import Sequence
 
 # Processes that other processes of Draftlight start.
-_CHILDREN = (
-    "--worker",
-    "--download",
-    "--read",
-    "--read-chats",
-    "--template",
-    "--try-tokenizer",
-)
+_CHILDREN = ("--worker", "--download", "--read", "--read-chats", "--template", "--try-tokenizer")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,16 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from core.bench.cases import BUNDLED, DOCUMENTS
-from core.cli.arguments import (
-    add_command,
-    add_model,
-    add_quiet,
-    listed,
-    names,
-    number,
-    out_folder,
-    whole,
-)
+from core.cli.arguments import add_command, add_model, add_quiet, listed, names, number, out_folder, whole
 from core.cli.window import window_part
 from core.settings.declaration import find
 from core.settings.prefill import SCORERS

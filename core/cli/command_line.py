@@ -11,17 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from core.cli import (
-    bench,
-    doctor,
-    generate,
-    json_lines,
-    launch,
-    models,
-    serve,
-    tables,
-    window,
-)
+from core.cli import bench, doctor, generate, json_lines, launch, models, serve, tables, window
 from core.cli.arguments import Parser, UsageError, add_command, add_settings_command, read_config
 from core.errors import DraftlightError, RequestError, SettingError, reason_of
 from core.system.private import tighten_home

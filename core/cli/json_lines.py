@@ -15,17 +15,7 @@ from typing import Any, Union
 
 import msgspec
 
-from core.events import (
-    Event,
-    Failed,
-    Finished,
-    Gauges,
-    LeftOut,
-    PrefillProgress,
-    ReadingMap,
-    Token,
-    failure,
-)
+from core.events import Event, Failed, Finished, Gauges, LeftOut, PrefillProgress, ReadingMap, Token, failure
 from core.events.wire import Wire, well_formed_record
 
 # Incremented with every incompatible change; new fields are compatible.

@@ -13,14 +13,7 @@ from msgspec.structs import replace
 
 from core.drafting.shared_tables import NgramTables, SharedTable
 from core.events import TableInfo
-from core.tables.files import (
-    SavedTable,
-    TableFolder,
-    TableHeader,
-    TableKey,
-    encode_table,
-    make_header,
-)
+from core.tables.files import SavedTable, TableFolder, TableHeader, TableKey, encode_table, make_header
 
 
 class PendingFile(Struct):

@@ -391,10 +391,7 @@ def _read_import(path: Path, decode: Callable[[bytes], T]) -> tuple[T, bytes]:
     except InvalidFileError as refusal:
         raise TableError(f"{path} {refusal}.", "Export the table again, or choose another file.") from None
     except (OSError, RuntimeError, ValueError) as error:
-        raise TableError(
-            f"{path} could not be read: {reason_of(error)}.",
-            "Check the path.",
-        ) from error
+        raise TableError(f"{path} could not be read: {reason_of(error)}.", "Check the path.") from error
 
 
 def table_list(memory: TableMemory, request: str) -> TableList:

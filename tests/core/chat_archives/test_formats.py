@@ -106,10 +106,7 @@ def test_a_changed_artifact_is_shown_as_it_became() -> None:
 
 @pytest.mark.parametrize(
     ("attachments", "files", "lost"),
-    [
-        ([], ["a.png", "a.png"], {"images": 2}),
-        (["a.png", ""], ["a.png", "", ""], {"images": 1, "files": 3}),
-    ],
+    [([], ["a.png", "a.png"], {"images": 2}), (["a.png", ""], ["a.png", "", ""], {"images": 1, "files": 3})],
 )
 def test_files_without_their_content_are_counted_once(
     attachments: list[str], files: list[str], lost: dict[str, int]

@@ -204,11 +204,7 @@ def test_a_branch_that_continues_becomes_a_chat_with_what_is_before_it() -> None
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from("qan"), st.integers(-1, 12)),
-        min_size=1,
-        max_size=12,
-    ),
+    st.lists(st.tuples(st.sampled_from("qan"), st.integers(-1, 12)), min_size=1, max_size=12),
     st.integers(-1, 12),
 )
 def test_every_message_of_any_graph_is_in_a_chat(shape: list[tuple[str, int]], current: int) -> None:

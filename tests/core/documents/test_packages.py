@@ -10,14 +10,7 @@ import pytest
 
 from core.documents.reading import read_document
 from core.errors import RequestError
-from tests.core.documents.made import (
-    paragraph,
-    slide_shape,
-    write_docx,
-    write_pptx,
-    write_xlsx,
-    write_zip,
-)
+from tests.core.documents.made import paragraph, slide_shape, write_docx, write_pptx, write_xlsx, write_zip
 
 
 @pytest.mark.parametrize(

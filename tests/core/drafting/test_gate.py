@@ -104,10 +104,7 @@ def test_a_new_request_starts_afresh() -> None:
     assert _steps_until(used, True, 1, 0) == _steps_until(fresh, True, 1, 0) == 8
 
 
-@given(
-    any_ids,
-    st.lists(st.tuples(st.integers(1, 300), st.integers(0, 300)), max_size=200),
-)
+@given(any_ids, st.lists(st.tuples(st.integers(1, 300), st.integers(0, 300)), max_size=200))
 def test_it_always_looks_again_in_time(prompt: list[int], steps: list[tuple[int, int]]) -> None:
     gate = Gate(GateSettings())
     gate.begin(prompt)

@@ -51,11 +51,7 @@ def prose(seed: int, tokens: int) -> list[int]:
 
 
 def spent(
-    text: Sequence[int],
-    prompt: int,
-    costs: tuple[float, float],
-    guessing: Guessing | None,
-    after: int = 0,
+    text: Sequence[int], prompt: int, costs: tuple[float, float], guessing: Guessing | None, after: int = 0
 ) -> float:
     """Planned time of the answer `text[prompt:]` from its token `after` on, in plain steps."""
     token_cost, row_cost = costs

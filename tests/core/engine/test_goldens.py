@@ -21,18 +21,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from core.drafting.gate import default_cost
 from core.engine.engine import Engine
-from core.events import (
-    Attachment,
-    Event,
-    Finished,
-    Gauges,
-    Generate,
-    Grammar,
-    Message,
-    Token,
-    Tool,
-    encode,
-)
+from core.events import Attachment, Event, Finished, Gauges, Generate, Grammar, Message, Token, Tool, encode
 from core.machine.width_cost import LiveCost
 from core.settings import Settings, assign_all
 from core.settings.declaration import declared, read

@@ -149,13 +149,7 @@ def test_passages_are_the_texts_own(tokenizer: TokenizerWrapper) -> None:
     assert (passages.of[~asks] >= 0).all()
     assert found.asked == "Who is he?"
     said = [text.text for text in found.texts]
-    assert said == [
-        DOCUMENT.strip(),
-        "First?",
-        "Yes. " * 30,
-        "Gamma delta. Epsilon.",
-        pasted,
-    ]
+    assert said == [DOCUMENT.strip(), "First?", "Yes. " * 30, "Gamma delta. Epsilon.", pasted]
 
 
 def test_passages_from_a_place_and_of_fixed_length(tokenizer: TokenizerWrapper) -> None:

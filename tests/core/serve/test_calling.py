@@ -66,10 +66,7 @@ def test_the_grammar_of_a_custom_tool_is_named(served: Served) -> None:
         ("/v1/responses", {"input": "hello", "max_output_tokens": 9, "tools": [PLAIN | {"strict": True}]}),
         (
             "/v1/messages",
-            {
-                **question(),
-                "tools": [{"name": "weather", "input_schema": PARAMETERS, "strict": True}],
-            },
+            {**question(), "tools": [{"name": "weather", "input_schema": PARAMETERS, "strict": True}]},
         ),
     ],
 )
@@ -132,10 +129,7 @@ def test_the_tool_whose_schema_cannot_be_compiled_is_named(served: Served, choic
     [
         ({"text": {"format": {"type": "json_schema", "name": "x", "schema": UNKNOWN}}}, "text.format"),
         (
-            {
-                "tools": [{"type": "function", "name": "a", "parameters": UNKNOWN}],
-                "tool_choice": "required",
-            },
+            {"tools": [{"type": "function", "name": "a", "parameters": UNKNOWN}], "tool_choice": "required"},
             "tools[0].parameters",
         ),
         ({"input": " "}, "input"),
@@ -150,10 +144,7 @@ def test_responses_name_their_own_fields(served: Served, fields: dict[str, Any],
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        (
-            {"output_config": {"format": {"type": "json_schema", "schema": UNKNOWN}}},
-            "output_config.format",
-        ),
+        ({"output_config": {"format": {"type": "json_schema", "schema": UNKNOWN}}}, "output_config.format"),
         (
             {"tools": [{"name": "a", "input_schema": UNKNOWN}], "tool_choice": {"type": "any"}},
             "tools[0].input_schema",

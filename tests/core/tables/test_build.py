@@ -51,13 +51,7 @@ def counted(
 
 @pytest.mark.parametrize("rows", [7, 100, 10_000])
 @pytest.mark.parametrize(
-    "shape",
-    [
-        Shape(1, 3, 50, 4),
-        Shape(2, 1, 5, 128),
-        Shape(3, 2, 1000, 2, 2),
-        Shape(1, 1, 3, 1),
-    ],
+    "shape", [Shape(1, 3, 50, 4), Shape(2, 1, 5, 128), Shape(3, 2, 1000, 2, 2), Shape(1, 1, 3, 1)]
 )
 @pytest.mark.parametrize("vocabulary", [300, 100_000])
 def test_as_by_hand(rows: int, shape: Shape, vocabulary: int) -> None:

@@ -535,10 +535,7 @@ def test_an_answer_reports_that_what_it_teaches_is_not_saved(toy_folder: Path, t
         (finished,) = (each for each in engine.generate(request) if isinstance(each, Finished))
         changes.append([each for each in finished.effective.changes if each.setting == "tables.learn"])
     saves = Change(
-        "tables.learn",
-        "on",
-        "on, but not saved",
-        "another Draftlight is using these tables and saves them",
+        "tables.learn", "on", "on, but not saved", "another Draftlight is using these tables and saves them"
     )
     assert changes == [[], [saves], []]
     for engine in engines:

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.events import (
-    DocumentEmbedded,
-    EmbedDocument,
-    EraseVectors,
-    Failed,
-    Finished,
-    Heartbeat,
-)
+from core.events import DocumentEmbedded, EmbedDocument, EraseVectors, Failed, Finished, Heartbeat
 from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import Conversation, ask, worker
 

@@ -40,11 +40,7 @@ async def test_no_idle_work_until_it_may_go_on(
         await talk.client.send(LoadModel(str(toy_folder)))
         await talk.client.send(StandStill(True))
         await talk.until(ModelLoaded)
-        for command in (
-            SuggestTitle("t", CHAT),
-            EmbedDocument("d", " ".join(SENTENCES)),
-            UnloadIdle(0.3),
-        ):
+        for command in (SuggestTitle("t", CHAT), EmbedDocument("d", " ".join(SENTENCES)), UnloadIdle(0.3)):
             await talk.client.send(command)
         assert await talk.until(TitleSuggested) == TitleSuggested("t", "", True)
         await talk.client.send(ask("q"))

@@ -132,14 +132,8 @@ SENTENCES = {
     ),
 }
 PLACES = {
-    "en": (
-        "The Aurora's propeller was mended in Malmö.",
-        "Where was the Aurora's propeller mended?",
-    ),
-    "de": (
-        "Der Propeller der Aurora kam aus Malmö.",
-        "Woher kam der Propeller der Aurora?",
-    ),
+    "en": ("The Aurora's propeller was mended in Malmö.", "Where was the Aurora's propeller mended?"),
+    "de": ("Der Propeller der Aurora kam aus Malmö.", "Woher kam der Propeller der Aurora?"),
 }
 
 
