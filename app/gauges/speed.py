@@ -70,37 +70,23 @@ class Sparkline:
     def clear(self) -> None:
         self._samples.clear()
 
-    def points(self, box: QRectF, reference: float = 0.0) -> list[QPointF]:
-        """Returns the samples as points in `box`; the height also fits the value `reference`."""
+    def points(self, box: QRectF) -> list[QPointF]:
+        """Returns the samples as points in `box`."""
         if not self._samples:
             return []
         first_s = self._samples[0][0]
-        top = self._top(reference)
+        top = max(1e-9, *(value for _, value in self._samples))
         height = box.height() - _HEADROOM_PX
         return [
             QPointF(box.left() + (at_s - first_s) / SPAN_S * box.width(), box.bottom() - value / top * height)
             for at_s, value in self._samples
         ]
 
-    def paint(
-        self,
-        painter: QPainter,
-        box: QRectF,
-        ink: QColor,
-        paper: QColor,
-        reference: float | None = None,
-        reference_ink: QColor | None = None,
-    ) -> None:
-        """Paints line, fill and end dot, and a dashed line at `reference`, if given."""
+    def paint(self, painter: QPainter, box: QRectF, ink: QColor, paper: QColor) -> None:
+        """Paints line, fill and end dot."""
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        points = self.points(box, reference or 0.0)
-        if reference and reference_ink is not None and points:
-            y = box.bottom() - reference / self._top(reference) * (box.height() - _HEADROOM_PX)
-            pen = QPen(reference_ink, 1.0)
-            pen.setDashPattern([2.0, 3.0])
-            painter.setPen(pen)
-            painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
+        points = self.points(box)
         # One sample, or several within a moment, are not a line, and their dot would look like a stain.
         if len(points) > 1 and points[-1].x() - points[0].x() >= 2 * _DOT_PX:
             fill = QColor(ink)
@@ -119,9 +105,6 @@ class Sparkline:
             painter.drawEllipse(points[-1], _DOT_PX, _DOT_PX)
         painter.restore()
 
-    def _top(self, reference: float) -> float:
-        return max(1e-9, reference, max(value for _, value in self._samples))
-
 
 _WIDTH_PX = 216
 _LINE_GAP_PX = 8
@@ -130,12 +113,9 @@ _LINE_BOX = QRectF(PADDING_PX + 87, TOP_PX + 1.5, 95, 36)
 
 
 class SpeedInstrument(Instrument):
-    """The dashed line is the model's speed without drafts; without a plain speed there is none."""
-
     def __init__(self, parent: QWidget | None = None) -> None:
         self._line = Sparkline()
         self._reading = False
-        self._plain_tokens_per_s: float | None = None
         super().__init__(strings.SPEED, _WIDTH_PX, parent)
 
     def show_speed(self, tokens_per_s: float | None, now_s: float, *, reading: bool = False) -> None:
@@ -151,10 +131,6 @@ class SpeedInstrument(Instrument):
         self._reading = False
         self._show_figure(tokens_per_s)
 
-    def set_plain_speed(self, tokens_per_s: float | None) -> None:
-        self._plain_tokens_per_s = tokens_per_s
-        self.refresh()
-
     def reset(self) -> None:
         self._reading = False
         self._line.clear()
@@ -167,17 +143,8 @@ class SpeedInstrument(Instrument):
     def _paint(self, painter: QPainter) -> None:
         self._paint_figure(painter)
         ink = color("text3" if self.is_stale else "accent")
-        dashes = color("text3")
-        dashes.setAlphaF(0.8)
-        plain = None if self._reading else self._plain_tokens_per_s
         # A long figure ("12,345 tok/s read") shortens the line.
         box = QRectF(_LINE_BOX)
         box.setLeft(max(box.left(), PADDING_PX + self._figure_px() + _LINE_GAP_PX))
         if box.width() >= _LEAST_LINE_PX:
-            self._line.paint(painter, box, ink, color("window"), plain, dashes)
-
-    def _described(self) -> str:
-        if self._figure.is_known and self._plain_tokens_per_s and not self._reading:
-            plain = strings.PLAIN_SPEED.format(speed=speed(self._plain_tokens_per_s))
-            return f"{self._figure.text}, {plain}"
-        return self._figure.text
+            self._line.paint(painter, box, ink, color("window"))

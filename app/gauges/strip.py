@@ -127,10 +127,6 @@ class InstrumentStrip(QWidget):
         self._live = self._live and not stale
         self._arrange()
 
-    def set_plain_speed(self, tokens_per_s: float | None) -> None:
-        """What the model does without drafts: the dashed line. None if it was never measured."""
-        self.speed.set_plain_speed(tokens_per_s)
-
     def set_memory(self, used_bytes: int, limit_bytes: int) -> None:
         """The worker's memory and the most the machine allows (0: unknown)."""
         known = self.memory.is_known
