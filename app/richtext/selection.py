@@ -73,13 +73,20 @@ def word_at(text: str, char: int) -> tuple[int, int]:
         return start, end
     if char >= len(text):
         return char, char
+    start = _boundary(text, char, back=True, may_stay=True)
+    return start, _boundary(text, start, back=False)
+
+
+def _boundary(text: str, char: int, *, back: bool, may_stay: bool = False) -> int:
+    """The next place before or after `char` between two characters as people see them; `char` if `may_stay`
+    and it is one.
+    """
     finder = QTextBoundaryFinder(QTextBoundaryFinder.BoundaryType.Grapheme, text)
     finder.setPosition(utf16_length(text[:char]))
-    low = finder.position() if finder.isAtBoundary() else finder.toPreviousBoundary()
-    high = finder.toNextBoundary()
-    units = text.encode("utf-16-le", "surrogatepass")
-    first, last = (len(units[: 2 * at].decode("utf-16-le", "surrogatepass")) for at in (low, high))
-    return first, last
+    if may_stay and finder.isAtBoundary():
+        return char
+    at = finder.toPreviousBoundary() if back else finder.toNextBoundary()
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * at].decode("utf-16-le", "surrogatepass"))
 
 
 def _is_in_word(character: str) -> bool:
@@ -117,7 +124,6 @@ Move = Literal["left", "right", "word_left", "word_right", "up", "down", "home",
 _MIRRORED: dict[Move, Move] = {
     "left": "right", "right": "left", "word_left": "word_right", "word_right": "word_left",
 }  # fmt: skip
-_WORD_END = re.compile(r"\W*\w+|\W+")
 
 
 def moved(boxes: Sequence[PieceBox], place: TextPlace, move: Move) -> TextPlace:
@@ -140,15 +146,13 @@ def moved(boxes: Sequence[PieceBox], place: TextPlace, move: Move) -> TextPlace:
         if other is None:
             return place
         return TextPlace(other, len(boxes[other].piece.text) if back else 0)
-    if move == "left":
-        return TextPlace(place.piece, char - 1)
-    if move == "right":
-        return TextPlace(place.piece, char + 1)
-    if move == "word_right":
-        match = _WORD_END.match(text, char)
-        return TextPlace(place.piece, match.end() if match else len(text))
-    starts = [match.start() for match in re.finditer(r"\w+", text) if match.start() < char]
-    return TextPlace(place.piece, starts[-1] if starts else 0)
+    if move in ("left", "right"):
+        return TextPlace(place.piece, _boundary(text, char, back=back))
+    step, ahead = (-1, -1) if back else (1, 0)
+    for in_word in (False, True):  # to the next word, then to its other end
+        while 0 <= char + ahead < len(text) and _is_in_word(text[char + ahead]) is in_word:
+            char += step
+    return TextPlace(place.piece, _boundary(text, char, back=back, may_stay=True))
 
 
 def _along_lines(boxes: Sequence[PieceBox], seen: Sequence[int], place: TextPlace, move: Move) -> TextPlace:

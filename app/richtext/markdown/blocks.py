@@ -7,7 +7,7 @@ back until its end.
 
 A block closes at a blank line, at the end of its closing fence, at the end of a heading line, or
 before a line that starts a fence, a heading or a list item, unless a formula over several lines
-is open. A list item continues over blank lines while the lines after them are indented.
+is open. A list item and indented code continue over blank lines while the lines after them are indented.
 
 `shown_end` and `reads_early` determine how the open block is shown.
 """
@@ -34,7 +34,7 @@ _UNSURE = re.compile(
     r"(?:[-*+_#>|=~`\s]*|\d{1,9}[.)]?[ \t]*|`{3,}[^`]*|~{3,}.*|\[(?:[ xX](?:\][ \t]*)?)?)"
 )
 
-BlockKind = Literal["blank", "text", "fence", "item"]
+BlockKind = Literal["blank", "text", "code", "fence", "item"]  # code: by its indent
 
 
 class Block(Struct, frozen=True, gc=False):
@@ -135,12 +135,14 @@ class BlockSplitter:
             return
         self._formula = ""  # an empty line ends it, closed or not
         if not line.strip():
-            if self._kind == "item":
+            if self._kind in ("item", "code"):
                 self._blank_seen = True
             elif self._kind != "blank":
                 self._close(end, closed)
             return
         indent = _indent(line)
+        if self._kind == "code" and indent > 3:
+            return
         if self._kind == "item" and indent >= self._item_indent:
             self._fence = _opens(line.lstrip())
             self._formula = closing_mark(line)
@@ -158,6 +160,8 @@ class BlockSplitter:
         indent = _indent(begun)
         if self._kind == "blank" or not begun.strip():
             return False
+        if self._kind == "code":
+            return indent <= 3
         if self._kind == "item" and (indent >= self._item_indent or self._blank_seen):
             return indent < self._item_indent
         item = _ITEM.match(begun) if indent <= 3 else None
@@ -169,7 +173,7 @@ class BlockSplitter:
 
     def _interrupts(self, line: str, indent: int) -> bool:
         """Whether `line` ends the open text or item and starts something else."""
-        if self._kind == "item" and self._blank_seen:
+        if self._kind == "code" or (self._kind == "item" and self._blank_seen):
             return True
         if indent > 3:
             return False
@@ -197,6 +201,8 @@ class BlockSplitter:
             self._fence = _opens(line[item.end() :].lstrip())
         elif _HEADING.match(line):
             self._close(end, closed)
+        elif indent > 3:
+            self._kind = "code"
         else:
             self._kind = "text"
             self._formula = closing_mark(line)

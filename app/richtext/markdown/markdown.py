@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.richtext.markdown.blocks import open_code
-from app.richtext.markdown.inline import InlineText, align_inline
+from app.richtext.markdown.blocks import BlockSplitter, open_code
+from app.richtext.markdown.inline import InlineText, align_inline, bare_links
 from app.richtext.markdown.math_rules import add_paragraph, open_formula
 from app.richtext.markdown.piece import (
     Align,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token as Node
-from app.richtext.markdown.blocks import BlockSplitter
-from app.richtext.markdown.inline import bare_links
 
 _BULLET = "•"
 _TASK = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
@@ -109,7 +107,7 @@ def _read(source: str, start: int, end: int, before: str) -> OpenBlock:
     text = source[start:end]
     # The parser normalises line ends itself, by length; doing it here keeps offsets alike.
     shown = before + text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
-    walk = _Walk(shown, start - len(before))
+    walk = _Walk(shown, start - len(before), source if "\r" in text else "")
     # The lines of `before`, and the one with which something begins that may turn out otherwise.
     first, last = before.count("\n"), shown.count("\n")
     if _DELIMITERS.fullmatch(walk.line(last)):
@@ -194,18 +192,14 @@ def _deep(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bo
 
 
 @dataclass
-class _List:
-    ordered: bool
-
-
-@dataclass
 class _Walk:
     """Goes through the parser's flat list of nodes and collects pieces."""
 
     text: str
     offset: int
+    source: str  # empty if no line ends with \r
     pieces: list[Piece] = field(default_factory=list)
-    lists: list[_List] = field(default_factory=list)
+    lists: list[bool] = field(default_factory=list)  # which are ordered
     quotes: int = 0
     level: int = 0
     marker: str = ""
@@ -227,12 +221,12 @@ class _Walk:
         match node.type:
             case "ordered_list_open" | "bullet_list_open":
                 self._flush_marker()
-                self.lists.append(_List(node.type == "ordered_list_open"))
+                self.lists.append(node.type == "ordered_list_open")
             case "ordered_list_close" | "bullet_list_close":
                 self.lists.pop()
             case "list_item_open":
                 self._flush_marker()
-                self.marker = f"{node.info}{node.markup}" if self.lists[-1].ordered else _BULLET
+                self.marker = f"{node.info}{node.markup}" if self.lists[-1] else _BULLET
                 self.marker_line = node.map[0] if node.map else 0
             case "list_item_close":
                 self._flush_marker()
@@ -259,7 +253,7 @@ class _Walk:
                 self.cell_at = int(node.meta.get("start", 0))
             case "footnote_open" | "definition_open":
                 self._flush_marker()
-                self.lists.append(_List(ordered=False))
+                self.lists.append(False)
                 if node.type == "footnote_open":
                     self.marker, self.marker_line = node.markup, node.map[0] if node.map else 0
                 elif self.pieces and self.pieces[-1].kind == "text" and not self.pieces[-1].depth:
@@ -393,6 +387,10 @@ class _Walk:
         if node.type == "code_block" and not (self.lists or self.quotes):
             content = "\n".join(self.line(line) for line in range(first, last))
         places = self._places(content, first + 1 if node.type == "fence" else first)
+        if self.source:  # the \r at the end of a line was replaced by a space
+            given = (self.source[self.offset + place : self.offset + place + 1] for place in places)
+            kept = [n for n, each in enumerate(given) if each != "\r" or content[n] == "\n"]
+            content, places = "".join(content[n] for n in kept), [places[n] for n in kept]
         segments = segments_of(self.offset + place for place in places)
         words = node.info.split()
         self._add("code", content, segments, (), (first, last), words[0] if words else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication
@@ -12,7 +14,7 @@ from app.chat.transcript import Transcript
 from app.richtext.canvas_menu import CodeCopy
 from app.richtext.markdown.markdown import parse_block
 from app.richtext.piece_box import PieceBox
-from app.richtext.selection import TextPlace, TextSelection, everything, selected_text, word_at
+from app.richtext.selection import TextPlace, TextSelection, everything, moved, selected_text, word_at
 from app.theme.theme import color
 from core.events import Message
 from tests.app.chat.watching import body_of, drag, mouse_move, stream
@@ -180,17 +182,26 @@ def test_what_is_selected_in_a_piece() -> None:
     assert selection.in_piece(3, 3) is None
 
 
-def test_words() -> None:
+def test_words(qapp: QApplication) -> None:
     assert word_at("one two", 5) == (4, 7)
     assert word_at("a, b", 1) == (1, 2)
     assert word_at("a", 1) == (1, 1)
     # Marks belong to their word, and what is seen as one character is not cut.
-    for words in (
-        ["हिन्दी", " ", "भाषा"],
-        ["cafe\u0301", " ", "1"],
-        ["👩\u200d🚀", " ", "🇩🇪", "❤\ufe0f", "👍🏽", "."],
+    moves = (("word_right", "word_left"), ("right", "left"))
+    for words, keys in (
+        (["हिन्दी", " ", "भाषा"], moves[:1]),
+        (["cafe\u0301", " ", "1"], moves[:1]),
+        (["👩\u200d🚀", " ", "🇩🇪", "❤\ufe0f", "👍🏽", "."], moves),
     ):
         text, at = "".join(words), 0
+        boxes = [PieceBox(parse_block(text, 0, len(text))[0], 0.0, 400)]
+        for pair in keys:
+            place = TextPlace(0, 0)
+            for move in pair:
+                while (to := moved(boxes, place, move)) != place:
+                    place = to
+                    assert place.char in (0, *accumulate(map(len, words)))
+            assert place == TextPlace(0, 0)
         for word in words:
             for char in range(at, at + len(word)):
                 assert word_at(text, char) == (at, at + len(word))

@@ -57,6 +57,7 @@ def test_blocks_partition_the_source_however_it_comes(source: str, size: int) ->
         ("page\n12. is not a list", ["page\n12. is not a list"]),
         ("~~~\n```\n~~~\nx", ["~~~\n```\n~~~\n", "x"]),
         ("***\n\ntext", ["***\n\n", "text"]),
+        ("    a\n\n\n    b\n\n c", ["    a\n\n\n    b\n\n", " c"]),
     ],
 )
 def test_where_blocks_end(source: str, blocks: list[str]) -> None:

@@ -67,6 +67,8 @@ def seen(source: str) -> list[str]:
             ["heading2: Head <i>it</i>", ">said\nso", "rule: ", "code:     indented"],
         ),
         ("```python title=x\ndef f():\n\n    return '**'\n```\n", ["code: def f():\n\n    return '**'"]),
+        ("```sh\r\ncc \\\r\n  -o x \n\r\n```\r\n", ["code: cc \\\n  -o x \n"]),
+        ("    a\r\n\r\n    b", ["code:     a\n\n    b"]),
         # A single space before an answer, and those inside lists and quotes, are no indent.
         (" Sure.", ["Sure."]),
         ("- a\n  b", ["·• a\nb"]),
