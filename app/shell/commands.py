@@ -136,6 +136,11 @@ class Commands(QObject):
         else:
             controller.asking.stop()
 
+    def stop(self) -> None:
+        """Stop the race that is recorded, or the answer, whatever is in front of it."""
+        racing = self.controller.racing
+        (racing.halt if racing.recording else self.controller.asking.stop)()
+
     def show_document(self) -> None:
         self.views.side.show_tab("document")
         self.columns.show_inspector(True)
@@ -474,7 +479,7 @@ _VIEW = (
 
 _CHAT = (
     (
-        Command("stop", "Stop Generating", Commands.escape, ("Esc", "Ctrl+."), attrgetter("busy")),
+        Command("stop", "Stop Generating", Commands.stop, ("Esc", "Ctrl+."), attrgetter("busy")),
         Command(
             "regenerate",
             "Regenerate",

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication, QLayout, QMainWindow, QMenu, QStackedWidget, QWidget
 
@@ -91,6 +91,7 @@ class MainWindow(QMainWindow):
         super().__init__(parent)
         self._closing: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None  # whether to close
+        self._listing: asyncio.Task[None] | None = None  # of the models, for their menu
         self._question: Question | None = None
         self._asks = True
         self._elsewhere: Path | None = None
@@ -227,6 +228,13 @@ class MainWindow(QMainWindow):
             except Exception as error:
                 _report(error)
         self._closing = asyncio.ensure_future(self._close_down(discard))
+
+    def event(self, event: QEvent) -> bool:
+        overrides = event.type() is QEvent.Type.ShortcutOverride
+        if overrides and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()  # Escape closes one thing before it stops the answer
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Handles unused keys: characters go to the composer, Escape closes or stops."""
@@ -367,14 +375,21 @@ class MainWindow(QMainWindow):
     def _make_help(self) -> QWidget:
         return HelpWindow(help_pages(self.menu_actions.sheet()))
 
-    def _show_model_menu(self) -> None:
-        """Open the menu below its button. If the models are unknown, request them first."""
+    def _on_model_button(self) -> None:
+        """Open the menu of the models, which are requested first if they are unknown."""
         models = self.controller.models
-        if not models.state.listed and models.alive:
-            models.changed.connect(self._show_model_menu, Qt.ConnectionType.SingleShotConnection)
-            models.refresh()
-            return
-        menu = QMenu(self)
+        if models.state.listed or not models.alive:
+            self._show_model_menu()
+        elif self._listing is None or self._listing.done():
+            self._listing = self.worker.begin(self._list_models())
+
+    async def _list_models(self) -> None:
+        await self.controller.models.installed()
+        self._show_model_menu()
+
+    def _show_model_menu(self) -> None:
+        """Open the menu below its button."""
+        models, menu = self.controller.models, QMenu(self)
         info = models.state.info
         fill_model_menu(menu, models, info.context_tokens if info else DEFAULT_CONTEXT_TOKENS)
         menu.addAction(models_strings.ALL_MODELS).triggered.connect(lambda: self.windows.show("models"))
@@ -426,7 +441,7 @@ class MainWindow(QMainWindow):
         views.first_page.focus_left.connect(views.composer.edit.setFocus)
         views.header.inspector_button.clicked.connect(self.columns.show_inspector)
         on_click(
-            (views.header.model_button, self._show_model_menu),
+            (views.header.model_button, self._on_model_button),
             (views.header.sidebar_button, lambda: self.columns.show_sidebar(True)),
             (views.sidebar.hide_button, lambda: self.columns.show_sidebar(False)),
             (views.side.close_button, self.columns.close_over),

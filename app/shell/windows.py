@@ -29,11 +29,6 @@ class SideWindows(QObject):
         """Register a window; `make` creates it without a parent."""
         self._makers[name] = make
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all side windows, opened or not."""
-        return tuple(self._makers)
-
     def show(self, name: str) -> QWidget:
         """Show the window `name` in front of the others."""
         window = self._open.get(name)

@@ -226,6 +226,8 @@ async def test_stopping_from_anywhere_after_escape_closed_one_thing_at_a_time(wi
     for where, focused in WHERE.items():
         for key, held in ((KEY.Key_Escape, NONE), (KEY.Key_Period, CTRL)):
             await answering(window)
+            if held:  # the command stops; Escape closes what is in front first
+                window.views.transcript.finder.open()
             widget = focused(window)
             widget.setFocus()
             assert QApplication.focusWidget() is widget
@@ -233,6 +235,7 @@ async def test_stopping_from_anywhere_after_escape_closed_one_thing_at_a_time(wi
             await press(window, key, held)
             await ready(window)
             assert last(window).status == "stopped", (where, key)
+            window.views.transcript.finder.close()
             assert not window.menu_actions["stop"].isEnabled()
 
     window.controller.chat.start()

@@ -133,6 +133,17 @@ async def header_menu(window: MainWindow) -> QMenu:
     return shown()[0]
 
 
+async def test_an_impatient_person_gets_one_menu(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_SUGGESTED", "16")
+    window = await stage.open()
+    await until(lambda: window.controller.models.alive)
+    for _ in range(2):
+        window.views.header.model_button.click()
+    assert not window.controller.models.state.listed
+    (await header_menu(window)).close()
+    assert not any(menu.isVisible() for menu in window.findChildren(QMenu))
+
+
 def labels(menu: QMenu) -> dict[str, QAction]:
     return {action.text(): action for action in menu.actions() if not action.isSeparator()}
 
