@@ -78,9 +78,7 @@ def word_at(text: str, char: int) -> tuple[int, int]:
 
 
 def _boundary(text: str, char: int, *, back: bool, may_stay: bool = False) -> int:
-    """The next place before or after `char` between two characters as people see them; `char` if `may_stay`
-    and it is one.
-    """
+    """The next place around `char` between two graphemes; `char` if `may_stay` and it is one."""
     finder = QTextBoundaryFinder(QTextBoundaryFinder.BoundaryType.Grapheme, text)
     finder.setPosition(utf16_length(text[:char]))
     if may_stay and finder.isAtBoundary():

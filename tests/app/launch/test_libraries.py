@@ -23,10 +23,8 @@ from app.launch.libraries import (
 ROOT = Path(__file__).parents[3]
 PLATFORMS = ("offscreen", "xcb", "wayland")
 # Python itself, dpkg and apt need these, so every Debian has them.
-BASE = {
-    *("ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0"),
-    *("libresolv.so.2", "librt.so.1", "libstdc++.so.6", "libz.so.1"),
-}
+LOADER = "ld-linux-x86-64.so.2 libc.so.6 libdl.so.2 libgcc_s.so.1 libm.so.6 libpthread.so.0"
+BASE = {*LOADER.split(), "libresolv.so.2", "librt.so.1", "libstdc++.so.6", "libz.so.1"}
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux checks its libraries")
 
 

@@ -18,6 +18,7 @@ from app.shell.window import MainWindow
 from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo, ModelList
 from tests.app.features.test_lab import MEASURED
 from tests.app.features.test_tables_window import KNOWN
+from tests.app.journeys.test_side_windows import NAMES
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
 from tests.app.stage import outside_of_tasks, sheet, until
@@ -199,7 +200,7 @@ async def test_all_words_are_whole_and_in_reach(window: MainWindow, size: Size, 
 @pytest.mark.parametrize("zoom_pct", [100, 150])
 async def test_no_control_lies_on_another_in_the_smallest_windows(window: MainWindow, zoom_pct: int) -> None:
     window.app_settings.set("look.zoom_pct", zoom_pct)
-    for name in window.windows.names:
+    for name in NAMES:
         beside = window.windows.show(name)
         beside.resize(beside.minimumSize())
         await asyncio.sleep(0.05)
@@ -219,7 +220,7 @@ async def test_details_go_below_in_a_narrow_window_and_nothing_is_fixed_below_a_
 ) -> None:
     """A footer would cut the row above it, at some size or other."""
     window.columns.show_inspector(True)
-    shown = [window.views.side, *map(window.windows.show, window.windows.names)]
+    shown = [window.views.side, *map(window.windows.show, NAMES)]
     await asyncio.sleep(0.05)
     pages = [(panel, page) for panel in shown for page in panel.findChildren(ScrollPage)]
     assert len(pages) >= 3
