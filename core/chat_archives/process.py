@@ -158,6 +158,6 @@ class ArchiveReading:
 
     def _ended(self, status: int) -> str:
         """The message for a process that ended before its last line."""
-        if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        if status == -signal.SIGXCPU:
             return strings.too_much(self._name, f"{self._limits.cpu_s:,} seconds of processor time")
         return strings.not_read(self._name, strings.ENDED.format(status=status))

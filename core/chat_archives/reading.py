@@ -8,6 +8,7 @@ elements of its array, one object per chat, by its brackets and strings only, an
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -182,9 +183,12 @@ _BROKEN = (
 )
 
 
-# Fields that only chats have; one of them is near the beginning of each export.
-_CHAT_FIELDS = re.compile(
-    rb'"(?:mapping|chat_messages|draftlight_chats|childrenIds|currentlySelected)"\s*:|"versions"\s*:\s*\['
+# Two fields of each format that are near the beginning of its exports; other files have one of them.
+_CHAT_FIELDS = (
+    (re.compile(rb'"mapping"\s*:\s*\{'), re.compile(rb'"create_time"\s*:')),
+    (re.compile(rb'"chat_messages"\s*:\s*\['), re.compile(rb'"uuid"\s*:')),
+    (re.compile(rb'"childrenIds"\s*:\s*\['), re.compile(rb'"parentId"\s*:')),
+    (re.compile(rb'"versions"\s*:\s*\[\s*\{'), re.compile(rb'"role"\s*:')),
 )
 # Documents that are ZIP archives too, by their first entry.
 _DOCUMENT_ENTRIES = (b"[Content_Types].xml", b"mimetype", b"_rels/")
@@ -192,17 +196,23 @@ _LOOKED_AT_BYTES = 64 * 1024
 
 
 def looks_like_chats(path: Path) -> bool:
-    """Whether a file that is dropped is to be imported rather than attached. Reads only its beginning."""
+    """Whether a file that is dropped is to be imported rather than attached.
+
+    Reads its beginning, and of a ZIP archive the names of its files.
+    """
     if path.suffix.lower() not in (".zip", ".json"):
         return False
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             head = file.read(_LOOKED_AT_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except (OSError, ValueError):
+            if head[:4] in _ZIP_MARKS:
+                if head[30:].startswith(_DOCUMENT_ENTRIES):
+                    return False
+                return any(name.lower().endswith(_ENDINGS) for name in zipfile.ZipFile(file).namelist())
+    except _BROKEN:
         return False
-    if head[:4] in _ZIP_MARKS:
-        return not head[30:].startswith(_DOCUMENT_ENTRIES)
-    return _CHAT_FIELDS.search(head) is not None
+    head = next(_utf8(io.BytesIO(head)), b"")
+    return bool(_OWN.match(head)) or any(one.search(head) and two.search(head) for one, two in _CHAT_FIELDS)
 
 
 class ChatHead(Struct, frozen=True, tag="chat"):
@@ -247,20 +257,20 @@ class ChatReader:
         self._done_bytes = self._total_bytes = 0
         self._chats = 0
         self._damaged = False
+        self._unread: dict[str, None] = {}  # files and folders of a folder
         self._newer = 0
 
     def records(self) -> Iterator[Record | ArchivedPath]:
         """Yields everything that the export has."""
-        lost: Counter[str] = Counter()
         for name, stream in self._files():
             try:
                 yield from self._file(name, stream)
             except _DamagedError:
                 self._damaged = True
-                lost[name] += 1
+                self._unread[name] = None
             except OSError as error:
                 raise self._unreadable(error) from None
-        for name in lost:
+        for name in self._unread:
             yield Losses(name, {"chats": 1})
         if not self._chats:
             if self._newer:
@@ -274,15 +284,19 @@ class ChatReader:
     def _files(self) -> Iterator[tuple[str, IO[bytes]]]:
         if self._path.is_dir():
             files = []
-            for folder, _, names in os.walk(self._path):
+            for folder, _, names in os.walk(self._path, onerror=self._leave_folder):
                 files += [Path(folder, name) for name in sorted(names) if name.lower().endswith(_ENDINGS)]
                 if len(files) > _MOST_FILES:
                     raise RequestError(strings.too_many_files(self._name, _MOST_FILES), strings.IN_PARTS)
-            self._total_bytes = sum(file.stat().st_size for file in files if file.is_file())
+            self._total_bytes = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
             for file in files:
-                if file.is_file():
-                    with self._opened(file) as stream:
-                        yield file.name, self._counted(stream)
+                with ExitStack() as stack:
+                    try:
+                        stream = stack.enter_context(self._opened(file))
+                    except RequestError:
+                        self._unread[file.name] = None
+                        continue
+                    yield file.name, self._counted(stream)
             return
         with self._opened(self._path) as stream:
             if stream.read(4) in _ZIP_MARKS:
@@ -295,6 +309,12 @@ class ChatReader:
                 )
             stream.seek(0)
             yield self._name, self._counted(stream)
+
+    def _leave_folder(self, error: OSError) -> None:
+        """Raises `RequestError` for the folder itself."""
+        if Path(error.filename) == self._path:
+            raise self._unreadable(error)
+        self._unread[Path(error.filename).name] = None
 
     def _members(self, stream: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
         try:

@@ -10,26 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, field
 
 from core.chat_archives.tree import Node
 from core.events.wire import well_formed
-
-Lost = Literal[
-    "images",
-    "recordings",
-    "files",
-    "tools",
-    "instructions",
-    "projects",
-    "versions",
-    "branches",
-    "characters",
-    "messages",
-    "chats",
-]
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp", ".svg", ".tiff")
 # Times before 1990 and after 2200 are errors.

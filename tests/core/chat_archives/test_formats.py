@@ -156,7 +156,23 @@ def test_the_system_prompt_among_the_settings_of_a_chat(tmp_path: Path) -> None:
     assert read_one(tmp_path, raw)[0].system == "Be kind."
 
 
-def test_a_list_of_notes_is_no_chat(tmp_path: Path) -> None:
-    file = tmp_path / "roles.json"
-    file.write_text(json.dumps([{"role": "admin", "content": "x"}]))
-    assert not looks_like_chats(file)
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    ("value", "is_export"),
+    [
+        *((samples.export(name), True) for name in ("claude", "lm_studio", "open_webui")),
+        ([samples.chatgpt_chat()], True),
+        ([{"role": "admin", "content": "x"}], False),
+        ({"name": "harbour", "versions": ["1.0"]}, False),
+        ({"mapping": {"a": "b"}}, False),
+    ],
+)
+def test_exports_alone_are_imported_when_they_are_dropped(
+    tmp_path: Path, value: Any, is_export: bool, codec: str
+) -> None:
+    file = tmp_path / "some.json"
+    file.write_bytes(json.dumps(value).encode(codec))
+    assert looks_like_chats(file) == is_export
+    file = tmp_path / "some.zip"
+    file.write_bytes(samples.zipped({"a.jpg": b"x", "b.json" if is_export else "b.txt": b"[]"}))
+    assert looks_like_chats(file) == is_export

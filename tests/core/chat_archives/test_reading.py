@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import zipfile
 from collections import Counter
@@ -326,6 +327,24 @@ def test_a_damaged_part_of_an_archive_costs_only_itself(tmp_path: Path) -> None:
     assert lost["chats"] >= 1
 
 
+def test_what_cannot_be_read_of_a_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([samples.chatgpt_chat()]))
+    (tmp_path / "b.json").symlink_to("nowhere")
+    (tmp_path / "refused").mkdir()
+    listed = os.scandir
+
+    def scandir(folder: str) -> Any:
+        if Path(folder).name == "refused":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    titles = [each.title for each in ChatReader(tmp_path).records() if isinstance(each, Losses)]
+    assert titles[-2:] == ["refused", "b.json"]
+    with pytest.raises(RequestError, match="refused could not be read: Permission denied"):
+        list(ChatReader(tmp_path / "refused").records())
+
+
 def test_deep_and_odd_values_cost_one_chat(tmp_path: Path) -> None:
     good = samples.chatgpt_chat(1)
     deep = '{"mapping": ' + "[" * 200_000 + "]" * 200_000 + "}"
@@ -376,6 +395,10 @@ def test_the_process_is_bounded_and_can_be_stopped(tmp_path: Path) -> None:
     silent = [sys.executable, "-c", "import time; time.sleep(60)"]
     with pytest.raises(RequestError, match="no progress"):
         list(ArchiveReading(file, ArchiveLimits(silence_s=0.2), silent).lines())
+    with pytest.raises(RequestError, match="ended with status -9"):
+        list(
+            ArchiveReading(file, command=[sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]).lines()
+        )
     reading = ArchiveReading(file)
     reading.stop()
     assert list(reading.lines()) == []

@@ -147,11 +147,6 @@ def test_a_table_that_arranges_a_page_gives_blocks() -> None:
     assert _text(page) == "Menu\n\n# Fog\n\nNo sailing.\n\na\tb"
 
 
-def test_paragraphs_in_items_and_headings_keep_the_mark() -> None:
-    assert _text("<ul><li><p>first</p></li><li><p>second</p></li></ul>") == "- first\n- second"
-    assert _text("<h2><div>Head</div></h2><p>a\t\n b</p>") == "## Head\n\na b"
-
-
 @pytest.mark.parametrize(
     ("markup", "seen", "hidden"),
     [

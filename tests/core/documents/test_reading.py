@@ -27,12 +27,6 @@ def test_every_usual_encoding_is_read(tmp_path: Path, codec: str) -> None:
     assert read_document(file).text == WORDS
 
 
-def test_a_byte_that_no_encoding_knows_costs_one_character(tmp_path: Path) -> None:
-    file = tmp_path / "old.txt"
-    file.write_bytes("Förde".encode("latin-1") + b"\x81" + b" quay" * 200)
-    assert read_document(file).text.startswith("Förde\ufffd quay")
-
-
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
@@ -56,12 +50,6 @@ def test_other_files_are_refused_by_name(tmp_path: Path, name: str, data: bytes,
         read_document(file)
     assert refused.value.message == message
     assert refused.value.hint
-
-
-def test_a_text_may_begin_like_a_picture(tmp_path: Path) -> None:
-    file = tmp_path / "cars.txt"
-    file.write_text("BM stands for the harbour, MZ for the town")
-    assert read_document(file).text.startswith("BM stands")
 
 
 def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:

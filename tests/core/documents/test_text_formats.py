@@ -53,14 +53,6 @@ def test_dialects_of_tables(tmp_path: Path, source: str, text: str | None) -> No
     assert read_document(path).text == (source if text is None else text)
 
 
-def test_a_table_in_another_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes("Größe;Maß\nHöhe;3 ½\n".encode("cp1252"))
-    assert read_document(path).text == "Größe\tMaß\nHöhe\t3 ½"
-    path.write_bytes("Größe\tMaß\nHöhe\t3\n".encode("utf-16"))
-    assert read_document(path).text == "Größe\tMaß\nHöhe\t3"
-
-
 def test_a_quotation_mark_that_is_never_closed_does_not_join_the_rows() -> None:
     source = 'a,b\n1,"2\n' + "3,4\n" * 2_000
     text = table_text(source, Gathered(10**6))
@@ -115,12 +107,6 @@ def test_subtitles_have_a_line_for_each_caption(tmp_path: Path) -> None:
     assert read_document(path).text == "[00:01] Roger Bingham: We are here & now\n[00:02] next line"
 
 
-def test_subtitles_without_captions_are_a_text(tmp_path: Path) -> None:
-    path = tmp_path / "a.srt"
-    path.write_text("Only words --> here\n")
-    assert read_document(path).text == "Only words --> here\n"
-
-
 @given(
     words=st.lists(st.text(st.sampled_from("abcé ñ漢1"), min_size=1).map(str.strip).filter(bool), max_size=9)
 )
@@ -131,12 +117,6 @@ def test_no_caption_is_lost(words: list[str]) -> None:
     )
     shown = [f"[00:{number:02}] {' '.join(each.split())}" for number, each in enumerate(words, 1)]
     assert (subtitles_text(source, Gathered(10**6)) or "").split("\n") == (shown or [""])
-
-
-def test_a_log_loses_the_control_sequences_of_terminals(tmp_path: Path) -> None:
-    path = tmp_path / "build.log"
-    path.write_text("\x1b[1;31merror\x1b[0m: 3 of 4\n\x1b]0;make\x07done\x1b[K\n\x1b(Bend \x1b")
-    assert read_document(path).text == "error: 3 of 4\ndone\nend \x1b"
 
 
 @pytest.mark.parametrize(
