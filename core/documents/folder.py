@@ -34,7 +34,7 @@ class Skipped(Struct, frozen=True):
 
 
 class FolderListing(Struct, frozen=True):
-    """Paths to read, and those left out by name or size."""
+    """Paths to read, and what was left out and why."""
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...]

@@ -1,4 +1,4 @@
-"""What reading a document says. Every text a person sees in it is here, so it can be translated."""
+"""Texts of reading a document that a person sees: refusals, hints, and marks of what was left out."""
 
 from __future__ import annotations
 

@@ -170,9 +170,7 @@ def test_the_system_prompt_among_the_settings_of_a_chat(tmp_path: Path) -> None:
 def test_exports_alone_are_imported_when_they_are_dropped(
     tmp_path: Path, value: Any, is_export: bool, codec: str
 ) -> None:
-    file = tmp_path / "some.json"
-    file.write_bytes(json.dumps(value).encode(codec))
-    assert looks_like_chats(file) == is_export
-    file = tmp_path / "some.zip"
-    file.write_bytes(samples.zipped({"a.jpg": b"x", "b.json" if is_export else "b.txt": b"[]"}))
-    assert looks_like_chats(file) == is_export
+    archive = samples.zipped({"a.jpg": b"x", "b.json" if is_export else "b.txt": b"[]"})
+    for name, data in (("some.json", json.dumps(value).encode(codec)), ("some.zip", archive)):
+        (tmp_path / name).write_bytes(data)
+        assert looks_like_chats(tmp_path / name) == is_export

@@ -331,9 +331,8 @@ def test_what_cannot_be_read_of_a_folder_is_told(tmp_path: Path, monkeypatch: py
     (tmp_path / "a.json").write_text(json.dumps([samples.chatgpt_chat()]))
     (tmp_path / "b.json").symlink_to("nowhere")
     (tmp_path / "refused").mkdir()
-    listed = os.scandir
 
-    def scandir(folder: str) -> Any:
+    def scandir(folder: str, listed: Any = os.scandir) -> Any:
         if Path(folder).name == "refused":
             raise PermissionError(13, "Permission denied", str(folder))
         return listed(folder)
