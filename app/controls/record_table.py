@@ -8,7 +8,7 @@ design pixels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from PySide6.QtCore import (
@@ -25,6 +25,7 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QPainter, QPixmap
 from PySide6.QtWidgets import (
+    QAbstractItemDelegate,
     QAbstractItemView,
     QFrame,
     QHeaderView,
@@ -128,7 +129,32 @@ def draw_meter(
         painter.fillRect(QRectF(bar.left() + METER_PX * mark - 1, bar.top() - 2, 1.5, 8), color("text"))
 
 
-class RecordTable(QTreeView, Generic[_Row]):
+if TYPE_CHECKING:
+    _View = QAbstractItemView
+else:  # a second base next to the view's own, which Qt cannot have
+    _View = object
+
+
+class EditedInPlace(_View):
+    """A base, before Qt's, of a view whose rows stay as they are while a person edits one of them."""
+
+    _later: tuple[Callable[[], object], ...] = ()
+
+    def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:
+        super().closeEditor(editor, hint)
+        later, self._later = self._later, ()
+        for change in later:
+            self.change_rows(change)
+
+    def change_rows(self, change: Callable[[], object]) -> None:
+        """Calls `change`, after the end of editing if a row is being edited."""
+        if self.state() == QAbstractItemView.State.EditingState:
+            self._later += (change,)
+        else:
+            change()
+
+
+class RecordTable(EditedInPlace, QTreeView, Generic[_Row]):
     """`row_selected` reports the person's choice, and a new selection when rows come and go.
 
     `instead` returns the row to select after the one at an index (-1: none) has disappeared; the neighbour
@@ -192,6 +218,9 @@ class RecordTable(QTreeView, Generic[_Row]):
 
     def show_rows(self, rows: Sequence[_Row]) -> None:
         """Replaces the rows. Selection and scroll position stay if the selected row does."""
+        self.change_rows(lambda: self._show_rows(rows))
+
+    def _show_rows(self, rows: Sequence[_Row]) -> None:
         ids, bar = [row.id for row in self.rows if row.id], self.verticalScrollBar()
         place, at = ids.index(self._chosen) if self._chosen in ids else -1, bar.value()
         titles = [number for number, row in enumerate(rows) if not row.id]
@@ -216,6 +245,9 @@ class RecordTable(QTreeView, Generic[_Row]):
 
     def select(self, row_id: str, *, scroll: bool = True) -> None:
         """Selects the row of that id; an unknown one selects nothing."""
+        self.change_rows(lambda: self._select(row_id, scroll))
+
+    def _select(self, row_id: str, scroll: bool) -> None:
         index = self.index_of(row_id)
         if index.isValid() and self.currentIndex() != index:
             self._silent = True

@@ -56,7 +56,7 @@ class ChatRows(QAbstractListModel):
     """Group titles, projects and chats. A group title is a row without `ROW` data.
 
     A changed list is shown by removing, inserting and changing the rows that differ, so that the others keep
-    their selection and editor.
+    their selection.
     """
 
     renamed = Signal(str, str)  # chat id, title as typed
@@ -78,7 +78,7 @@ class ChatRows(QAbstractListModel):
         self._show([title, *results], now, found=True)
 
     def set_busy(self, chat_id: str, project_id: str) -> None:
-        """Mark the chat that is being answered, or its folded project. An open editor is not disturbed."""
+        """Mark the chat that is being answered, or its folded project."""
         for place, row in enumerate(self._rows):
             if isinstance(row, str):
                 continue

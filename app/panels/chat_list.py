@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from PySide6.QtCore import (
     QEvent,
@@ -38,6 +39,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
+from app.controls.record_table import EditedInPlace
 from app.controls.scroll_bar import lay_bars_over
 from app.panels import strings
 from app.panels.chat_delegate import (
@@ -56,7 +58,7 @@ _FLAG = QItemSelectionModel.SelectionFlag
 _FOLDING_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
-class ChatList(QListView):
+class ChatList(EditedInPlace, QListView):
     """Rows are 30 px high, inset 8, radius 6; results with a passage are 48 px high."""
 
     chat_selected = Signal(str)  # the chat's id
@@ -98,11 +100,13 @@ class ChatList(QListView):
         self, chats: Sequence[ChatRow], selected: str, now: datetime, projects: Sequence[ProjectRow] = ()
     ) -> None:
         """Show `projects` and `chats` with the one whose id is `selected` selected."""
-        self._show(lambda: self._rows.show_chats(chats, projects, now), selected, even=True)
+        fill = partial(self._rows.show_chats, chats, projects, now)
+        self.change_rows(lambda: self._show(fill, selected, even=True))
 
     def set_results(self, title: str, results: Sequence[ChatRow], selected: str, now: datetime) -> None:
         """Show search results in the given order."""
-        self._show(lambda: self._rows.show_results(title, results, now), selected, even=False)
+        fill = partial(self._rows.show_results, title, results, now)
+        self.change_rows(lambda: self._show(fill, selected, even=False))
 
     def row(self, chat_id: str) -> ChatRow | None:
         """The displayed row of a chat; None if it is not displayed."""
@@ -115,7 +119,7 @@ class ChatList(QListView):
 
     def set_busy(self, chat_id: str, project_id: str = "") -> None:
         """Mark the chat that is being answered, or its folded project; empty for none."""
-        self._rows.set_busy(chat_id, project_id)
+        self.change_rows(lambda: self._rows.set_busy(chat_id, project_id))
 
     def rename(self, row_id: str) -> None:
         """Edit the title of a chat or the name of a project in place."""

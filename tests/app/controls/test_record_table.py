@@ -121,6 +121,23 @@ def test_f2_renames_the_clicked_row_in_every_column(
     assert opened == []
 
 
+@pytest.mark.parametrize("rows", [THREE, THREE[::-1], [*THREE, Record("d", "D")]], ids=len)
+def test_what_is_typed_in_a_row_stays_while_the_rows_change(
+    table: RecordTable[Record], rows: list[Record], qtbot: QtBot
+) -> None:
+    renamed: list[tuple[str, str]] = []
+    table.renamed.connect(lambda *told: renamed.append(told))
+    table.rename()
+    editor = table.findChild(QLineEdit)
+    assert editor is not None
+    QTest.keyClicks(editor, "Typed")
+    table.show_rows(rows)
+    table.select("c")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: table.selected == "c")
+    assert (renamed, list(table.rows)) == ([("a", "Typed")], rows)
+
+
 def test_a_screen_reader_reads_the_row_wherever_it_was_clicked(table: RecordTable[Record]) -> None:
     at = table.visualRect(table.index_of("b").siblingAtColumn(1)).center()
     QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtWidgets import QAbstractButton
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.controls.text_label import TextLabel
@@ -190,6 +192,24 @@ def test_return_goes_to_the_first_result(sidebar: Sidebar, qtbot: QtBot) -> None
     qtbot.keyClick(sidebar.search, Qt.Key.Key_Return)
     assert chosen == ["c7"]
     assert sidebar.list.hasFocus()
+
+
+def test_a_title_being_typed_stays_while_the_list_changes(sidebar: Sidebar, qtbot: QtBot) -> None:
+    renamed: list[tuple[str, str]] = []
+    view, chats = _list(sidebar), _chats()
+    view.rename_requested.connect(lambda *told: renamed.append(told))
+    sidebar.set_chats(chats, "c0")
+    view.rename("c0")
+    editor = view.findChild(QLineEdit)
+    assert editor is not None
+    QTest.keyClicks(editor, "Typed")
+    view.set_busy("c0")
+    moved = replace(chats[1], when=datetime.now() + timedelta(minutes=1))
+    sidebar.set_chats([moved, replace(chats[0], title="Suggested")], "c0")
+    assert editor.text() == "Typed"
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: view.row("c2") is None)
+    assert renamed == [("c0", "Typed")]
 
 
 def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
