@@ -27,6 +27,11 @@ def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
     return True
 
 
+def in_menu(text: str) -> str:
+    """Returns `text` for a menu or a button, where a single "&" would mark the next letter."""
+    return text.replace("&", "&&")
+
+
 def on_click(*commands: tuple[QAbstractButton, Callable[[], object]]) -> None:
     """Calls the function of each button when it is clicked, without Qt's argument."""
     for button, act in commands:
@@ -107,7 +112,7 @@ class CopyButton(Button):
         self._said.start()
 
     def _say(self, text: str) -> None:
-        self.setText(text.replace("&", "&&"))
+        self.setText(in_menu(text))
         self.setAccessibleDescription(COPIED if text == COPIED else "")
 
 
@@ -136,7 +141,6 @@ class IconButton(Button):
 
     def set_icon_name(self, icon_name: str) -> None:
         """Changes the icon (Copy becomes a check mark)."""
-        self.icon_name = icon_name
         self.setIcon(themed_icon(icon_name, "text2", "text"))
 
     def sizeHint(self) -> QSize:

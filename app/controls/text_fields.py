@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import (
     QInputMethodEvent,
@@ -30,13 +32,14 @@ class SearchField(QLineEdit):
     """A search line with a magnifier, and a clear button while it has text.
 
     `name` is the placeholder and the accessible name. Escape clears it; if it is empty the window handles
-    Escape. Return and Down emit `results_wanted`.
+    Escape. Down emits `results_wanted`; so does Return, or it calls `entered`.
     """
 
-    results_wanted = Signal()  # Return or Down: moves to the results
+    results_wanted = Signal()  # moves to the results
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, entered: Callable[[], object] | None = None) -> None:
         super().__init__()
+        self.returnPressed.connect(entered or self.results_wanted)
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -66,8 +69,10 @@ class SearchField(QLineEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.text():
             self.clear()
-        elif event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        elif event.key() == Qt.Key.Key_Down:
             self.results_wanted.emit()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.returnPressed.emit()
         else:
             super().keyPressEvent(event)
             return
@@ -153,13 +158,19 @@ class TextArea(QTextEdit):
             self.value_changed.emit(text)
 
     def _space_lines(self) -> None:
-        """Sets a fixed line height for all lines; new lines inherit it."""
+        """Sets a fixed line height for all lines; new lines inherit it. Keeps what can be undone."""
+        can_undo = self.document().isUndoAvailable()
         spacing = QTextBlockFormat()
         spacing.setLineHeight(px(self._line_px), QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         cursor = QTextCursor(self.document())
         cursor.select(QTextCursor.SelectionType.Document)
+        if can_undo:
+            cursor.joinPreviousEditBlock()
         cursor.mergeBlockFormat(spacing)
-        self.document().clearUndoRedoStacks()
+        if can_undo:
+            cursor.endEditBlock()
+        else:
+            self.document().clearUndoRedoStacks()
 
 
 class TextView(QPlainTextEdit):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.controls.buttons import IconButton, on_click
+from app.controls.buttons import IconButton, in_menu, on_click
 from app.controls.choices import Popup
 from app.controls.sheets import ask_name
 from app.controls.text_label import TextLabel
@@ -69,7 +69,6 @@ class PresetBar(QWidget):
         self.show_presets(PresetState())
 
     def show_presets(self, state: PresetState) -> None:
-        """Set the current state."""
         self._state = state
         self.popup.blockSignals(True)
         self.popup.clear()
@@ -117,6 +116,6 @@ class PresetBar(QWidget):
 
     @staticmethod
     def _add(menu: QMenu, words: str, slot: Callable[[], object], enabled: bool = True) -> None:
-        action = menu.addAction(words)
+        action = menu.addAction(in_menu(words))
         action.setEnabled(enabled)
         action.triggered.connect(lambda checked=False: slot())

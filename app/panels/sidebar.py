@@ -14,7 +14,7 @@ from typing import Literal
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QWidget
 
-from app.controls.buttons import IconButton
+from app.controls.buttons import IconButton, in_menu
 from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.panels import strings
@@ -135,7 +135,7 @@ class Sidebar(QWidget):
     def move_menu(self, chat_id: str, project_id: str, parent: QWidget) -> QMenu:
         """Returns the menu that moves a chat, now in `project_id`, to another project or out of it."""
         menu = QMenu(strings.MOVE_TO_PROJECT, parent)
-        choices = [(project.id, project.name.replace("&", "&&")) for project in self._projects]
+        choices = [(project.id, in_menu(project.name)) for project in self._projects]
         if choices:
             choices.append(("", strings.NO_PROJECT))
         for target, name in choices:

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QMenu
 
 from app.chat.first_page import Lead
 from app.controllers.app import App
-from app.controls.buttons import on_click
+from app.controls.buttons import in_menu, on_click
 from app.features.models import state as models
 from app.features.models import strings
 from app.features.models.facts import fit_facts, names_of
@@ -146,7 +146,7 @@ class ModelsController(QObject):
 
     def download(self, model: str) -> None:
         """Download a model from the hub, or resume."""
-        self._app.worker.send(DownloadModel(model))
+        self._send(DownloadModel(model))
 
     def fetch(self, model: str) -> None:
         """Download a model and load it afterwards."""
@@ -155,14 +155,13 @@ class ModelsController(QObject):
 
     def pause(self, model: str) -> None:
         """Pause a download and keep its data."""
-        self._app.worker.send(PauseDownload(model))
+        self._send(PauseDownload(model))
 
     def cancel(self, model: str) -> None:
         """Cancel a download and delete its data."""
-        self._app.worker.send(CancelDownload(model))
+        self._send(CancelDownload(model))
 
     def take_folder(self, path: str) -> None:
-        """Import the model folder at `path`."""
         self._begin(ImportModel("", path), ModelImported)
 
     def remove(self, reference: str) -> None:
@@ -171,13 +170,12 @@ class ModelsController(QObject):
 
     def look_up(self, text: str) -> None:
         """Search the hub; an empty text clears the results."""
-        self._set(models.look_up(self.state, text))
+        self._set(models.look_up(self.state, text if self.alive else ""))
         if text:
             self._begin(LookUpModels("", text), ModelsFound)
 
     @property
     def draft(self) -> str:
-        """The reference of the draft model in the open chat's settings; empty for none."""
         return str(read(self._inspector.settings, DRAFT_KEY))
 
     def choose_draft(self, reference: str) -> None:
@@ -185,12 +183,10 @@ class ModelsController(QObject):
         self._inspector.change_settings(assign(self._inspector.settings, DRAFT_KEY, reference))
 
     def make_default(self, reference: str) -> None:
-        """Load this model at every start."""
         self._preferences.change(model=reference)
         self.changed.emit()
 
     def dismiss(self) -> None:
-        """Clear the last problem."""
         if self.state.problem:
             self._set(replace(self.state, problem="", hint=""))
 
@@ -201,18 +197,15 @@ class ModelsController(QObject):
         self._take(event)
 
     def on_progress(self, event: DownloadProgress) -> None:
-        """Handle the progress of a download."""
         self._take(event)
         if event.model == self._fetched:
             self._follow_fetched(event)
 
     def on_load_failed(self, effect: fx.LoadFailed) -> None:
-        """Handle a failed load."""
         self._set(models.fail(self.state, effect.failed))
         self._forget_awaited()
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
-        """Show the progress of a load."""
         state = replace(self.state, loading=effect.model, fraction=effect.fraction, problem="", hint="")
         self._set(state)
 
@@ -248,7 +241,8 @@ class ModelsController(QObject):
             self.refresh()
 
     def on_worker_ready(self, effect: fx.WorkerReady) -> None:
-        """List the models again."""
+        if self.state.problem == strings.NO_WORKER:
+            self.dismiss()
         if self._watched:
             self.refresh()
 
@@ -281,7 +275,6 @@ class ModelsController(QObject):
         self.changed.emit()
 
     def _show_lead(self) -> None:
-        """Lead the first page with the suggestion, or with its download."""
         self._offered = None
         if self.state.info is not None and not self._preferences.now.model_offered:
             self._offered = models.model_to_offer(self.state)
@@ -327,14 +320,25 @@ class ModelsController(QObject):
             self._answer_offer(False)
 
     def _begin(self, command: CatalogueCommand, kind: type[CatalogueEvent]) -> None:
-        if self.alive:
+        if self._reaches_worker():
             self._app.worker.begin(self._ask(command, kind))
+
+    def _send(self, command: CatalogueCommand) -> None:
+        if self._reaches_worker():
+            self._app.worker.send(command)
+
+    def _reaches_worker(self) -> bool:
+        """Whether there is a worker to send a command to; shows that there is none."""
+        if not self.alive:
+            self._set(replace(self.state, problem=strings.NO_WORKER, hint=""))
+        return self.alive
 
     async def _ask(self, command: CatalogueCommand, kind: type[CatalogueEvent]) -> None:
         try:
             event = await self._app.worker.ask(command, kind)
         except CommandError as error:
-            self._set(models.fail(self.state, error.failed))
+            searched = command.text if isinstance(command, LookUpModels) else ""
+            self._set(models.fail(self.state, error.failed, searched))
             return
         self._take(event)
         if isinstance(event, ModelImported):
@@ -349,7 +353,7 @@ def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) 
     state, group = models.shown, QActionGroup(menu)
     names = names_of(state.models)
     for entry in state.models:
-        action = menu.addAction(_label(names[entry.reference], entry, context_tokens, state))
+        action = menu.addAction(in_menu(_label(names[entry.reference], entry, context_tokens, state)))
         action.setCheckable(True)
         action.setChecked(state.loaded is entry)
         action.setEnabled(not entry.problem and models.may_choose)

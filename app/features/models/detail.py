@@ -1,6 +1,6 @@
 """The details of the selected model: memory, draft models, and commands.
 
-Removing a model is confirmed in place of the buttons.
+Removing a model, or a download of which something has arrived, is confirmed in place of the buttons.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ModelDetail(PanelBeside):
         self.question = TextLabel("", 12, 16, "text", wrap=True, width_px=_INSIDE_PX)
         self.keep = Button(strings.KEEP)
         self.confirm = Button(strings.ERASE, "primary")
-        self._row_id, self._first_command = "", "load"
+        self._row_id, self._first_command, self._arrived = "", "load", ""
         self._lay_out()
         self._wire()
         self.show_row(None, False)
@@ -83,6 +83,9 @@ class ModelDetail(PanelBeside):
         """Show a download or a model of the hub; None if nothing is selected. Without a worker (`alive`) it
         has no commands.
         """
+        self._arrived = row.memory if row and "cancel" in row.commands and row.bar else ""
+        if not self._arrived or self._row_id != (row.id if row else ""):
+            self._ask(False)
         self._entry, self._row_id = None, row.id if row else ""
         self.title.setText(row.title if row else strings.NOTHING_CHOSEN)
         parts = (row.family, row.detail, row.purpose, row.memory, row.drafts) if row else ()
@@ -90,14 +93,16 @@ class ModelDetail(PanelBeside):
         self.problem.setText(row.problem if row else "")
         self.problem.setVisible(bool(row and row.problem))
         of_models = self.exactness, self.heads, self._of_memory, self._of_drafts
-        for part in (*of_models, self.unload, self.at_start, self.folder, self.remove, self._asking):
+        for part in (*of_models, self.unload, self.at_start, self.folder, self.remove):
             part.hide()
         if row is not None:
             self._show_act(row.commands[0], row.title, alive)
             self.cancel.setVisible("cancel" in row.commands)
             self.cancel.setAccessibleName(f"{self.cancel.text()} {row.title}")
             self.cancel.setEnabled(alive)
-        self._buttons.setVisible(row is not None)
+            self.confirm.setEnabled(alive)
+            self._set_question(strings.ask_cancel(row.title, self._arrived), strings.ERASE)
+        self._buttons.setVisible(row is not None and self._asking.isHidden())
 
     def show_model(
         self,
@@ -140,7 +145,7 @@ class ModelDetail(PanelBeside):
         """Ask whether to remove the model, or cancel the download."""
         if self.remove.isEnabled() and self.remove.isVisible():
             self._ask(True)
-        elif self.cancel.isVisible():
+        elif self.cancel.isVisible() and self.cancel.isEnabled():
             self.cancel.click()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -189,7 +194,7 @@ class ModelDetail(PanelBeside):
         self.cancel.hide()
         self.folder.show()
         self.unload.setVisible(loaded)
-        self.unload.setEnabled(can_load)
+        self.unload.setEnabled(can_load and not state.loading)
         self.at_start.setVisible(not entry.problem)
         self.at_start.setText(strings.IS_AT_START if at_start else strings.AT_START)
         self.at_start.setAccessibleName(self.at_start.text())
@@ -201,17 +206,21 @@ class ModelDetail(PanelBeside):
         words = strings.FORGET if can_forget else strings.REMOVE
         self.remove.setAccessibleName(words)
         self.remove.setToolTip(words)
-        self.confirm.setText(words if can_forget else strings.ERASE)
-        self.confirm.setAccessibleName(self.confirm.text())
-        self.confirm.updateGeometry()
+        self.confirm.setEnabled(True)
         if entry.listed_in:
-            self.question.setText(strings.ask_forget_all(entry.listed_in))
+            self._set_question(strings.ask_forget_all(entry.listed_in), words)
         elif can_forget:
-            self.question.setText(strings.ask_forget(entry.name))
+            self._set_question(strings.ask_forget(entry.name), words)
         else:
-            self.question.setText(strings.ask_erase(entry.name, entry.disk_bytes))
+            self._set_question(strings.ask_erase(entry.name, entry.disk_bytes), strings.ERASE)
         if loaded:
             self._ask(False)
+
+    def _set_question(self, text: str, answer: str) -> None:
+        self.question.setText(text)
+        self.confirm.setText(answer)
+        self.confirm.setAccessibleName(answer)
+        self.confirm.updateGeometry()
 
     def _show_act(self, command: str, name: str, enabled: bool, visible: bool = True) -> None:
         self._first_command = command
@@ -227,11 +236,12 @@ class ModelDetail(PanelBeside):
         focused = self.focusWidget()
         shown.show()
         if focused is not None and hidden.isAncestorOf(focused):
-            (self.keep if asking else self.remove).setFocus(Qt.FocusReason.OtherFocusReason)
+            command = self.remove if self._entry else self.cancel
+            (self.keep if asking else command).setFocus(Qt.FocusReason.OtherFocusReason)
         hidden.hide()
 
     def _confirmed(self) -> None:
-        self._command("remove")
+        self._command("remove" if self._entry else "cancel")
         self._ask(False)
 
     def _command(self, command: str) -> None:
@@ -243,7 +253,7 @@ class ModelDetail(PanelBeside):
             (self.at_start, partial(self._command, "default")),
             (self.folder, partial(self._command, "folder")),
             (self.act, lambda: self._command(self._first_command)),
-            (self.cancel, partial(self._command, "cancel")),
+            (self.cancel, lambda: self._ask(True) if self._arrived else self._command("cancel")),
             (self.remove, lambda: self._ask(True)),
             (self.keep, lambda: self._ask(False)),
             (self.confirm, self._confirmed),
@@ -353,7 +363,6 @@ class DraftChoices(QWidget):
 
     @property
     def choices(self) -> tuple[DraftChoice, ...]:
-        """The choices from top to bottom."""
         return tuple(self._rows)
 
     def show_choices(self, facts: Sequence[DraftFacts], chosen: str, can_choose: bool) -> None:
@@ -394,7 +403,6 @@ class MemoryBar(QWidget):
         self._shown: list[QWidget] = []
 
     def show_parts(self, parts: Sequence[MemoryPart], limit_bytes: int) -> None:
-        """Show `parts` of `limit_bytes`."""
         if (tuple(parts), limit_bytes) == (self.parts, self._limit_bytes):
             return
         self.parts, self._limit_bytes = tuple(parts), limit_bytes

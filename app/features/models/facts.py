@@ -70,7 +70,6 @@ class ModelRow(Struct, frozen=True):
 
     @property
     def tip(self) -> str:
-        """The text of the tooltip."""
         return self.note
 
     @property
@@ -138,11 +137,13 @@ def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[Mod
         for entry in state.models
         if _is_named(entry, wanted)
     ]
+    suggested = suggestions(state, context_tokens, wanted)
+    here = {*(entry.path for entry in state.models), *(row.id for row in suggested)}
     groups = {
         strings.ON_MACHINE: installed,
         strings.DOWNLOADS: [*map(_download, state.downloads)],
-        strings.SEARCH_GROUP: _on_the_hub(state, wanted),
-        strings.suggested_for(state.limit_bytes): suggestions(state, context_tokens, wanted),
+        strings.SEARCH_GROUP: [row for row in _on_the_hub(state, wanted) if row.id not in here],
+        strings.suggested_for(state.limit_bytes): suggested,
     }
     return tuple(
         row for title, members in groups.items() if members for row in (ModelRow("", title), *members)
@@ -151,7 +152,8 @@ def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[Mod
 
 def _is_named(entry: ModelEntry, wanted: str) -> bool:
     word = wanted.strip().lower()
-    return word in entry.name.lower() or word in entry.reference.lower()
+    named = word in entry.name.lower() or word in entry.reference.lower()
+    return named or local_path(wanted) == entry.path
 
 
 def _download(told: DownloadProgress) -> ModelRow:
@@ -175,7 +177,7 @@ def _on_the_hub(state: ModelsState, wanted: str) -> list[ModelRow]:
     """Returns a folder, a hub name or a search for the text `wanted`, or the results of that search."""
     text = wanted.strip()
     if path := local_path(text):
-        return [ModelRow(text, path, strings.ON_DISK, commands=("add",))]
+        return [ModelRow(path, path, strings.ON_DISK, commands=("add",))]
     if text and text != state.asked:
         if not is_hub_name(text):
             return [ModelRow(text, strings.ask_for(text), strings.NOT_ASKED, commands=("search",))]
@@ -250,7 +252,7 @@ def drafts(entry: ModelEntry, state: ModelsState, context_tokens: int) -> tuple[
 
 
 def draft_of(entry: ModelEntry, state: ModelsState, chosen: str) -> ModelEntry | None:
-    """Returns the model named by `chosen` (reference, name or folder) if it can draft for `entry`."""
+    """Returns the model named by `chosen` (reference or folder) if it can draft for `entry`."""
     return next(
         (
             each

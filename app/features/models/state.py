@@ -57,12 +57,10 @@ class ModelsState(Struct, frozen=True):
 
     @property
     def disk_bytes(self) -> int:
-        """The disk use of all listed models."""
         return sum(entry.disk_bytes for entry in self.models)
 
     @property
     def loaded(self) -> ModelEntry | None:
-        """The entry of the loaded model, if it is listed."""
         path = self.info.path if self.info else None
         return next((entry for entry in self.models if entry.path == path), None)
 
@@ -72,16 +70,13 @@ class ModelsState(Struct, frozen=True):
         return {entry.reference for entry in self.models} | {each.model for each in self.downloads}
 
     def entry(self, reference: str) -> ModelEntry | None:
-        """Returns the listed model with this reference."""
         return next((entry for entry in self.models if entry.reference == reference), None)
 
     def download(self, model: str) -> DownloadProgress | None:
-        """Returns the download of this hub name."""
         return next((each for each in self.downloads if each.model == model), None)
 
 
 def handle(state: ModelsState, event: CatalogueEvent) -> ModelsState:
-    """Returns the state after `event`."""
     match event:
         case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
             return replace(
@@ -123,8 +118,10 @@ def model_to_offer(state: ModelsState) -> ModelEntry | None:
     )
 
 
-def fail(state: ModelsState, failed: Failed) -> ModelsState:
-    """Returns the state after a failed command."""
+def fail(state: ModelsState, failed: Failed, searched: str = "") -> ModelsState:
+    """Returns the state after a failed command. `searched` is the text of a search of the hub."""
+    if failed.command == "look_up_models" and searched != state.asked:
+        return state
     finding = state.finding and failed.command != "look_up_models"
     return replace(state, finding=finding, problem=failed.message, hint=failed.hint)
 

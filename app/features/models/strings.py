@@ -127,7 +127,8 @@ def fetching_text(progress: str) -> str:
 
 
 def not_fetched(name: str, reason: str) -> str:
-    return f"{name} was not downloaded: {reason} It is in Models, where you can resume."
+    said = f"{name} was not downloaded: {reason}" if reason else f"{name} was not downloaded."
+    return f"{said} It is in Models, where you can resume."
 
 
 def size(size_bytes: int) -> str:
@@ -220,6 +221,10 @@ def head(label: str, size_bytes: int, gain: float) -> str:
 
 def ask_erase(name: str, size_bytes: int) -> str:
     return f"Delete {name}? {size(size_bytes)} will be freed."
+
+
+def ask_cancel(name: str, arrived: str) -> str:
+    return f"Delete the download of {name}? {arrived} has arrived."
 
 
 def ask_forget(name: str) -> str:

@@ -90,11 +90,11 @@ class RowButtons(QWidget):
 class ModelsWindow(SideWindow):
     """Requests the list whenever it becomes visible."""
 
-    def __init__(self, controller: ModelsController, parent: QWidget | None = None) -> None:
-        super().__init__(strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
+    def __init__(self, controller: ModelsController) -> None:
+        super().__init__(strings.TITLE, START_SIZE, MINIMUM_SIZE)
         self._controller = controller
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
-        self.search = SearchField(strings.SEARCH)
+        self.search = SearchField(strings.SEARCH, self._search_entered)
         self.add = Button(strings.ADD, icon_name="folder")
         self.problem = MessageBar(app_strings.CLOSE_BANNER)
         self.list = RecordTable[ModelRow](strings.MODEL_LIST, COLUMNS)
@@ -107,7 +107,6 @@ class ModelsWindow(SideWindow):
 
     @property
     def chosen(self) -> str:
-        """The id of the selected row; empty for none."""
         return self.list.selected
 
     def row(self, row_id: str) -> ModelRow | None:
@@ -143,7 +142,7 @@ class ModelsWindow(SideWindow):
             last = self.list.index_of(row.id).siblingAtColumn(len(COLUMNS) - 1)
             buttons = self.list.indexWidget(last)
             if not isinstance(buttons, RowButtons) or buttons.commands != row.commands:
-                buttons = RowButtons(row, self._act)
+                buttons = RowButtons(row, self._press)
                 self.list.setIndexWidget(last, buttons)
             usable = self._controller.may_choose if "load" in row.commands else self._controller.alive
             buttons.setEnabled(usable)
@@ -184,6 +183,14 @@ class ModelsWindow(SideWindow):
         }
         commands[command](key)
 
+    def _press(self, command: str, key: str) -> None:
+        """Carry out a command of a row's button. The details may ask before they cancel a download."""
+        if command == "cancel":
+            self.list.select(key)
+            self.detail.ask()
+        else:
+            self._act(command, key)
+
     def _open(self, row_id: str) -> None:
         """Load, download, pause or resume with Return or a double click."""
         row = self.row(row_id)
@@ -203,7 +210,8 @@ class ModelsWindow(SideWindow):
 
     def _get(self, key: str) -> None:
         if path := facts.local_path(key):
-            self.search.clear()
+            if self._controller.alive:
+                self.search.clear()
             self._controller.take_folder(path)
         elif facts.is_hub_name(key):
             self._controller.download(key)
@@ -226,7 +234,7 @@ class ModelsWindow(SideWindow):
         controller.changed.connect(self._show)
         controller.imported.connect(self.list.select)
         self.search.textChanged.connect(lambda text: self._search_changed())
-        self.search.results_wanted.connect(self._search_entered)
+        self.search.results_wanted.connect(self.list.setFocus)
         on_click((self.add, self._ask_folder), (self.problem.close_button, controller.dismiss))
         self.list.row_selected.connect(self._show_detail)
         self.list.opened.connect(self._open)

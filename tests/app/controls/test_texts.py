@@ -22,7 +22,7 @@ def area(window: QWidget) -> TextArea:
     return area
 
 
-def test_typing_is_told_as_a_whole(area: TextArea, qtbot: QtBot) -> None:
+def test_typing_is_told_as_a_whole_and_undone(area: TextArea, theme: Theme, qtbot: QtBot) -> None:
     told: list[str] = []
     area.value_changed.connect(told.append)
     area.setFocus()
@@ -32,6 +32,11 @@ def test_typing_is_told_as_a_whole(area: TextArea, qtbot: QtBot) -> None:
     assert area.value == "Hi\nyou"
     assert told[-1] == "Hi\nyou"
     assert len(told) == len(set(told))
+    theme.set_zoom(1.5)
+    while area.document().isUndoAvailable():
+        area.undo()
+    assert area.value == ""
+    theme.set_zoom(1.0)
 
 
 def test_pasted_text_loses_its_formatting(area: TextArea, qtbot: QtBot) -> None:
@@ -55,18 +60,6 @@ def test_a_set_text_is_told_once_and_spaced(area: TextArea) -> None:
     assert area.document().size().height() == 3 * 17
 
 
-LONG = "Guarded re-checks close calls with a plain step, so the text matches in nearly every run."
-
-
-def test_a_label_of_known_width_needs_no_layout_to_find_its_height(qtbot: QtBot) -> None:
-    label = TextLabel("Short", 11, 15, wrap=True, width_px=160)
-    qtbot.addWidget(label)
-    assert (label.sizeHint().width(), label.sizeHint().height()) == (160, 15)
-    label.setText(LONG)
-    assert label.sizeHint().height() >= 45
-    assert not label.hasHeightForWidth()
-
-
 @pytest.mark.parametrize("zoom", [1.0, 1.5])
 def test_a_label_of_known_width_is_as_high_as_its_lines_at_every_zoom(
     theme: Theme, qtbot: QtBot, zoom: float
@@ -75,6 +68,7 @@ def test_a_label_of_known_width_is_as_high_as_its_lines_at_every_zoom(
     label = TextLabel("Nothing you write leaves this computer, ever.", 12, 16, wrap=True, width_px=120)
     qtbot.addWidget(label)
     size = label.sizeHint()
+    assert not label.hasHeightForWidth()
     theme.set_zoom(1.0)
     assert size == QSize(round(120 * zoom), round(3 * 16 * zoom))
 

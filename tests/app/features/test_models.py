@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
@@ -31,6 +31,7 @@ from app.features.models.state import ModelsState, fail, forget_worker, handle, 
 from app.features.models.window import COLUMNS, ModelsWindow
 from app.shell.window import MainWindow
 from core.events import (
+    CancelDownload,
     DownloadModel,
     DownloadProgress,
     Failed,
@@ -44,7 +45,7 @@ from core.events import (
     ModelsFound,
 )
 from core.settings.prefill import KvCache
-from tests.app.stage import click, ready, sent, until
+from tests.app.stage import click, kill, press, ready, sent, until
 
 GIB = 2**30
 
@@ -263,6 +264,14 @@ def test_results_of_the_hub_are_rows_but_not_those_that_are_here() -> None:
     assert [each.id for each in here if each.id] == ["owner/small", "owner/toy"]
 
 
+@pytest.mark.parametrize("wanted", ["owner/middle", "mid", "/m/small", "'/m/small/'"])
+def test_no_model_is_listed_twice(wanted: str) -> None:
+    folder = replace(SMALL, reference="/m/small")
+    asked = {"asked": "mid", "found": (HubModel("owner/middle"),)} if wanted == "mid" else {}
+    found = [row.id for row in rows(state(folder, suggested=(MIDDLE,), **asked), 8192, wanted) if row.id]
+    assert found == ["/m/small" if "small" in wanted else "owner/middle"]
+
+
 TOY = ModelEntry("/toy", "toy", "folder", "/toy", disk_bytes=7)
 TOY_INFO = ModelInfo("toy", "/toy", "f", "toy", "llama", "float32", "", 1, 4, 512, 260, 2, True)
 RUNNING = DownloadProgress("owner/name", "running", 10, 100, 5.0, 18.0)
@@ -302,7 +311,8 @@ def test_only_the_answer_to_the_last_question_counts() -> None:
     found = handle(state, ModelsFound("", "second", (HubModel("c/d"),)))
     assert (found.finding, found.found) == (False, (HubModel("c/d"),))
     refused = Failed("", "look_up_models", "request", "download-failed", "No way.", "Try again.")
-    stopped = fail(state, refused)
+    assert fail(state, refused, "first") == state
+    stopped = fail(state, refused, "second")
     assert (stopped.finding, stopped.problem, stopped.hint) == (False, "No way.", "Try again.")
     assert look_up(stopped, "").problem == ""
 
@@ -322,14 +332,16 @@ def test_a_dead_worker_pauses_what_ran() -> None:
     assert (stood.state, stood.done_bytes, stood.bytes_per_s, stood.seconds_left) == ("paused", 10, 0.0, None)
 
 
-async def test_rows_have_titles_buttons_and_their_purpose(window: MainWindow) -> None:
+async def opened(window: MainWindow, *listed: Any) -> ModelsWindow:
     await ready(window)
-    models = window.windows.show("models")
-    assert isinstance(models, ModelsWindow)
+    window.controller.models.on_list(ModelList("", "/m", *listed))
+    return window.windows.show("models")
+
+
+async def test_rows_have_titles_buttons_and_their_purpose(window: MainWindow) -> None:
     offered = replace(OTHER, good_at="short questions")
     coming = DownloadProgress("a/one", "running", GIB, 4 * GIB, 2**20, 75.0)
-    shown = ModelList("", "/m", (LARGE, SMALL), (coming,), 16 * GIB, 50 * GIB, (offered,))
-    window.controller.models.on_list(shown)
+    models = await opened(window, (LARGE, SMALL), (coming,), 16 * GIB, 50 * GIB, (offered,))
     titles = [row.title for row in models.list.rows if not row.id]
     assert titles == [strings.ON_MACHINE, strings.DOWNLOADS, "Suggested for 16.0 GB of memory"]
     for each in (None, *models.list.rows):
@@ -359,10 +371,53 @@ async def test_rows_have_titles_buttons_and_their_purpose(window: MainWindow) ->
         assert [each.model for each in commands] == [reference]
 
 
+async def test_down_in_the_search_only_goes_to_the_list(window: MainWindow) -> None:
+    models, commands = await opened(window, (LARGE,)), sent(window, DownloadModel)
+    models.search.setText("owner/new")
+    models.search.setFocus()
+    await press(models, Qt.Key.Key_Down)
+    await until(models.list.hasFocus)
+    assert commands == []
+    models.search.setFocus()
+    await press(models, Qt.Key.Key_Return)
+    await until(lambda: [each.model for each in commands] == ["owner/new"])
+    assert models.search.hasFocus()
+
+
+@pytest.mark.parametrize("way", ["key", "row", "details"])
+async def test_only_an_empty_download_is_cancelled_without_a_question(way: str, window: MainWindow) -> None:
+    empty, begun = (DownloadProgress(f"a/{n}", "paused", n * GIB, 4 * GIB) for n in (0, 1))
+    models = await opened(window, (LARGE,), (empty, begun))
+    commands, detail = sent(window, CancelDownload), models.detail
+    for each in (begun, empty):
+        models.list.select(LARGE.reference if way == "row" else each.model)
+        models.list.setFocus()
+        buttons = (detail if way == "details" else models.list.viewport()).findChildren(Button)
+        button = next(one for one in buttons if one.accessibleName() == f"Cancel {each.model[2:]}")
+        await (press(models, Qt.Key.Key_Delete) if way == "key" else click(button))
+        if each is begun:
+            window.controller.models.on_progress(replace(begun, done_bytes=2 * GIB))
+            assert (commands, detail.question.isVisible()) == ([], True)
+            assert "2.0 GB of 4.0 GB" in detail.question.text()
+            await click(detail.confirm)
+    assert [each.model for each in commands] == ["a/1", "a/0"]
+
+
+async def test_a_command_without_a_worker_says_so(window: MainWindow) -> None:
+    models, controller = await opened(window, (LARGE,)), window.controller.models
+    await kill(window)
+    for command in (controller.download, controller.take_folder, controller.remove, controller.look_up):
+        controller.dismiss()
+        command("owner/name")
+        assert (models.problem.text, controller.state.finding) == (strings.NO_WORKER, False)
+    models.search.setText("/models/toy")
+    await press(models, Qt.Key.Key_Return)
+    assert models.search.text() == "/models/toy"
+    window.controller.restart()
+    await until(lambda: not models.problem.text)
+
+
 async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
-    await ready(window)
-    models = window.windows.show("models")
-    assert isinstance(models, ModelsWindow)
     found, offered = (
         ModelHead("MTP head", 400 << 20, gain=0.617),
         ModelHead("DFlash drafter", repository="z/DFlash"),
@@ -371,7 +426,7 @@ async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
     middle = replace(MIDDLE, exactness="no drafting on this machine")
     middle = replace(middle, readings="passages (−2.99), all of it (−3.31)")
     listed = (replace(LARGE, heads=(found, unused, offered)), middle, SMALL)
-    window.controller.models.on_list(ModelList("", "/m", listed))
+    models = await opened(window, listed)
     models.list.select(LARGE.reference)
     heads = models.detail.heads
 

@@ -69,7 +69,6 @@ def hub(folders: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 async def opened(window: MainWindow) -> ModelsWindow:
-    """The models' window by its key, with its list."""
     await press(window, Qt.Key.Key_M, CONTROL_SHIFT)
     models = window.windows.find("models")
     await until(lambda: bool(models.list.rows), what="no list")
@@ -87,7 +86,6 @@ def arrived(models: ModelsWindow) -> float:
 
 
 async def act(models: ModelsWindow, row_id: object, button: str = "act") -> None:
-    """Select a row and press a button of its details."""
     models.list.select(str(row_id))
     await click(getattr(models.detail, button))
 
@@ -123,7 +121,6 @@ async def test_another_model_is_loaded_and_answers(stage: Stage, home: Path) -> 
 
 
 async def header_menu(window: MainWindow) -> QMenu:
-    """The menu under the chat's title, by its button."""
     await click(window.views.header.model_button)
 
     def shown() -> list[QMenu]:
@@ -305,6 +302,7 @@ async def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
     await act(models, NAME)
     await until(lambda: arrived(models) > 0.05)
     await act(models, NAME, "cancel")
+    await click(models.detail.confirm)
     await until(lambda: shown(models, NAME).commands == ("get",))
     models.search.setText("nobody/nothing")
     await act(models, "nobody/nothing")

@@ -18,7 +18,6 @@ from tests.app.stage import Stage, asked, click, last, set_value, type_name, unt
 
 
 def choose(window: MainWindow, name: str) -> None:
-    """As a person does: by the keyboard."""
     popup = window.views.inspector.presets.popup
     popup.setFocus()
     rows = [popup.itemText(row) for row in range(popup.count())]
@@ -28,9 +27,8 @@ def choose(window: MainWindow, name: str) -> None:
 
 
 def act(window: MainWindow, words: str) -> None:
-    """A row of the presets' menu."""
     menu = window.views.inspector.presets.menu()
-    action = next(each for each in menu.actions() if each.text() == words)
+    action = next(each for each in menu.actions() if each.text() == words.replace("&", "&&"))
     assert action.isEnabled(), words
     action.trigger()
     menu.deleteLater()
@@ -63,22 +61,22 @@ async def test_one_is_taken_own_settings_stay_and_ones_own_is_changed_and_rename
     inspector, popup = window.views.inspector, window.views.inspector.presets.popup
     set_value(window, "chat.system_prompt", "Be brief.")
     act(window, "Save as Preset…")
-    await type_name(window, "My tone")
+    await type_name(window, "Mine & yours")
     set_value(window, "chat.system_prompt", "Be kind.")
     assert popup.currentText() == "Custom"
-    act(window, "Save changes to “My tone”")
-    assert popup.currentText() == "My tone"
+    act(window, "Save changes to “Mine & yours”")
+    assert popup.currentText() == "Mine & yours"
     set_value(window, "chat.system_prompt", "Be long.")
     # A name that is taken is said, and what has it stays.
     act(window, "Save as Preset…")
-    await type_name(window, "My tone")
-    assert "“My tone” already" in window.views.banner.trouble.title
-    choose(window, "My tone")
+    await type_name(window, "Mine & yours")
+    assert "“Mine & yours” already" in window.views.banner.trouble.title
+    choose(window, "Mine & yours")
     assert inspector.settings.chat.system_prompt == "Be kind."
     act(window, "Rename…")
     await type_name(window, "My other tone")
     assert popup.currentText() == "My other tone"
-    assert popup.findData("My tone") < 0
+    assert popup.findData("Mine & yours") < 0
     window.controller.chat.start()
     assert popup.currentText() == "Default"
     choose(window, "My other tone")
@@ -134,6 +132,5 @@ async def test_the_estimate_of_what_is_read_is_under_reading(window: MainWindow)
 
 
 def places(panel: QWidget) -> dict[str, QPoint]:
-    """Where the named controls of `panel` are."""
     controls = (each for each in panel.findChildren(QWidget) if each.isVisible() and each.accessibleName())
     return {each.accessibleName(): each.mapTo(panel, QPoint(0, 0)) for each in controls}
