@@ -10,7 +10,9 @@ What a chat or the library erases is also erased from the worker's disk (`Erasur
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -20,6 +22,7 @@ from app.session.turn import effects as fx
 from app.session.turn.link_state import Phase
 from core.events import (
     Attachment,
+    CountTokens,
     DocumentEmbedded,
     EmbedDocument,
     EraseChats,
@@ -32,8 +35,10 @@ from core.events import (
     ReadAheadProgress,
     SavedChatsListed,
     SimilarFound,
+    TokenCount,
 )
 from core.settings import Prefill
+from core.worker.client import CommandError
 
 # The worker reads ahead after this pause in typing.
 _PAUSE_MS = 500
@@ -41,24 +46,44 @@ _Texts = Mapping[str, Callable[[], str]]
 
 
 class Erasures:
-    """Sends the names to erase in a `command`; without a worker, once there is one."""
+    """Sends the names to erase in a `command`. The preferences keep them in `field` until the worker has."""
 
-    def __init__(self, app: App, command: Callable[[tuple[str, ...]], EraseChats | EraseVectors]) -> None:
+    def __init__(
+        self,
+        app: App,
+        field: Literal["erase_chats", "erase_vectors"],
+        command: Callable[[tuple[str, ...]], EraseChats | EraseVectors],
+    ) -> None:
         self._app = app
+        self._field = field
         self._command = command
-        self._names: list[str] = []
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        names: tuple[str, ...] = getattr(self._app.preferences.now, self._field)
+        return names
 
     def add(self, name: str) -> None:
-        """Erase what the worker has of `name`."""
-        self._names.append(name)
-        if self._app.link.connected:
-            self.send()
+        """Erase what the worker has of `name`; without a worker, once there is one."""
+        self._keep(dict.fromkeys((*self._names, name)))
+        self._send((name,))
 
     def send(self) -> None:
-        """Send the names that wait for a worker."""
-        if self._names:
-            names, self._names = tuple(dict.fromkeys(self._names)), []
+        """Send all names again to a new worker."""
+        self._send(self._names)
+
+    def _send(self, names: tuple[str, ...]) -> None:
+        if names and self._app.link.connected:
             self._app.worker.send(self._command(names))
+            self._app.worker.begin(self._forget(names))
+
+    async def _forget(self, names: tuple[str, ...]) -> None:
+        with suppress(CommandError):  # without a model; this, too, says that all earlier commands are done
+            await self._app.worker.ask(CountTokens(""), TokenCount)
+        self._keep(name for name in self._names if name not in names)
+
+    def _keep(self, names: Iterable[str]) -> None:
+        self._app.preferences.change(**{self._field: tuple(names)})
 
 
 class EmbeddingController(QObject):
@@ -69,7 +94,7 @@ class EmbeddingController(QObject):
         self._app = app
         self._views = views = app.views
         self._is_kept = is_kept
-        self._erasures = Erasures(app, EraseVectors)
+        self._erasures = Erasures(app, "erase_vectors", EraseVectors)
         self._running: dict[str, asyncio.Task[None]] = {}  # by text
         self._fractions: dict[str, float] = {}
         self._done: set[str] = set()  # digests
@@ -79,12 +104,10 @@ class EmbeddingController(QObject):
         views.document.similar_wanted.connect(self._find_in_document)
 
     def on_worker_ready(self, effect: fx.WorkerReady) -> None:
-        """Send what waited for a worker."""
         self._erasures.send()
         self.refresh()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """Stop all."""
         self._seen = ()
         for text in list(self._running):
             self._cancel(text)
@@ -123,13 +146,11 @@ class EmbeddingController(QObject):
             found(await self._app.worker.ask(query, SimilarFound))
 
     def erase(self, text: str) -> None:
-        """Erase the embedding of `text`."""
         digest = digest_in_prompts(text)
         self._done.discard(digest)
         self._erasures.add(digest)
 
     def _stop(self, attachment: Attachment) -> None:
-        """Stop embedding after the chip was removed."""
         text = attachment.text
         if any(each.text == text for each in self._views.composer.attachments):
             return
@@ -211,28 +232,24 @@ class SavedChatsController(QObject):
         self._pause = QTimer(self, interval=_PAUSE_MS, singleShot=True)
         self._pause.timeout.connect(self.read_ahead)
         app.views.composer.draft_changed.connect(self.read_ahead_soon)
-        self._erasures = Erasures(app, EraseChats)
+        self._erasures = Erasures(app, "erase_chats", EraseChats)
         self._seen = ""
         self.now: SavedChatsListed | None = None
 
     def on_worker_ready(self, effect: fx.WorkerReady) -> None:
-        """Send what waited for a worker."""
         self._erasures.send()
         self._seen = ""
         self._asked = None
         self.show_open()
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
-        """It has read nothing."""
         self._asked = None
         self._pause.start()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """The size on disk is unknown."""
         self.on_listed(None)
 
     def show_open(self) -> None:
-        """The open chat changed."""
         self._pause.start()
         chat, prefill = self._open_chat()
         if self._app.link.connected and chat != self._seen:
@@ -240,7 +257,6 @@ class SavedChatsController(QObject):
             self._app.worker.send(OpenChat(chat, prefill))
 
     def read_ahead_soon(self) -> None:
-        """What would be asked changed."""
         self._pause.start()
 
     def read_ahead(self) -> None:
@@ -269,10 +285,8 @@ class SavedChatsController(QObject):
         self._app.worker.send(EraseChats(everything=True))
 
     def refresh(self) -> None:
-        """Ask for the size on disk."""
         self._app.worker.send(ListSavedChats())
 
     def on_listed(self, event: SavedChatsListed | None) -> None:
-        """The size on disk; None: unknown."""
         self.now = event
         self.listed.emit(event)

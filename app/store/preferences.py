@@ -57,6 +57,7 @@ class Preferences(Struct, frozen=True):
     `gauges_pinned`: all gauges are shown, also between answers.
     `load_deaths`: as in `Link`, for the next start of the app.
     `model_offered`: the offer to download a larger model was answered.
+    `erase_chats` and `erase_vectors` are what the worker has yet to erase: ids of chats, digests of texts.
     """
 
     version: int = 1
@@ -69,6 +70,8 @@ class Preferences(Struct, frozen=True):
     presets: tuple[Preset, ...] = ()
     model_offered: bool = False
     gauges_pinned: bool = False
+    erase_chats: tuple[str, ...] = ()
+    erase_vectors: tuple[str, ...] = ()
 
 
 class PreferencesFile:

@@ -22,7 +22,6 @@ from tests.app.stage import Stage, click, last, ready, sent, set_value, until
 
 
 async def ask(window: MainWindow, words: str = "write 3") -> str:
-    """Ask in the open chat; returns its id."""
     window.controller.asking.submit(Message("user", words))
     await until(lambda: last(window).status == "finished")
     return window.controller.chats.open.id
@@ -35,6 +34,7 @@ async def test_the_worker_knows_which_chat_is_open_and_which_are_erased(stage: S
     saved.erase("a")
     saved.erase("b")
     assert commands == []
+    assert controller.home.preferences.now.erase_chats == ("a", "b")
     await ready(window)
     # A new chat has nothing to load; what was erased without a worker is erased by the first.
     assert commands == [EraseChats(("a", "b"))]
@@ -58,6 +58,8 @@ async def test_the_worker_knows_which_chat_is_open_and_which_are_erased(stage: S
     await ready(window)
     controller.chats.purge(second)
     assert commands[-1] == EraseChats((second,))
+    assert controller.home.preferences.now.erase_chats == (second,)
+    await until(lambda: not controller.home.preferences.now.erase_chats)
 
 
 async def test_a_chat_that_is_not_saved_is_not_named_and_settings_clear_what_is(window: MainWindow) -> None:
