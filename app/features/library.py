@@ -7,7 +7,7 @@ the window erases those that are removed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +19,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QPainter, QPi
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
+from app.chat.attachment_chip import estimated_tokens
 from app.chat.bars import NoticeBar
 from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, FolderReading, Reading
@@ -113,8 +114,8 @@ SHOWN_CHARACTERS = 20_000
 class DocumentPreview(QWidget):
     """A name, a note and the text of a document. Hidden without a name."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.title = TextLabel("", 15, 20, "text", weight=600)
         self.note = TextLabel("", 12, 16, tabular=True)
         self.text_view = TextView(PREVIEW, 12.5)
@@ -143,8 +144,8 @@ _FOOT_PX = 290
 class LibraryWindow(SideWindow):
     """The controller calls `show_rows` after each change."""
 
-    def __init__(self, controller: LibraryController, parent: QWidget | None = None) -> None:
-        super().__init__(TITLE, SIZE, _MINIMUM, parent)
+    def __init__(self, controller: LibraryController) -> None:
+        super().__init__(TITLE, SIZE, _MINIMUM)
         self._controller = controller
         self.search = SearchField(SEARCH)
         self.add = IconButton("plus", ADD_FILES)
@@ -216,10 +217,6 @@ class LibraryWindow(SideWindow):
         column_of(header, (self.list, 1), self.notice, line, self.preview, parent=self)
 
 
-# An estimate for a document without a count; within a third for prose in Latin script.
-_CHARACTERS_PER_TOKEN = 4
-
-
 @dataclass(frozen=True)
 class LibraryRow:
     """`passage` is the match of a search, or the length; `marks` are its matching spans."""
@@ -238,12 +235,10 @@ class LibraryRow:
 
     @property
     def tip(self) -> str:
-        """The full name, for a tooltip."""
         return self.name
 
     @property
     def spoken(self) -> str:
-        """The text for assistive technology."""
         return spoken_row(self.name, f"{self.tokens} {TOKENS.lower()}", self.added, self.used)
 
 
@@ -251,27 +246,31 @@ def rows_of(
     documents: Sequence[KeptDocument],
     family: str,
     now: datetime,
+    estimate: Callable[[KeptDocument], int],
     hits: Mapping[str, DocumentHit] | None = None,
 ) -> tuple[LibraryRow, ...]:
     """Returns rows in the order of `documents`, or of `hits` after a search.
 
-    `family` is the tokenizer whose counts are shown, where known.
+    `family` is the tokenizer whose counts are shown, where known; `estimate` returns the tokens of a document
+    without a count.
     """
     if hits is not None:
         known = {each.id: each for each in documents}
         documents = [known[found] for found in hits if found in known]
-    return tuple(_row(each, family, now, (hits or {}).get(each.id)) for each in documents)
+    return tuple(
+        _row(each, tokens_text(each, family, estimate), now, (hits or {}).get(each.id)) for each in documents
+    )
 
 
-def tokens_text(document: KeptDocument, family: str) -> str:
+def tokens_text(document: KeptDocument, family: str, estimate: Callable[[KeptDocument], int]) -> str:
     """Returns `3,201`, or `about 3,200` if the count of this tokenizer is unknown."""
     if family in document.counts:
         return f"{document.counts[family]:,}"
-    tokens = next(iter(document.counts.values()), document.characters // _CHARACTERS_PER_TOKEN)
+    tokens = next(iter(document.counts.values()), None) or estimate(document)
     return about(f"{round(tokens, -max(0, len(str(tokens)) - 2)):,}")
 
 
-def _row(document: KeptDocument, family: str, now: datetime, hit: DocumentHit | None) -> LibraryRow:
+def _row(document: KeptDocument, tokens: str, now: datetime, hit: DocumentHit | None) -> LibraryRow:
     found = hit is not None and bool(hit.passage)
     passage = characters_text(document.characters)
     if hit and found:
@@ -281,7 +280,7 @@ def _row(document: KeptDocument, family: str, now: datetime, hit: DocumentHit | 
         document.name,
         passage,
         hit.marks if hit and found else (),
-        tokens_text(document, family),
+        tokens,
         time_label(document.added, now),
         time_label(document.used, now),
     )
@@ -292,7 +291,6 @@ def _icon(row: LibraryRow, place: int, ratio: float) -> QPixmap:
 
 
 def _paint_passage(painter: QPainter, box: QRectF, row: LibraryRow) -> None:
-    """Paints the passage with its matches marked."""
     marked = QTextCharFormat()
     marked.setBackground(color("accent_tint"))
     draw_passage(painter, box, row.passage, ui_font(11, tabular=True), color("text2"), row.marks, marked)
@@ -332,7 +330,8 @@ class LibraryController(QObject):
         self._meter = app.meter
         self._trouble = app.trouble
         self._window: LibraryWindow | None = None
-        self._hits: dict[str, DocumentHit] | None = None
+        self._estimates: dict[str, int] = {}  # tokens, by document id
+        self._similar: dict[str, DocumentHit] = {}  # to the words of the search
         self._reader = FileReader(self._show_reading, self._take_files, self)
         self._refused: list[RequestError] = []
         self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
@@ -344,13 +343,11 @@ class LibraryController(QObject):
         views.composer.folder_attached.connect(self._tell_folder)
 
     def open(self, window: LibraryWindow) -> LibraryWindow:
-        """Shows the library in `window`."""
         self._window = window
         window.destroyed.connect(self._forget_window)
         return window
 
     def search_soon(self) -> None:
-        """Searches after a pause in typing."""
         self._search_timer.start()
 
     def refresh(self) -> None:
@@ -359,7 +356,6 @@ class LibraryController(QObject):
         self.show()
 
     def keep(self, attachment: Attachment) -> None:
-        """Keeps a document."""
         known = self.documents.of_text(attachment.text)
         kept = self._keep(attachment)
         self._meter.remember(attachment.text)
@@ -402,7 +398,6 @@ class LibraryController(QObject):
         return None
 
     def attach(self, document_id: str) -> None:
-        """Attaches a document to the message in the composer."""
         composer = self._views.composer
         try:
             attachment = self.documents.attach(document_id, self._meter.family)
@@ -425,11 +420,14 @@ class LibraryController(QObject):
         """Shows the documents, or the results of the search, if the window is open."""
         window = self._window
         if window is not None and window.isVisible():
-            listed = self.documents.listed()
-            window.show_rows(rows_of(listed, self._meter.family, datetime.now(), self._hits))
+            words, hits = window.search.text().strip(), None
+            if words:
+                hits = {hit.id: hit for hit in self.documents.search(words)}
+                hits |= {each: self._similar[each] for each in self._similar if each not in hits}
+            listed, family = self.documents.listed(), self._meter.family
+            window.show_rows(rows_of(listed, family, datetime.now(), self._estimate, hits))
 
     def preview(self, document_id: str) -> None:
-        """Shows the text of a document below the list."""
         window = self._window
         if window is None or not document_id:
             return
@@ -443,28 +441,33 @@ class LibraryController(QObject):
         window.preview.show_text(document.name, characters_text(document.characters), text)
 
     def rename(self, document_id: str, name: str) -> None:
-        """Renames a document."""
         self.documents.rename(document_id, name)
         self.show()
         if self._window and self._window.list.selected == document_id:
             self.preview(document_id)
 
     def remove(self, document_id: str) -> None:
-        """Removes a document and offers Undo for a minute."""
         self.documents.remove(document_id)
         self._show_removed()
         self.show()
 
     def undo(self) -> None:
-        """Restores the document that was removed last."""
         if removed := self.documents.removed:
             self.documents.restore(removed[-1].id)
             self._show_removed()
             self.show()
-            if self._window:
-                self._window.list.select(removed[-1].id)
+            self._select(removed[-1].id)
 
     # ---- inside
+
+    def _select(self, document_id: str) -> None:
+        if self._window and self._window.list.index_of(document_id).isValid():
+            self._window.list.select(document_id)
+
+    def _estimate(self, document: KeptDocument) -> int:
+        if document.id not in self._estimates:
+            self._estimates[document.id] = estimated_tokens(self.text(document.id) or "")
+        return self._estimates[document.id]
 
     def _keep(self, attachment: Attachment) -> KeptDocument:
         kept = self.documents.keep(attachment)
@@ -492,8 +495,7 @@ class LibraryController(QObject):
             skipped = reading.skipped if isinstance(reading, FolderReading) else ()
             self._refused += [RequestError(f"{each.name}: {each.reason}") for each in skipped]
         self.show()
-        if window is not None and added:
-            window.list.select(added)
+        self._select(added)
         if self._reader.busy:
             return
         refused, self._refused = self._refused, []
@@ -526,7 +528,7 @@ class LibraryController(QObject):
     def _search(self) -> None:
         self._search_timer.stop()
         words = self._window.search.text().strip() if self._window else ""
-        self._hits = {hit.id: hit for hit in self.documents.search(words)} if words else None
+        self._similar = {}
         self.show()
         if len(words) >= _LEAST_SIMILAR_CHARACTERS:
             self._search_similar(words)
@@ -534,19 +536,20 @@ class LibraryController(QObject):
     def _search_similar(self, words: str) -> None:
         """Returns documents with passages similar in meaning, after those with the words."""
         ids: dict[str, str] = {}
+        matches = {hit.id for hit in self.documents.search(words)}
         for document in self.documents.listed():
-            if document.id not in (self._hits or {}) and (digest := self._digest(document.id)):
+            if document.id not in matches and (digest := self._digest(document.id)):
                 ids[digest] = document.id
 
         def found(event: SimilarFound) -> None:
-            if self._window is None or self._window.search.text().strip() != words or self._hits is None:
+            if self._window is None or self._window.search.text().strip() != words:
                 return
             for passage in event.passages:  # ordered by similarity within each document
                 document_id = ids[passage.digest]
                 with suppress(KeyError, RequestError):
                     text = self.documents.text(document_id).strip()
                     piece = " ".join(text[passage.first_char : passage.last_char].split())
-                    self._hits.setdefault(document_id, DocumentHit(document_id, piece, similar=True))
+                    self._similar.setdefault(document_id, DocumentHit(document_id, piece, similar=True))
             self.show()
 
         texts = {digest: partial(self.documents.text, document_id) for digest, document_id in ids.items()}

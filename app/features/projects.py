@@ -17,7 +17,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 
 from app.chat.composer_edit import local_files
-from app.chat.file_reader import FileReader, Reading
+from app.chat.file_reader import FileReader, FolderReading, Reading
 from app.controllers.chat import ChatController
 from app.controllers.views import Views
 from app.controls.buttons import Button, on_click
@@ -29,6 +29,7 @@ from app.controls.text_label import TextLabel
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
+from app.features.models.strings import NO_WORKER
 from app.session.chats.chats import Chats
 from app.session.chats.presets import known
 from app.session.chats.projects import Project
@@ -176,11 +177,14 @@ class ProjectSheet(QDialog):
         self.model.show_options(options, wanted)
 
     def add_files(self, paths: Sequence[Path]) -> None:
-        """Read files as documents of the project. One with the name of a checked document replaces it."""
+        """Read files, and those of folders, as documents of the project.
+
+        One with the name of a checked document replaces it.
+        """
         self._notes.clear()
         self._failed = False
         for path in paths:
-            self._reader.read(path)
+            (self._reader.read_folder if path.is_dir() else self._reader.read)(path)
         self._enable()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -228,11 +232,15 @@ class ProjectSheet(QDialog):
         self._say(reading_text(reading.name))
 
     def _take_file(self, reading: Reading) -> None:
-        if isinstance(reading.result, Attachment):
-            self._take_document(reading.result)
-        elif isinstance(reading.result, RequestError):
+        result = reading.result
+        if isinstance(result, RequestError):
             self._failed = True
-            self._notes.append(f"{reading.result.message} {reading.result.hint}".strip())
+            self._notes.append(f"{result.message} {result.hint}".strip())
+        elif result is not None:
+            for added in (result,) if isinstance(result, Attachment) else result:
+                self._take_document(added)
+            skipped = reading.skipped if isinstance(reading, FolderReading) else ()
+            self._notes += [f"{each.name}: {each.reason}" for each in skipped]
         self._show_notes()
         self._enable()
 
@@ -351,7 +359,6 @@ class ProjectsController(QObject):
         self._open_sheet(NEW_PROJECT, Project("", "", self._chats.now()), save)
 
     def edit(self, project_id: str) -> None:
-        """Let the person change the settings of a project."""
         project = self._chats.projects.find(project_id)
         if project:
             self._open_sheet(PROJECT_SETTINGS, project, self._save)
@@ -473,9 +480,10 @@ class ProjectsController(QObject):
             self._models.refresh()
 
     def _use_model(self, project: Project, *, at_once: bool) -> None:
-        """Load the project's model, or offer to."""
         models, wanted = self._models, project.model
         loaded = models.state.loaded
+        if self._chats.open.project != project.id:
+            return  # another chat was opened before the models were known
         if not wanted or (loaded and loaded.reference == wanted) or models.state.loading == wanted:
             return
         names, notice = dict(self._model_names()), self._views.notice_bar
@@ -491,4 +499,5 @@ class ProjectsController(QObject):
     def _load(self, model: str, name: str) -> None:
         self._views.notice_bar.clear()
         if not self._models.load_next(model):
-            self._views.notice_bar.show_notice(loads_next(name))
+            said = loads_next(name) if self._models.alive else NO_WORKER
+            self._views.notice_bar.show_notice(said)

@@ -50,7 +50,6 @@ def names(window: MainWindow) -> list[str]:
 
 
 async def keep(window: MainWindow, name: str, text: str) -> None:
-    """As a person does: attach, open, keep, take away."""
     composer = window.views.composer
     composer.attach(Attachment(name, text))
     chip = composer.chips.chips[-1]
@@ -136,6 +135,16 @@ async def test_files_and_folders_are_added_given_up_or_refused(window: MainWindo
     await choose_in_sheet(library, tmp_path / "Tides.md")
     await until(lambda: names(window) == ["Tides.md"])
     assert not library.list.accessibleDescription()
+
+    # Added during a search it is listed if it has the words. Chinese has a token for each character.
+    (tmp_path / "潮.md").write_text("潮" * 500, "utf-8")
+    library.search.setText("潮")
+    await until(lambda: names(window) == [])
+    drop(library, tmp_path / "潮.md")
+    await until(lambda: names(window) == ["潮.md"])
+    assert library.list.rows[0].tokens == "about 500"
+    await click(library.remove)
+    library.search.clear()
 
     # A folder, a picture and a missing file together: what can be read is kept, the others are named.
     (tmp_path / "more").mkdir()

@@ -26,6 +26,7 @@ from tests.app.stage import (
     choose_in_sheet,
     click,
     drop,
+    kill,
     last,
     outside_of_tasks,
     play,
@@ -210,8 +211,12 @@ async def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
         ModelEntry("starter", "Fake 1M", "starter", "fake"),
         ModelEntry("hub/Other", "Other", "download", "other"),
     )
-    models.on_list(ModelList("", "", entries, (), 0, 0))
     project = controller.chats.projects.add("Harbour")
+    controller.chats.change_project(replace(project, model="hub/Other"))
+    window.projects.start_chat(project.id)
+    controller.chat.start()
+    models.on_list(ModelList("", "", entries, (), 0, 0))
+    assert (loads, notice.text) == ([], ""), "its chat was left before the models were known"
     window.projects.edit(project.id)
     dialog = await project_sheet(window)
     dialog.model.set_value("hub/Other")
@@ -239,6 +244,11 @@ async def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
     dialog = await project_sheet(window)
     assert dialog.model.currentText() == projects.not_installed("hub/Gone")
     dialog.reject()
+    controller.chats.change_project(replace(only_project(window), model="starter"))
+    await kill(window)
+    window.projects.start_chat(project.id)
+    await click(notice.action_button)
+    assert notice.text == projects.NO_WORKER
 
 
 async def test_renamed_presets_and_messages_that_are_too_long_stay_with_the_project(
@@ -274,7 +284,7 @@ async def test_renamed_presets_and_messages_that_are_too_long_stay_with_the_proj
     assert composer.text == ""
 
 
-async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWindow) -> None:
+async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWindow, tmp_path: Path) -> None:
     library, chats = window.controller.library, window.controller.chats
     kept = [library.keep_quietly(Attachment(name, name * 30)) for name in ("Fog.md", "Ice.md", "Tea.md")]
     project = chats.projects.add("Harbour")
@@ -284,10 +294,14 @@ async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWin
     assert [box.isChecked() for box in dialog.documents.values()] == [True, False, False]
     dialog.documents[kept[0]].setChecked(False)
     dialog.documents[kept[2]].setChecked(True)
-    dialog.add_files([Path("/nowhere/at all.txt")])
+    (tmp_path / "Oil.md").write_text("Oil", "utf-8")
+    dialog.add_files([tmp_path, Path("/nowhere/at all.txt")])
     assert not dialog.save.isEnabled()
     await until(dialog.save.isEnabled)
     assert "at all.txt" in dialog.note.text()
+    *_, added = dialog.documents.values()
+    assert (added.whole, added.isChecked()) == ("Oil.md", True)
+    added.setChecked(False)
     await saved(window, dialog)
     assert only_project(window).documents == (kept[2],)
     ask(window, "write 2")
@@ -343,7 +357,6 @@ async def test_an_added_file_is_listed_once_and_replaces_the_one_of_its_name(
 
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow, is_open: bool) -> None:
-    """Its documents, and its title in the header."""
     chat, chats = window.controller.chat, window.controller.chats
     composer, header = window.views.composer, window.views.header
     ask(window, "write 2")
