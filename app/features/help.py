@@ -7,7 +7,9 @@ keyboard shortcuts, made from the command table.
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,10 +80,9 @@ class HelpPage(Struct, frozen=True):
     markdown: str
 
 
-def help_pages(shortcuts: Sheet, folder: Path | None = None) -> tuple[HelpPage, ...]:
-    """The pages in order, with `shortcuts` in their place. `folder`: None for the shipped one."""
-    folder = folder or resources_dir() / "help"
-    pages = []
+def help_pages(shortcuts: Sheet) -> tuple[HelpPage, ...]:
+    """The pages in order, with `shortcuts` in their place."""
+    folder, pages = resources_dir() / "help", []
     for name in _ORDER:
         text = (folder / f"{name}.md").read_text("utf-8")
         title = text.partition("\n")[0].removeprefix("# ")
@@ -97,8 +98,21 @@ def _tables(shortcuts: Sheet) -> str:
     return "\n\n".join(parts)
 
 
+def _text_of(page: HelpPage) -> str:
+    document = QTextDocument()
+    document.setMarkdown(page.markdown)
+    return document.toPlainText()
+
+
 def _escaped(keys: str) -> str:
     return re.sub(r"([\\`*_|<>#+-])", r"\\\1", keys)
+
+
+def _end(process: QProcess) -> None:
+    """Ends a running process with its children."""
+    if pid := process.processId():
+        process.blockSignals(True)
+        os.killpg(pid, signal.SIGTERM)
 
 
 class HelpWindow(SideWindow):
@@ -107,6 +121,8 @@ class HelpWindow(SideWindow):
     def __init__(self, pages: Sequence[HelpPage]) -> None:
         super().__init__(TITLE, _SIZE, _LEAST)
         self.pages = tuple(pages)
+        self._marks: list[QTextCursor] = []
+        self._texts = [_text_of(page).lower() for page in self.pages]
         self.search = SearchField(SEARCH)
         self.list = QListWidget()
         self.list.setAccessibleName(PAGES_NAME)
@@ -125,7 +141,10 @@ class HelpWindow(SideWindow):
         self.report = Button(REPORT)
         self.report.clicked.connect(self._choose_report)
         self.process = QProcess(self)
+        self.process.setUnixProcessParameters(QProcess.UnixProcessFlag.CreateNewSession)
         self.process.errorOccurred.connect(lambda error: self._finish_report(1))
+        process = self.process
+        self.destroyed.connect(lambda: _end(process))
         self.process.finished.connect(lambda status, how: self._finish_report(status))
         column_of(
             self.make_header((self.report,), (self.search,)),
@@ -143,11 +162,9 @@ class HelpWindow(SideWindow):
 
     @property
     def page(self) -> HelpPage:
-        """The page that is shown."""
         return self.pages[max(0, self.list.currentRow())]
 
     def show_page(self, name: str) -> None:
-        """Show the page of this name and clear the search."""
         self.search.clear()
         self.list.setCurrentRow([page.name for page in self.pages].index(name))
 
@@ -170,27 +187,30 @@ class HelpWindow(SideWindow):
 
     def _finish_report(self, status: int) -> None:
         self.report.setEnabled(True)
-        self.titles.say(NOT_MEASURED if status else MEASURED)
+        reasons = bytes(self.process.readAllStandardError().data()).decode(errors="replace").split("\n")
+        self.titles.say(" ".join((NOT_MEASURED, *filter(None, reasons))) if status else MEASURED)
 
     def _find(self) -> None:
         """List the pages that contain all words of the search, and show the first of them."""
         words = self.search.text().lower().split()
-        found = [all(word in page.markdown.lower() for word in words) for page in self.pages]
+        found = [all(word in text for word in words) for text in self._texts]
         for row, is_found in enumerate(found):
             self.list.item(row).setHidden(not is_found)
-        self.titles.say("" if any(found) else NOTHING_FOUND)
+        measuring = MEASURING if self.process.processId() else ""
+        self.titles.say(measuring if any(found) else NOTHING_FOUND)
         if any(found) and not found[self.list.currentRow()]:
             self.list.setCurrentRow(found.index(True))
         self._mark_matches()
 
     def _next_match(self) -> None:
-        """Scroll to the next occurrence of the searched text, from the top again after the last one."""
-        if (text := self.search.text().strip()) and not self.text.find(text):
-            self.text.moveCursor(QTextCursor.MoveOperation.Start)
-            self.text.find(text)
+        """Scroll to the next of the marked words, from the top again after the last one."""
+        at = self.text.textCursor().position()
+        after = [mark for mark in self._marks if mark.selectionStart() >= at]
+        if self._marks:
+            self.text.setTextCursor(min(after or self._marks, key=QTextCursor.position))
 
     def _mark_matches(self) -> None:
-        marks = []
+        marks, self._marks = [], []
         document, look = self.text.document(), QTextCharFormat()
         look.setBackground(color("accent_tint"))
         for word in self.search.text().split():
@@ -199,6 +219,7 @@ class HelpWindow(SideWindow):
                 mark = QTextEdit.ExtraSelection()
                 mark.cursor, mark.format = found, look
                 marks.append(mark)
+                self._marks.append(QTextCursor(found))
                 found = document.find(word, found)
         self.text.setExtraSelections(marks)
 

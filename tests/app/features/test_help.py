@@ -11,15 +11,25 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
 from app.features import help
-from app.features.help import MEASURED, NOT_MEASURED, NOTHING_FOUND, HelpPage, HelpWindow, help_pages
+from app.features.help import (
+    MEASURED,
+    MEASURING,
+    NOT_MEASURED,
+    NOTHING_FOUND,
+    HelpPage,
+    HelpWindow,
+    help_pages,
+)
 from app.shell.commands import MENUS, all_commands
 from app.shell.window import MainWindow
 from app.theme.theme import Scheme, theme
 from core.settings import Settings, declared
 from core.settings.window import WindowSettings
 from tests.app.contrast import TEXT, ratio
+from tests.processes import command_line
 from tests.test_words import commands
 
 KEYS = (("File", (("New Chat", "Ctrl+N"), ("Zoom Out", "Ctrl+-"))),)
@@ -76,7 +86,6 @@ def test_no_word_of_developers_is_used() -> None:
 async def test_the_page_of_shortcuts_has_every_key(window: MainWindow) -> None:
     window.menu_actions["shortcuts"].trigger()
     beside = window.windows.find("help")
-    assert isinstance(beside, HelpWindow)
     assert beside.page.name == "shortcuts"
     text = beside.text.toPlainText()
     for command in all_commands():
@@ -118,9 +127,12 @@ def test_search_finds_pages_and_marks_the_words(helping: HelpWindow) -> None:
     helping.search.results_wanted.emit()
     assert helping.text.textCursor().selectedText() == "spreadsheets"
     helping.search.setText("larger MODEL")
+    helping.search.results_wanted.emit()
+    assert helping.text.textCursor().selectedText().lower() in ("larger", "model")
     assert {"trouble"} <= set(shown(helping)) < {page.name for page in PAGES}
-    helping.search.setText("zebra")
-    assert shown(helping) == []
+    for absent in ("**", "|---|", "zebra"):
+        helping.search.setText(absent)
+        assert shown(helping) == []
     assert helping.titles.says == NOTHING_FOUND
     helping.search.setText("")
     assert shown(helping) == [page.name for page in PAGES]
@@ -172,12 +184,31 @@ def test_a_report_is_made_in_a_process(
     helping: HelpWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
 ) -> None:
     """The process is a stand-in: the real one measures for minutes."""
-    script = "import sys; open(sys.argv[-1], 'w').write(' '.join(sys.argv[1:-1]))" if works else "exit(2)"
+    script = (
+        "import sys; open(sys.argv[-1], 'w').write(' '.join(sys.argv[1:-1]))" if works else "exit('No room.')"
+    )
     monkeypatch.setattr(help, "child_command", lambda *words: [sys.executable, "-c", script, *words])
     file = tmp_path / "report.md"
     with qtbot.waitSignal(helping.process.finished, timeout=60_000):
         helping.measure(file)
         assert not helping.report.isEnabled()
+        for words in ("zebra", ""):
+            helping.search.setText(words)
+        assert helping.titles.says == MEASURING
     assert helping.report.isEnabled()
-    assert helping.titles.says == (MEASURED if works else NOT_MEASURED)
+    assert helping.titles.says == (MEASURED if works else f"{NOT_MEASURED} No room.")
     assert not works or file.read_text() == "doctor --quiet --report"
+
+
+def test_a_report_ends_with_its_children_when_the_window_goes(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "pid"
+    child = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(99)"
+    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[-1]])"
+    monkeypatch.setattr(help, "child_command", lambda *words: [sys.executable, "-c", script, child, *words])
+    helping = HelpWindow(PAGES)
+    helping.measure(pid)
+    qtbot.waitUntil(lambda: pid.exists() and bool(pid.read_text()), timeout=60_000)
+    delete(helping)
+    qtbot.waitUntil(lambda: not command_line(int(pid.read_text())), timeout=60_000)
