@@ -13,11 +13,14 @@ from app.controls.buttons import Kind, on_click
 from app.controls.sheets import first_folder, open_file, save_file
 from app.features.tables import state as known
 from app.features.tables import strings
+from app.features.tables.rows import abilities_of
 from app.features.tables.state import Tables
 from app.session.status import recognised
 from app.session.turn import effects as fx
+from core.errors import RequestError, WorkerError
 from core.events import (
     ExportTable,
+    Failed,
     ImportTable,
     ListTables,
     LoadTables,
@@ -28,6 +31,7 @@ from core.events import (
     TableInfo,
     TableList,
     TableStatus,
+    failure,
 )
 from core.events.tables import TableCommand, TableEvent
 from core.worker.client import CommandError
@@ -46,13 +50,7 @@ class TablesController(QObject):
         self._window: TablesWindow | None = None
         self._listing = False
 
-    @property
-    def tables(self) -> Tables:
-        """The state of the tables."""
-        return self._tables
-
     def open(self, window: TablesWindow) -> TablesWindow:
-        """Shows the tables in `window` and handles its commands."""
         self._window = window
         window.destroyed.connect(self._forget_window)
         window.shown.connect(self._on_shown)
@@ -71,22 +69,18 @@ class TablesController(QObject):
     # ---- events
 
     def on_status(self, status: TableStatus) -> None:
-        """Handles the loaded family's tables."""
         self._take(status)
 
     def on_model(self, effect: fx.ModelReady | fx.ModelGone) -> None:
-        """Another model is loaded, or none."""
         info = effect.info if isinstance(effect, fx.ModelReady) else None
         if info != self._tables.model:
             self._tables = known.with_model(self._tables, info)
             self._refresh()
 
     def on_worker_ready(self, effect: fx.WorkerReady) -> None:
-        """Lists the tables on the disk."""
         self._refresh()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """What depends on the worker is unknown."""
         self._tables = known.without_worker(self._tables)
 
     # ---- commands
@@ -100,9 +94,15 @@ class TablesController(QObject):
         try:
             self._take(await self._app.worker.ask(command, kind))
         except CommandError as error:
-            self._tables = known.fail(self._tables, error.failed)
-            self.show()
-            self._refresh()
+            self._fail(error.failed)
+        except WorkerError as error:
+            if kind is TableDone:  # a person's command; a list is requested again from the next worker
+                self._fail(failure(error, command=""))
+
+    def _fail(self, failed: Failed) -> None:
+        self._tables = known.fail(self._tables, failed)
+        self.show()
+        self._refresh()
 
     def _take(self, event: TableEvent) -> None:
         self._tables = known.handle(self._tables, event)
@@ -121,7 +121,14 @@ class TablesController(QObject):
         detail = strings.load_detail(sum(one.unsaved for one in own), previous)
         title = strings.load_question(recognised(info.family_name))
         question = window.open_question(title, detail, strings.CANCEL, answers)
-        question.chosen.connect(lambda answer: self._do("load", LoadTables("", answer == "previous")))
+
+        def load(answer: str) -> None:
+            if why_not := abilities_of(self._tables, info, alive=self._app.link.connected).load:
+                self._fail(failure(RequestError(why_not), command=""))  # changed since the question
+            else:
+                self._do("load", LoadTables("", answer == "previous"))
+
+        question.chosen.connect(load)
 
     def _ask_reset(self) -> None:
         window, info = self._window, self._selected()
@@ -194,7 +201,6 @@ class TablesController(QObject):
             self._listing = False
 
     def show(self) -> None:
-        """Updates the window."""
         window, tables = self._window, self._tables
         if window is None:
             return

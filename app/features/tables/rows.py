@@ -39,7 +39,6 @@ class TableRow:
 
     @property
     def spoken(self) -> str:
-        """The text for assistive technology."""
         full = strings.HALF_FULL if self.share is not None and self.share > 0.5 else ""
         hits, accepted = (strings.HITS, self.hits), (strings.ACCEPTED, self.accepted)
         size, saved = (strings.ON_DISK_COLUMN, self.size), (strings.SAVED, self.saved)
@@ -50,12 +49,10 @@ class TableRow:
 
 
 def table_id(info: TableInfo) -> str:
-    """Returns the row id of a table that chats teach."""
     return f"{info.family}/{info.n}/{info.figures.slots}"
 
 
 def learned_id(table: LearnedTable) -> str:
-    """Returns the row id of a table learned beforehand."""
     return f"learned/{'shipped' if table.shipped else 'built'}/{table.file}"
 
 

@@ -43,7 +43,6 @@ class Tables(Struct, frozen=True):
     model: ModelInfo | None = None
 
     def table(self, family: str, n: int, slots: int) -> TableInfo | None:
-        """Returns the table of this shape."""
         for info in self.tables:
             if (info.family, info.n, info.figures.slots) == (family, n, slots):
                 return info
@@ -60,7 +59,6 @@ class Tables(Struct, frozen=True):
 
 
 def handle(state: Tables, event: TableEvent) -> Tables:
-    """Returns the state after `event`."""
     match event:
         case TableList():
             return replace(
@@ -86,12 +84,10 @@ def fail(state: Tables, event: Failed) -> Tables:
 
 
 def begin(state: Tables, action: TableAction) -> Tables:
-    """Returns the state after a command was sent."""
     return replace(state, doing=action, told=None)
 
 
 def dismissed(state: Tables) -> Tables:
-    """Returns the state after the result was dismissed."""
     return replace(state, told=None)
 
 
@@ -101,7 +97,6 @@ def out_of_date(state: Tables) -> Tables:
 
 
 def with_model(state: Tables, model: ModelInfo | None) -> Tables:
-    """Returns the state with another model loaded, or none."""
     return replace(state, model=model, stale=True)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QWidget
 
 from app.controls.buttons import Button
 from app.controls.message_bar import MessageBar
@@ -36,8 +35,8 @@ _MINIMUM = QSize(640, 320)
 class TablesWindow(SideWindow):
     """`show_tables` after each change. The commands refer to the selected table."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(strings.TITLE, SIZE, _MINIMUM, parent)
+    def __init__(self) -> None:
+        super().__init__(strings.TITLE, SIZE, _MINIMUM)
         self._tables = Tables()
         self.save = Button(strings.SAVE, small=True, icon_name="save")
         self.load = Button(strings.LOAD, small=True, icon_name="bolt")

@@ -145,14 +145,8 @@ def test_one_learned_beforehand_has_no_bounds_and_no_hits() -> None:
 
 
 def test_sizes_and_times() -> None:
-    assert [size_text(size) for size in (0, 1, 12_345, 999_999, 1_000_000, 14_040_000)] == [
-        "–",
-        "1 KB",
-        "12 KB",
-        "1,000 KB",
-        "1.0 MB",
-        "14.0 MB",
-    ]
+    sizes = " ".join(size_text(size) for size in (0, 1, 12_345, 999_999, 1_000_000, 14_040_000))
+    assert sizes == "– 1 KB 12 KB 1,000 KB 1.0 MB 14.0 MB"
     times = {
         10: "just now",
         61: "1 minute ago",

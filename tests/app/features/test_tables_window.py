@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
-from app.controls.record_table import ROW_PX
 from app.features.tables import strings
 from app.features.tables.state import Tables
 from app.features.tables.window import SIZE, TablesWindow
@@ -36,19 +36,6 @@ def test_it_says_so_while_there_is_nothing(window: TablesWindow) -> None:
     assert not window.export.isEnabled()
 
 
-def test_rows_are_chosen_by_key_and_by_mouse(window: TablesWindow) -> None:
-    window.show_tables(KNOWN, alive=True)
-    assert window.selected == LOADED
-    view = window.list
-    QTest.keyClick(view, Qt.Key.Key_Down)
-    assert window.selected == ON_DISK
-    assert window.load.toolTip() == strings.OTHER_FAMILY
-    at = QPoint(60, 2 * ROW_PX + 10)
-    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
-    assert window.selected == SHIPPED
-    assert not window.reset.isEnabled()
-
-
 def test_notices_come_and_go(window: TablesWindow) -> None:
     held = replace(LOADED, why_not_saved="another Draftlight is using these tables and saves them")
     aside = ("a.safetensors.refused-1", "b.safetensors is damaged.")
@@ -68,15 +55,9 @@ def test_a_question_changes_nothing_by_return_or_escape(qtbot: QtBot, window: Ta
         question.chosen.connect(heard.append)
         qtbot.waitUntil(question.isVisible)
         QTest.keyClick(question.focusWidget() or question, key)
-        qtbot.waitUntil(lambda question=question: not _is_open(question))
+        qtbot.waitUntil(lambda question=question: not isValid(question) or question.isHidden())
         assert heard == []
     question = window.open_question("Reset?", "All of it.", "Cancel", [("reset", "Reset", "danger")])
     question.chosen.connect(heard.append)
     QTest.mouseClick(question.answers["reset"], Qt.MouseButton.LeftButton)
     assert heard == ["reset"]
-
-
-def _is_open(question: object) -> bool:
-    from shiboken6 import isValid
-
-    return isValid(question) and question.isVisible()  # type: ignore[attr-defined]

@@ -35,7 +35,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def open_tables(window: MainWindow) -> TablesWindow:
-    """By its key, with a list in it."""
     await press(window, Qt.Key.Key_T, KEYS)
     shown = window.windows.find("tables")
     await until(lambda: bool(shown.list.rows), what="no list came")
@@ -43,7 +42,6 @@ async def open_tables(window: MainWindow) -> TablesWindow:
 
 
 async def teach(window: MainWindow, **values: object) -> None:
-    """An answer by the n-gram memory drafter."""
     wanted = {"drafting.drafter": "ngram-mod", "gate.mode": "always", "sampling.max_tokens": 60, **values}
     inspector = window.views.inspector
     inspector.set_settings(assign_all(inspector.settings, list(wanted.items())))
@@ -61,7 +59,6 @@ def taught(tables: TablesWindow) -> TableInfo:
 
 
 def files(suffix: str = ".safetensors") -> list[Path]:
-    """Tables of chats on disk."""
     return [path for path in sorted(tables_dir().glob(f"*{suffix}")) if "-n" in path.name]
 
 
@@ -150,6 +147,11 @@ async def test_what_is_taught_is_listed_saved_taken_along_reset_and_loaded_again
     await answer(tables, "previous")
     await told(tables, f"Loaded {exported:,} entries of toy.")
     assert decode_table(files()[0].read_bytes()).header.figures.used == exported
+    await click(tables.load)
+    window.controller.models.unload()
+    await until(lambda: window.controller.link.info is None)
+    await answer(tables, "saved")
+    await told(tables, strings.NO_MODEL)
 
 
 async def test_files_that_cannot_be_used_a_dead_worker_and_another_draftlight(
@@ -190,7 +192,10 @@ async def test_files_that_cannot_be_used_a_dead_worker_and_another_draftlight(
     await press(window, Qt.Key.Key_T, KEYS)
     assert window.windows.find("tables") is tables
     assert tables.isVisible()
+    await click(tables.import_)
     await kill(window)
+    await choose_in_sheet(tables, bad)
+    await told(tables, "The worker is not running.")
     assert not tables.import_.isEnabled()
     assert tables.import_.toolTip() == strings.WORKER_GONE
     window.controller.restart()
