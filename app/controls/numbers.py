@@ -51,7 +51,6 @@ class Slider(QSlider):
         self._move_knob()
 
     def set_value(self, value: float) -> None:
-        """Sets the value, clamped to the bounds."""
         value = min(self._high, max(self._low, value))
         if value == self._exact:
             return
@@ -137,7 +136,6 @@ class Spin(QDoubleSpinBox):
         return float(super().value())
 
     def set_value(self, value: float) -> None:
-        """Shows `value`, clamped to the bounds."""
         self.setValue(value)
 
     def set_grouped(self, grouped: bool) -> None:
@@ -151,6 +149,7 @@ class Spin(QDoubleSpinBox):
 
     def stepBy(self, steps: int) -> None:
         if self._factor:
+            self.interpretText()  # a number being typed
             self.setValue(super().value() * self._factor**steps)
             self.selectAll()
         else:

@@ -8,7 +8,7 @@ design pixels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from PySide6.QtCore import (
@@ -129,25 +129,20 @@ def draw_meter(
         painter.fillRect(QRectF(bar.left() + METER_PX * mark - 1, bar.top() - 2, 1.5, 8), color("text"))
 
 
-if TYPE_CHECKING:
-    _View = QAbstractItemView
-else:  # a second base next to the view's own, which Qt cannot have
-    _View = object
-
-
-class EditedInPlace(_View):
+class EditedInPlace:
     """A base, before Qt's, of a view whose rows stay as they are while a person edits one of them."""
 
     _later: tuple[Callable[[], object], ...] = ()
 
     def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:
-        super().closeEditor(editor, hint)
+        super().closeEditor(editor, hint)  # type: ignore[misc]
         later, self._later = self._later, ()
         for change in later:
             self.change_rows(change)
 
     def change_rows(self, change: Callable[[], object]) -> None:
         """Calls `change`, after the end of editing if a row is being edited."""
+        assert isinstance(self, QAbstractItemView)
         if self.state() == QAbstractItemView.State.EditingState:
             self._later += (change,)
         else:
@@ -177,7 +172,7 @@ class RecordTable(EditedInPlace, QTreeView, Generic[_Row]):
         super().__init__()
         self._columns = tuple(columns)
         self._rows = _Model(self._columns, bool(editable), self)
-        self._instead = instead or _neighbour
+        self._instead = instead or neighbour
         self._chosen = ""
         self._silent = False
         self.empty = "", ""
@@ -258,7 +253,6 @@ class RecordTable(EditedInPlace, QTreeView, Generic[_Row]):
         self._choose(row_id if index.isValid() else "")
 
     def rename(self) -> None:
-        """Edits the first cell of the selected row."""
         self.setFocus()
         self.edit(self.index_of(self._chosen))
 
@@ -316,7 +310,6 @@ class RecordTable(EditedInPlace, QTreeView, Generic[_Row]):
             super().keyPressEvent(event)
 
     def drawRow(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        """Adds a ring around the row that has the keyboard's focus."""
         super().drawRow(painter, option, index)
         keys = option.state & QStyle.StateFlag.State_KeyboardFocusChange
         if self.hasFocus() and keys and index.row() == self.currentIndex().row():
@@ -341,7 +334,7 @@ def first_row(rows: tuple[_Row, ...], place: int) -> _Row:
     return rows[0]
 
 
-def _neighbour(rows: tuple[_Row, ...], place: int) -> _Row:
+def neighbour(rows: tuple[_Row, ...], place: int) -> _Row:
     return rows[min(max(0, place), len(rows) - 1)]
 
 

@@ -65,7 +65,6 @@ RING_PX = 3  # of the focus, in screen pixels
 
 
 def draw_ring(painter: QPainter, rect: QRectF, radius_px: float) -> None:
-    """Draws the ring of the focus inside `rect`."""
     half = RING_PX / 2
     painter.setPen(QPen(color("focus"), RING_PX))
     painter.setBrush(Qt.BrushStyle.NoBrush)

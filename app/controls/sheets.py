@@ -8,6 +8,7 @@ of the title bar. A window has one sheet at a time: a second request brings the 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -56,18 +57,11 @@ def open_file(owner: QWidget, title: str, on_chosen: Callable[[Path], object], *
         dialog.open()
 
 
-def choose_folder(
-    owner: QWidget,
-    title: str,
-    on_chosen: Callable[[Path], object],
-    on_cancelled: Callable[[], object] | None = None,
-) -> None:
+def choose_folder(owner: QWidget, title: str, on_chosen: Callable[[Path], object]) -> None:
     dialog = _file_sheet(owner, title, first_folder(), _Mode.Directory)
     if dialog:
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
         dialog.fileSelected.connect(lambda name: on_chosen(Path(name)))
-        if on_cancelled is not None:
-            dialog.rejected.connect(on_cancelled)
         dialog.open()
 
 
@@ -91,7 +85,7 @@ def save_file(
     def chosen(name: str) -> None:
         file = Path(name)
         # macOS asks in its own panel. Qt's dialog asks in a nested loop, so it is replaced.
-        if sys.platform != "darwin" and file.exists():
+        if sys.platform != "darwin" and os.path.exists(file):
             _confirm_replacing(owner, file, lambda: on_chosen(file), lambda: again(file))
         else:
             on_chosen(file)

@@ -147,12 +147,10 @@ class LabRow(Struct, frozen=True):
 
     @property
     def tip(self) -> str:
-        """The text of the tooltip."""
         return f"{self.title}, {self.drafter}"
 
     @property
     def spoken(self) -> str:
-        """The text for assistive technology."""
         return f"{self.drafter} on {self.title}: {self.speed}, {self.spread}, {self.equal} {EQUAL}"
 
 
@@ -208,11 +206,9 @@ class LabController(QObject):
 
     @property
     def pid(self) -> int | None:
-        """The process's id; None without one."""
         return self._process.pid if self._process else None
 
     def make_window(self) -> QWidget:
-        """Makes the window. Once."""
         window = self.window = LabWindow()
         window.destroyed.connect(self._forget_window)
         on_click(
@@ -235,7 +231,6 @@ class LabController(QObject):
             self._show()
 
     def run(self) -> None:
-        """Starts measuring what is selected."""
         if self.window is None or self.measurement.running or not self.window.drafters:
             return
         plan = Plan(

@@ -35,14 +35,8 @@ class SideWindow(QWidget):
     shown = Signal()  # the window came to the screen and may show old data
     titles: WindowTitles  # in the header, if there is one
 
-    def __init__(
-        self,
-        title: str,
-        size: QSize,
-        minimum: QSize | None = None,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str, size: QSize, minimum: QSize | None = None) -> None:
+        super().__init__()
         set_ground(self, "window")
         self.setWindowTitle(title)
         self.setAccessibleName(title)
@@ -67,7 +61,6 @@ class SideWindow(QWidget):
     def open_question(
         self, title: str, detail: str, cancel: str, answers: Sequence[tuple[str, str, Kind]]
     ) -> Question:
-        """Opens a question over the window and returns it."""
         question = Question(title, detail, cancel, answers, self)
         question.open()
         return question
@@ -133,8 +126,8 @@ class Hairline(QWidget):
 class PanelBeside(QWidget):
     """The base of panels at the right of a window, of a fixed width; below its content in a narrow window."""
 
-    def __init__(self, width_px: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, width_px: int) -> None:
+        super().__init__()
         self._width_px = width_px
         self.set_beside(True)
 

@@ -315,7 +315,6 @@ class ChatList(EditedInPlace, QListView):
 
 
 def _id(index: QModelIndex) -> str:
-    """The id of a chat or project."""
     row = index.data(ROW)
     return row.id if isinstance(row, ChatRow | ProjectRow) else ""
 

@@ -65,7 +65,7 @@ def time_label(when: datetime, now: datetime) -> str:
     days = _days_between(when, now)
     if days <= 0:
         return f"{local:%H:%M}"
-    if days <= 7:
+    if days < 7:
         return f"{local:%a}"
     year = "" if local.year == _local(now).year else f" {local.year}"
     return f"{local.day} {local:%b}{year}"

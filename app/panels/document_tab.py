@@ -392,13 +392,11 @@ class DocumentGutter(QWidget):
         self.update()
 
     def show_view(self, first: float, last: float) -> None:
-        """Show the visible part."""
         if (first, last) != self._view:
             self._view = (first, last)
             self.update()
 
     def bracket(self) -> QRectF:
-        """The rectangle of the bracket."""
         height = height_of(self) - 2 * _MARGIN_PX
         first, last = self._view
         tall = max(_LEAST_BRACKET_PX, (last - first) * height)

@@ -69,7 +69,6 @@ class TintButton(IconButton):
         self._describe()
 
     def set_value(self, value: str) -> None:
-        """Select `value`."""
         if value != self.value:
             self.value = value
             self._describe()

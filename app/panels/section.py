@@ -60,16 +60,13 @@ class Section(QWidget):
 
     @property
     def title(self) -> str:
-        """The section's name."""
         return self.header.text()
 
     @property
     def is_open(self) -> bool:
-        """Whether the contents are shown."""
         return self.header.isChecked()
 
     def set_open(self, opened: bool) -> None:
-        """Show or hide the contents."""
         self.header.setChecked(opened)
 
     def set_summary(self, summary: str) -> None:

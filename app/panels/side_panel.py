@@ -52,7 +52,6 @@ class SidePanel(QWidget):
 
     @property
     def tab(self) -> str:
-        """The selected tab."""
         return self.tabs.value
 
     @property
@@ -61,7 +60,6 @@ class SidePanel(QWidget):
         return document_tab.WIDTH_PX if self.tab == "document" else inspector.WIDTH_PX
 
     def show_tab(self, tab: Tab) -> None:
-        """Select a tab."""
         self.tabs.set_value(tab)
 
     def _show_tab(self, tab: str) -> None:

@@ -74,7 +74,6 @@ def ratio(one: QColor, other: QColor) -> float:
 
 @not_counted()
 def inks(window: QWidget) -> list[Ink]:
-    """All words of `window` as it stands."""
     with noted_words() as noted:
         image = window.grab().toImage()
     pixels = _pixels(image)
@@ -166,7 +165,6 @@ def pointed_at(window: QWidget, pointed: bool) -> None:
 
 
 def pressed(window: QWidget, down: bool) -> None:
-    """Every button looks as it does while it is pressed."""
     for button in window.findChildren(QAbstractButton):
         button.setDown(down)
 

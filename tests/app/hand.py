@@ -22,7 +22,6 @@ class Hand:
     # ---- acting
 
     async def type(self, text: str) -> None:
-        """Replace the text of the message field."""
         self.window.views.composer.set_text(text)
         self.window.views.composer.edit.setFocus()
 
@@ -43,7 +42,6 @@ class Hand:
     async def press(
         self, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
     ) -> None:
-        """Press a key where the keyboard is."""
         focus = QApplication.focusWidget()
         await press(self.window if focus is None else focus, key, modifiers)
 
@@ -62,24 +60,20 @@ class Hand:
 
     @property
     def questions(self) -> list[str]:
-        """What was asked in the open chat."""
         return [turn.user.content for turn in self.window.controller.chats.open.turns]
 
     @property
     def answer(self) -> Answer:
-        """The newest answer of the open chat."""
         return self.window.controller.chats.open.turns[-1].answer
 
     @property
     def footer(self) -> str:
-        """The figures under the newest answer."""
         turn = self.window.controller.chats.open.turns[-1]
         shown = self.window.views.transcript.answer(turn.id)
         return shown.footer.stats.text if shown else ""
 
     @property
     def draft(self) -> str:
-        """The text in the message field."""
         return self.window.views.composer.text
 
     @property

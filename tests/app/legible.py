@@ -40,7 +40,6 @@ def illegible(window: QWidget) -> list[str]:
 
 
 def _covered(word: Word, window: QWidget) -> bool:
-    """Whether another widget lies over the middle of it: a panel, a bar."""
     middle = word.area.center().toPoint()
     top, own = window.childAt(middle), word.widget
     if top is None or own is None or top is own:
@@ -67,7 +66,6 @@ def _is_cut(word: Word, whole: set[str]) -> bool:
 
 
 def _leaves(word: Word, window: QWidget) -> bool:
-    """Sideways: what is above or below can be scrolled to."""
     clip = _clip(word, window)
     if word.area.bottom() < clip.top() or word.area.top() > clip.bottom() or not clip.height():
         return False

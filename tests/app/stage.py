@@ -359,7 +359,6 @@ async def press(
 
 
 async def click(widget: QWidget) -> None:
-    """The left button."""
     await outside_of_tasks(lambda: QTest.mouseClick(widget, Qt.MouseButton.LeftButton))
 
 

@@ -48,7 +48,6 @@ class RaceController(QObject):
 
     @property
     def recording(self) -> bool:
-        """Whether the running answer is the race's."""
         return self.race.recording
 
     def show(self) -> None:
@@ -69,11 +68,9 @@ class RaceController(QObject):
             self.shown_changed.emit(False)
 
     def toggle(self) -> None:
-        """Shows or hides the race."""
         (self.close if self.open else self.show)()
 
     def start(self) -> None:
-        """Records both answers."""
         page = self._views.race
         message = page.prompt.message
         if not self._ready or self.recording or not message.content:
@@ -91,7 +88,6 @@ class RaceController(QObject):
         self._ask(assign(settings, "drafting.drafter", "off"))
 
     def halt(self) -> None:
-        """Stops recording and discards it."""
         if self.race.side is not None:
             self.race.stage = Stage.STOPPING
             self._show()
@@ -103,7 +99,6 @@ class RaceController(QObject):
         """Nothing to do: the page shows recorded answers only."""
 
     def read(self, progress: PrefillProgress) -> None:
-        """Records the progress of reading the prompt."""
         if side := self.race.side:
             side.read_tokens, side.prompt_tokens = progress.done_tokens, progress.total_tokens
             self._show_soon()
@@ -112,7 +107,6 @@ class RaceController(QObject):
         """Nothing to do: the page has no reading map."""
 
     def write(self, token: Token) -> None:
-        """Records a token."""
         if side := self.race.side:
             side.tokens.append(token)
             self._show_soon()
@@ -121,7 +115,6 @@ class RaceController(QObject):
         """Nothing to do: the page has its own figures."""
 
     def finish(self, finished: Finished) -> None:
-        """The answer has ended normally, or was cancelled."""
         race, side = self.race, self.race.side
         if side is None or finished.reason == "cancelled":
             self._end("")
@@ -136,15 +129,12 @@ class RaceController(QObject):
             self._show()
 
     def fail(self, failed: Failed, tokens: int) -> None:
-        """The worker refused or failed the request."""
         self._end(f"{failed.message} {failed.hint}".strip())
 
     def cut_off(self, tokens: int, *, closing: bool) -> None:
-        """The worker exited."""
         self._end(strings.WORKER_GONE)
 
     def show_blocked(self, blocked: str) -> None:
-        """Shows the reason why nothing can be sent, unless it can."""
         self._views.race.show_blocked("" if self._ready or self.recording else blocked)
 
     # ---- inside
@@ -160,7 +150,6 @@ class RaceController(QObject):
         self._app.handle(Generate(self.race.request, self.race.messages, settings, isolated=True))
 
     def _end(self, trouble: str) -> None:
-        """End the race without a result."""
         self.race = Race(trouble=trouble)
         self._show()
 

@@ -105,7 +105,6 @@ class RaceSide(QWidget):
         self._show(status, recording)
 
     def show_recording(self, recording: Recording) -> None:
-        """Shows how far the recording is."""
         if recording.prompt_tokens and not recording.tokens:
             words = strings.read(recording.read_tokens, recording.prompt_tokens)
         else:
@@ -113,7 +112,6 @@ class RaceSide(QWidget):
         self.show_status(words, recording)
 
     def show_answer(self, question: Message, recording: Recording, drafter: str) -> None:
-        """Shows the recorded answer."""
         answer = Answer(tuple(recording.tokens), "finished", recording.finished)
         self.transcript.show_turns((Turn("race", question, answer),), drafter)
         self._show(strings.FINISHED, recording)
@@ -132,8 +130,8 @@ HEADER_PX = 52
 class RacePage(QWidget):
     """`show_race` after each change of the state."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         set_ground(self, "window")
         self._race = Race()
         self._blocked = ""
@@ -150,7 +148,6 @@ class RacePage(QWidget):
         self.show_race(self._race)
 
     def show_race(self, race: Race) -> None:
-        """Shows the race; the texts when both answers are recorded."""
         self._race = race
         self._show_buttons()
         self._show_subtitles()

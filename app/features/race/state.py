@@ -37,12 +37,10 @@ class Recording(Struct):
 
     @property
     def duration_s(self) -> float:
-        """The time of the last token."""
         return self.tokens[-1].time_s if self.tokens else 0.0
 
     @property
     def first_s(self) -> float:
-        """The time of the first token."""
         return self.tokens[0].time_s if self.tokens else 0.0
 
 

@@ -68,7 +68,8 @@ def _than(sooner_s: float) -> str:
 
 
 def identical(tokens: int) -> str:
-    return "The one token is identical." if tokens == 1 else f"All {tokens:,} tokens are identical."
+    few = ("Both answers are empty.", "The one token is identical.")
+    return few[tokens] if tokens < len(few) else f"All {tokens:,} tokens are identical."
 
 
 def different(number: int) -> str:
@@ -80,7 +81,7 @@ def different(number: int) -> str:
 
 
 def recorded(tokens: int) -> str:
-    return f"{tokens:,} tokens so far"
+    return f"{tokens:,} token{'s' * (tokens != 1)} so far"
 
 
 def read(done: int, total: int) -> str:

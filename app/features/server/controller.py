@@ -67,7 +67,6 @@ class ServerPage(QObject):
         self._show_rows()
 
     def follow(self, link: Link) -> None:
-        """Update the model's name after a load."""
         self._show_server()
 
     # ---- as `RequestListener`
@@ -80,7 +79,6 @@ class ServerPage(QObject):
             self._finish(request, None)
 
     def request_heard(self, request: str, event: Event) -> None:
-        """Show an event of the opened request."""
         if request != self._opened or self._over:
             return
         match event:
@@ -180,14 +178,12 @@ class ServerPage(QObject):
 
 
 def _why_gone(record: ServedRequest) -> str:
-    """Why a request has no answer to show."""
     if record.embeds:
         return strings.EMBEDDED
     return strings.refused(record.problem) if record.problem else strings.NOT_KEPT
 
 
 def _turn(record: ServedRequest, requests: ServedRequests) -> Turn:
-    """Returns the turn of a request whose content is in memory."""
     asked, events = requests.asked(record.id), requests.events(record.id)
     assert asked is not None
     finished = next((each for each in reversed(events) if isinstance(each, Finished)), None)
@@ -214,7 +210,6 @@ def _note(record: ServedRequest, finished: Finished | None) -> str:
 
 
 def state_words(state: ServerState) -> str:
-    """The server's state in a sentence."""
     if state.problem is not None:
         return f"{state.problem.message} {state.problem.hint}".strip()
     if state.status == "on":

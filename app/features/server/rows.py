@@ -10,7 +10,7 @@ from typing import Literal
 
 from PySide6.QtGui import QPixmap
 
-from app.controls.record_table import Column, swatch
+from app.controls.record_table import Column, neighbour, swatch
 from app.features.server import strings
 from app.gauges.figures import DASH, count, percent, seconds, speed, spoken_text
 from core.serve.requests import ServedRequest
@@ -41,7 +41,6 @@ class RequestRow:
 
     @property
     def spoken(self) -> str:
-        """The row as assistive technology reads it."""
         return spoken_text(
             *(self.title, self.subtitle, self.state, (strings.TOKENS, self.tokens)),
             *((strings.SPEED, self.speed), (strings.ACCEPTED, self.accepted), (strings.CACHED, self.cached)),
@@ -50,7 +49,6 @@ class RequestRow:
 
 
 def rows_of(requests: Sequence[ServedRequest], today: date) -> tuple[RequestRow, ...]:
-    """Returns the rows, newest first."""
     return tuple(_row(each, today) for each in reversed(requests))
 
 
@@ -105,6 +103,5 @@ COLUMNS = (
 
 def row_instead(rows: tuple[RequestRow, ...], place: int) -> RequestRow:
     """Returns the neighbour of a deleted row; of new rows the one in progress, or the newest."""
-    if place >= 0:
-        return rows[min(place, len(rows) - 1)]
-    return next((row for row in rows if row.level == "live"), rows[0])
+    live = (row for row in rows if row.level == "live")
+    return neighbour(rows, place) if place >= 0 else next(live, rows[0])

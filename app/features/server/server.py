@@ -43,7 +43,7 @@ from core.serve.requests import ServedRequests
 from core.serve.security import AccessPolicy
 from core.settings import Settings, assign
 from core.settings.window import Server
-from core.system.files import key_of, new_key, read_key, write_key
+from core.system.files import key_of, new_key, write_key
 from core.worker.client import CommandError
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ class WorkerSharing(QObject):
     # ---- as the gate's `Worker`
 
     async def ask(self, command: Command, kind: type[_Reply], progress: Callable[[Any], None]) -> _Reply:
-        """See `WorkerClient.ask`."""
         if isinstance(command, Generate):
             learns = command.settings.tables.learn and self._may_learn()
             command = replace(command, settings=assign(command.settings, "tables.learn", learns))
@@ -125,7 +124,6 @@ class WorkerSharing(QObject):
             raise
 
     def post(self, command: Command) -> None:
-        """See `WorkerClient.post`."""
         self._app.worker.send(command)
 
     # ---- inside
@@ -219,7 +217,6 @@ class ServerController(QObject):
         self._settle()
 
     def apply(self, settings: Server) -> None:
-        """Apply changed settings."""
         self._sharing.answers.length = settings.waiting
         wanted = replace(settings, **_LIVE) if settings.on else None
         if wanted == self._wanted:
@@ -384,12 +381,6 @@ class Key:
         if self._path is not None:
             return key_of(self._path)[0]
         self._held = self._held or new_key()
-        return self._held
-
-    def there(self) -> str:
-        """Returns the key, empty if missing. Raises `KeyFileError`."""
-        if self._path is not None:
-            return read_key(self._path) if self._path.exists() else ""
         return self._held
 
     def renew(self) -> str:

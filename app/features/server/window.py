@@ -38,8 +38,8 @@ _INNER_PX = _PANEL_PX - 1 - 2 * _PAD_PX
 class ServerWindow(SideWindow):
     """The controller listens to the widgets and fills `list`, `transcript` and `panel`."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(strings.TITLE, SIZE, _MINIMUM, parent)
+    def __init__(self) -> None:
+        super().__init__(strings.TITLE, SIZE, _MINIMUM)
         self.address = CopyButton(strings.ADDRESS)
         self.model = CopyButton(strings.MODEL_NAME)
         for button in (self.address, self.model):
@@ -49,26 +49,16 @@ class ServerWindow(SideWindow):
         self.list = RecordTable[RequestRow](strings.LIST, COLUMNS, instead=row_instead)
         self.transcript = Transcript(read_only=True)
         self.panel = ServerPanel()
-        self._gone = TextLabel("", 13, 18, wrap=True, align=Qt.AlignmentFlag.AlignCenter)
+        self.gone = TextLabel("", 13, 18, wrap=True, align=Qt.AlignmentFlag.AlignCenter)
         self._below = QStackedWidget()
         self._below.addWidget(self.transcript)
-        self._below.addWidget(self._gone)
+        self._below.addWidget(self.gone)
         set_fixed_height(self.list, _LIST_PX)
         header = self.make_header((self.model, self.address), (self.clear,), left_px=20)
         requests = column_of(self.list, Hairline(), (self._below, 1))
         column_of(header, (row_of((requests, 1), self.panel), 1), parent=self)
         self.list.setFocus()
         self.show_rows(())
-
-    @property
-    def subtitle(self) -> str:
-        """The server's state as shown."""
-        return self.titles.says
-
-    @property
-    def gone_text(self) -> str:
-        """The text shown instead of the opened request; empty if the request is shown."""
-        return self._gone.text() if self._below.currentIndex() else ""
 
     def show_server(self, subtitle: str, address: str, model: str = "") -> None:
         """Show the server's state, its address (empty while it is off), and the model's API name."""
@@ -82,7 +72,6 @@ class ServerWindow(SideWindow):
             self.model.set_value(strings.model_named(model), model)
 
     def show_rows(self, rows: Sequence[RequestRow]) -> None:
-        """Show the requests, newest first."""
         self.list.show_rows(rows)
         if not rows:
             self.show_answer(False)
@@ -90,7 +79,7 @@ class ServerWindow(SideWindow):
 
     def show_answer(self, shown: bool, why_not: str = "") -> None:
         """Whether the opened request has an answer, and the text shown otherwise."""
-        self._gone.setText(why_not)
+        self.gone.setText(why_not)
         self._below.setCurrentIndex(0 if shown else 1)
 
 
@@ -101,14 +90,14 @@ class ServerPanel(PanelBeside):
         super().__init__(_PANEL_PX)
         shown = [group for group in groups(declared(WindowSettings)) if group.name == "server"]
         self.form = SettingsForm(shown, _INNER_PX, titled=False)
-        self._state = TextLabel("", 12, 17, "text2", wrap=True, width_px=_INNER_PX)
+        self.state = TextLabel("", 12, 17, "text2", wrap=True, width_px=_INNER_PX)
         self._key_note = TextLabel(strings.KEY_NOTE, 11, 15, "text2", wrap=True, width_px=_INNER_PX)
         self.copy_key = Button(strings.COPY_KEY, small=True)
         self.new_key = Button(strings.NEW_KEY, small=True)
         self.connect_box = ConnectBox()
         page = QWidget()
         column_of(
-            *(self._state, 10, self.connect_box, 10, self.form, 10),
+            *(self.state, 10, self.connect_box, 10, self.form, 10),
             *(row_of(self.copy_key, self.new_key, STRETCH, gap=8), self._key_note, STRETCH),
             gap=2,
             margins=(_PAD_PX, 16, _PAD_PX, 20),
@@ -116,19 +105,13 @@ class ServerPanel(PanelBeside):
         )
         column_of(ScrollPage(page), margins=(1, 0, 0, 0), parent=self)
 
-    @property
-    def text(self) -> str:
-        """The server's state as displayed."""
-        return self._state.text()
-
     def show_state(self, text: str, *, bad: bool = False) -> None:
         """Show the server's state; `bad`: it is enabled but does not run."""
-        self._state.setText(text)
-        self._state.set_color("danger" if bad else "text2")
+        self.state.setText(text)
+        self.state.set_color("danger" if bad else "text2")
 
     def say_of_key(self, text: str) -> None:
-        """Show the result of a command about the key."""
-        self._key_note.setText(text)
+        self._key_note.setText(f"{text} {strings.KEY_NOTE}")
 
 
 _TEXT_PX = 132

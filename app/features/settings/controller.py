@@ -64,7 +64,6 @@ class AppSettings(QObject):
         self.set("look.zoom_pct", zoom_pct)
 
     def stop(self) -> None:
-        """Stop following changes when the window closes."""
         QApplication.setCursorFlashTime(self._blink_ms)
 
     def connect_form(self, form: SettingsWindow | SettingsForm) -> None:
@@ -74,7 +73,6 @@ class AppSettings(QObject):
         form.changed.connect(lambda key, value: self._try(form, key, value))
 
     def make_window(self, chats: ChatSettings, saved_chats: SavedChatsController) -> SettingsWindow:
-        """Create the settings window; `chats` has the defaults of new chats."""
         from app.features.settings.window import SettingsWindow
 
         window = SettingsWindow()
@@ -114,7 +112,6 @@ class AppSettings(QObject):
         self.changed.emit(settings)
 
     def _show(self) -> None:
-        """Apply the settings to the window."""
         now = self.now
         theme.set_zoom(now.look.zoom_pct / 100)
         theme.set_motion(now.look.motion)

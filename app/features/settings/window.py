@@ -73,8 +73,8 @@ _GAP_PX = 10
 class SettingsWindow(SideWindow):
     """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
+    def __init__(self) -> None:
+        super().__init__(APP_SETTINGS, QSize(*_SIZE_PX))
         set_minimum_width(self, _SIZE_PX[0])
         self.reset_button = Button(RESET_APP_SETTINGS)
         self.defaults_button = Button(RESET_DEFAULTS)
@@ -102,7 +102,6 @@ class SettingsWindow(SideWindow):
         self.reset_button.setEnabled(own != WindowSettings())
 
     def show_error(self, key: str, error: SettingError) -> None:
-        """Show that an edited value is not allowed."""
         self._form.show_error(key, error)
 
     def show_defaults(self, own: int) -> None:
@@ -158,7 +157,6 @@ class SettingsForm(QWidget):
                 self._column.addWidget(field)
 
     def add_title(self, title: str) -> None:
-        """Add a group title at the end."""
         if self._column.count():
             add_gap(self._column, 14)
         self._column.addWidget(TextLabel(title, 13, 18, "text", weight=600))
@@ -168,11 +166,9 @@ class SettingsForm(QWidget):
         self._column.addLayout(row_of(widget, STRETCH))
 
     def add(self, widget: QWidget) -> None:
-        """Add `widget` at the end."""
         self._column.addWidget(widget)
 
     def show_settings(self, settings: WindowSettings) -> None:
-        """Show the current values."""
         for key, field in self.fields.items():
             field.show_value(read(settings, key))
 

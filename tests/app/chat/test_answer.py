@@ -129,7 +129,6 @@ def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None
 
 
 def test_pointing_at_figures_says_why_and_what_does_not_fit(transcript: Transcript) -> None:
-    """Pointing at an answer does not move what is below it."""
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", finished(reading_reason="9 new tokens are quickly read"))
     stats = answer.footer.stats

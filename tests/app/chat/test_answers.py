@@ -44,7 +44,6 @@ def check_list(text: str) -> None:
 
 
 def check_code(text: str) -> None:
-    """One code block with a function that adds."""
     (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
     names: dict[str, object] = {}
     exec(code, {"__builtins__": {"print": lambda *_: None}}, names)  # it may show a call of it
@@ -75,7 +74,6 @@ def test_the_document_example_is_answered_from_the_document(starter_engine: Engi
 
 
 def check_document(text: str) -> None:
-    """What chapter 4 of the manual says."""
     assert is_right(text, ("210",)), text
     assert not loops(text)
 

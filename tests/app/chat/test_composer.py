@@ -220,7 +220,6 @@ def test_files_are_attached_or_dropped_and_others_refused(composer: Composer, tm
 
 
 def test_the_pill_is_hidden_until_the_context_is_known(composer: Composer) -> None:
-    """It warns above 85 percent."""
     pill = composer.pill
 
     def ring() -> set[str]:
@@ -323,7 +322,6 @@ def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_
 
 @pytest.fixture
 def long_pdf(tmp_path: Path) -> Path:
-    """A PDF that takes half a minute."""
     file = tmp_path / "long.pdf"
     file.write_bytes(pdf_of(["Quay) Tj (" * 2000 + str(page) for page in range(300)]))
     return file

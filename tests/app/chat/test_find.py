@@ -64,7 +64,6 @@ def test_matches_are_marked_until_the_bar_closes(transcript: Transcript, qtbot: 
     qtbot.waitUntil(lambda: transcript.finder.bar.count.text() == "1 of 3", timeout=20_000)
     assert picture(transcript) != plain
     question = transcript.findChild(UserMessage)
-    assert question is not None
     assert colour("accent") in colours(picture(question))
     qtbot.keyClick(transcript.finder.bar.field, Qt.Key.Key_Escape)
     assert not transcript.finder.is_open

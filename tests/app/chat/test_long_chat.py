@@ -148,7 +148,6 @@ def test_tab_goes_through_the_conversation_as_it_is_read(transcript: Transcript,
     visited: list[str] = []
     for _ in range(60):
         focus = QApplication.focusWidget()
-        assert focus is not None
         owner = next(
             (t.id for t in TURNS[:6] if (a := transcript.answer(t.id)) and a.isAncestorOf(focus)), ""
         )

@@ -41,7 +41,6 @@ WHOLE = (
 
 @pytest.fixture
 def texts(transcript: Transcript, qtbot: QtBot) -> list[TextCanvas]:
-    """A short conversation's texts, in order."""
     transcript.show_turns(SHORT)
     qtbot.wait(20)
     found = [text for text in transcript.findChildren(TextCanvas) if text.isVisible()]

@@ -26,7 +26,6 @@ SAID = strings.UNSHOWN
 
 
 def turns() -> list[Turn]:
-    """Two of them; the second has an attachment."""
     attached = (Attachment("handbook.txt", "words"),)
     return [
         Turn("0", Message("user", "one"), Words(tuple(tokens_of("First.")), "finished", finished())),
@@ -37,7 +36,6 @@ def turns() -> list[Turn]:
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> None:
-    """The first call fails."""
     before: Callable[..., object] = getattr(kind, name)
     calls = 0
 

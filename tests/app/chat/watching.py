@@ -17,7 +17,6 @@ from tests.app.chat.written import tokens_of
 
 
 def stream(transcript: Transcript, written: str, turn: str = "t", size: int = 4) -> AnswerView:
-    """An answer written a few tokens at a time, not finished."""
     transcript.begin_answer(turn, "ngram-simple")
     tokens = tokens_of(written)
     for at in range(0, len(tokens), size):
@@ -26,7 +25,6 @@ def stream(transcript: Transcript, written: str, turn: str = "t", size: int = 4)
 
 
 def readable(transcript: Transcript) -> list[str]:
-    """The text of each entry from top to bottom."""
     kinds = (UserMessage, AnswerView, UnshownEntry)
     shown = [each for kind in kinds for each in transcript.findChildren(kind) if each.isVisible()]
     return [each.body.readable_text for each in sorted(shown, key=lambda each: each.y())]
@@ -62,13 +60,11 @@ def colours(image: QImage) -> set[str]:
 
 
 def pixels_of(image: QImage) -> list[int]:
-    """Every pixel as 0xffRRGGBB."""
     plain = image.convertToFormat(QImage.Format.Format_RGB32)  # lives as long as its bits are read
     return memoryview(plain.constBits()).cast("I").tolist()
 
 
 def colour(name: str) -> str:
-    """The light theme's colour of that name."""
     return QColor(getattr(LIGHT, name)).name()
 
 

@@ -37,14 +37,12 @@ def tokens_of(written: str) -> list[Token]:
 
 
 def token(text: str, origin: Origin = "normal", step: int = 1, position: int = 0) -> Token:
-    """One token with little said about it."""
     return Token("r", 7, text, origin, step, position, time_s=0.5)
 
 
 def finished(
     stats: Stats | None = None, reason: FinishReason = "stop", drafter: str = "ngram-simple", **more: object
 ) -> Finished:
-    """An orderly end."""
     effective = Effective("toy", "float32", drafter, Settings(), **more)
     return Finished("r", reason, stats or Stats(prompt_tokens=9, read_tokens=9, tokens=3), effective)
 

@@ -48,7 +48,6 @@ def handlers() -> Handlers:
 
 
 def markdown() -> str:
-    """All of the page."""
     heard = {kind: rule for kind, rule in RULES.items() if kind not in INTENTS}
     wanted = {kind: rule for kind, rule in RULES.items() if kind in INTENTS}
     lines = [_HEAD]

@@ -36,7 +36,6 @@ class Heard(list[Any]):
 async def linked(
     command: Sequence[str] = FAKE, *, start: bool = True, **more: Any
 ) -> AsyncIterator[tuple[WorkerLink, Heard]]:
-    """A link, and what is heard. Closed, it has no process."""
     heard = Heard()
     link = WorkerLink(list(command), **more)
     link.hear = heard.append

@@ -20,7 +20,6 @@ OPTIONS = [("always", "Always"), ("hover", "On hover"), ("never", "Never")]
 
 @contextmanager
 def _shown(widget: QWidget, qtbot: QtBot) -> Iterator[QWidget]:
-    """The control in an active window that lives as long as the block."""
     window = QWidget()
     qtbot.addWidget(window)
     QVBoxLayout(window).addWidget(widget)

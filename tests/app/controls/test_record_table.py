@@ -113,7 +113,6 @@ def test_f2_renames_the_clicked_row_in_every_column(
     QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)
     QTest.keyClick(table, Qt.Key.Key_F2)
     editor = table.findChild(QLineEdit)
-    assert editor is not None
     assert (editor.text(), editor.accessibleName()) == ("B", "Name")
     editor.setText("First")
     QTest.keyClick(editor, Qt.Key.Key_Return)
@@ -129,7 +128,6 @@ def test_what_is_typed_in_a_row_stays_while_the_rows_change(
     table.renamed.connect(lambda *told: renamed.append(told))
     table.rename()
     editor = table.findChild(QLineEdit)
-    assert editor is not None
     QTest.keyClicks(editor, "Typed")
     table.show_rows(rows)
     table.select("c")

@@ -14,9 +14,7 @@ def activate(window: QWidget, qtbot: QtBot) -> None:
 
 
 def add(window: QWidget, control: QWidget) -> None:
-    """Shows `control` in `window`, laid out."""
     layout = window.layout()
-    assert layout is not None
     layout.addWidget(control)
     layout.activate()
     control.show()

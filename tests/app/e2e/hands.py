@@ -68,7 +68,6 @@ class Hands:
         await self._do("key", "--delay", "40", *keys)
 
     async def choose(self, menu: QMenu, action: QAction) -> None:
-        """A row of an open menu."""
         assert action.isEnabled(), f"{action.text()} cannot be chosen"
         await self.click(menu, menu.actionGeometry(action).center())
 

@@ -14,8 +14,6 @@ from PySide6.QtCore import QPoint
 from app.chat.first_page import ExampleCard
 from app.chat.strings import EXAMPLE_DOCUMENT
 from app.chat.user_message import MessageChip
-from app.controls.choices import Popup
-from app.controls.numbers import Slider, Spin
 from app.launch.opening import open_window
 from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
@@ -63,7 +61,6 @@ async def ask(hands: Hands, words: str) -> None:
 
 
 async def answered(hands: Hands) -> Answer:
-    """The last answer when it is over, which the transcript shows as it is on record."""
     window = hands.window
     turn = window.controller.chats.open.turns[-1]
     await hands.until(lambda: last(window).over, f"“{turn.user.content}” is answered")
@@ -101,7 +98,6 @@ async def open_section(hands: Hands, name: str) -> None:
 async def choose(hands: Hands, key: str, value: str) -> None:
     """In a popup of the inspector: opened by mouse, gone through by key."""
     popup = hands.window.views.inspector.field(key).control.editor
-    assert isinstance(popup, Popup)
     await hands.click(popup)
     await hands.until(lambda: popup.view().isVisible(), f"the popup of {key} is open")
     rows = popup.findData(value) - popup.currentIndex()
@@ -110,9 +106,7 @@ async def choose(hands: Hands, key: str, value: str) -> None:
 
 
 async def set_number(hands: Hands, key: str, number: int) -> None:
-    """In a number field of the inspector."""
     spin = hands.window.views.inspector.field(key).control.editor
-    assert isinstance(spin, Spin)
     await hands.click(spin, QPoint(16, spin.height() // 2))
     await hands.press("ctrl+a")
     await hands.type(str(number))
@@ -172,7 +166,6 @@ async def first(window: MainWindow) -> int:
     await open_section(hands, "basics")
     await choose(hands, "drafting.drafter", "ngram-simple")
     slider = inspector.field("prefill.keep_pct").control.editor
-    assert isinstance(slider, Slider)
     await hands.click(slider)
     before = inspector.settings.prefill.keep_pct
     await hands.press("Right", "Right")

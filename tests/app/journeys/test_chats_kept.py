@@ -53,7 +53,6 @@ CTRL = Qt.KeyboardModifier.ControlModifier
 
 
 def titles(window: MainWindow) -> list[str]:
-    """What the sidebar's list shows, groups included."""
     rows = window.views.sidebar.list.model()
     return [str(rows.index(place, 0).data()) for place in range(rows.rowCount())]
 
@@ -423,7 +422,6 @@ async def test_an_export_that_fails_leaves_the_old_file(
 
 
 async def confirm_replacing(window: MainWindow) -> None:
-    """Confirm that the file may be replaced."""
     question = await sheet(window, QMessageBox)
     button = next(each for each in question.buttons() if each.text() == sheets.REPLACE)
     await click(button)
@@ -481,6 +479,11 @@ async def test_an_export_to_every_kind_of_file_says_what_it_wrote_and_where(
         await until(lambda: not transfer.is_busy)
         assert notice.isHidden()
         assert "Tides.md could not be written: No such file" in banner.trouble.title
+        banner.dismissed.emit()
+        transfer.export("c1", "json")
+        await choose_in_sheet(window, files / f"{'ä' * 200}.md")
+        await until(lambda: banner.trouble is not None)
+        assert "ä.md could not be written: File name too long" in banner.trouble.title
         banner.dismissed.emit()
         # Nor can a folder be shown that is not there any more.
         notice.set_time_ms(20_000)

@@ -46,7 +46,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no su
 
 @pytest.fixture(scope="module")
 def taught(qapp: QApplication, toy_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tables that a worker saved after an answer."""
     home = tmp_path_factory.mktemp("taught")
 
     async def scene(window: MainWindow) -> None:
@@ -73,7 +72,6 @@ def with_settings(window: MainWindow, **values: object) -> None:
 
 
 async def teach(window: MainWindow) -> None:
-    """A question and an answer from which the n-gram table learns."""
     with_settings(window, drafting__drafter="ngram-mod", sampling__max_tokens=48)
     await asked(window, "the tide waits for nobody and the pilot waits for the tide " * 3)
     assert last(window).status == "finished"

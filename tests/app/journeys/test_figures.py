@@ -34,12 +34,10 @@ TEXT = "\n".join(f"Rule {number}. The pilot of berth {number % 9} waits." for nu
 
 
 def said(widget: QWidget) -> str:
-    """What a figure says to assistive technology, which is what it shows."""
     return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Description)
 
 
 def line(window: MainWindow) -> str:
-    """The figures under the last answer."""
     answer = answer_view(window)
     return answer.footer.stats.accessibleName()
 

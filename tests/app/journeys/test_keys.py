@@ -49,7 +49,6 @@ RULES = Attachment("rules.md", "\n\n".join(f"Rule {n}: the pilot waits." for n i
 
 
 async def asked_about_rules(window: MainWindow) -> None:
-    """A question about a document, which is read sparsely."""
     window.controller.asking.submit(Message("user", "skim write 4", (RULES,)))
     await ready(window)
 
@@ -271,7 +270,6 @@ async def test_stopping_from_anywhere_after_escape_closed_one_thing_at_a_time(wi
 async def test_the_windows_keys_work_from_anywhere(
     window: MainWindow, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No part of the window keeps a key of the table for itself."""
     views, actions = window.views, window.menu_actions
     monkeypatch.setattr(theme, "set_zoom", lambda factor: None)  # test_zoom tests what the keys do
     await asked_about_rules(window)

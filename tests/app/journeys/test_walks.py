@@ -49,7 +49,6 @@ class Stacks:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every end was reached."""
         return not self._missing
 
 

@@ -50,7 +50,6 @@ def start(folder: Path, *files: Path) -> subprocess.Popen[str]:
 
 
 def until_says(process: subprocess.Popen[str], word: str) -> str:
-    """The line of stderr that begins with `word`."""
     assert process.stderr
     lines = []
     for line in process.stderr:

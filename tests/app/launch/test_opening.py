@@ -186,7 +186,6 @@ def test_a_signal_during_the_start_closes_the_window_in_order() -> None:
 
 
 def test_the_worker_begins_before_the_window_is_imported() -> None:
-    """And it is the one that the window speaks to."""
     done = subprocess.run([sys.executable, "-c", BEGUN + FIRST], capture_output=True, text=True, timeout=60)
     had_window, begun, spoken_to = done.stdout.split()
     assert (had_window, begun) == ("False", spoken_to), done.stderr

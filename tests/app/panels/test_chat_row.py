@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 18, 9, 30)  # a Wednesday
         (datetime(2026, 11, 19, 1, 0), "Today", "01:00"),  # a clock that was set back
         (datetime(2026, 11, 17, 23, 59), "Yesterday", "Tue"),
         (datetime(2026, 11, 16, 12, 0), "Previous 7 days", "Mon"),
-        (datetime(2026, 11, 11, 12, 0), "Previous 7 days", "Wed"),
+        (datetime(2026, 11, 11, 12, 0), "Previous 7 days", "11 Nov"),
         (datetime(2026, 11, 10, 12, 0), "Previous 30 days", "10 Nov"),
         (datetime(2026, 10, 18, 12, 0), "Earlier", "18 Oct"),
         (datetime(2025, 12, 3, 12, 0), "Earlier", "3 Dec 2025"),

@@ -308,7 +308,6 @@ FAR = "The pilot sleeps here. "
 
 
 def plain(text: str) -> Document:
-    """A document of which all is read."""
     return Document("t1", 0, 0, Attachment("plain.txt", text, 10), None, "")
 
 

@@ -33,9 +33,7 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
 def editor(window: MainWindow, turn: int = -1) -> AnswerEditor:
-    found = answer_view(window, turn).editor
-    assert found is not None
-    return found
+    return answer_view(window, turn).editor
 
 
 async def answered(window: MainWindow, question: str = "write 6") -> None:
@@ -48,7 +46,6 @@ async def type_text(window: MainWindow, text: str) -> None:
 
 
 async def edit_end(window: MainWindow, text: str) -> None:
-    """Append `text` to the last answer by the keys."""
     await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
     await press(window, Qt.Key.Key_End, CONTROL)
     await type_text(window, text)
@@ -64,7 +61,6 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     assert answer_view(window).body.isHidden()
     assert answer_view(window).footer.isHidden()
     field = QApplication.focusWidget()
-    assert field is not None
     assert editor(window).isAncestorOf(field)
     await press(window, Qt.Key.Key_End, CONTROL)
     for _ in "w5 w6":

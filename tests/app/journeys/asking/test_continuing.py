@@ -27,13 +27,11 @@ from tests.app.stage import (
 
 
 def footer(window: MainWindow) -> AnswerFooter:
-    """Of the last answer."""
     answer = answer_view(window)
     return answer.footer
 
 
 async def stopped_answer(window: MainWindow) -> None:
-    """An answer that was stopped in the middle."""
     await answering(window)
     assert footer(window).continue_button.isHidden()
     await press(window, Qt.Key.Key_Escape)

@@ -31,7 +31,6 @@ class Person:
         self.written = 0
 
     async def write(self) -> None:
-        """Write more into the field; the last words say what the worker does."""
         self.written += 1
         word = f"word{self.written}"
         self.words.add(word)

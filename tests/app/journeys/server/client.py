@@ -30,6 +30,5 @@ class Asked(Client):
         super().__init__(base, AGENT, text, headers=headers, called=called, **fields)
 
     async def whole(self) -> Asked:
-        """Wait until the line is closed."""
         await asyncio.wait_for(self.ended(), 30)
         return self

@@ -28,13 +28,11 @@ CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModi
 
 
 async def page_of(window: MainWindow) -> ServerWindow:
-    """Opened by its key."""
     await press(window, Qt.Key.Key_S, CTRL | SHIFT)
     return window.windows.find("server")
 
 
 def panel_of(window: MainWindow) -> ServerPanel:
-    """At the right of the server's window."""
     found = window.windows.show("server")
     return found.panel
 
@@ -44,7 +42,7 @@ async def test_requests_are_seen_as_they_come_and_go_and_refused_ones_too(window
     assert page.list.empty[0] == strings.NOTHING_OFF
     base = await switch_on(window)
     assert page.list.empty[0] == strings.NOTHING_ON
-    assert page.subtitle == strings.SERVING
+    assert page.titles.says == strings.SERVING
     assert page.address.value == base
     assert page.model.isVisible()
     assert page.model.value == "Fake-1M"  # what a client's field for the model takes
@@ -57,7 +55,7 @@ async def test_requests_are_seen_as_they_come_and_go_and_refused_ones_too(window
     assert (writing.title, writing.subtitle, writing.level) == (
         "editor", "Fake 1M · chat/completions", "live",
     )  # fmt: skip
-    assert page.subtitle == f"{strings.SERVING} 1 request waits."
+    assert page.titles.says == f"{strings.SERVING} 1 request waits."
     # The first that came was opened by itself, and grows.
     assert page.list.selected == writing.id
     answer = page.transcript.answer(writing.id)
@@ -76,9 +74,9 @@ async def test_requests_are_seen_as_they_come_and_go_and_refused_ones_too(window
     await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
     (row,) = page.list.rows
     assert (row.title, row.state, row.level) == ("editor", "Failed", "bad")
-    await until(lambda: bool(page.gone_text))
-    assert page.gone_text.startswith("The server refused this request: ")
-    assert "temperature" in page.gone_text
+    await until(lambda: bool(page.gone.text()))
+    assert page.gone.text().startswith("The server refused this request: ")
+    assert "temperature" in page.gone.text()
     # One that is answered, or fails while it is, is there once.
     await Asked(base, "write 4").whole()
     await Asked(base, "refuse").whole()
@@ -95,7 +93,7 @@ async def test_requests_are_seen_as_they_come_and_go_and_refused_ones_too(window
     await until(lambda: [each.state for each in page.list.rows] == ["Finished"])
     (row,) = page.list.rows
     assert (row.subtitle, row.cached, row.over) == ("all-MiniLM-L6-v2 · embeddings", DASH, True)
-    await until(lambda: page.gone_text == strings.EMBEDDED)
+    await until(lambda: page.gone.text() == strings.EMBEDDED)
 
 
 async def test_a_click_opens_another_request(window: MainWindow) -> None:
@@ -172,7 +170,7 @@ async def test_the_address_and_apps_are_in_reach_and_what_cannot_be_served_is_to
     await click(field.control.editor)
     server = window.controller.server
     await until(lambda: server.state.status == "on", what="the switch did nothing")
-    assert server.state.address in page.panel.text
+    assert server.state.address in page.panel.state.text()
     settings = window.windows.show("settings")
     with pytest.raises(KeyError):
         settings.field("server.on")
@@ -191,7 +189,7 @@ async def test_the_address_and_apps_are_in_reach_and_what_cannot_be_served_is_to
         values.set("server.on", True)
         await until(lambda: server.state.status == "failed")
         assert "port" in window.views.banner.trouble.title
-        assert "Choose another port" in panel_of(window).text
+        assert "Choose another port" in panel_of(window).state.text()
         assert window.views.header.server_button.isHidden()
     values.set("server.port", await free_port())
     await until(lambda: server.state.status == "on")
@@ -228,7 +226,7 @@ async def test_another_address_needs_a_key_and_requests_without_it_are_in_the_li
     values.set("server.address", "0.0.0.0")
     values.set("server.on", True)
     await until(lambda: server.state.status == "failed")
-    assert "a key must be set" in page.panel.text
+    assert "a key must be set" in page.panel.state.text()
     values.set("server.ask_key", True)
     await until(lambda: server.state.status == "on")
     file = tmp_path / "server.key"

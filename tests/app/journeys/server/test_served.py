@@ -16,7 +16,6 @@ from tests.app.stage import answering, last, ready, until
 
 
 async def served(window: MainWindow, asked: Asked) -> None:
-    """Wait until it is being answered."""
     await until(lambda: bool(asked.text) and window.controller.link.serving, what="not served")
 
 

@@ -93,7 +93,6 @@ async def test_what_is_read_stays_and_size_and_motion_are_remembered(stage: Stag
 
 
 def lengths(window: MainWindow) -> dict[str, int]:
-    """On the screen, of what is read and of what is used."""
     views, body = window.views, answer_view(window).body
     return {
         "a line": body.boxes[0].layout.style.line_px,
