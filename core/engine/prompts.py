@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
@@ -124,7 +125,6 @@ def _boundaries(texts: Sequence[str]) -> dict[int, int]:
 # (nothing, a sentence to the user, markup, a repeated word) gives no title; the chat then keeps the first
 # words of its question.
 
-
 MOST_TOKENS = 12
 _QUESTION_CHARACTERS = 600
 _ANSWER_CHARACTERS = 300
@@ -182,7 +182,7 @@ def cleaned(written: str, *, cut: bool = False) -> str:
     """
     line = next((line for line in written.splitlines() if line.strip(_AROUND)), "")
     words = _LABEL.sub("", line, count=1).strip(_AROUND).split()
-    if cut and line == written.strip("\n").splitlines()[-1]:
+    if cut and line and line == written.strip("\n").splitlines()[-1]:
         if len(words) > _MOST_WORDS_CUT:
             return ""
         words = words[:-1]
@@ -194,8 +194,9 @@ def cleaned(written: str, *, cut: bool = False) -> str:
 
 def _is_unusable(title: str) -> bool:
     words = title.casefold().split()
-    letters = sum(character.isalpha() for character in title)
-    if letters < 3 or 2 * letters < len(title) or len(title) > _MOST_CHARACTERS:
+    letters = sum(unicodedata.category(each)[0] in "LM" for each in title)  # with vowel signs
+    wide = any(each.isalpha() and unicodedata.east_asian_width(each) == "W" for each in title)
+    if letters < (2 if wide else 3) or 2 * letters < len(title) or len(title) > _MOST_CHARACTERS:
         return True
     if any(mark in title for mark in ("<", "|", ". ", '"')) or _TO_THE_PERSON.match(title):
         return True

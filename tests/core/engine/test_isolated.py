@@ -24,7 +24,8 @@ CHAT = (
         ("\n  “Ferry departures in fog.”\n\nI hope that helps!", "Ferry departures in fog"),
         ('**Title:** "ferries in fog"', "Ferries in fog"),
         ("# Fähren im Nebel", "Fähren im Nebel"),
-        ("霧の中のフェリー", "霧の中のフェリー"),
+        ("天气", "天气"),
+        ("हिंदी में कविता", "हिंदी में कविता"),
         ("", ""),
         ("\n\n", ""),
         ("42", ""),
@@ -46,6 +47,7 @@ def test_what_is_a_title(written: str, title: str) -> None:
 
 def test_a_title_that_was_cut_loses_what_may_not_be_whole() -> None:
     assert cleaned("Conditions for the Dep", cut=True) == "Conditions"
+    assert cleaned("", cut=True) == ""
     assert cleaned("Ferry departures\nThe conv", cut=True) == "Ferry departures"
     assert cleaned("To solve this equation, we can use the formula for the", cut=True) == ""
 
