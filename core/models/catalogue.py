@@ -21,6 +21,7 @@ from core.errors import ModelError, reason_of
 from core.events import MemoryNeed, ModelEntry, ModelHead
 from core.models import places
 from core.models.config import Machine, is_supported
+from core.models.download import NOTE
 from core.models.folder import check, describe, disk_bytes
 from core.models.heads import found_heads
 from core.models.json_files import object_in
@@ -100,7 +101,7 @@ class Catalogue:
                 f"{entry.name} is in another app's folder, where Draftlight deletes nothing.",
                 f"Remove it with that app, or remove {folder}.",
             )
-        if entry.source == "folder":
+        if entry.source == "folder" or not (folder / NOTE).is_file():
             if folder not in places.imported():
                 raise ModelError(
                     f"{entry.name} was put into {folder.parent} by hand.", "Remove its folder there."

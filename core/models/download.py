@@ -39,7 +39,7 @@ from core.system.paths import models_dir, shown
 from core.system.private import FILE_MODE, make_folder, opener
 
 _STAGING = ".downloads"
-_NOTE = "draftlight-download.json"
+NOTE = "draftlight-download.json"
 _ATTEMPTS = 5
 _LONGEST_WAIT_S = 8.0
 # Free space to leave on the disk.
@@ -117,7 +117,7 @@ class Download:
     def _begin(self) -> RemoteModel:
         remote = look_up(self._model)
         make_folder(self._folder)
-        write_atomic(self._folder / _NOTE, msgspec.json.format(msgspec.json.encode(remote)))
+        write_atomic(self._folder / NOTE, msgspec.json.format(msgspec.json.encode(remote)))
         return remote
 
     def _check_space(self, remote: RemoteModel) -> None:
@@ -272,7 +272,7 @@ def _locked(model: str) -> Iterator[None]:
 def _noted(folder: Path) -> RemoteModel | None:
     """The recorded files of the download; None if it has not begun or the record is damaged."""
     try:
-        return msgspec.json.decode((folder / _NOTE).read_bytes(), type=RemoteModel)
+        return msgspec.json.decode((folder / NOTE).read_bytes(), type=RemoteModel)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -386,7 +386,6 @@ class RemoteModel(Struct, frozen=True):
 
     @property
     def total_bytes(self) -> int:
-        """Size of all files."""
         return sum(file.size_bytes for file in self.files)
 
 

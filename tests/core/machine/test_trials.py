@@ -210,16 +210,8 @@ def test_dynamic_rope_cannot_take_a_position_a_row() -> None:
 
 
 def test_learned_positions_are_found() -> None:
-    config = {
-        "model_type": "gpt2",
-        "n_ctx": 512,
-        "n_embd": 32,
-        "n_head": 4,
-        "n_layer": 2,
-        "n_positions": 512,
-        "layer_norm_epsilon": 1e-5,
-        "vocab_size": 260,
-    }
+    sizes = {"n_ctx": 512, "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 512, "vocab_size": 260}
+    config = {"model_type": "gpt2", "layer_norm_epsilon": 1e-5, **sizes}
     assert "branches" in why(build(config, 3.0))
 
 

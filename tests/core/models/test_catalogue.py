@@ -19,6 +19,7 @@ from core.kv.mlx_lm_caches import KvQuantisation, quantisable, quantise
 from core.models import places
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
+from core.models.download import NOTE
 from core.models.folder import family_of
 from core.models.loader import load
 from core.models.memory import machine
@@ -227,6 +228,9 @@ def test_removing_erases_downloads_and_never_what_is_in_use(tmp_path: Path, toy_
         catalogue.remove("owner/toy", in_use=(str(folder),))
     with pytest.raises(ModelError, match="starter"):
         catalogue.remove("starter")
+    with pytest.raises(ModelError, match="by hand"):
+        catalogue.remove("owner/toy")
+    (folder / NOTE).write_text("{}")
     assert catalogue.remove("owner/toy")[1] > 100_000
     assert not folder.exists()
     with pytest.raises(ModelError, match="no model “owner/toy” on this machine"):

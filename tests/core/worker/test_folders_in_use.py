@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.events import Failed, LoadModel, ModelLoaded, ModelRemoved, RemoveModel, UnloadModel
+from core.models.download import NOTE
 from core.models.places import download_folder
 from core.worker.model_service import FoldersInUse
 from tests.core.toy import write_toy_model
@@ -52,6 +53,7 @@ async def test_a_model_that_is_being_loaded_cannot_be_removed(
     set_home(monkeypatch, tmp_path)
     folder = download_folder(NAME)
     write_toy_model(folder)
+    (folder / NOTE).write_text("{}")
     async with worker() as talk:
         await talk.client.send(LoadModel(NAME))
         await talk.client.send(RemoveModel("r", NAME))
