@@ -12,6 +12,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+from codecs import BOM_UTF8
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import comb
 from pathlib import Path
@@ -136,11 +137,14 @@ class Journal(Generic[E]):
     def __init__(self, path: Path | None, conditions: str, kind: type[E]) -> None:
         self.path = path
         self._entries: dict[tuple[Hashable, ...], E] = {}
-        if path is not None and path.exists():
+        if path is None:
+            return
+        header = msgspec.json.encode(_Header(conditions)) + b"\n"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or (header != (begun := read_input(path)) and header.startswith(begun)):
+            path.write_bytes(header)  # new, or cut off in its first line
+        else:
             self._load(path, conditions, kind)
-        elif path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._write(_Header(conditions))
 
     @property
     def all(self) -> tuple[E, ...]:
@@ -187,9 +191,12 @@ MOST_INPUT_BYTES = 64 * 2**20
 
 
 def read_input(path: Path) -> bytes:
-    """The content of a file that a bench was given. Raises `RequestError`, also for a file without an end."""
+    """The content of a file that a bench was given, without a byte order mark.
+
+    Raises `RequestError`, also for a file without an end.
+    """
     try:
-        return read_limited(path, MOST_INPUT_BYTES)
+        return read_limited(path, MOST_INPUT_BYTES).removeprefix(BOM_UTF8)
     except OSError as error:
         raise RequestError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
 

@@ -162,8 +162,8 @@ def readable_file(text: str) -> Path:
     """An existing readable file."""
     path = Path(text)
     try:
-        with path.open("rb"):
-            pass
+        if not path.is_fifo():  # closing a pipe would end its writer
+            path.open("rb").close()
     except (OSError, ValueError) as error:
         raise argparse.ArgumentTypeError(f"{text} cannot be read: {reason_of(error)}") from None
     return path
@@ -294,7 +294,7 @@ def read_config(base: Settings | None = None) -> tuple[str, Settings]:
     """
     path = config_dir() / "config.toml"
     try:
-        found = tomllib.loads(read_limited(path, _MOST_CONFIG_BYTES).decode())
+        found = tomllib.loads(read_limited(path, _MOST_CONFIG_BYTES).decode("utf-8-sig"))
     except FileNotFoundError:
         return "", base or Settings()
     except (OSError, ValueError, RecursionError, FileTooLargeError) as error:

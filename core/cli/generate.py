@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import msgspec
@@ -178,7 +179,7 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
     attachments = tuple(_document(path, line) for path in options.document)
     if options.messages:
         try:
-            messages = _decoded_messages(read_limited(options.messages, _MOST_BYTES))
+            messages = _decoded_messages(read_limited(options.messages, _MOST_BYTES).removeprefix(BOM_UTF8))
         except (OSError, msgspec.DecodeError) as error:
             raise RequestError(
                 f"{options.messages} cannot be read as messages: {reason_of(error)}.",
@@ -226,8 +227,8 @@ def _prompt(path: Path) -> str:
     name = "The input on stdin" if path == _STDIN else str(path)
     try:
         if path == _STDIN:
-            return read_stream(sys.stdin.buffer, _MOST_BYTES, name).decode()
-        return read_limited(path, _MOST_BYTES).decode()
+            return read_stream(sys.stdin.buffer, _MOST_BYTES, name).decode("utf-8-sig")
+        return read_limited(path, _MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         why = f"{name} cannot be read: {error.strerror}."
         raise RequestError(why, "Check the path.", code=_BAD_FILE) from None

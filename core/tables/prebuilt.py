@@ -129,25 +129,35 @@ class LearnedKind(Generic[T]):
             f"Choose a table of the {family_name} family, or none.",
         )
 
-    def newest(self, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:
-        """The newest usable table of the family of `info`, and the problems with skipped files."""
+    def newest(
+        self, info: ModelInfo, why_not: Callable[[T], str] = lambda table: ""
+    ) -> tuple[T | None, tuple[str, ...]]:
+        """The newest usable table of the family of `info`, and the problems with skipped files.
+
+        Valid tables for which `why_not` returns a reason are skipped; it is a problem if no table is left.
+        """
         notes: list[str] = []
+        unfit: tuple[str, ...] = ()
         for path in self.paths():
             if self.family_of(path) not in (info.family, None):
                 continue  # one whose family cannot be read may be this family's, so it is reported
             try:
-                return self.load(
+                table = self.load(
                     path, vocabulary=info.vocabulary, family=info.family, family_name=info.family_name
-                ), tuple(notes)
+                )
             except TableError as error:
                 notes.append(error.message)
-        return None, tuple(notes)
+            else:
+                if not (reason := why_not(table)):
+                    return table, tuple(notes)
+                unfit = (reason,)
+        return None, (*notes, *unfit)
 
     def paths(self) -> Iterator[Path]:
         """All files of this kind: those built on this machine, then shipped ones; newest first."""
         for folder in (built_dir(), shipped_dir()):
             if folder.is_dir():
-                found = folder.glob(f"*{self.suffix}")
+                found = (path for path in folder.glob(f"*{self.suffix}") if path.exists())
                 yield from sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
     def decode(self, content: bytes) -> tuple[LearnedHeader, Arrays]:
@@ -317,14 +327,14 @@ GRAMS = LearnedKind("draftlight-grams", 2, ".grams.safetensors", _gram_table)
 
 
 class PrebuiltTables:
-    """Prebuilt tables of the family of the model `info`. Files are read once, on first use. Engine's
+    """Prebuilt tables of the family of the model `info`. Files are read on first use. Engine's
     thread.
     """
 
     def __init__(self, info: ModelInfo) -> None:
         self._info = info
         self._grams: tuple[GramTable | None, tuple[str, ...]] | None = None
-        self._frozen: tuple[FrozenTable | None, tuple[str, ...]] | None = None
+        self._frozen: dict[int, tuple[FrozenTable | None, tuple[str, ...]]] = {}
 
     def continuations(self) -> tuple[GramTable | None, tuple[str, ...]]:
         """The family's gram table, if there is one, and a sentence for each unusable file."""
@@ -333,26 +343,29 @@ class PrebuiltTables:
         return self._grams
 
     def frozen(self, cacheback: Cacheback) -> tuple[FrozenTable | None, tuple[str, ...]]:
-        """The table in `frozen_file`, else the family's own if its leader length fits.
+        """The table in `frozen_file`, else the family's newest one whose leader length fits.
 
         With a sentence for each unusable file, or why there is no table. Raises `TableError` if the table in
         `frozen_file` is unusable.
         """
         if cacheback.frozen_file:
             return chosen_table(cacheback, self._info), ()
-        if self._frozen is None:
-            self._frozen = FROZEN.newest(self._info)
-        table, notes = self._frozen
+        wanted = cacheback.leader_tokens
+
+        def why_not(table: FrozenTable) -> str:
+            length = leader_tokens(table)
+            return "" if length in (0, wanted) else f"the prebuilt table has leaders of {length} tokens"
+
+        if wanted not in self._frozen:
+            self._frozen[wanted] = FROZEN.newest(self._info, why_not)
+        table, notes = self._frozen[wanted]
         if table is None:
             return None, (" ".join(notes) or "there is no prebuilt table for this tokenizer",)
-        length = leader_tokens(table)
-        if length not in (0, cacheback.leader_tokens):
-            return None, (f"the prebuilt table has leaders of {length} tokens",)
         return table, notes
 
     def forget(self) -> None:
         """Reads the files again for the next answer, because they were erased."""
-        self._grams = self._frozen = None
+        self._grams, self._frozen = None, {}
 
 
 def built_dir() -> Path:

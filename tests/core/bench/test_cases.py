@@ -24,7 +24,7 @@ def test_a_class_is_drawn_by_a_seed(tmp_path: Path) -> None:
         for n in range(9)
         for category in ("writing", "coding", "qa", "rag")
     ]
-    path.write_text("\n".join(map(json.dumps, lines)))
+    path.write_text("\ufeff" + "\n".join(map(json.dumps, lines)))
     found = read_cases([str(path)], (), each=5, seed=1)
     # Spec-Bench counts the categories of MT-Bench as one class.
     assert Counter(case.kind for case in found) == {"multi-turn": 5, "qa": 5, "rag": 5}

@@ -49,9 +49,13 @@ def test_what_was_written_is_held_and_half_a_line_is_dropped(tmp_path: Path) -> 
     assert not again.has("two")
     again.add(TWO)
     assert Journal(path, "a", Entry).all == (ONE, TWO)
+    for kept in (9, 0):
+        path.write_bytes(path.read_bytes()[:kept])
+        Journal(path, "a", Entry).add(TWO)
+        assert Journal(path, "a", Entry).all == (TWO,)
 
 
-@pytest.mark.parametrize("content", ["", "not json\n", '{"conditions": "b"}\n', '{"conditions": "a"}\n{}\n'])
+@pytest.mark.parametrize("content", ["not json\n", '{"conditions": "b"}\n', '{"conditions": "a"}\n{}\n'])
 def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "trials.jsonl"
     path.write_text(content)

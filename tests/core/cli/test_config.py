@@ -23,7 +23,7 @@ def test_it_gives_the_defaults_and_flags_go_before_it(
     config: Path, toy_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config.write_text(
-        f"model = {json.dumps(str(toy_folder))}\n[sampling]\nmax_tokens = 4\n[ngram_simple]\nk = 3\n"
+        f"\ufeffmodel = {json.dumps(str(toy_folder))}\n[sampling]\nmax_tokens = 4\n[ngram_simple]\nk = 3\n"
     )
     for flags, tokens in (([], 4), (["--max-tokens", "6"], 6)):
         assert main(["generate", "--prompt", "x", "--json", *flags]) == 0

@@ -239,6 +239,18 @@ def test_no_more_than_a_limit_is_read_of_a_file(
     thread.join()
 
 
+def test_a_named_pipe_is_opened_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, toy_folder: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writing = threading.Thread(target=(tmp_path / "pipe").write_text, args=("\ufeffhi",), daemon=True)
+    writing.start()
+    piped = answer(capsys, toy_folder, "--prompt-file", str(tmp_path / "pipe"))
+    writing.join()
+    given = answer(capsys, toy_folder, "--prompt", "hi")
+    assert piped[-1]["stats"]["prompt_tokens"] == given[-1]["stats"]["prompt_tokens"]  # type: ignore[index]
+
+
 @pytest.mark.parametrize(
     "shape",
     [
@@ -259,7 +271,7 @@ def test_messages_are_read_in_the_servers_shapes(
 ) -> None:
     def tokens(messages: object) -> object:
         path = tmp_path / "messages.json"
-        path.write_text(json.dumps(messages))
+        path.write_text("\ufeff" * (messages is shape) + json.dumps(messages))
         return answer(capsys, toy_folder, "--messages", str(path))[-1]["stats"]["prompt_tokens"]  # type: ignore[index]
 
     own = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]

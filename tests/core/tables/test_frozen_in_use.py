@@ -67,6 +67,8 @@ def test_the_familys_own_table_needs_no_name(
     built_dir().mkdir(parents=True)
     write(built_dir() / "toy.frozen.safetensors", prompt + ids(expected), toy_engine.loaded.info.family)
     write(built_dir() / "other.frozen.safetensors", [1, 2, 3, 4] * 9, "0" * 64)
+    write(built_dir() / "two.frozen.safetensors", [1, 2, 3, 4] * 9, toy_engine.loaded.info.family, 2)
+    (built_dir() / "gone.frozen.safetensors").symlink_to(tmp_path / "gone")
     accepted = {}
     for mode in ("frozen", "dual", "dynamic"):
         toy_engine.forget()
@@ -76,7 +78,7 @@ def test_the_familys_own_table_needs_no_name(
         assert finished.effective.changes == ()
         accepted[mode] = finished.stats.accepted
     assert accepted["frozen"] > accepted["dynamic"]
-    wanted = settings(**{"drafting.drafter": "cacheback", "cacheback.leader_tokens": 2})
+    wanted = settings(**{"drafting.drafter": "cacheback", "cacheback.leader_tokens": 3})
     (change,) = run(toy_engine, prompt, wanted)[1].effective.changes
     assert (change.asked, change.used) == ("dual", "dynamic")
     assert "leaders of 1 token" in change.reason
