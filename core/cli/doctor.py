@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from core.cli.arguments import add_quiet, number
+from core.cli.arguments import add_quiet, number, read_config
 from core.cli.report import MINUTES, run_report
 from core.cli.window import find_window_part
 from core.errors import DraftlightError, reason_of
@@ -58,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--minutes", type=number(1, 120), default=MINUTES, metavar="N",
         help=f"time for --report; what does not fit is skipped and named (default {MINUTES})",
     )  # fmt: skip
-    parser.add_argument("--model", help="the model that --report measures (default: starter)")
+    parser.add_argument(
+        "--model", dest="measured", metavar="MODEL",
+        help="the model that --report measures (default: that of config.toml, else starter)",
+    )  # fmt: skip
     # Child processes of the report, and of its trial.
     parser.add_argument("--try-buffers", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("--time-buffers", metavar="MODEL", help=argparse.SUPPRESS)
@@ -79,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
         return report(find_window_part("doctor"))
     with ProgressLine(options.quiet) as line:
         say = partial(line.say, now=True)
-        made = run_report(options.report, options.model or "starter", options.minutes, say)
+        model = options.measured or read_config()[0] or "starter"
+        made = run_report(options.report, model, options.minutes, say)
     for text in (*made.anomalies, *(f"Skipped: {each}" for each in made.skipped)):
         print(text)
     print(f"The report is in {options.report}.")
@@ -108,6 +112,7 @@ def findings(window: Check | None = None) -> Iterator[Finding]:
     checks: list[tuple[str, Check]] = [
         ("Draftlight", _program),
         ("Packages", _packages),
+        ("Config", _config),
         ("Compute", _compute),
         ("Exactness", _exactness),
         ("Starter model", _starter),
@@ -156,6 +161,11 @@ def _packages() -> Iterator[Finding]:
         except importlib.metadata.PackageNotFoundError:
             yield Finding("Packages", "broken", f"{name} is not installed.", "Run “make setup”.")
     yield Finding("Packages", "ok", ", ".join(found))
+
+
+def _config() -> Iterator[Finding]:
+    model, _ = read_config()
+    yield Finding("Config", "ok", f"commands use {model}" if model else "commands use the starter model")
 
 
 def _compute() -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cli import doctor
+from core.cli import doctor, main
 from core.cli.doctor import Finding, report
 from core.encoder.encoder import SHIPPED
 from core.errors import MissingLibraryError
@@ -33,7 +33,7 @@ def test_a_whole_installation_is_well(home: Path, capsys: pytest.CaptureFixture[
     subjects = {line[8:].split("  ")[0] for line in said if line.startswith(("ok", "note", "BROKEN"))}
     assert subjects == {
         *("Draftlight", "Packages", "Device", "Matrix product", "Exactness", "Starter model"),
-        *("Encoder", "Data folder", "Cache folder", "Tables", "Window"),
+        *("Encoder", "Config", "Data folder", "Cache folder", "Tables", "Window"),
     }
     assert said[-1] == "All that is needed is there."
     assert not home.exists(), "looking made a folder"
@@ -48,6 +48,13 @@ def test_what_is_broken_is_named_and_counted(home: Path, capsys: pytest.CaptureF
     assert any(line.startswith("BROKEN  Window") and "libEGL is not there." in line for line in said)
     assert any(line.strip() == "Install it." for line in said)
     assert said[-1].startswith("1 of ")
+
+
+def test_an_invalid_config_is_a_finding(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home.mkdir()
+    (home / "config.toml").write_text("modle = 3")
+    assert main(["doctor"]) == 1
+    assert any(line.startswith("BROKEN  Config") and "“modle”" in line for line in lines(capsys))
 
 
 def test_a_look_that_fails_does_not_end_the_others(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
