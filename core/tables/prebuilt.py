@@ -137,7 +137,7 @@ class LearnedKind(Generic[T]):
         Valid tables for which `why_not` returns a reason are skipped; it is a problem if no table is left.
         """
         notes: list[str] = []
-        unfit: tuple[str, ...] = ()
+        unfit = ""
         for path in self.paths():
             if self.family_of(path) not in (info.family, None):
                 continue  # one whose family cannot be read may be this family's, so it is reported
@@ -147,11 +147,10 @@ class LearnedKind(Generic[T]):
                 )
             except TableError as error:
                 notes.append(error.message)
-            else:
-                if not (reason := why_not(table)):
-                    return table, tuple(notes)
-                unfit = (reason,)
-        return None, (*notes, *unfit)
+                continue
+            if not (unfit := why_not(table)):
+                return table, tuple(notes)
+        return None, tuple(filter(None, (*notes, unfit)))
 
     def paths(self) -> Iterator[Path]:
         """All files of this kind: those built on this machine, then shipped ones; newest first."""
@@ -184,9 +183,7 @@ _ID_TYPES = (np.uint16, np.int32)
 
 
 def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str, learned_from: str) -> None:
-    """Writes `table` atomically. All leaders have one length, and all followers another. Raises
-    `TableError`.
-    """
+    """Writes `table` atomically; all leaders have one length, all followers another. Raises `TableError`."""
     entries = table.entries()
     followers = _grid([gram for held in entries.values() for gram in held])
     counts = np.array([len(held) for held in entries.values()], dtype=np.int32)
@@ -327,9 +324,7 @@ GRAMS = LearnedKind("draftlight-grams", 2, ".grams.safetensors", _gram_table)
 
 
 class PrebuiltTables:
-    """Prebuilt tables of the family of the model `info`. Files are read on first use. Engine's
-    thread.
-    """
+    """Prebuilt tables of the family of the model `info`, read on first use. Engine's thread."""
 
     def __init__(self, info: ModelInfo) -> None:
         self._info = info
