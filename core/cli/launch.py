@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,8 @@ def start_of(
         case "claude":
             return [*arguments], claude_environment(to)
         case "codex":
-            values = (("-c", f"{key}={json.dumps(value)}") for key, value in codex_values(to).items())
+            toml = partial(json.dumps, ensure_ascii=False)
+            values = (("-c", f"{key}={toml(value)}") for key, value in codex_values(to).items())
             return [*chain.from_iterable(values), *arguments], {}
         case _:
             content = json.dumps(opencode_config(to))

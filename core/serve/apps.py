@@ -117,7 +117,7 @@ def _codex_text(to: Connection) -> str:
     table: list[str] = []
     for key, value in codex_values(to).items():
         name = key.removeprefix("model_providers.draftlight.")
-        (top if name == key else table).append(f"{name} = {json.dumps(value)}")
+        (top if name == key else table).append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
     return "\n".join([*top, "", "[model_providers.draftlight]", *table])
 
 
@@ -125,7 +125,7 @@ def _continue_text(to: Connection) -> str:
     common = f"    provider: openai\n    apiBase: {to.address}/v1\n    apiKey: {json.dumps(to.sent_key)}\n"
     return (
         "name: Draftlight\nversion: 1.0.0\nschema: v1\nmodels:\n"
-        f"  - name: Draftlight\n{common}    model: {json.dumps(to.model)}\n"
+        f"  - name: Draftlight\n{common}    model: {json.dumps(to.model, ensure_ascii=False)}\n"
         "    roles: [chat, edit, apply]\n    capabilities: [tool_use]\n"
         "    defaultCompletionOptions:\n"
         f"      contextLength: {to.context_tokens}\n      maxTokens: {to.answer_tokens}\n"

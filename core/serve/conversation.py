@@ -446,7 +446,8 @@ def completed(text: str) -> str:
     """The JSON object `text`, which ends too early, with its brackets closed; "{}" if that is none."""
     closers: list[str] = []
     quoted = escaped = False
-    cut, cut_closers = 0, ""
+    cut = 0
+    closed: list[str] = []  # since the cut, after which no bracket is opened
     for at, one in enumerate(text):
         if quoted:
             quoted = escaped or one != '"'
@@ -455,13 +456,14 @@ def completed(text: str) -> str:
             quoted = True
         elif one in "{[":
             closers.append("}" if one == "{" else "]")
-            cut, cut_closers = at + 1, "".join(reversed(closers))
+            cut, closed = at + 1, []
         elif one in "}]" and closers:
-            closers.pop()
+            closed.append(closers.pop())
         elif one == ",":
-            cut, cut_closers = at, "".join(reversed(closers))
+            cut, closed = at, []
     whole = text[:-1] if escaped else text
-    for tried in (whole + '"' * quoted + "".join(reversed(closers)), text[:cut] + cut_closers):
+    end = "".join(reversed(closers))
+    for tried in (whole + '"' * quoted + end, text[:cut] + "".join(closed) + end):
         if _is_json(tried) and tried.lstrip().startswith("{"):
             return tried
     return "{}"

@@ -108,6 +108,8 @@ async def embeddings_endpoint(
     fields = await read_fields(scope, receive, serving.doors.most_bytes)
     asked = convert_fields(fields, EmbeddingRequest, unknown=UnknownFields(_IGNORED))
     texts = asked.texts()
+    own = [name for name in OwnFields.__struct_fields__ if fields.get(name)]
+    asked.changes.extend(change(name, fields[name], "", "vectors depend on no setting") for name in own)
     if asked.model and not is_encoder(asked.model):
         reason = "this server embeds with one model, whatever name is sent"
         asked.changes.insert(0, change("model", asked.model, MODEL, reason))

@@ -23,8 +23,8 @@ from msgspec.structs import fields as struct_fields
 from core.errors import SettingError
 from core.events import Change, ModelInfo
 from core.serve.http import BAD_JSON, ApiError, field_error, short
-from core.settings import Settings, assign
-from core.settings.declaration import find
+from core.settings import Settings
+from core.settings.declaration import assign_allowed, find
 from core.settings.request import ThinkingMode
 
 # A model's name; a path could reveal the files of this machine.
@@ -131,12 +131,11 @@ class OwnFields(Struct, kw_only=True, dict=True):
 
 def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Settings:
     """`base` with the fields' values. Raises `ApiError` 400 that names the field and the allowed values."""
-    settings = base
-    for name, key, value in values:
-        try:
-            settings = assign(settings, key, value)
-        except SettingError as error:
-            raise field_error(name, f"“{name}”: {error}") from None
+    given = list(values)
+    settings, errors = assign_allowed(base, [(key, value) for _, key, value in given])
+    if errors:
+        place, error = next(iter(errors.items()))
+        raise field_error(given[place][0], f"“{given[place][0]}”: {error}")
     if settings.tables.learn and not base.tables.learn:
         raise refused("settings.tables.learn", "only the server's own settings enable learning")
     return settings

@@ -25,8 +25,13 @@ from core.serve.queue import ClientGoneError
 
 _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499,
              "request-too-large": 413}  # fmt: skip
-# Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
-_PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
+# Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut. In quotation marks a
+# path ends with them; elsewhere up to three words before a slash are a folder's name.
+_PATH = re.compile(
+    r"(?<=“)(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^/“”]+/)+(?P<quoted>[^/“”]*)"
+    r"|(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)"
+    r"(?:[^\s/“”\"',:;]+(?:(?<![.!?]) [^\s/“”\"',:;]+){0,2}/)+(?P<last>[^\s/“”\"',:;]*)"
+)
 _PROMPT_TOKENS = re.compile(r"The prompt has ([\d,]+) tokens")
 TOO_LONG = "context_length_exceeded"
 OURS = "Draftlight failed with an internal error."
@@ -140,7 +145,7 @@ def of_error(error: DraftlightError) -> ApiError:
 
 def without_paths(text: str) -> str:
     """`text` with only the last component of each path in it."""
-    return _PATH.sub(lambda found: found[1] or "…", text)
+    return _PATH.sub(lambda found: found["quoted"] or found["last"] or "…", text)
 
 
 def _again(status: int, after_s: int = 0) -> dict[str, str]:

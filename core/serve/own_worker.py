@@ -61,11 +61,6 @@ class OwnWorker:
         self.gate = WorkerGate(self._client)
         self.ended = asyncio.Event()
 
-    @property
-    def pid(self) -> int | None:
-        """Process id of the worker."""
-        return self._client.pid
-
     def start(self) -> None:
         """Start the worker. `ended` is set when no worker can be started any more."""
         self._life = asyncio.ensure_future(self._live())
@@ -89,7 +84,7 @@ class OwnWorker:
                 if not self._stopping:
                     await asyncio.sleep(_PAUSE_S)
         finally:
-            self.gate.give_up()
+            self.gate.follow("empty", None)  # no worker can be started
             self.ended.set()
 
     async def _one(self) -> Literal["answered", "failed"]:
@@ -118,8 +113,8 @@ class OwnWorker:
                 client.post(LoadModel(self._model))
                 if self._unload_after_s:
                     client.post(UnloadIdle(self._unload_after_s))
-            case Failed(command="load_model"):
-                # The same model would fail again.
+            case Failed(command="load_model" | "start"):
+                # The same model, or another process, would fail again.
                 self._tell(heard)
                 self._stopping = True
                 asyncio.get_running_loop().call_soon(client.kill)

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from math import ceil
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -195,10 +195,6 @@ class WorkerGate:
         """The worker exited. Its owner starts another one if it had a model."""
         self.released = False
         self._set("empty" if self.state == "empty" else "starting", None)
-
-    def give_up(self) -> None:
-        """Refuse all requests: no worker can be started."""
-        self._set("empty", None)
 
     def _set(self, state: GateState, model: ModelInfo | None) -> None:
         if (state, model) == (self.state, self.model):
@@ -506,7 +502,8 @@ class InstalledModels:
             return ""
         if loaded is not None and _rank(loaded, wanted) == 0:
             return ""
-        models = [*([loaded] if loaded else ()), *self._known.values(), *(await self.by_id(None)).values()]
+        known = [model for model in self._known.values() if Path(model.path).exists()]
+        models = [*([loaded] if loaded else ()), *known, *(await self.by_id(None)).values()]
         ranks = [_rank(model, wanted) for model in models]
         best = min(ranks, default=_UNNAMED)
         return models[ranks.index(best)].reference if best < _UNNAMED else ""

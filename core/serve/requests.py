@@ -128,12 +128,6 @@ class ServedRequests:
         kept = self._kept.get(request)
         return tuple(kept.events) if kept else ()
 
-    def forget(self, request: str) -> None:
-        """Forget a finished request."""
-        kept = self._kept.get(request)
-        if kept is not None and kept.record.is_over:
-            del self._kept[request]
-
     def clear(self) -> None:
         """Forget all finished requests."""
         self._kept = {name: kept for name, kept in self._kept.items() if not kept.record.is_over}

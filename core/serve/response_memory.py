@@ -57,20 +57,25 @@ class ResponseMemory:
 
     def requested(self, fields: dict[str, Any]) -> ResponseRequest:
         """The request with the items that it refers to. Raises `ApiError` 400."""
-        changes: list[Change] = []
-        asked = response_request(self.resolved(fields, changes))
-        asked.changes.extend(changes)
-        return asked
+        return self._requested(fields)[0]
 
     def read(self, fields: dict[str, Any]) -> tuple[AnswerRequest, WriterOf]:
         """The request, and the writer of its answer, which is kept. Raises `ApiError` 400."""
-        asked = self.requested(fields)
+        asked, given = self._requested(fields)
 
         def keep(response: dict[str, Any]) -> None:
             if asked.store:
-                self.keep(self.resolved(fields, [])["input"], response)
+                self.keep(given, response)
 
         return asked, partial(ResponseWriter, asked, keep=keep)
+
+    def _requested(self, fields: dict[str, Any]) -> tuple[ResponseRequest, Any]:
+        """The request, and its input as resolved: what it refers to may be dropped during the answer."""
+        changes: list[Change] = []
+        fields = self.resolved(fields, changes)
+        asked = response_request(fields)
+        asked.changes.extend(changes)
+        return asked, fields["input"]
 
     def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
         """`fields` with the items that they refer to in `input`.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _LOOPBACKS = (LOOPBACK, "::1", "localhost")
+_SECOND = {LOOPBACK: "::1", "localhost": "::1", "0.0.0.0": "::1", "::": "0.0.0.0"}
 _BACKLOG = 128
 # Errors of machines without IPv6.
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
@@ -64,28 +65,32 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
+async def listen(host: str, port: int) -> list[socket.socket]:
     """Sockets for `host`, an address or a name of this machine; port 0 is any free one.
 
-    For this machine alone there is one more at ::1, where it has that: some clients try it first, and
-    another program must not answer them. Raises `AddressError`.
+    With IPv4 there is one more at ::1, where the machine has that: some clients try it first, and another
+    program must not answer them. `::` includes IPv4. Raises `AddressError`.
     """
-    first = _bound(LOOPBACK if host == "localhost" else host, port)
-    if host not in (LOOPBACK, "localhost"):
+    first = await _bound(LOOPBACK if host == "localhost" else host, port)
+    second = _SECOND.get(host)
+    if second is None:
         return [first]
     try:
-        return [first, _bound("::1", first.getsockname()[1])]
-    except AddressError as error:
-        if getattr(error.__cause__, "errno", 0) in _NOT_HERE:
+        return [first, await _bound(second, first.getsockname()[1])]
+    except BaseException as error:
+        if isinstance(error, AddressError) and getattr(error.__cause__, "errno", 0) in _NOT_HERE:
             return [first]
         first.close()
         raise
 
 
-def _bound(host: str, port: int) -> socket.socket:
+async def _bound(host: str, port: int) -> socket.socket:
     made: socket.socket | None = None
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # Not by the socket module: a name server may take seconds, and the loop may be the window's.
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         family, kind, protocol, _, address = found[0]
         made = socket.socket(family, kind, protocol)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -343,7 +348,7 @@ class LocalServer:
             def capture_signals(self) -> Iterator[None]:
                 yield
 
-        sockets = listen(self._serving.doors.host, self._serving.port)
+        sockets = await listen(self._serving.doors.host, self._serving.port)
         self._port = sockets[0].getsockname()[1]
         config = uvicorn.Config(
             application(self._answers, self._serving),

@@ -4,7 +4,7 @@ A setting is one annotated field of one struct: type, default, bounds, unit, tit
 The inspector, the command line, the wire's validation and the docs are generated from it.
 """
 
-from core.settings.declaration import Setting, assign, assign_all, declared, parse, parse_all, permitted, read
+from core.settings.declaration import Setting, assign, assign_all, declared, parse_all, permitted, read
 from core.settings.prefill import Prefill
 from core.settings.request import FROM_MODEL, Settings, unused
 from core.settings.window import WindowSettings
@@ -18,7 +18,6 @@ __all__ = [
     "assign",
     "assign_all",
     "declared",
-    "parse",
     "parse_all",
     "permitted",
     "read",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from types import NoneType
@@ -163,13 +163,23 @@ def permitted(settings: Settings, allowed: Allowed) -> Settings:
     return assign_all(settings, [(key, False) for key in forbidden(allowed)])
 
 
-def parse(settings: Settings, key: str, text: str) -> Settings:
-    """Like `assign`, from text of a command line (`k=7`, `on=true`) in the current folder."""
-    return parse_all(settings, [(key, text)])
+def assign_allowed(
+    settings: _Root, values: Sequence[tuple[str, Any]]
+) -> tuple[_Root, dict[int, SettingError]]:
+    """A copy with the allowed `values` set, in whatever order they come, and why not the others, by place."""
+    errors = {place: SettingError("") for place in range(len(values))}
+    for _ in values:  # one may be allowed only with a later one
+        for place in tuple(errors):
+            try:
+                settings = assign(settings, *values[place])
+                del errors[place]
+            except SettingError as error:
+                errors[place] = error
+    return settings, errors
 
 
 def parse_all(settings: Settings, texts: Iterable[tuple[str, str]]) -> Settings:
-    """Like `assign_all`, from texts."""
+    """Like `assign_all`, from texts of a command line (`k=7`, `on=true`) in the current folder."""
     values = [(key, _value(find(key), text)) for key, text in texts]
     return assign_all(settings, values, relative_to=Path())
 

@@ -63,7 +63,7 @@ def use_limits_of(model_type: str) -> None:
 
 
 def load_limits() -> BufferLimits:
-    """The limits of the model type that was loaded last; MLX's own without a trial of it."""
+    """The limits of the model type that was loaded or measured last; MLX's own if there is none."""
     saved = _saved()
     return saved.limits.get(saved.last, BufferLimits())
 

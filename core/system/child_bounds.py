@@ -49,7 +49,7 @@ def give_spare_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
-def watch(most_bytes: int, beyond: Callable[[], None]) -> threading.Thread:
+def watch(most_bytes: int, beyond: Callable[[], None]) -> None:
     """Call `beyond` from a thread once this process holds more than `most_bytes`."""
 
     def look() -> None:
@@ -58,9 +58,7 @@ def watch(most_bytes: int, beyond: Callable[[], None]) -> threading.Thread:
                 time.sleep(_LOOK_EVERY_S)
         beyond()
 
-    thread = threading.Thread(target=look, name="memory", daemon=True)
-    thread.start()
-    return thread
+    threading.Thread(target=look, name="memory", daemon=True).start()
 
 
 def held_bytes() -> int:

@@ -40,8 +40,9 @@ def replacing(
     Its `name` is its path, for libraries that write to a path.
 
     `private`: only its owner can read the new file; otherwise, for exports, it has the permissions of the old
-    file or the process's default. `keep`: new path of the old file. A link is followed. After an exception
-    the old file is unchanged and the temporary file is removed. Raises `OSError`, which names `path`.
+    file or the process's default. `keep`: new path of the old file; for a moment there is none at `path`. A
+    link is followed. After an exception the old file is unchanged and the temporary file is removed. Raises
+    `OSError`, which names `path`.
     """
     # Path.resolve raises RuntimeError for a link that leads to itself; such a link is replaced.
     target = Path(os.path.realpath(path))
@@ -165,17 +166,14 @@ def load_json(path: Path, of: type[T]) -> T | None:
         return None
 
 
-def save_json(path: Path, value: Any) -> bool:
-    """Replaces `path` with `value` as JSON; False if the disk does not allow it.
+def save_json(path: Path, value: Any) -> None:
+    """Replaces `path` with `value` as JSON if the disk allows it.
 
     For files that can be made again: losing one costs time, never an answer.
     """
-    try:
+    with contextlib.suppress(OSError):
         make_folder(path.parent)
         write_atomic(path, msgspec.json.format(msgspec.json.encode(value)), durable=False)
-    except OSError:
-        return False
-    return True
 
 
 class Keyed(Protocol):
@@ -308,16 +306,19 @@ def read_key(path: Path) -> str:
 
 
 def write_key(path: Path, key: str) -> None:
-    """Writes `key`; the file is private from its creation on. Raises `KeyFileError`."""
+    """Replaces `path`, also a link, by a private file with `key`. Raises `KeyFileError`; the old is kept."""
+    new = path.with_name(f"{temporary_prefix(path)}{uuid4().hex[:8]}{TEMPORARY}")
     try:
         make_folder(path.parent)
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
-        with open(path, "x", opener=opener) as file:
-            file.write(f"{key}\n")
+        write_atomic(new, f"{key}\n".encode())
+        try:
+            os.replace(new, path)
+        finally:
+            new.unlink(missing_ok=True)
     except OSError as error:
         raise KeyFileError(
-            f"Cannot write {path}: {error.strerror}.", "Choose a file in a folder that you can write to."
+            f"Cannot write {path}: {error.strerror}.",
+            "Check that you may write to its folder, and that its disk has free space.",
         ) from None
 
 

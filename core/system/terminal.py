@@ -13,13 +13,14 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from types import TracebackType
 from typing import TextIO, TypeVar
+from unicodedata import east_asian_width
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 STOPPED = 130  # 128 and SIGINT's number, as shells count
@@ -78,6 +79,12 @@ def until_ctrl_c(work: Callable[[], _Result], say: Callable[[], None]) -> _Resul
 _EVERY_S = 0.25
 
 
+def _cut(words: str, columns: int) -> str:
+    """The beginning of `words` that fits; wide characters, as in Chinese, take two columns."""
+    ends = accumulate(1 + (east_asian_width(each) in "WF") for each in words)
+    return words[: sum(end <= columns for end in ends)]
+
+
 class ProgressLine:
     """A status line on stderr, overwritten by each update and removed at the end of the `with` block.
 
@@ -100,8 +107,8 @@ class ProgressLine:
         if self.due() or (now and self._shown):
             self._shown_s = self._clock()
             self._is_there = True
-            width = shutil.get_terminal_size().columns - 1
-            write_raw(sys.stderr, f"\r\x1b[K{visible(words[:width])}")
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0 where it is not known
+            write_raw(sys.stderr, f"\r\x1b[K{_cut(visible(words), columns - 1)}")
 
     def print(self, words: str) -> None:
         """Prints a permanent line on stderr, unless quiet."""

@@ -18,7 +18,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.prompt import Prompt
 from core.prefill.read import read_prompt
-from core.settings import Settings, assign, parse
+from core.settings import Settings, assign, parse_all
 from core.settings.request import Sampling
 from tests.core.toy import CONTEXT_TOKENS, toy_model, toy_sequence
 
@@ -32,9 +32,7 @@ def build(
     **values: str,
 ) -> Drafter:
     """`values` are settings, with a double underscore for the dot."""
-    settings = Settings()
-    for key, value in values.items():
-        settings = parse(settings, key.replace("__", "."), value)
+    settings = parse_all(Settings(), [(key.replace("__", "."), value) for key, value in values.items()])
     proposer = ModelProposer(Toy()) if spec.needs_proposer else None
     resources = Resources(CONTEXT_TOKENS, "toy", tables or NgramTables(), trees, frozen, proposer=proposer)
     return spec.build(settings, resources)

@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from core.errors import SettingError
-from core.settings import FROM_MODEL, Settings, assign, assign_all, declared, read
+from core.settings import FROM_MODEL, Settings, declared, read
+from core.settings.declaration import assign_allowed
 
 
 class Override(Struct, frozen=True):
@@ -46,17 +46,8 @@ def apply(defaults: Settings, overrides: Iterable[Override]) -> tuple[Settings, 
     allowed.
     """
     wanted = tuple(overrides)
-    try:
-        return assign_all(defaults, [(each.key, each.value) for each in wanted]), ()
-    except SettingError:
-        pass  # at least one is invalid: find it
-    settings, refused = defaults, []
-    for each in wanted:
-        try:
-            settings = assign(settings, each.key, each.value)
-        except SettingError:
-            refused.append(each)
-    return settings, tuple(refused)
+    settings, errors = assign_allowed(defaults, [(each.key, each.value) for each in wanted])
+    return settings, tuple(wanted[place] for place in errors)
 
 
 class Preset(Struct, frozen=True):

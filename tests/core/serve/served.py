@@ -108,6 +108,11 @@ class Served:
         return asked
 
     @property
+    def pid(self) -> int:
+        """The worker's process."""
+        return self.answers.gate.worker.pid or 0  # type: ignore[attr-defined, no-any-return]
+
+    @property
     def records(self) -> tuple[ServedRequest, ...]:
         return self.answers.requests.all
 

@@ -41,10 +41,14 @@ def test_items_and_responses_of_earlier_requests_can_be_referred_to(served: Serv
     assert [one.content for one in served.asked(third).messages][:3] == ["hi", text, "more"]
 
 
-def test_a_response_with_store_false_is_not_kept(served: Served) -> None:
-    first = served.ask("POST", RESPONSES, response(store=False)).json
-    reply = served.ask("POST", RESPONSES, response(previous_response_id=first["id"]))
-    assert (reply.status, reply.error["param"]) == (400, "previous_response_id")
+def test_what_an_answer_refers_to_may_be_dropped_before_its_end() -> None:
+    memory = ResponseMemory()
+    memory.keep("x", {"id": "first", "output": []})
+    _, writer_of = memory.read({"input": "y", "previous_response_id": "first"})
+    memory.forget("first")
+    writer_of.keywords["keep"]({"id": "second", "output": []})  # type: ignore[attr-defined]
+    items = memory.resolved({"input": "z", "previous_response_id": "second"}, [])["input"]
+    assert [item["content"] for item in items] == ["x", "y", "z"]
 
 
 def test_the_memory_of_responses_is_bounded() -> None:
@@ -73,6 +77,8 @@ def test_the_memory_of_responses_is_bounded() -> None:
         ('{"a": [1, {"b": tr', '{"a": [1, {}]}'),
         ('{"a": [1, 2', '{"a": [1, 2]}'),
         ('{"a": "}, [', '{"a": "}, ["}'),
+        ('{"a": [{"b": 1, tru}]', '{"a": [{"b": 1}]}'),
+        pytest.param('{"a": ' + "[" * 200_000, "{}", id="deep"),  # hours if each bracket costs its depth
         ('{"a": 1, "b": nul', '{"a": 1}'),
         ("no JSON", "{}"),
         ('["a', "{}"),

@@ -11,7 +11,7 @@ import pytest
 
 from core.serve.apps import APPS, NO_KEY, App, Connection, configuration
 
-TO = Connection("http://127.0.0.1:8317", 's3\'cret "key"', "owner/Some-Model", 32_768)
+TO = Connection("http://127.0.0.1:8317", 's3\'cret "key"', "owner/Some-Model-😀", 32_768)
 
 
 def exported(text: str) -> dict[str, str]:
@@ -54,7 +54,7 @@ def test_codex_gets_a_provider_and_the_context() -> None:
 def test_opencode_zed_and_continue_get_the_model_with_its_limits() -> None:
     opencode = parsed("opencode", TO)
     provider = opencode["provider"]["draftlight"]
-    assert opencode["model"] == "draftlight/owner/Some-Model"
+    assert opencode["model"] == f"draftlight/{TO.model}"
     assert provider["options"] == {"baseURL": "http://127.0.0.1:8317/v1", "apiKey": TO.key}
     assert provider["models"][TO.model]["limit"] == {"context": 32_768, "output": 8192}
     zed = parsed("Zed", TO)["language_models"]["openai_compatible"]["Draftlight"]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from core.errors import RequestError
+from core.errors import RequestError, WorkerError
+from core.events import encode, failure
 from core.serve.answering import Serving
+from core.serve.own_worker import OwnWorker
+from core.serve.security import AccessPolicy
 from core.serve.server import AddressError, LocalServer
+from core.worker import client
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 
 # A toy model's longest answer takes a second or more.
@@ -37,16 +43,13 @@ class Asking:
             self._line.close()
 
 
-begin = Asking
-
-
 def newest_is(served: Served, *states: str) -> bool:
     return bool(served.records) and served.records[-1].state in states
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_goes_away_cancels(served: Served, stream: bool) -> None:
-    line = begin(served, stream, f"who goes {stream}", **LONG)
+    line = Asking(served, stream, f"who goes {stream}", **LONG)
     served.until(lambda: newest_is(served, "writing") and served.records[-1].tokens > 3)
     line.vanish()
     at = served.records[-1].tokens
@@ -57,7 +60,7 @@ def test_a_client_that_goes_away_cancels(served: Served, stream: bool) -> None:
 
 
 def test_a_client_that_goes_away_while_its_prompt_is_read_cancels(served: Served) -> None:
-    line = begin(served, True, "y" * 470, settings={"prefill.chunk_tokens": 64}, max_tokens=20)
+    line = Asking(served, True, "y" * 470, settings={"prefill.chunk_tokens": 64}, max_tokens=20)
     served.until(lambda: newest_is(served, "reading"))
     line.vanish()
     served.until(lambda: newest_is(served, "cancelled", "finished"))
@@ -65,9 +68,9 @@ def test_a_client_that_goes_away_while_its_prompt_is_read_cancels(served: Served
 
 
 def test_a_client_that_goes_away_while_it_waits_is_never_asked(served: Served) -> None:
-    first = begin(served, True, "first in line", **LONG)
+    first = Asking(served, True, "first in line", **LONG)
     served.until(lambda: newest_is(served, "writing"))
-    second = begin(served, True, "second in line", **LONG)
+    second = Asking(served, True, "second in line", **LONG)
     served.until(lambda: len(served.answers.sent) == 2)
     served.until(lambda: served.records[-1].position == 1)
     waiting = served.records[-1]
@@ -102,9 +105,9 @@ def asked_texts(served: Served) -> list[str]:
 
 def test_beyond_the_queue_others_are_told_to_come_back(toy_folder: Path) -> None:
     with serving(toy_folder, waiting=1) as served:
-        first = begin(served, True, "one", **LONG)
+        first = Asking(served, True, "one", **LONG)
         served.until(lambda: newest_is(served, "writing"))
-        second = begin(served, False, "two", max_tokens=2)
+        second = Asking(served, False, "two", max_tokens=2)
         served.until(lambda: len(served.answers.sent) == 2)
         reply = served.chat("three")
         assert (reply.status, reply.error["code"]) == (503, "queue_full")
@@ -119,12 +122,11 @@ def test_beyond_the_queue_others_are_told_to_come_back(toy_folder: Path) -> None
 def test_a_worker_that_dies_is_told_and_the_next_request_works(toy_folder: Path) -> None:
     with serving(toy_folder) as served:
         before = served.chat("the same").json["choices"][0]["message"]["content"]
-        stream = begin(served, True, "who dies", **LONG)
+        stream = Asking(served, True, "who dies", **LONG)
         served.until(lambda: newest_is(served, "writing"))
-        whole = begin(served, False, "who waits", max_tokens=3)
+        whole = Asking(served, False, "who waits", max_tokens=3)
         served.until(lambda: len(served.answers.sent) == 2)
-        assert served.worker.pid is not None
-        os.kill(served.worker.pid, signal.SIGKILL)
+        os.kill(served.pid, signal.SIGKILL)
         told = stream.reply()
         assert told.status == 200
         assert '"error"' in told.data[-1]
@@ -151,7 +153,7 @@ def test_a_model_that_cannot_be_loaded_is_told(tmp_path: Path) -> None:
 
 def test_the_server_ends_in_the_middle_of_answers(toy_folder: Path) -> None:
     with serving(toy_folder) as served:
-        lines = [begin(served, stream, **LONG) for stream in (True, False, True)]
+        lines = [Asking(served, stream, **LONG) for stream in (True, False, True)]
         served.until(lambda: len(served.answers.sent) == 3)
         served.until(lambda: any(record.state == "writing" for record in served.records))
         idle = served.raw()
@@ -174,9 +176,30 @@ def test_a_port_that_is_taken_is_told(served: Served) -> None:
     assert isinstance(AddressError("x"), RequestError)
 
 
-def test_both_addresses_of_this_machine_are_served(served: Served) -> None:
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "0.0.0.0", "::"])
+def test_both_addresses_of_this_machine_are_served(served: Served, host: str) -> None:
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
-    with socket.create_connection(("::1", served.port), timeout=5) as line:
-        line.sendall(b"GET /health HTTP/1.1\r\nhost: [::1]\r\nconnection: close\r\n\r\n")
-        assert line.recv(20).startswith(b"HTTP/1.1 200 ")
+    server = LocalServer(served.answers, Serving(AccessPolicy(host, key="k"), 0))
+    served.on_loop(server.start)
+    for own in ("127.0.0.1", "::1"):
+        with socket.create_connection((own, int(server.address.rpartition(":")[2])), timeout=60) as line:
+            line.sendall(b"GET / HTTP/1.1\r\nhost: [::1]\r\nconnection: close\r\n\r\n")
+            assert line.recv(20).startswith(b"HTTP/1.1 ")
+    served.on_loop(server.stop)
+
+
+def test_why_no_worker_can_start_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = failure(WorkerError("There is no BLAS."), command="start")
+    line = encode(failed).decode().strip()
+    monkeypatch.setattr(client, "worker_command", lambda: [sys.executable, "-c", f"print({line!r})"])
+    told: list[object] = []
+
+    async def live() -> None:
+        worker = OwnWorker("model", told.append)
+        worker.start()
+        await asyncio.wait_for(worker.ended.wait(), 60)
+        await worker.stop()
+
+    asyncio.run(live())
+    assert told == [failed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from core.worker.client import CommandError
 from core.worker.queue import CommandQueue, Entry
 
 INFO = ModelInfo("One", "one", "f", "F", "a", "float32", "", 1, 1, 99, 9, 1, True, reference="one")
-MODELS = {name: replace(INFO, name=name.title(), path=name, reference=name) for name in ("one", "two")}
+MODELS = {name: replace(INFO, name=name.title(), path="/", reference=name) for name in ("one", "two")}
 
 
 class Worker:
@@ -133,7 +134,8 @@ class Client:
 
     async def _read(self, answers: Answers, record: ServedRequest) -> None:
         installed = InstalledModels(partial(asyncio.sleep, 0, ()))
-        installed._known.update(MODELS)
+        for model in MODELS.values():
+            await installed.other("", model)
         other = partial(installed.other, self.wanted)
         with answers.answering(record, other, self.command) as self.answer:
             try:
@@ -231,3 +233,12 @@ def test_who_is_refused_is_told_when_there_is_room() -> None:
     pace.end(150.0)
     pace.begin(150.0)
     assert pace.room_in_s(1000.0) == 1
+
+
+def test_a_model_whose_folder_is_gone_is_not_installed(tmp_path: Path) -> None:
+    installed = InstalledModels(partial(asyncio.sleep, 0, ()))
+    (tmp_path / "one").mkdir()
+    asyncio.run(installed.other("", replace(MODELS["one"], path=str(tmp_path / "one"))))
+    assert asyncio.run(installed.other("one", MODELS["two"])) == "one"
+    (tmp_path / "one").rmdir()
+    assert asyncio.run(installed.other("one", MODELS["two"])) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from typing import get_args
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from core.drafting.registry import DRAFTERS
 from core.errors import SettingError
-from core.settings import Setting, Settings, assign, declared, parse, parse_all, read
+from core.settings import Setting, Settings, assign, declared, parse_all, read
+from core.settings.declaration import assign_allowed
 from core.settings.drafting import DrafterName
 
 NUMBERS = [s for s in declared() if s.kind in ("integer", "number")]
@@ -25,7 +27,7 @@ def test_each_says_what_it_is(setting: Setting) -> None:
     assert setting.allowed
     assert read(Settings(), setting.key) == setting.default
     assert read(assign(Settings(), setting.key, setting.default), setting.key) == setting.default
-    assert read(parse(Settings(), setting.key, str(setting.default)), setting.key) == setting.default
+    assert read(parse_all(Settings(), [(setting.key, str(setting.default))]), setting.key) == setting.default
 
 
 @pytest.mark.parametrize("setting", NUMBERS, ids=lambda s: s.key)
@@ -63,9 +65,17 @@ def test_unknown_keys_are_refused_with_known_ones(key: str) -> None:
 
 
 def test_hyphens_and_text_are_taken_on_the_command_line() -> None:
-    assert parse(Settings(), "ngram-simple.n-max", "6").ngram_simple.n_max == 6
-    assert parse(Settings(), "sampling.temperature", "1").sampling.temperature == 1.0
-    assert parse(Settings(), "chat.system-prompt", "12").chat.system_prompt == "12"
+    texts = [("ngram-simple.n-max", "6"), ("sampling.temperature", "1"), ("chat.system-prompt", "12")]
+    settings = parse_all(Settings(), texts)
+    assert settings.ngram_simple.n_max == 6
+    assert (settings.sampling.temperature, settings.chat.system_prompt) == (1.0, "12")
+
+
+def test_what_is_allowed_does_not_depend_on_the_order() -> None:
+    for values in permutations([("ngram_simple.n_min", 6), ("ngram_simple.n_max", 8), ("no.such", 1)]):
+        settings, errors = assign_allowed(Settings(), values)
+        assert (settings.ngram_simple.n_min, settings.ngram_simple.n_max) == (6, 8)
+        assert [values[place][0] for place in errors] == ["no.such"]
 
 
 def test_fields_that_belong_together_are_checked_together() -> None:
@@ -75,7 +85,7 @@ def test_fields_that_belong_together_are_checked_together() -> None:
 
 def test_fields_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(SettingError, match="longer than"):
-        parse(Settings(), "ngram_simple.n_min", "9")
+        assign(Settings(), "ngram_simple.n_min", 9)
 
 
 def test_drafter_names_are_the_registry() -> None:
@@ -102,7 +112,7 @@ def test_a_typed_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Monke
         ("draft_model.model", "owner/hub-name", "owner/hub-name"),
         ("chat.system_prompt", "owner/here", "owner/here"),
     ):
-        assert read(parse(Settings(), key, text), key) == meant
+        assert read(parse_all(Settings(), [(key, text)]), key) == meant
 
 
 def test_every_setting_that_names_a_file_says_so() -> None:

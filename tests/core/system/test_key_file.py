@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,17 @@ def test_what_is_no_key_is_refused_without_being_told(tmp_path: Path, text: str)
 def test_a_folder_is_no_key_file(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="Cannot read"):
         read_key(tmp_path)
+
+
+def test_a_full_disk_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    before = key_of(path)[0]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(KeyFileError, match="free space"):
+            write_key(path, new_key())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert read_key(path) == before
+    assert list(tmp_path.iterdir()) == [path]

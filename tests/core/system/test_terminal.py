@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from core.system.terminal import STOPPED, VisibleText, until_ctrl_c, write_raw
+from core.system.terminal import STOPPED, ProgressLine, VisibleText, until_ctrl_c, write_raw
 
 # What may happen to a KeyboardInterrupt, and a call that no signal ends.
 BUSY = {
@@ -116,3 +118,15 @@ def test_no_name_reaches_the_terminal_raw(tmp_path: Path) -> None:
         text = (done.stdout + done.stderr).decode()
         assert "\\u001b[" in text, words
         assert not any(character != "\n" and not character.isprintable() for character in text), words
+
+
+@pytest.mark.parametrize(("words", "shown"), [("模a" * 9, "模a" * 6), ("\x07" * 9, "\\u0007" * 3 + "\\")])
+def test_progress_fits_the_terminal_of_stderr(
+    monkeypatch: pytest.MonkeyPatch, words: str, shown: str
+) -> None:
+    ends = pty.openpty()
+    termios.tcsetwinsize(ends[1], (24, 20))
+    with open(ends[0], "rb", buffering=0) as seen, open(ends[1], "w", encoding="utf-8") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        ProgressLine().say(words)
+        assert seen.read(200).decode() == f"\r\x1b[K{shown}"
