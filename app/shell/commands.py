@@ -147,7 +147,6 @@ class Commands(QObject):
 
     def toggle_full_screen(self) -> None:
         self.window.setWindowState(self.window.windowState() ^ _STATE.WindowFullScreen)
-        self.facts_changed.emit()
 
     def close_front(self) -> None:
         """Close what covers the chat or is in front of it; the chat window if nothing does."""

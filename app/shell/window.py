@@ -230,6 +230,8 @@ class MainWindow(QMainWindow):
         self._closing = asyncio.ensure_future(self._close_down(discard))
 
     def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.WindowStateChange:  # also by the system's own button
+            self.commands.facts_changed.emit()
         overrides = event.type() is QEvent.Type.ShortcutOverride
         if overrides and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()  # Escape closes one thing before it stops the answer
