@@ -68,6 +68,7 @@ def takes_tab(widget: QWidget) -> bool:
 
 
 _NEWEST_PX = 26
+_NEWEST_LEAST_PX = 18  # with its margin
 _NEWEST_GAP_PX = 12
 
 
@@ -426,7 +427,9 @@ class Transcript(QScrollArea):
         self._prefetch.fill()
 
     def _place_newest(self) -> None:
-        area, right_px = self.viewport().geometry(), self._column.text_right_px
+        area = self.viewport().geometry()
+        # Text that is wider than a very narrow window leaves no margin.
+        right_px = min(self._column.text_right_px, area.right() + 1 - px(_NEWEST_LEAST_PX))
         margin_px = area.right() + 1 - right_px
         side_px = min(self._newest.sizeHint().width(), margin_px - 4)
         x = right_px + min(px(_NEWEST_GAP_PX), (margin_px - side_px) // 2)
