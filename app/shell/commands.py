@@ -17,7 +17,7 @@ from typing import Literal
 from msgspec import Struct
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QWidget
 
 from app.chat.intents import Branch
 from app.controllers.views import Views
@@ -57,8 +57,11 @@ def is_typing(event: QKeyEvent) -> bool:
     held = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier)
     # On some systems AltGr is reported as Ctrl+Alt, together with the character.
     alt_gr = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+    typing = [Qt.KeyboardModifier.NoModifier, alt_gr]
+    if sys.platform == "darwin":  # Option writes @, [ or € there
+        typing.append(Qt.KeyboardModifier.AltModifier)
     text = event.text()
-    return bool(text.strip()) and text.isprintable() and held in (Qt.KeyboardModifier.NoModifier, alt_gr)
+    return bool(text.strip()) and text.isprintable() and held in typing
 
 
 class Commands(QObject):
@@ -263,12 +266,17 @@ class Commands(QObject):
         return self.controller.chats.open.turns[-1].id
 
 
+def _focused() -> QWidget | None:
+    """The widget with the focus; of a number's field the text in it."""
+    focused = QApplication.focusWidget()
+    return focused.lineEdit() if isinstance(focused, QAbstractSpinBox) else focused
+
+
 def _undo(commands: Commands) -> None:
     """Undoes the last change of the focused text; the last edit of an answer if a text without Undo has the
     focus.
     """
-    focused = QApplication.focusWidget()
-    undo = getattr(focused, "undo", commands.controller.asking.undo_answer_edit)
+    undo = getattr(_focused(), "undo", commands.controller.asking.undo_answer_edit)
     undo()
 
 
@@ -276,7 +284,7 @@ def _edit(*methods: str) -> Callable[[Commands], None]:
     """Calls the first of `methods` that the focused text has; Qt's texts and ours differ in names."""
 
     def act(commands: Commands) -> None:
-        focused = QApplication.focusWidget()
+        focused = _focused()
         for name in methods:
             method = getattr(focused, name, None)
             if callable(method):

@@ -64,6 +64,13 @@ Scheme = Literal["system", "light", "dark"]
 MotionWish = Literal["system", "reduced"]
 
 
+_SCHEMES: dict[Scheme, Qt.ColorScheme] = {
+    "system": Qt.ColorScheme.Unknown,
+    "light": Qt.ColorScheme.Light,
+    "dark": Qt.ColorScheme.Dark,
+}
+
+
 class Theme(QObject):
     """The palette in use: the light one until `set_scheme`, which needs an application."""
 
@@ -100,6 +107,8 @@ class Theme(QObject):
             QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
             self._connected = True
             self._dress()
+        # The system's title bars, menus and file sheets follow; Unknown is the desktop's own.
+        QGuiApplication.styleHints().setColorScheme(_SCHEMES[scheme])
         if self._resolve():
             self._dress()
             self.changed.emit()

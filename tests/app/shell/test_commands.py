@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from typing import Any
 
 import pytest
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QSpinBox
+from pytestqt.qtbot import QtBot
 
-from app.shell.commands import MENUS, SIDEBAR_KEYS, MenuFacts, all_commands
+from app.shell.commands import MENUS, SIDEBAR_KEYS, MenuFacts, all_commands, is_typing
 
 # The design's table of keys, without those that are the composer's own (Return, Up).
 KEYS = {
@@ -87,3 +92,25 @@ def test_the_menus_are_those_of_a_mac() -> None:
     assert {"Minimize", "Zoom", "Bring All to Front"} <= window
     assert sum(map(len, MENUS[2].groups)) <= 9  # a menu that is taken in at a glance
     assert [each.id for each in all_commands() if each.act is None] == ["about"]
+
+
+@pytest.mark.parametrize(("platform", "typed"), [("darwin", True), ("linux", False)])
+def test_option_types_characters_on_a_mac(
+    monkeypatch: pytest.MonkeyPatch, platform: str, typed: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    pressed = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_At, Qt.KeyboardModifier.AltModifier, "@")
+    assert is_typing(pressed) is typed
+
+
+def test_the_edit_menu_reaches_the_text_of_a_number(qtbot: QtBot) -> None:
+    number = QSpinBox(maximum=99, value=42)
+    qtbot.addWidget(number)
+    number.show()
+    number.activateWindow()
+    number.setFocus()
+    qtbot.waitUntil(number.hasFocus)
+    commands: Any = None  # these need none
+    for name in ("select_all", "cut"):
+        next(each for each in all_commands() if each.id == name).act(commands)
+    assert number.lineEdit().text() == ""
