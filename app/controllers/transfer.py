@@ -116,7 +116,8 @@ class Transfer(QObject):
                 pass
             else:
                 self._show_result(export.path, written, export.in_folder)
-            self._exports.popleft()
+            finally:
+                self._exports.popleft()
         self._exports.clear()
 
     async def _load(self, chat_id: str) -> Conversation | None:
@@ -163,9 +164,9 @@ class Transfer(QObject):
         elif export.kind == "html":
             for part in page(chat, options, title):
                 self._check_open()
-                yield part.encode()
+                yield part.encode(errors="replace")
         else:
-            yield to_markdown(chat).encode()
+            yield to_markdown(chat).encode(errors="replace")
 
     def _check_open(self) -> None:
         if self._closing:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from app.session.chats.chats import utc_now
 from core.errors import RequestError
 from core.events import Attachment
+from core.events.wire import well_formed, well_formed_record
 
 
 class KeptDocument(Struct, frozen=True):
@@ -94,13 +95,11 @@ class Documents:
         self._now = now
         self._erased = erased
         self._known: dict[str, KeptDocument] = {}
-        self._by_digest: dict[str, str] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """Reads the archive again after a repair."""
         self._known = {each.id: each for each in self._archive.documents()}
-        self._by_digest = {each.digest: each.id for each in self._known.values()}
 
     def listed(self) -> tuple[KeptDocument, ...]:
         """Returns the documents that are not removed, the last used first."""
@@ -119,7 +118,7 @@ class Documents:
 
     def of_text(self, text: str) -> KeptDocument | None:
         """Returns the document with this text, if it is kept."""
-        found = self._known.get(self._by_digest.get(digest_of(text), ""))
+        found = self._of_digest(digest_of(text))
         return found if found and found.removed is None else None
 
     def text(self, document_id: str) -> str:
@@ -137,8 +136,9 @@ class Documents:
 
         Not its count, which may be another tokenizer's: `learn_tokens`.
         """
+        attachment = well_formed_record(attachment)
         digest, now = digest_of(attachment.text), self._now()
-        old = self._known.get(self._by_digest.get(digest, ""))
+        old = self._of_digest(digest)
         if old:
             kept = replace(old, used=now, removed=None)
             if old.removed:
@@ -147,7 +147,6 @@ class Documents:
             return kept
         kept = KeptDocument(uuid4().hex, attachment.name, digest, len(attachment.text), now, now)
         self._known[kept.id] = kept
-        self._by_digest[digest] = kept.id
         self._archive.add(kept, attachment.text)
         return kept
 
@@ -159,7 +158,7 @@ class Documents:
 
     def rename(self, document_id: str, name: str) -> None:
         """Renames a document; an empty name changes nothing."""
-        found, name = self._known[document_id], " ".join(name.split())
+        found, name = self._known[document_id], " ".join(well_formed(name).split())
         if name and name != found.name:
             self._change(replace(found, name=name))
 
@@ -178,7 +177,6 @@ class Documents:
             with suppress(KeyError, RequestError):  # an unreadable document is deleted too
                 self._erased(self._archive.text(each.id))
             del self._known[each.id]
-            del self._by_digest[each.digest]
             self._archive.purge(each.id)
 
     # ---- tokens
@@ -195,6 +193,11 @@ class Documents:
             return False
         self._change(replace(found, counts={**found.counts, family: tokens}))
         return True
+
+    def _of_digest(self, digest: str) -> KeptDocument | None:
+        """Returns the document with this digest; of two, as after a restored backup, one not removed."""
+        found = [each for each in self._known.values() if each.digest == digest]
+        return min(found, key=lambda each: each.removed is not None, default=None)
 
     def _change(self, document: KeptDocument) -> None:
         self._known[document.id] = document

@@ -27,9 +27,9 @@ from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
-from app.store import schema
+from app.store import schema, strings
 from app.store.database import ChecksumError, Database, checked, checksum, like, prefix_query, text_of
-from app.store.faults import UNREADABLE, EmptyStoreError
+from app.store.faults import UNREADABLE, EmptyStoreError, StoreError
 from app.store.packing import (
     PackedAnswer,
     PackedTurn,
@@ -48,8 +48,12 @@ TABLES = ("projects", "documents", "chats")
 # More than a person reads through.
 _MOST_HITS = 100
 _MOST_ROWS = 600
+# Of a pasted text more is not searched for: SQLite limits the terms of a condition and the size of a pattern.
+_MOST_WORDS, _LONGEST_WORD = 32, 200
 # Characters of a document that are scanned for a word, and characters of the passage before and in all.
 _LOOKED_THROUGH, _BEFORE, _SHOWN = 2_000_000, 60, 240
+# Errors about a value; SQLite's other errors concern the file.
+_ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 _CHAT = "id, title, name, changed, turns, deleted, state"
 _DOCUMENT = "id, name, used, removed, state"
 _FOUND_TURNS = (
@@ -103,8 +107,8 @@ def key_of(record: Record) -> Key:
 class ChatStore(Database):
     """Opens or creates the file at `path`; in memory if it is None.
 
-    `log` False: a single file without a write-ahead log, for copies. Raises `OtherStoreError` or
-    `sqlite3.Error`; for `read_only` also `EmptyStoreError`, if the file has no tables.
+    `log` False: a single file without a write-ahead log, for copies. Raises `OtherStoreError`,
+    `ChecksumError` or `sqlite3.Error`; for `read_only` also `EmptyStoreError`, if the file has no tables.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False, log: bool = True) -> None:
@@ -236,12 +240,12 @@ class ChatStore(Database):
             raise ChecksumError(str(error)) from error
 
     def quick_check(self) -> None:
-        """Raises `sqlite3.DatabaseError` if SQLite finds the file damaged, or a question without its chat."""
+        """Raises `ChecksumError` if SQLite finds the file damaged, or a question without its chat."""
         verdict = self.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
+            raise ChecksumError(verdict)
         if self.connection.execute("PRAGMA foreign_key_check").fetchone():
-            raise sqlite3.DatabaseError("a row without the one that it belongs to")
+            raise ChecksumError("a row without the one that it belongs to")
 
     def _row(self, columns: str, table: str, row_id: str) -> Sequence[Any]:
         query = f"SELECT {columns}, sum FROM {table} WHERE id = ?"
@@ -254,7 +258,7 @@ class ChatStore(Database):
 
     def search(self, query: str) -> list[Hit]:
         """Returns the chats that have all words of `query`, best first, each once."""
-        words = well_formed(query).replace("\0", " ").split()
+        words = _words_of(query)
         if not words:
             return []
         titles = self.connection.execute(
@@ -279,7 +283,7 @@ class ChatStore(Database):
 
     def search_documents(self, query: str) -> list[DocumentHit]:
         """Returns the documents that have all words of `query`, best first, without removed ones."""
-        words = well_formed(query).replace("\0", " ").split()
+        words = _words_of(query)
         if not words:
             return []
         names = self.connection.execute(
@@ -305,8 +309,28 @@ class ChatStore(Database):
 
     # ---- writing, inside a transaction
 
+    def attempt(self, key: Key, job: Job, before: Job = None) -> Exception | None:
+        """Carries out `job`, or changes nothing and returns the error if a value of it cannot be stored.
+
+        `before` as in `write`. Raises other errors.
+        """
+        try:
+            with self.part():
+                self.do(key, job, before)
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and not isinstance(error, _ABOUT_A_VALUE):
+                raise
+            return error
+        return None
+
     def do(self, key: Key, job: Job, before: Job = None) -> None:
-        """Carries out `job`; `before` as in `write`."""
+        """Carries out `job`, with U+FFFD for lone surrogates in it; `before` as in `write`."""
+        try:
+            self._do(key, job, before)
+        except UnicodeEncodeError:  # an earlier check missed it
+            self._do(key, well_formed_record(job), None)
+
+    def _do(self, key: Key, job: Job, before: Job) -> None:
         table, row_id = key
         if job is None:
             self._delete("documents" if table == "texts" else table, row_id)
@@ -349,20 +373,14 @@ class ChatStore(Database):
     def truncate_log(self) -> None:
         """Moves the log into the database and empties it, outside of a transaction.
 
-        Raises `sqlite3.Error` if a reader prevents it.
+        Raises `StoreError` if a reader prevents it.
         """
         busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            raise sqlite3.OperationalError("database is locked by a reader")
+            raise StoreError(strings.STORE_BUSY)
 
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Writes `chat`; `before` is its state in the database, if known."""
-        try:
-            self._write(chat, before)
-        except UnicodeEncodeError:  # a lone surrogate that an earlier check missed
-            self._write(well_formed_record(chat), None)
-
-    def _write(self, chat: Conversation, before: Conversation | None) -> None:
         state = pack(replace(chat, turns=()))
         head = (chat.id, chat.title, chat.name, chat.changed.isoformat(), len(chat.turns))
         values = (*head, int(chat.deleted is not None), state)
@@ -449,6 +467,11 @@ def _facts(document: KeptDocument) -> tuple[Any, ...]:
     removed = int(document.removed is not None)
     values = (document.id, document.name, document.used.isoformat(), removed, pack(document))
     return (*values, checksum(*values))
+
+
+def _words_of(query: str) -> list[str]:
+    words = well_formed(query).replace("\0", " ").split()
+    return list(dict.fromkeys(word[:_LONGEST_WORD] for word in words))[:_MOST_WORDS]
 
 
 def _anywhere(words: Sequence[str], *columns: str) -> str:

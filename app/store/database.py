@@ -24,7 +24,7 @@ BUSY_MS = 1_000
 
 
 class ChecksumError(ValueError):
-    """A row's values do not match its checksum."""
+    """A row's values do not match its checksum, or SQLite finds the file inconsistent."""
 
 
 def checksum(*values: Value) -> int:

@@ -43,20 +43,16 @@ class TransferError(StoreError):
 # Everything that reading a damaged record raises.
 UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
 
-# SQLite's errors about the disk, permissions and other processes: the file itself may be intact.
-_SURROUNDINGS = (
-    "FULL",
-    "BUSY",
-    "LOCKED",
-    "READONLY",
-    "PERM",
-    "CANTOPEN",
-    "NOMEM",
-    "INTERRUPT",
-    "PROTOCOL",
-    "AUTH",
-    "NOLFS",
-    "MISUSE",
+# SQLite's errors that only the content of the file causes; of the input errors, that it is truncated.
+_OF_CONTENT = ("CORRUPT", "NOTADB", "FORMAT", "CONSTRAINT", "MISMATCH", "IOERR_SHORT_READ")
+# Those without a code of their own: the schema's version promises the tables, columns and indexes, and text
+# is written as UTF-8.
+_OF_CONTENT_TOO = (
+    "no such table",
+    "no such column",
+    "vtable constructor failed",
+    "invalid fts5 file format",
+    "Could not decode to UTF-8",
 )
 _OF_SYSTEM = {
     errno.ENOSPC: "SQLITE_FULL",
@@ -66,26 +62,17 @@ _OF_SYSTEM = {
     errno.EPERM: "SQLITE_PERM",
     errno.EROFS: "SQLITE_READONLY",
 }
-# The only input error that the file causes: it is truncated.
-_TOO_SHORT = "SQLITE_IOERR_SHORT_READ"
 
 
 def is_damage(error: Exception) -> bool:
-    """Returns whether the file itself is damaged, rather than the disk failing, a lock or our own bug.
+    """Returns whether an error of reading means that the file itself is damaged.
 
-    A missing table or column counts as damage, since the schema's version promises it; so does text that is
-    not UTF-8, which Python's module reports without an error name.
+    Others are a failing disk, a lock, or a statement that SQLite does not accept.
     """
     if not isinstance(error, sqlite3.Error):
         return isinstance(error, EmptyStoreError | ValueError | TypeError | OverflowError)
-    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
-        return False
-    if "no such module" in str(error):  # this SQLite was built without FTS5
-        return False
-    name = getattr(error, "sqlite_errorname", "")
-    if name.startswith("SQLITE_IOERR"):
-        return bool(name == _TOO_SHORT)
-    return not name.removeprefix("SQLITE_").startswith(_SURROUNDINGS)
+    name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
+    return name.startswith(_OF_CONTENT) or str(error).startswith(_OF_CONTENT_TOO)
 
 
 def saving_trouble(error: Exception | None) -> str:

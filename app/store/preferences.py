@@ -22,6 +22,7 @@ from app.session.chats.presets import Override, Preset, apply, differences, find
 from app.store import strings
 from app.store.packing import forgiving
 from core.errors import reason_of
+from core.events.wire import well_formed_record
 from core.settings import Settings, WindowSettings
 from core.system.files import set_aside, write_atomic
 from core.system.private import make_folder
@@ -182,10 +183,10 @@ class PreferencesFile:
                 make_folder(path.parent)
                 if self._unreadable:
                     self._set_aside(path)
-                write_atomic(path, msgspec.json.format(msgspec.json.encode(waiting)))
+                write_atomic(path, msgspec.json.format(msgspec.json.encode(well_formed_record(waiting))))
                 error = ""
-            except OSError as failed:
-                is_full = failed.errno in (errno.ENOSPC, errno.EDQUOT)
+            except Exception as failed:  # any error: without the thread nothing would be written any more
+                is_full = getattr(failed, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
                 error = strings.DISK_FULL if is_full else f"{reason_of(failed)}."
             with self._wake:
                 turned, self._failing = bool(error) != self._failing, bool(error)

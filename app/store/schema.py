@@ -20,6 +20,7 @@ from __future__ import annotations
 import sqlite3
 
 from app.store import strings
+from app.store.database import ChecksumError
 from app.store.faults import OtherStoreError
 
 VERSION = 9
@@ -89,7 +90,7 @@ _OURS = ("chats", "turns", "parts", "facts")
 def require_ours(connection: sqlite3.Connection) -> bool:
     """Returns whether the database has tables; they are of this version then.
 
-    Raises `OtherStoreError`.
+    Raises `OtherStoreError`, `ChecksumError`.
     """
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -98,7 +99,7 @@ def require_ours(connection: sqlite3.Connection) -> bool:
     if version > VERSION:
         raise OtherStoreError(strings.NEWER, strings.newer_hint(version, VERSION))
     if version < 0 or (version == 0 and names) or (version and not names):
-        raise sqlite3.DatabaseError(f"its version is {version}, with {len(names)} tables")
+        raise ChecksumError(f"its version is {version}, with {len(names)} tables")
     if version and version < VERSION:
         raise OtherStoreError(strings.OLDER, strings.older_hint(version, VERSION), older=True)
     return bool(names)

@@ -22,7 +22,6 @@ power may lose more.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -31,6 +30,7 @@ from queue import Empty, SimpleQueue
 from app.session.chats.conversation import Conversation
 from app.store.chat_store import ChatStore, Job, Key, Mark, key_of
 from app.store.clock import SteadyClock
+from app.store.faults import StoreError, saving_trouble
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
@@ -41,8 +41,6 @@ _PAUSE_S = 0.005
 _REST_FACTOR = 20.0
 _LONGEST_REST_S = 0.6
 CLOSE_S = 5.0
-# Errors about a value; SQLite's other errors concern the file.
-_ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 # Number of chats whose written state is remembered, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
@@ -250,17 +248,12 @@ class Writer:
             self._durable = True
 
     def _write(self, store: ChatStore, batch: Mapping[Key, Job], *, durable: bool) -> Refused:
-        """Writes `batch` in one transaction; returns the jobs with a value that SQLite refuses."""
+        """Writes `batch` in one transaction; returns the jobs with a value that cannot be stored."""
         refused: Refused = {}
         with store.transaction(durable=durable):
             for key, job in batch.items():
-                try:
-                    with store.part():
-                        store.do(key, job, self._known.get(key))
-                except Exception as error:
-                    if isinstance(error, sqlite3.Error) and not isinstance(error, _ABOUT_A_VALUE):
-                        raise
-                    refused[key] = job, error
+                if error := store.attempt(key, job, self._known.get(key)):
+                    refused[key] = job, StoreError(saving_trouble(error))
             if None in batch.values():
                 store.forget_words()
             store.set_mark(Mark(store.mark().changes + bool(batch), *self._clock.read()))

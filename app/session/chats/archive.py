@@ -75,10 +75,9 @@ def summary_of(chat: Conversation) -> Summary:
 def passage_of(text: str, words: Sequence[str], around: int = 40) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Returns one line of `text` around the first match, and the spans of all matches in it."""
     line = " ".join(text.split())
-    low = line.lower()
-    if len(low) != len(line):  # a letter whose lower case is longer would shift the spans
-        low = line
-    places = [place for word in words if (place := low.find(word.lower())) >= 0]
+    low = _lower(line)
+    words = [_lower(word) for word in words]
+    places = [place for word in words if (place := low.find(word)) >= 0]
     first = min(places, default=0)
     begin, end = max(0, first - around), first + 3 * around
     if begin and (space := line.rfind(" ", 0, first)) >= begin:
@@ -87,8 +86,14 @@ def passage_of(text: str, words: Sequence[str], around: int = 40) -> tuple[str, 
     piece = low[begin:end]
     marks = []
     for word in words:
-        place = piece.find(word.lower())
+        place = piece.find(word)
         while place >= 0 and word:
             marks.append((place + len(head), place + len(head) + len(word)))
-            place = piece.find(word.lower(), place + len(word))
+            place = piece.find(word, place + len(word))
     return head + line[begin:end] + tail, tuple(sorted(set(marks)))
+
+
+def _lower(text: str) -> str:
+    """Returns `text` in lower case and of the same length: the lower case of “İ” has two characters."""
+    low = text.lower()
+    return low if len(low) == len(text) else "".join(letter.lower()[0] for letter in text)

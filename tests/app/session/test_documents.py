@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from app.session.documents import Documents
 from app.store.library import KeptDocuments, Library
@@ -75,6 +76,22 @@ def test_removing_can_be_taken_back_until_it_is_purged(archive: KeptDocuments) -
     assert archive.documents() == []
     with pytest.raises(KeyError):
         documents.text(tides.id)
+
+
+def test_of_two_documents_with_one_text_the_one_that_is_not_removed_is_found(archive: KeptDocuments) -> None:
+    documents = Documents(archive, Clock())
+    twins = [documents.keep(Attachment("Tides.md", "high water"))]
+    twins.append(replace(twins[0], id="from a backup"))
+    archive.add(twins[1], "high water")
+    documents.refresh()
+    for removed, other in (twins, twins[::-1]):
+        documents.remove(removed.id)
+        assert documents.of_text("high water") == documents.get(other.id)
+        documents.restore(removed.id)
+    for each in twins:
+        documents.remove(each.id)
+    documents.purge_removed()
+    assert archive.documents() == []
 
 
 def test_what_was_removed_and_is_kept_again_is_there_under_its_new_name(archive: KeptDocuments) -> None:

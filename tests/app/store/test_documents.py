@@ -48,6 +48,8 @@ def store(tmp_path: Path) -> Iterator[ChatStore]:
         ("1%0", []),
         ('"', []),
         ("fog nowhere", []),
+        pytest.param(" ".join(map(str, range(9_000))), [], id="many words"),
+        pytest.param("x" * 60_000, [], id="a long word"),
         ("", []),
     ],
 )

@@ -25,11 +25,13 @@ def test_errors_of_the_file_are_damage_and_others_are_not(tmp_path: Path) -> Non
     with contextlib.closing(sqlite3.connect(tmp_path / "held", isolation_level=None)) as held:
         held.execute("BEGIN EXCLUSIVE")
         locked = raised("CREATE TABLE t (a)", tmp_path / "held")
+    too_long = raised("SELECT 1 WHERE " + " AND ".join("1" * 2_000), tmp_path / "new")
     no_module = raised("CREATE VIRTUAL TABLE x USING fts99(a)", tmp_path / "new")  # as without FTS5
     assert is_damage(raised("SELECT * FROM chats", tmp_path / "new"))
     assert is_damage(raised("SELECT * FROM chats", tmp_path / "letter"))
     assert not is_damage(locked)
     assert not is_damage(no_module)
+    assert not is_damage(too_long)
     assert saving_trouble(locked) == strings.STORE_BUSY
     assert "no such module" in saving_trouble(no_module)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from app.session.chats.presets import Override, apply, differences
 from app.store import strings
@@ -102,6 +103,15 @@ def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
     assert told[1:] == [""]
     assert PreferencesFile(tmp_path / "folder").now.open_chat == "c1"
     assert file.now.open_chat == "c1"
+
+
+def test_half_an_emoji_stops_no_later_change(tmp_path: Path) -> None:
+    file = PreferencesFile(tmp_path)
+    file.change(model="models/\ud83d")
+    assert file.flush()
+    file.change(open_chat="c1")
+    assert file.close()
+    assert PreferencesFile(tmp_path).now == replace(file.now, model="models/\ufffd")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])

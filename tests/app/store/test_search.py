@@ -31,6 +31,12 @@ CHATS = (
 )
 
 
+PASTED = [
+    pytest.param(" ".join(map(str, range(9_000))), id="many words"),
+    pytest.param("x" * 60_000, id="a long word"),
+]
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ChatStore]:
     store = ChatStore(tmp_path / "chats.db")
@@ -61,6 +67,7 @@ def found(store: ChatStore, query: str) -> list[str]:
         ("100%", "c5"),
         ("a\\b", "c5"),
         ('"twice"', "c5"),
+        pytest.param("fog " * 5_000, "c1", id="often"),
     ],
 )
 def test_words_are_found(store: ChatStore, query: str, chat: str) -> None:
@@ -68,7 +75,7 @@ def test_words_are_found(store: ChatStore, query: str, chat: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["", "  ", "fog intervals", "zebra", "*", "NOT", "title:fog", "NEAR(", "\0"]
+    "query", ["", "  ", "fog intervals", "zebra", "*", "NOT", "title:fog", "NEAR(", "\0", *PASTED]
 )
 def test_what_is_not_there_is_not_found(store: ChatStore, query: str) -> None:
     assert found(store, query) == []
@@ -94,6 +101,10 @@ def test_a_given_name_is_found_and_an_old_one_is_not(store: ChatStore) -> None:
     with store.transaction():
         store.write(renamed.renamed("Something else"), renamed)
     assert found(store, "lighthouse") == []
+
+
+def test_a_letter_whose_lower_case_is_longer_shifts_no_mark() -> None:
+    assert passage_of("İyi günler. Fog in Iğdır", ["fog", "İYİ"])[1] == ((0, 3), (12, 15))
 
 
 def test_a_passage_from_the_middle_of_a_long_text() -> None:
