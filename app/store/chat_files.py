@@ -47,6 +47,7 @@ _MARK = re.compile(r"<!-- draftlight: (question|attachment|answer) ?(.*?) ?-->\s
 _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
 _ASKS = ("you", "user", "human", "question", "me")
 _ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
+_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _HEADING = re.compile(r"#{1,6}\s+\**([\w ]+?)[:*]*\s*$")
 
 
@@ -124,7 +125,7 @@ def _check_savable(chat: Conversation) -> None:
         raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
 
 
-def _encoded(record: Conversation | PackedTurn) -> bytes:
+def _encoded(record: Conversation | PackedTurn | str) -> bytes:
     try:
         return msgspec.json.encode(record)
     except UnicodeEncodeError:
@@ -154,7 +155,7 @@ def to_markdown(chat: Conversation) -> str:
             f"<!-- draftlight: question {asked}-->\n## {strings.YOU}\n\n{_guarded(turn.user.content)}\n"
         )
         for attachment in turn.user.attachments:
-            name = msgspec.json.encode(attachment.name).decode()
+            name = _encoded(attachment.name).decode()
             heading = strings.attached(" ".join(attachment.name.split()))
             parts.append(
                 f"<!-- draftlight: attachment {name} -->\n### {heading}\n\n{_guarded(attachment.text)}\n"
@@ -169,9 +170,11 @@ def to_markdown(chat: Conversation) -> str:
 def from_markdown(text: str) -> Conversation:
     """Returns a new chat with the words of the file. Raises `TransferError` if it has no question."""
     lines = text.replace("\r\n", "\n").split("\n")
-    title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
     ours = any(_MARK.match(line) for line in lines)
-    turns = _turns(_by_marks(lines) if ours else _by_headings(lines))
+    before, *parts = _by_marks(lines) if ours else _by_headings(lines)
+    headings = (line for line, is_code in _with_code(before.lines) if line.startswith("# ") and not is_code)
+    title = next(headings, "")[2:].strip()
+    turns = _turns(parts)
     if not turns:
         raise TransferError(strings.NO_TURNS, strings.NO_TURNS_HINT)
     chat = Conversation(uuid4().hex, turns[0].asked or datetime.now(UTC), turns)
@@ -179,7 +182,7 @@ def from_markdown(text: str) -> Conversation:
 
 
 def _by_marks(lines: list[str]) -> list[_Part]:
-    parts: list[_Part] = []
+    parts = [_Part("title", "", [])]
     heading = False
     for line in lines:
         if mark := _MARK.match(line):
@@ -187,24 +190,34 @@ def _by_marks(lines: list[str]) -> list[_Part]:
             heading = True
         elif heading and line.startswith("#"):
             heading = False  # written by `to_markdown`
-        elif parts:
+        else:
             heading = False
             parts[-1].lines.append(line[1:] if _ESCAPED.match(line) else line)
     return parts
 
 
 def _by_headings(lines: list[str]) -> list[_Part]:
-    parts: list[_Part] = []
-    fenced = False
-    for line in lines:
-        fenced ^= line.lstrip().startswith("```")
-        heading = None if fenced else _HEADING.match(line)
+    parts = [_Part("title", "", [])]
+    for line, is_code in _with_code(lines):
+        heading = None if is_code else _HEADING.match(line)
         name = heading.group(1).strip().lower() if heading else ""
         if name in _ASKS or name in _ANSWERS:
             parts.append(_Part("question" if name in _ASKS else "answer", "", []))
-        elif parts:
+        else:
             parts[-1].lines.append(line)
     return parts
+
+
+def _with_code(lines: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yields each line, and whether it is in a fenced code block; a fence ends with one as long or longer."""
+    fence = ""
+    for line in lines:
+        mark = _FENCE.match(line)
+        yield line, bool(fence or mark)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
 
 
 def _turns(parts: list[_Part]) -> tuple[Turn, ...]:
@@ -222,7 +235,8 @@ def _turns(parts: list[_Part]) -> tuple[Turn, ...]:
             user = Message("user", user.content, (*user.attachments, attachment))
             turns[-1] = replace(turns[-1], user=user)
         elif part.text:
-            token = Token(turns[-1].id, TYPED, part.text, "normal", 1, 0)
+            text = f"{turns[-1].answer.text}\n\n{part.text}".lstrip("\n")  # several answers are joined
+            token = Token(turns[-1].id, TYPED, text, "normal", 1, 0)
             turns[-1] = replace(turns[-1], answer=Answer((token,), "imported"))
     return tuple(turns)
 

@@ -126,6 +126,17 @@ def test_files_of_other_programs_are_read_by_their_headings() -> None:
     assert chat.turns[0].answer.text == "Hi.\n## Notes\nmore"
 
 
+@pytest.mark.parametrize("heading", ["#", "##"])
+def test_what_is_no_heading_of_a_speaker_stays_in_the_text(heading: str) -> None:
+    code = "\n".join(["~~~", "# You", "```", "~~~", "````md", "```", f"{heading} You", "```", "````"])
+    text = f"{heading} You\n{code}\n{heading} Assistant\nFirst.\n\n{heading} Model\n{code}\n# End"
+    chat = from_markdown(text)
+    assert [(turn.user.content, turn.answer.text) for turn in chat.turns] == [
+        (code, f"First.\n\n{code}\n# End")
+    ]
+    assert chat.name == ""
+
+
 def test_a_file_without_a_question_is_refused() -> None:
     for text in ("", "Just a letter.", "## Answer\nto nothing"):
         with pytest.raises(TransferError, match="No question"):
