@@ -19,6 +19,7 @@ from app.controllers.worker import TroubleController
 from app.controls.buttons import Kind
 from app.controls.sheets import Question
 from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
 from app.session.trouble import Trouble, Until
 from app.store.chat_files import to_json
 from app.store.faults import is_damage, saving_trouble
@@ -63,6 +64,7 @@ class Saving(QObject):
         library = self._home.library
         before = library.problem
         try:
+            self._chats.save_held()  # the database may have lost them
             incomplete = name == "repair-incomplete"
             report = library.restore() if name == "restore" else library.repair(incomplete=incomplete)
         except RequestError as error:
@@ -77,21 +79,24 @@ class Saving(QObject):
     def ask_to_close(self, owner: QWidget) -> Question:
         """Open a sheet that asks what to do with unsaved changes; answers `elsewhere` or `discard`."""
         library = self._home.library
-        count = len(library.unsaved())
+        count, chats = len(library.unsaved()), len(self._unsaved_chats())
         title = strings.unsaved_title(count)
         why = library.problem.reason if library.problem else saving_trouble(library.failure)
-        detail = strings.unsaved_detail(why, library.keep_beside())
-        answers: tuple[tuple[str, str, Kind], ...] = (
-            ("discard", strings.DISCARD, "plain"),
-            ("elsewhere", strings.SAVE_ELSEWHERE, "primary"),
-        )
+        detail = strings.unsaved_detail(why, library.keep_beside(), chats, count - chats)
+        answers: list[tuple[str, str, Kind]] = [("discard", strings.DISCARD, "plain")]
+        if chats:
+            answers.append(("elsewhere", strings.SAVE_ELSEWHERE, "primary"))
         question = Question(title, detail, strings.CANCEL, answers, owner)
         question.open()
         return question
 
     def write_elsewhere(self, path: Path) -> None:
         """Write the unsaved chats to a file that can be imported. Raises `OSError`."""
-        write_atomic(path, to_json(self._home.library.waiting_chats()))
+        write_atomic(path, to_json(self._unsaved_chats()))
+
+    def _unsaved_chats(self) -> list[Conversation]:
+        unsaved = self._home.library.unsaved().values()
+        return [record for record in unsaved if isinstance(record, Conversation)]
 
     async def all_kept(self) -> bool:
         """Whether nothing is left to save, after an attempt of at most 5 s."""

@@ -155,12 +155,15 @@ def unsaved_title(count: int) -> str:
     return "One change is not saved." if count == 1 else f"{count:,} changes are not saved."
 
 
-def unsaved_detail(why: str, beside: bool) -> str:
-    kept = (
-        "The changes were written to a file beside your chats; the next start restores them."
-        if beside
-        else "The changes are lost unless you save the chats elsewhere, in a file that can be imported later."
-    )
+def unsaved_detail(why: str, beside: bool, chats: int, others: int) -> str:
+    """`others` are changes of projects and documents."""
+    kept = "The changes are lost unless you save the chats elsewhere, in a file that can be imported later."
+    if beside:
+        kept = "The changes were written to a file beside your chats; the next start restores them."
+    elif not chats:
+        kept = "The changes are lost: projects and documents cannot be saved elsewhere."
+    elif others:
+        kept += " Changes of projects and documents are lost."
     return f"{why} {kept}"
 
 

@@ -1,7 +1,7 @@
 """Copies of the chat database: backups, repaired and damaged ones, and changes that were not saved.
 
 Every copy is written to a temporary name, synced and renamed, so that nothing under a final name is cut off.
-A damaged database is never deleted, only renamed.
+A damaged database is only renamed, until a permanent deletion, which also rewrites or deletes it (`erase`).
 
     chats.db                the database
     backups/chats-N.db      backups; the largest N is the newest, whatever the clock says
@@ -101,13 +101,16 @@ class IncompleteError(Exception):
         self.lost = lost
 
 
-def repair(stores: Sequence[ChatStore], path: Path, *, incomplete: bool) -> set[Key]:
+def repair(
+    stores: Sequence[ChatStore], path: Path, waiting: Collection[Key], *, incomplete: bool
+) -> set[Key]:
     """Makes `chats-repaired.db` beside `path` from `stores`; returns the keys of lost records.
 
-    Raises `IncompleteError` if there are any, unless `incomplete`, and `OSError` or `sqlite3.Error`.
+    Those that are `waiting` to be written whole are not lost. Raises `IncompleteError` if there are any,
+    unless `incomplete`, and `OSError` or `sqlite3.Error`.
     """
     with replacing(_repaired(path)) as file:
-        lost = gather(stores, Path(file.name))
+        lost = gather(stores, Path(file.name)).difference(waiting)
         if lost and not incomplete:
             raise IncompleteError(len(lost))
     return lost
@@ -275,22 +278,24 @@ class Unsaved:
         self._known = False  # what is in the file
 
     def write(self, records: Iterable[Record]) -> bool:
-        """Writes `records` in place of the earlier ones; False if the disk does not allow it."""
+        """Writes `records` in place of the earlier ones; False if not all of them could be written."""
         try:
             with (
                 replacing(self.path) as file,
                 ChatStore(Path(file.name), log=False) as store,
                 store.transaction(),
             ):
-                for record in records:
-                    store.do(key_of(record), record)
+                refused = [record for record in records if store.attempt(key_of(record), record)]
         except (OSError, sqlite3.Error):
             return False
         self._known = True
-        return True
+        return not refused
 
     def read(self) -> list[Record]:
-        """Returns the changes; none without a file. Raises `OSError`, or as `UNREADABLE` if it is damaged."""
+        """Returns the changes; none without a file.
+
+        Raises `OSError`, or `KeyError` or as `UNREADABLE` if it is damaged.
+        """
         records = []
         if self.path.exists():
             with ChatStore(self.path, read_only=True) as store:

@@ -181,9 +181,6 @@ class Library:
             return False
         return self._unsaved.write([self._whole(job) for job in self.waiting().values() if job is not None])
 
-    def waiting_chats(self) -> list[Conversation]:
-        return [job for job in self.waiting().values() if isinstance(job, Conversation)]
-
     def listen(self, tell: Callable[[Exception | None], None]) -> None:
         """Replaces `tell`, which gets the present failure, if any."""
         self._tell = tell
@@ -209,18 +206,20 @@ class Library:
         """
         unsaved: dict[Key, Record] = {}
         self._close_stores()  # the last connection empties the log, which a reader cannot
-        if self._writer:
-            self._writer.close()
-            unsaved = self.unsaved()
-            if unsaved and not discard:
-                self.keep_beside()
-            elif self._lock:
-                self._unsaved.remove()
-        self._writer = None
-        self._close_stores()
-        if self._lock:
-            self._lock.release()
-        self._lock = None
+        try:
+            if self._writer:
+                self._writer.close()
+                unsaved = self.unsaved()
+                if unsaved and not discard:
+                    self.keep_beside()
+                elif self._lock:
+                    self._unsaved.remove()
+        finally:
+            self._writer = None
+            self._close_stores()
+            if self._lock:
+                self._lock.release()
+            self._lock = None
         return not unsaved
 
     # ---- damage
@@ -241,7 +240,8 @@ class Library:
             return ""
         try:
             self._prepare()
-            lost = repair(self._readable(), self._path, incomplete=incomplete)
+            whole = [key for key in self.waiting() if key[0] != "documents"]  # of those only the facts
+            lost = repair(self._readable(), self._path, whole, incomplete=incomplete)
             chats = sum(table == "chats" for table, _ in keys_of(self._stores) - lost)
             self._close_stores()
             old = finish_repair(self._path)
@@ -436,7 +436,7 @@ class Library:
             records = self._unsaved.read()
         except OSError:
             return {}
-        except (StoreError, *UNREADABLE):
+        except (KeyError, StoreError, *UNREADABLE):
             with contextlib.suppress(OSError):
                 aside = set_database_aside(self._unsaved.path, "damaged")
                 self.notices.append(Problem(strings.UNSAVED_DAMAGED, strings.set_aside(aside.name)))
@@ -526,7 +526,7 @@ class Library:
         if records:
             with ChatStore(None) as read_now:
                 for record in records:
-                    read_now.do(key_of(record), record)
+                    read_now.attempt(key_of(record), record)
                 found = search(read_now) | found
         return list(found.values())
 

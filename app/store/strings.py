@@ -41,7 +41,7 @@ def set_aside(name: str) -> str:
 DAMAGED = "The chat database is damaged."
 DAMAGED_HINT = (
     "Chats are shown from it and from its backups. Changes are kept in memory until it is repaired. Repairing"
-    " makes a new database and keeps the damaged file."
+    " makes a new database and keeps the damaged file until the next permanent deletion."
 )
 CHAT_UNREADABLE = "This chat cannot be read from the chat database or from a backup."
 MISSING = "Some of your chats are missing."
@@ -75,7 +75,7 @@ def incomplete(count: int) -> str:
     what = "1 chat, project or document" if count == 1 else f"{count:,} chats, projects or documents"
     return (
         f"{what} cannot be read from the damaged database or any backup, so nothing was replaced. A repair"
-        " without them keeps the damaged file."
+        " without them keeps the damaged file until the next permanent deletion."
     )
 
 

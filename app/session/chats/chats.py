@@ -196,6 +196,11 @@ class Chats:
         self.keep(branch)
         return branch
 
+    def save_held(self) -> None:
+        """Hand the listed chats that are in memory to the archive, which may not have them whole any more."""
+        for chat_id in self._summaries.keys() & self._held.keys():
+            self._archive.save(self._held[chat_id])
+
     def refresh(self) -> None:
         """Read the list of chats from the archive again, after damage was found or repaired."""
         held = {chat_id: summary_of(chat) for chat_id, chat in self._held.items() if not chat.is_blank}

@@ -68,6 +68,26 @@ def test_what_is_written_while_it_is_listed_is_listed(
     assert {hit.id: hit.passage for hit in before} == {"d1": "A ship comes in.", "d2": "Every ship leaves."}
 
 
+def test_a_value_that_cannot_be_stored_holds_up_no_other(folder: Path, libraries: list[Library]) -> None:
+    library = opened(folder, libraries)
+    half = "half \ud83d"
+    library.documents.add(KeptDocument("d1", half, "x", 16, NOON, NOON), half)
+    library.save_project(Project("p1", half, NOON))
+    library.save(chat_of(1, text=half))
+    assert library.flush()
+    library.save(replace(chat_of(2), context_used_tokens=2**70))
+    library.save(chat_of(3, text="A ship comes in."))
+    assert not library.flush()
+    assert [each.chat_id for each in library.search("ship")] == ["c3"]
+    assert not library.keep_beside()
+    assert not library.close()
+    again = opened(folder, libraries)
+    assert not again.elsewhere
+    assert {each.id for each in again.summaries()} == {"c1", "c3"}
+    assert [each.name for each in again.projects()] == ["half \ufffd"]
+    assert again.documents.text("d1") == "half \ufffd"
+
+
 def test_killed_in_mid_answer_keeps_what_was_autosaved(folder: Path, libraries: list[Library]) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.app.store.streaming_child", str(folder)],

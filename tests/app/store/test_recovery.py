@@ -333,6 +333,21 @@ def test_a_database_of_an_older_version_is_set_aside(folder: Path, libraries: li
 # ---- full disks
 
 
+def test_a_chat_that_is_whole_in_memory_is_not_lost_by_a_repair(
+    folder: Path, libraries: list[Library]
+) -> None:
+    library = opened(folder, libraries)
+    chats = Chats(library)
+    chats.select("c1")
+    change_letter(folder / "chats.db", "c1")
+    with pytest.raises(StoreError):
+        library.get(("chats", "c1"), "unreadable")
+    chats.save_held()
+    assert library.repair()
+    assert library.flush()
+    assert library.load("c1") == chat_of(1, turns=2)
+
+
 # ---- changes that were not saved
 
 
