@@ -261,6 +261,8 @@ async def run_in_window(window: MainWindow, tokens: int) -> CostRun:
     if answer is None or answer.finished is None:
         raise ScenarioFailed("The answer did not end in order.")
     stats = answer.finished.stats
+    if not stats.decode_s:
+        raise ScenarioFailed("The answer is too short to be measured.")
     return CostRun(stats.tokens, stats.decode_s, time.process_time() - begun_s)
 
 

@@ -44,6 +44,8 @@ def run_bench(
     from app.bench.measures import TIMEOUT_S, Cost, Scenes, WindowResults, report
 
     model = absolute_reference(model)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)  # an error now, not after the measurements
     scenes, cost = None, None
     try:
         starts_s = _since_start("start") if "start" in parts else ()
@@ -60,8 +62,6 @@ def run_bench(
         print(f"draftlight: a part of the bench failed: {error}\n{said}", file=sys.stderr)
         return 1
     results = WindowResults(starts_s, ready_s, scenes, cost)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     text = report(results)
     (folder / "report.md").write_text(text, encoding="utf-8")
