@@ -223,7 +223,7 @@ async def measure(window: MainWindow, pairs: int, tokens: int) -> Cost:
         alone.append(await run_alone(window, tokens))
         if not number % 2:
             shown.append(await run_in_window(window, tokens))
-    if not same_lengths([*alone, *shown]):
+    if len({run.tokens for run in (*alone, *shown)}) > 1:  # greedy runs have one length
         raise ScenarioFailed("The runs differ in length, so they cannot be compared.")
     return Cost(tuple(alone), tuple(shown))
 
@@ -264,11 +264,6 @@ async def run_in_window(window: MainWindow, tokens: int) -> CostRun:
     if not stats.decode_s:
         raise ScenarioFailed("The answer is too short to be measured.")
     return CostRun(stats.tokens, stats.decode_s, time.process_time() - begun_s)
-
-
-def same_lengths(runs: Sequence[CostRun]) -> bool:
-    """Whether all runs wrote the same number of tokens, as greedy runs must."""
-    return len({run.tokens for run in runs}) == 1
 
 
 OPEN_MS = 400.0

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from msgspec import structs
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
@@ -100,7 +101,7 @@ class ChatListController(QObject):
 
     def pin(self, chat_id: str, pinned: bool) -> None:
         """Pin a chat to the top of the list, or unpin it."""
-        self._chats.keep(self._chats.get(chat_id).with_pin(pinned))
+        self._chats.keep(structs.replace(self._chats.get(chat_id), pinned=pinned))
         self.show()
 
     def move(self, chat_id: str, project_id: str) -> None:

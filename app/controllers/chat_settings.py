@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
@@ -169,7 +170,7 @@ class ChatSettings(QObject):
         chat = self._chats.open
         overrides = differences(settings, self._inspector.defaults, self._inspector.chosen)
         if overrides != chat.overrides:
-            self._chats.keep(chat.with_overrides(overrides))
+            self._chats.keep(replace(chat, overrides=overrides))
         self.presets.show()
         self.changed.emit(settings)
 

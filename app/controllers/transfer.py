@@ -166,7 +166,7 @@ class Transfer(QObject):
                 self._check_open()
                 yield part.encode(errors="replace")
         else:
-            yield to_markdown(chat).encode(errors="replace")
+            yield to_markdown(chat).encode()
 
     def _check_open(self) -> None:
         if self._closing:

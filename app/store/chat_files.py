@@ -40,9 +40,8 @@ from app.store import strings
 from app.store.faults import TransferError
 from app.store.packing import PackedTurn, forgiving, pack, packed, unpacked
 from core.events import TYPED, Attachment, Message, Token
-from core.events.wire import well_formed_record
+from core.events.wire import well_formed, well_formed_record
 
-FORMAT = 1
 _MARK = re.compile(r"<!-- draftlight: (question|attachment|answer) ?(.*?) ?-->\s*$")
 _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
 _ASKS = ("you", "user", "human", "question", "me")
@@ -59,15 +58,14 @@ class FileChat(Struct, frozen=True):
 
 
 class ChatFile(Struct, frozen=True):
-    """The whole file."""
+    """The whole file. Its version is checked where it is read: `core.chat_archives.reading`."""
 
-    draftlight_chats: int
     chats: tuple[FileChat, ...]
 
 
 def pieces(chats: Iterable[Conversation]) -> Iterator[bytes]:
     """Yields the file of `chats` turn by turn, so that a long chat is not in memory twice."""
-    yield b'{"draftlight_chats":%d,"chats":[' % FORMAT
+    yield b'{"draftlight_chats":1,"chats":['
     for number, chat in enumerate(chats):
         yield (b"," if number else b"") + b'{"chat":' + _encoded(replace(chat, turns=())) + b',"turns":['
         for place, turn in enumerate(chat.turns):
@@ -95,11 +93,6 @@ def decoded(data: bytes) -> Any:
 def from_json(data: bytes) -> tuple[Conversation, ...]:
     """Returns the chats of a file. Raises `TransferError`."""
     raw = decoded(data)
-    found = raw.get("draftlight_chats") if isinstance(raw, dict) else None
-    if not isinstance(found, int):
-        raise TransferError(strings.NOT_OURS, strings.NOT_OURS_HINT)
-    if found > FORMAT:
-        raise TransferError(strings.NEWER_FILE, strings.newer_file_hint(found, FORMAT))
     try:
         file: ChatFile = forgiving(raw, ChatFile)
         chats = tuple(replace(each.chat, turns=tuple(map(unpacked, each.turns))) for each in file.chats)
@@ -164,7 +157,7 @@ def to_markdown(chat: Conversation) -> str:
             parts.append(
                 f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(turn.answer.text)}\n"
             )
-    return "\n".join(parts)
+    return well_formed("\n".join(parts))
 
 
 def from_markdown(text: str) -> Conversation:

@@ -81,9 +81,8 @@ class PreferencesFile:
     `problem` is the reason why the file could not be read or written; empty if both worked.
     """
 
-    def __init__(self, folder: Path | None = None, *, retry_s: float = _RETRY_S) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._path = folder / _FILE if folder else None
-        self._retry_s = retry_s
         self._now = Preferences()
         self.problem = ""
         self._unreadable = False  # the file could not be renamed
@@ -202,4 +201,4 @@ class PreferencesFile:
                 return
             if error:
                 with self._wake:
-                    self._wake.wait_for(lambda: self._closing or self._hurry, self._retry_s)
+                    self._wake.wait_for(lambda: self._closing or self._hurry, _RETRY_S)

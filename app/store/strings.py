@@ -96,9 +96,6 @@ def restored(count: int, lost: int) -> str:
 YOU = "You"
 ANSWER = "Answer"
 NOT_JSON = "This file is not JSON."
-NOT_OURS = "This JSON file holds no chats of Draftlight."
-NOT_OURS_HINT = "Chats can be imported from files that Draftlight exported, and from Markdown files."
-NEWER_FILE = "This file was written by a newer Draftlight."
 DAMAGED_FILE = "The chats in this file are damaged."
 NOT_TEXT = "it is not UTF-8 text"
 TOO_LARGE = "it is larger than 32 MB"
@@ -108,10 +105,6 @@ CANNOT_BE_SAVED = "A chat in this file cannot be saved."
 CANNOT_BE_SAVED_HINT = "A number or a text in it is none that Draftlight writes."
 NO_TURNS = "No question was found in this file."
 NO_TURNS_HINT = "Headings such as “## You” and “## Assistant” say who speaks."
-
-
-def newer_file_hint(found: int, known: int) -> str:
-    return f"Its format is version {found}, this Draftlight knows up to {known}. Update Draftlight first."
 
 
 def branch(title: str, number: int) -> str:

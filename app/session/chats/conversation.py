@@ -341,13 +341,6 @@ class Conversation(Struct, frozen=True):
         """
         return replace(self, name=" ".join(name.split()))
 
-    def with_pin(self, pinned: bool) -> Conversation:
-        """Returns the chat pinned to the top of the list, or not."""
-        return replace(self, pinned=pinned)
-
-    def with_overrides(self, overrides: tuple[Override, ...]) -> Conversation:
-        return replace(self, overrides=overrides)
-
     def with_preset(self, name: str) -> Conversation:
         """Returns the chat with this preset as the last chosen one; empty for none."""
         return replace(self, preset=name)

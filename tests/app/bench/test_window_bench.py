@@ -18,7 +18,6 @@ from app.bench.measures import (
     measure,
     play,
     report,
-    same_lengths,
     times_of,
 )
 from app.bench.sample_chat import sample_tokens, sample_turns
@@ -85,11 +84,6 @@ def test_the_report_says_what_was_kept() -> None:
     assert found["Window up"] == "0.90 s (longest 2.00)"
     assert found["Decode time the window adds"] == "+1.5% (2 pairs, +1.0% to +2.0%)"
     assert found["One core's time for the window"] == "4.9%"
-
-
-def test_only_runs_of_one_length_are_compared() -> None:
-    assert same_lengths([CostRun(24, 1.0), CostRun(24, 2.0)])
-    assert not same_lengths([CostRun(24, 1.0), CostRun(23, 1.0)])
 
 
 @pytest.mark.sweep

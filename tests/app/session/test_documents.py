@@ -88,8 +88,8 @@ def test_of_two_documents_with_one_text_the_one_that_is_not_removed_is_found(arc
         documents.remove(removed.id)
         assert documents.of_text("high water") == documents.get(other.id)
         documents.restore(removed.id)
-    for each in twins:
-        documents.remove(each.id)
+    documents.remove(twins[0].id)
+    documents.remove(twins[1].id)
     documents.purge_removed()
     assert archive.documents() == []
 

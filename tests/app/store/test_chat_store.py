@@ -16,11 +16,11 @@ from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
 from app.session.documents import KeptDocument
 from app.store import schema
-from app.store.chat_files import from_json, to_json
+from app.store.chat_files import from_json, to_json, to_markdown
 from app.store.chat_store import ChatStore, StoredDocument, key_of
 from app.store.database import Database
 from app.store.faults import UNREADABLE, EmptyStoreError, OtherStoreError
-from core.events import Message, Token
+from core.events import Attachment, Message, Token
 from tests.app.store import chats
 from tests.app.store.chats import NOON, chat_of
 
@@ -56,7 +56,7 @@ def empty(store: ChatStore) -> None:
 
 def write(store: ChatStore, chat: Conversation, before: Conversation | None = None) -> None:
     with store.transaction():
-        store.write(chat, before)
+        store.do(key_of(chat), chat, before)
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -145,16 +145,21 @@ def test_no_harm_to_a_row_goes_unnoticed(store: ChatStore, harm: str) -> None:
 
 
 def test_half_a_character_is_stored_and_exported_as_a_question_mark(tmp_path: Path) -> None:
-    half = "a\ud83db"
-    token = Token("r", 1, "\ud83d", "normal", 1, 0)
-    turns = (Turn("t", Message("user", half), Answer((token,), "stopped")),)
+    half, whole = "a\ud83db", "a\ufffdb"
+    token = Token("r", 1, half, "normal", 1, 0)
+    turns = (Turn("t", Message("user", half, (Attachment(half, half),)), Answer((token,), "stopped")),)
     chat = Conversation("c", NOON, turns, name=half)
+    document = KeptDocument("d", half, "x", 3, NOON, NOON)
     with ChatStore(tmp_path / "chats.db") as store:
-        write(store, chat)
+        for record in (chat, Project("p", half, NOON), StoredDocument(document, half), document):
+            with store.transaction():
+                store.do(key_of(record), record)
         store.search(half)
         store.check()
         assert store.load("c") == from_json(to_json([chat]))[0]
-        assert (store.load("c").name, store.load("c").turns[0].answer.text) == ("a\ufffdb", "\ufffd")
+        assert (store.load("c").name, store.load("c").turns[0].answer.text) == (whole, whole)
+        assert store.head(("projects", "p")).name == store.head(("documents", "d")).name == whole
+    assert half not in to_markdown(chat)
 
 
 def test_a_database_that_is_being_created_is_not_damaged(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from app.session.chats.presets import Override, apply, differences
 from app.store import strings
@@ -19,7 +18,10 @@ from core.settings import Settings, assign
 def test_they_come_back(tmp_path: Path) -> None:
     file = PreferencesFile(tmp_path)
     assert file.now == Preferences()
-    file.change(open_chat="c1", window=WindowPlace(1, 2, 1300, 800, True, False, True))
+    file.change(model="models/\ud83d")  # half an emoji
+    assert file.flush()
+    assert PreferencesFile(tmp_path).now.model == "models/\ufffd"
+    file.change(model="starter", open_chat="c1", window=WindowPlace(1, 2, 1300, 800, True, False, True))
     file.set_defaults(assign(Settings(), "sampling.temperature", 0.7))
     assert file.flush()
     again = PreferencesFile(tmp_path)
@@ -49,12 +51,20 @@ def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
-    (tmp_path / "preferences.json").write_text('{"open_chat": "c')
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"open_chat": "c', "truncated"),
+        (b'{"open_chat": "\xff"}', "UTF-8"),
+        pytest.param(b'{"open_chat": ' + b"[" * 200_000, "nested", id="deep"),
+    ],
+)
+def test_a_damaged_file_is_set_aside_in_words(tmp_path: Path, data: bytes, said: str) -> None:
+    (tmp_path / "preferences.json").write_bytes(data)
     file = PreferencesFile(tmp_path)
     assert file.now == Preferences()
-    assert file.problem
-    assert (tmp_path / "preferences-damaged.json").read_text() == '{"open_chat": "c'
+    assert said in file.problem
+    assert (tmp_path / "preferences-damaged.json").read_bytes() == data
     file.change(open_chat="c2")
     assert file.flush()
     assert PreferencesFile(tmp_path).now.open_chat == "c2"
@@ -66,7 +76,7 @@ def test_what_is_not_known_or_allowed_is_left_out(tmp_path: Path) -> None:
         "mood": 1,
         "open_chat": "c1",
         "settings": {"look": {"scheme": "pink", "tint": "hover"}, "mood": 2},
-        "window": {"x": "far"},
+        "window": {"x": 3_000_000_000, "y": 0, "width": 900, "height": 700},  # beyond any desktop
     }
     raw["defaults"] = [
         {"key": "sampling.temperature", "value": 0.5},
@@ -105,15 +115,6 @@ def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
     assert file.now.open_chat == "c1"
 
 
-def test_half_an_emoji_stops_no_later_change(tmp_path: Path) -> None:
-    file = PreferencesFile(tmp_path)
-    file.change(model="models/\ud83d")
-    assert file.flush()
-    file.change(open_chat="c1")
-    assert file.close()
-    assert PreferencesFile(tmp_path).now == replace(file.now, model="models/\ufffd")
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def full(*_: object) -> None:
@@ -144,22 +145,6 @@ def test_an_override_that_is_wrong_by_now_spoils_no_other() -> None:
     settings, refused = apply(Settings(), (Override("ngram_simple.k", 5), wrong, Override("a.b", 1)))
     assert settings == assign(Settings(), "ngram_simple.k", 5)
     assert refused == (wrong, Override("a.b", 1))
-
-
-@pytest.mark.parametrize("data", [b'{"open_chat": ' + b"[" * 200_000, b'{"open_chat": "\xff"}'])
-def test_too_deep_or_no_text_is_set_aside_in_words(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "preferences.json").write_bytes(data)
-    file = PreferencesFile(tmp_path)
-    assert file.now == Preferences()
-    assert "nested" in file.problem or "UTF-8" in file.problem
-    assert (tmp_path / "preferences-damaged.json").read_bytes() == data
-
-
-def test_a_place_beyond_any_desktop_is_forgotten(tmp_path: Path) -> None:
-    (tmp_path / "preferences.json").write_text(
-        '{"open_chat": "c1", "window": {"x": 3000000000, "y": 0, "width": 900, "height": 700}}'
-    )
-    assert PreferencesFile(tmp_path).now == Preferences(open_chat="c1")
 
 
 def test_a_default_that_no_setting_takes_does_not_stop_the_others_from_being_kept(tmp_path: Path) -> None:

@@ -332,7 +332,7 @@ def _store(stage: _Stage, asked: Message, tokens: tuple[Token, ...], streamed: l
     turn = Turn("t", asked, Answer(tokens, "finished", _FINISHED), _NOW)
     chat = Conversation("chat", _NOW, (turn,))
     with stage.store.transaction():
-        stage.store.write(chat)
+        stage.store.do(("chats", "chat"), chat)
     kept = stage.store.load("chat")
     if kept.turns[0].answer != turn.answer or kept.turns[0].user.content != well_formed(asked.content):
         return "the stored chat is another"

@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -85,7 +86,7 @@ def test_what_waits_to_be_sent_in_a_file_becomes_a_draft(archive: Library) -> No
 def test_a_branch_takes_the_settings_along_and_leaves_drafts(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     asked(chats, "One")
-    chats.keep(chats.open.with_overrides((Override("sampling.temperature", 0.5),)))
+    chats.keep(replace(chats.open, overrides=(Override("sampling.temperature", 0.5),)))
     chats.keep(chats.open.with_draft(Message("user", "unsent")))
     branch = chats.branch(chats.open.turns[0].id, "One (2)")
     assert branch.overrides == (Override("sampling.temperature", 0.5),)
@@ -163,7 +164,7 @@ def test_an_imported_chat_is_added_once_and_loses_nothing(archive: Library) -> N
     longer = chat.ask("t2", Message("user", "Two"))
     assert chats.add(chat) == (chat, "added")
     assert chats.add(chat) == (chat, "known")
-    chats.keep(chats.get("c").renamed("Mine").with_pin(True))
+    chats.keep(replace(chats.get("c").renamed("Mine"), pinned=True))
     updated, what = chats.add(longer)
     assert (what, updated.name, updated.pinned, updated.turns) == ("updated", "Mine", True, longer.turns)
     assert chats.add(chat) == (updated, "known")  # an older export
