@@ -48,8 +48,10 @@ _OF_CONTENT = ("CORRUPT", "NOTADB", "FORMAT", "CONSTRAINT", "MISMATCH", "IOERR_S
 # Those without a code of their own: the schema's version promises the tables, columns and indexes, and text
 # is written as UTF-8.
 _OF_CONTENT_TOO = (
+    "unsupported file format",
     "no such table",
     "no such column",
+    "has no column named",
     "vtable constructor failed",
     "invalid fts5 file format",
     "Could not decode to UTF-8",
@@ -72,7 +74,7 @@ def is_damage(error: Exception) -> bool:
     if not isinstance(error, sqlite3.Error):
         return isinstance(error, EmptyStoreError | ValueError | TypeError | OverflowError)
     name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
-    return name.startswith(_OF_CONTENT) or str(error).startswith(_OF_CONTENT_TOO)
+    return name.startswith(_OF_CONTENT) or any(words in str(error) for words in _OF_CONTENT_TOO)
 
 
 def saving_trouble(error: Exception | None) -> str:
