@@ -28,6 +28,11 @@ class Summary(Struct, frozen=True):
     queued: int = 0
     project: str = ""
 
+    @property
+    def asked(self) -> bool:
+        """Whether it has a question, sent or queued."""
+        return bool(self.turns or self.queued)
+
 
 class Hit(Struct, frozen=True):
     """A chat that a search found. `turn_id` and `passage` are empty if only the title matched.

@@ -2,7 +2,8 @@
 
 Every chat is known by its summary. Conversations are loaded from an archive when opened and saved to it with
 each change; only the most recent few stay in memory. Ids of chats and turns are created here and never
-reused. A chat without a question is not listed; the window always has one such chat to start from.
+reused. A chat without a question, sent or queued, is not listed; the window always has one such chat to start
+from.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from app.session.chats.projects import Project, Projects
 from core.errors import RequestError
 
 UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
-
+COPIED_NOTE = "The chat was copied before this answer was finished."
 
 # What an import did with a chat.
 Addition = Literal["added", "updated", "restored", "known"]
@@ -81,19 +82,23 @@ class Chats:
         """The chats that have a question, newest first."""
         return tuple(self._living())
 
+    def is_listed(self, chat_id: str) -> bool:
+        summary = self._summaries.get(chat_id)
+        return summary is not None and summary.asked and not self._deleted(summary)
+
     def deleted(self) -> tuple[Summary, ...]:
         """The deleted chats that can be restored, the last deleted first."""
         found = [
             (when.timestamp(), replace(each, deleted=when))
             for each in self._summaries.values()
-            if each.turns and (when := self._deleted(each))
+            if each.asked and (when := self._deleted(each))
         ]
         return tuple(each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True))
 
     @property
     def has_deleted(self) -> bool:
         """Whether a deleted chat can be restored."""
-        return any(each.turns and self._deleted(each) for each in self._summaries.values())
+        return any(each.asked and self._deleted(each) for each in self._summaries.values())
 
     def queued(self) -> tuple[str, ...]:
         """The ids of the chats with messages waiting to be sent, the open chat first."""
@@ -141,7 +146,7 @@ class Chats:
         self._open_id = chat.id
         chat = chat.in_project(project.id if project else "")
         for other in unused[1:]:
-            chat = chat.with_draft(merged([chat.draft, *other.queued, other.draft]))
+            chat = chat.with_draft(merged((chat.draft, other.draft)))
         self.keep(replace(chat, created=self.now(), turns=(), context_used_tokens=0))
         for other in unused[1:]:
             self.purge(other.id)
@@ -191,7 +196,7 @@ class Chats:
             overrides=chat.overrides,
             preset=chat.preset,
             project=chat.project,
-        )
+        ).settled(COPIED_NOTE)
         self._open_id = branch.id
         self.keep(branch)
         return branch
@@ -214,6 +219,7 @@ class Chats:
         deleted. If both have something else, `chat` is added as another one. It is in its project if that
         exists. Its queued messages become its draft, so that nothing is sent without the author's action.
         """
+        chat = chat.settled(COPIED_NOTE)
         if chat.queued:
             drafts = [*chat.queued, chat.draft] if chat.draft != NOTHING_WRITTEN else chat.queued
             chat = chat.with_draft(merged(drafts)).with_queued(())
@@ -275,7 +281,7 @@ class Chats:
 
     def search(self, query: str) -> Sequence[Hit]:
         """Returns the matching chats with a question, best first."""
-        return [hit for hit in self._archive.search(query) if self._can_be_found(hit.chat_id)]
+        return [hit for hit in self._archive.search(query) if self.is_listed(hit.chat_id)]
 
     def new_turn_id(self) -> str:
         """Returns an id that no turn or request has had."""
@@ -284,13 +290,9 @@ class Chats:
     def _living(self) -> list[Summary]:
         """The chats with a question that are not deleted, newest first."""
         living = [
-            each for each in reversed(self._summaries.values()) if each.turns and not self._deleted(each)
+            each for each in reversed(self._summaries.values()) if each.asked and not self._deleted(each)
         ]
         return sorted(living, key=lambda each: each.when.timestamp(), reverse=True)
-
-    def _can_be_found(self, chat_id: str) -> bool:
-        summary = self._summaries.get(chat_id)
-        return summary is not None and summary.turns > 0 and not self._deleted(summary)
 
     def _deleted(self, chat: Summary | Conversation) -> datetime | None:
         """The time of a chat's deletion, by itself or with its project."""
@@ -302,7 +304,8 @@ class Chats:
         found = {
             each.id: None
             for each in known
-            if not each.turns and not self._deleted(each) and self.projects.find(each.project) == project
+            if not (each.turns or each.queued or self._deleted(each))
+            and self.projects.find(each.project) == project
         }
         chats = []
         for chat_id in found:

@@ -206,7 +206,8 @@ class Conversation(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The name, or a title from the first question; empty without either."""
-        return self.name or (_title(self.turns[0].user) if self.turns else "")
+        questions = (*(turn.user for turn in self.turns[:1]), *self.queued)
+        return self.name or (_title(questions[0]) if questions else "")
 
     @property
     def changed(self) -> datetime:
@@ -322,7 +323,10 @@ class Conversation(Struct, frozen=True):
         finished = answer.finished
         if finished is None and answer.asked_of is not None:
             finished = end_of(answer.tokens, answer.asked_of.model, answer.asked_of.settings)
-        tokens = to_go_on_from(answer.tokens) if answer.model == model else all_typed(answer.tokens)
+        tokens = to_go_on_from(answer.tokens)
+        if answer.model != model:
+            tokens = all_typed(answer.tokens)
+            finished = end_of_edited(finished, tokens) if finished else None
         answer = replace(answer, tokens=tokens, status="writing", finished=finished, note="")
         return self.with_answer(turn_id, answer)
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.chats import Chats
+from app.session.chats.chats import COPIED_NOTE, Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.presets import Override
 from app.store.library import Library
@@ -25,15 +25,9 @@ def asked(chats: Chats, text: str) -> str:
     return chat.id
 
 
-def test_starts_with_an_empty_chat_that_is_not_listed(archive: Library) -> None:
-    chats = Chats(archive, lambda: NOON)
-    assert chats.open.turns == ()
-    assert chats.open.created == NOON
-    assert chats.listed() == ()
-
-
 def test_newest_first_and_switching_brings_a_chat_back(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
+    assert (chats.open.turns, chats.open.created, chats.listed()) == ((), NOON, ())
     first = asked(chats, "One")
     chats.start()
     second = asked(chats, "Two")
@@ -51,6 +45,12 @@ def test_an_unused_chat_is_used_again(archive: Library) -> None:
     unused = chats.start().id
     chats.select(first)
     assert chats.start().id == unused
+    # Not one with a question that waits to be sent: that is listed.
+    chats.keep(chats.open.with_queued((Message("user", "Two"),)))
+    assert chats.start().id != unused
+    assert [chat.title for chat in chats.listed()] == ["Two", "One"]
+    chats.delete(unused)
+    assert [chat.id for chat in chats.deleted()] == [unused]
 
 
 def test_a_branch_begins_with_turns(archive: Library) -> None:
@@ -61,12 +61,9 @@ def test_a_branch_begins_with_turns(archive: Library) -> None:
     assert chats.open.id == branch.id
     assert [turn.user.content for turn in branch.turns] == ["One"]
     assert len(chats.listed()) == 2
-
-
-def test_turn_ids_are_new(archive: Library) -> None:
-    chats = Chats(archive)
-    ids = [chats.new_turn_id() for _ in range(50)]
-    assert len(set(ids)) == 50
+    # Nothing goes on writing the copy of an answer.
+    added, _ = chats.add(Conversation("c", NOON).ask("t", Message("user", "One")))
+    assert [copy.turns[0].answer.status for copy in (branch, added)] == ["cut_off", "cut_off"]
 
 
 def test_an_unknown_chat_is_refused(archive: Library) -> None:
@@ -160,8 +157,8 @@ def test_deleted_chats_are_not_listed_or_found_and_come_back(archive: Library) -
 
 def test_an_imported_chat_is_added_once_and_loses_nothing(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
-    chat = Conversation("c", NOON).ask("t", Message("user", "One"))
-    longer = chat.ask("t2", Message("user", "Two"))
+    chat = Conversation("c", NOON).ask("t", Message("user", "One")).settled(COPIED_NOTE)
+    longer = chat.ask("t2", Message("user", "Two")).settled(COPIED_NOTE)
     assert chats.add(chat) == (chat, "added")
     assert chats.add(chat) == (chat, "known")
     chats.keep(replace(chats.get("c").renamed("Mine"), pinned=True))
@@ -172,7 +169,7 @@ def test_an_imported_chat_is_added_once_and_loses_nothing(archive: Library) -> N
     assert chats.add(longer) == (updated, "restored")
     # It went on here and elsewhere.
     chats.keep(updated.ask("mine", Message("user", "Three")))
-    elsewhere = longer.ask("theirs", Message("user", "Drei"))
+    elsewhere = longer.ask("theirs", Message("user", "Drei")).settled(COPIED_NOTE)
     second, what = chats.add(elsewhere)
     assert (what, second.turns) == ("added", elsewhere.turns)
     assert second.id != "c"

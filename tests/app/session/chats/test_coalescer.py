@@ -20,20 +20,13 @@ class Clock:
         return self.now_s
 
 
-def test_the_first_step_goes_through_at_once() -> None:
-    coalescer = Coalescer(Clock())
-    assert coalescer.due_in_s() is None
+def test_the_first_step_goes_through_at_once_and_the_next_waits_for_its_time() -> None:
+    clock = Clock()
+    coalescer = Coalescer(clock)
     coalescer.add(token(0))
     assert coalescer.due_in_s() == 0.0
     assert coalescer.take() == (token(0),)
     assert coalescer.due_in_s() is None
-
-
-def test_the_next_waits_for_its_time() -> None:
-    clock = Clock()
-    coalescer = Coalescer(clock)
-    coalescer.add(token(0))
-    coalescer.take()
     coalescer.add(token(1))
     assert coalescer.take() == ()
     clock.now_s += INTERVAL_S / 4
@@ -57,18 +50,9 @@ def test_accepted_tokens_wait_for_the_end_of_their_step() -> None:
     coalescer.add(begun)
     assert coalescer.take() == (*run, bonus)
     assert coalescer.drain() == (begun,)
-
-
-def test_draining_gives_what_is_left_and_starts_afresh() -> None:
-    clock = Clock()
-    coalescer = Coalescer(clock)
-    coalescer.add(token(0))
-    coalescer.take()
-    coalescer.add(token(1, origin="accepted"))
-    assert coalescer.drain() == (token(1, origin="accepted"),)
     assert coalescer.drain() == ()
-    coalescer.add(token(0))
-    assert coalescer.take() == (token(0),)
+    coalescer.add(token(4))  # after it, at once
+    assert coalescer.take() == (token(4),)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["accepted", "bonus", "normal"]), st.floats(0, 0.1)), max_size=60))

@@ -97,9 +97,10 @@ def test_what_was_read_again_is_told() -> None:
     assert (stats.prompt_tokens, stats.reused_tokens, stats.read_tokens, stats.ttft_s) == (110, 0, 110, 0.5)
     assert joined(sparse, end(again), 0).effective.reading == "dense"
     assert joined(sparse, end(THEN), 0).effective.reading == "sparse"
-
-
-def test_a_loop_of_the_second_part_is_placed_in_the_whole_answer() -> None:
+    passages = tuple(Passage(n, n + 9, True, 1.0, 0, n, n + 9) for n in (0, 30))
+    then = replace(end(THEN), sources=passages)
+    assert joined(replace(end(FIRST), sources=passages[:1]), then, 0).sources == passages
+    # A loop of the second part is placed in the whole answer.
     looping = replace(end(THEN), repeats_from=3)
     assert joined(end(FIRST), looping, 7).repeats_from == 10
     assert joined(replace(end(FIRST), repeats_from=3), end(THEN), 7).repeats_from is None
@@ -156,11 +157,3 @@ def test_drafts_that_were_checked_are_counted_from_the_tokens() -> None:
     thinking = AnswerFormat(begins="thought")
     ended = end_of((replace(tokens[0], format=thinking), *tokens[1:]), "Toy", Settings())
     assert ended.effective.format == thinking
-
-
-def test_sources_of_both_parts_are_kept() -> None:
-    passages = [Passage(n, n + 9, True, 1.0, 0, n, n + 9) for n in (0, 30)]
-    first = replace(end(FIRST), sources=(passages[0],))
-    then = replace(end(THEN), sources=(passages[0], passages[1]))
-    whole = joined(first, then, 0)
-    assert whole.sources == (passages[0], passages[1])

@@ -21,13 +21,13 @@ def user(text: str, *attachments: Attachment) -> Message:
     return Message("user", text, attachments)
 
 
-def test_title_is_the_first_question() -> None:
+def test_title_is_the_first_question_up_to_a_word_or_the_name_of_its_document() -> None:
     assert NEW.title == ""
     chat = NEW.ask("t1", user("  What is\n this?  ")).ask("t2", user("And that?"))
     assert chat.title == "What is this?"
-
-
-def test_long_title_ends_at_a_word() -> None:
+    assert chat.renamed("  Two \n words ").title == "Two words"
+    assert chat.renamed("Two").renamed("").title == "What is this?"
+    assert NEW.ask("t1", user("", Attachment("Pasted text", "abc"))).title == "Pasted text"
     whole = "Which of the ferries that leave today, if any, go to the island?"
     assert NEW.ask("t1", user(whole)).title == whole  # the header has space for more than 38 characters
     title = NEW.ask("t1", user(f"{whole} And which of them come back before the evening?")).title
@@ -43,10 +43,6 @@ def test_a_long_title_keeps_half_of_its_length_at_least(first: int) -> None:
     assert title == words[: first if half <= first < TITLE_CHARACTERS else TITLE_CHARACTERS].rstrip() + "…"
 
 
-def test_title_of_a_bare_document_is_its_name() -> None:
-    assert NEW.ask("t1", user("", Attachment("Pasted text", "abc"))).title == "Pasted text"
-
-
 def test_an_answer_grows_and_finishes() -> None:
     chat = NEW.ask("t1", user("Why?"))
     assert chat.turn("t1").answer.status == "waiting"
@@ -59,12 +55,7 @@ def test_an_answer_grows_and_finishes() -> None:
     assert (answer.status, answer.finished, answer.over) == ("finished", end, True)
     assert len(answer.tokens) == 3
     assert chat.context_used_tokens == 42
-
-
-def test_a_stopped_answer_is_marked_and_keeps_its_words() -> None:
-    chat = NEW.ask("t1", user("Why?")).write("t1", (token(0, text="Be"),))
-    chat = chat.finish("t1", finished("t1", 1, "cancelled"))
-    assert (chat.turn("t1").answer.status, chat.turn("t1").answer.text) == ("stopped", "Be")
+    assert chat.finish("t1", finished("t1", 3, "cancelled")).turn("t1").answer.status == "stopped"
 
 
 @pytest.mark.parametrize("end", ["cut_off", "fail"])
@@ -133,23 +124,9 @@ def test_a_cached_question_still_matches_nothing(
     assert ended.effective.unmatched is unmatched
 
 
-def test_without_and_upto() -> None:
-    chat = NEW.ask("t1", user("One")).ask("t2", user("Two")).ask("t3", user("Three"))
-    assert [turn.id for turn in chat.without("t2").turns] == ["t1", "t3"]
-    assert [turn.id for turn in chat.upto("t2")] == ["t1", "t2"]
-    assert chat.has("t3")
-    assert not chat.has("t4")
-
-
 def test_an_unknown_turn_is_refused_by_name() -> None:
     with pytest.raises(KeyError, match="t9"):
         NEW.write("t9", (token(0),))
-
-
-def test_a_given_name_is_the_title_until_it_is_taken_back() -> None:
-    chat = NEW.ask("t1", user("Why?")).renamed("  Two \n words ")
-    assert chat.title == "Two words"
-    assert chat.renamed("").title == "Why?"
 
 
 def test_asking_in_other_words_replaces_the_question() -> None:

@@ -123,6 +123,11 @@ def test_the_edited_answer_is_a_version_that_the_model_sees_and_can_continue() -
     assert done.finished is not None
     assert done.finished.stats.tokens == 5
     assert [each.id for each in done.tokens] == [7, 7, 7, TYPED, 7]
+    # By another model, for which the text is one token.
+    going = again.go_on("t3", "another").write("t3", [token(1, "t3", ",")])
+    done = going.finish("t3", finished("r9", 1, "length")).turns[0].answer
+    assert done.finished is not None
+    assert done.finished.stats.tokens == len(done.tokens) == 2
 
 
 def test_another_model_gets_the_text() -> None:

@@ -34,22 +34,13 @@ def test_attachments_are_numbered_over_all_turns_and_the_newest_map_counts() -> 
     assert (third.turn_id, third.source, third.answered_by) == ("t3", 2, "t3")
 
 
-def test_a_chat_that_was_read_whole_has_documents_without_maps() -> None:
-    chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
-    (document,) = documents(chat)
-    assert document.reading is None
-    assert documents(Conversation("c", datetime(2026, 1, 1))) == ()
-
-
-def test_a_map_stays_with_the_answer_while_it_is_written() -> None:
-    chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
-    chat = chat.read("t1", read_map(0)).cut_off("t1", "gone")
-    assert chat.turn("t1").answer.reading == read_map(0)
-
-
-def test_a_map_that_was_given_up_goes() -> None:
-    chat = Conversation("c", datetime(2026, 1, 1)).ask("t1", Message("user", "One", (A,)))
+def test_a_map_stays_with_the_answer_unless_it_is_given_up() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1))
+    assert documents(chat) == ()
+    chat = chat.ask("t1", Message("user", "One", (A,)))
+    assert [document.reading for document in documents(chat)] == [None]  # read whole
     chat = chat.read("t1", read_map(0))
+    assert chat.cut_off("t1", "gone").turn("t1").answer.reading == read_map(0)
     sparse, dense = finished("t1"), finished("t1")
     sparse = replace(sparse, effective=replace(sparse.effective, reading="sparse"))
     assert chat.finish("t1", sparse).turn("t1").answer.reading == read_map(0)
@@ -66,9 +57,7 @@ def test_each_answer_has_the_map_of_what_had_been_read_by_then() -> None:
     assert documents(chat, "t2")[0].reading == read_map(0, 0)  # it read on from there
     assert documents(chat, "t3")[0].reading == documents(chat)[0].reading == later
     assert documents(chat, "t1")[1].reading is None
-
-
-def test_an_attachment_without_a_passage_on_its_map_was_skipped() -> None:
+    # A document without a passage on its map was skipped.
     chat = Conversation("c", datetime(2026, 1, 1))
     chat = chat.ask("t1", Message("user", "One", (A, B))).read("t1", read_map(0, 0))
     assert documents(chat)[1].reading == read_map(0, 0)
