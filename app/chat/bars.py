@@ -253,7 +253,6 @@ _LOG_GAP_PX = 8
 _ABOVE_PX = 12
 _REMEDIES = {
     "restart": strings.RESTART_WORKER,
-    "anew": strings.START_ANEW,
     "load": strings.TRY_AGAIN,
     "download": strings.DOWNLOAD_MODEL,
     "repair": strings.REPAIR_CHATS,

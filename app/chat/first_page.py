@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from msgspec import Struct
@@ -168,7 +167,8 @@ _EXAMPLES = (
 
 
 class Lead(Struct, frozen=True):
-    """What the page leads with in place of the model's state. `fraction` of a download; None without a bar.
+    """What the page leads with: the model's state, or an offer in its place. `fraction` of a load or a
+    download; None without a bar.
 
     Empty labels hide the buttons.
     """
@@ -187,9 +187,7 @@ class FirstPage(ScrollPage):
     focus_left = Signal()  # the focused button of the lead disappeared or got another meaning
 
     def __init__(self) -> None:
-        self._model, self._loading = "", True
-        self._stage = ""
-        self._fraction: float | None = None
+        self._state = Lead(strings.GETTING_READY.format(model=strings.A_MODEL), "")
         self._lead: Lead | None = None
         self._title = TextLabel("", 26, 32, "text", weight=600)
         self._subtitle = TextLabel("", 14.5, 22, wrap=True)
@@ -215,37 +213,21 @@ class FirstPage(ScrollPage):
     @property
     def title(self) -> str:
         """The line in large type."""
-        if self._lead is not None:
-            return self._lead.title
-        form = strings.GETTING_READY if self._loading else strings.READY
-        name = self._model or strings.A_MODEL
-        return form.format(model=name if self._loading else name[:1].upper() + name[1:])
+        return (self._lead or self._state).title
 
     @property
     def subtitle(self) -> str:
         """The line under it."""
-        if self._lead is not None:
-            return self._lead.text
-        if self._loading:
-            return self._stage
-        return strings.RUNS_HERE_MAC if sys.platform == "darwin" else strings.RUNS_HERE
+        return (self._lead or self._state).text
 
     def scroll_to_top(self) -> None:
         self.verticalScrollBar().setValue(0)
 
-    def set_model_name(self, name: str) -> None:
-        """Sets the name of the model that is ready or loading."""
-        self._model = name
-        self._refresh()
-
-    def set_loading(self, stage: str, fraction: float | None) -> None:
-        """Show that the model is loading; `fraction` is None while unknown."""
-        self._loading, self._stage, self._fraction = True, stage, fraction
-        self._refresh()
-
-    def set_ready(self) -> None:
-        self._loading = False
-        self._refresh()
+    def show_state(self, state: Lead) -> None:
+        """Show the model's state; `fraction` is None while unknown."""
+        if state != self._state:
+            self._state = state
+            self._refresh()
 
     def show_lead(self, lead: Lead | None) -> None:
         """Lead with `lead` instead of the model's state; None ends that."""
@@ -297,12 +279,9 @@ class FirstPage(ScrollPage):
         """Shows the texts, the bar and the lead's buttons."""
         self._title.setText(self.title)
         self._subtitle.setText(self.subtitle)
-        fraction = (
-            self._lead.fraction if self._lead is not None else self._fraction if self._loading else None
-        )
-        self._bar.setVisible(fraction is not None)
-        self._bar.setValue(round(100 * (fraction or 0)))
-        lead = self._lead or Lead("", "")
+        lead = self._lead or self._state
+        self._bar.setVisible(lead.fraction is not None)
+        self._bar.setValue(round(100 * (lead.fraction or 0)))
         self._choices.setVisible(bool(lead.lead_button or lead.other_button))
         for button, label in ((self.lead_button, lead.lead_button), (self.other_button, lead.other_button)):
             button.setText(label)

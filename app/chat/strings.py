@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from app.session.strings import MACHINE
 from core.documents.folder import Skipped
 
 RESTART_WORKER = "Restart Worker"
-START_ANEW = "Restart"
 TRY_AGAIN = "Try Again"
 DOWNLOAD_MODEL = "Download and Load"
 RESTORE_CHATS = "Restore from Backup"
@@ -311,8 +311,10 @@ def about_queued(action: str, number: int) -> str:
 READY = "{model} is ready."
 GETTING_READY = "Loading {model}…"
 A_MODEL = "the model"
-RUNS_HERE_MAC = "It runs on this Mac. Nothing you write leaves it."
-RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
+NOT_LOADED = "No model is loaded."
+STOPPED = "The worker has stopped."
+UNLOADED = "{model} is unloaded."
+RUNS_HERE = f"It runs on {MACHINE}. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"
 HOW_WRITTEN_SAYS = (
     "The drafter guesses the next words, and the model checks them all in one step."

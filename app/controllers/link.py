@@ -63,10 +63,8 @@ class WorkerLink:
         if not self._closed:
             # Muted at once: its hello would be taken for that of the next one.
             old, self._client, self._outbox = self._client, None, None
+            # Each worker's task first ends the one before it.
             self._life = asyncio.ensure_future(self._live(self._life, old))
-
-    # Each worker's task first ends the one before it.
-    restart = start
 
     def send(self, command: Command, after: Callable[[], Awaitable[None]] | None = None) -> None:
         """Write `command` after all earlier ones and after awaiting `after`.

@@ -6,11 +6,14 @@ import logging
 
 from msgspec.structs import replace
 
+from app.chat import strings as texts
 from app.chat.bars import Banner
+from app.chat.first_page import Lead
 from app.controllers import strings
 from app.controllers.context_meter import ContextMeter
 from app.controllers.views import Views
 from app.session.status import Status, recognised, status_of
+from app.session.strings import LOADS_AGAIN, model_name
 from app.session.trouble import (
     Trouble,
     Troubles,
@@ -36,15 +39,15 @@ class WorkerController:
         self._meter = meter
         self._shown: Status | None = None
         self._memory = (0, 0)
+        self._load: tuple[str, float | None] = ("", None)  # stage and fraction
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
-        self._views.first_page.set_loading(effect.stage, effect.fraction)
+        self._load = (effect.stage, effect.fraction)
+        self._views.first_page.show_state(self._loading(effect.model))  # the link may be the same
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
         info = effect.info
         self._meter.set_model(info)
-        self._views.first_page.set_model_name(info.name)
-        self._views.first_page.set_ready()
         self._views.inspector.set_model(info)
         self._views.strip.set_family(recognised(info.family_name))
 
@@ -59,6 +62,7 @@ class WorkerController:
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
         self._meter.forget()
         self._memory = (0, self._memory[1])
+        self._load = ("", None)
 
     def show(
         self, link: Link, answering_elsewhere: str, racing: bool = False, served_client: str = ""
@@ -81,9 +85,23 @@ class WorkerController:
         self._views.show_hint(composer.blocked_reason or status.hint)
         self._views.transcript.set_regenerable(status.composer == "idle")
         self._views.header.set_subtitle(status.subtitle)
+        self._views.first_page.show_state(self._lead(link, status))
         self._views.strip.set_stale(status.stale)
         self._views.inspector.set_footer(strings.AFTER_RESTART if status.stale else strings.NEXT_ANSWER)
         self._show_worker()
+
+    def _loading(self, model: str) -> Lead:
+        return Lead(texts.GETTING_READY.format(model=model_name(model)), *self._load)
+
+    def _lead(self, link: Link, status: Status) -> Lead:
+        """What the page of an empty chat shows: the state of the model."""
+        if link.loading or link.phase is Phase.STARTING:
+            return self._loading(link.model)
+        if link.info is None or link.phase is Phase.DEAD:
+            return Lead(texts.STOPPED if link.phase is Phase.DEAD else texts.NOT_LOADED, status.reason)
+        form = texts.UNLOADED if link.released and not link.works else texts.READY
+        name = link.info.name[:1].upper() + link.info.name[1:]
+        return Lead(form.format(model=name), LOADS_AGAIN if form == texts.UNLOADED else texts.RUNS_HERE)
 
     def _show_worker(self) -> None:
         if self._shown is None:

@@ -214,8 +214,7 @@ class WindowController(QObject):
         self.app.worker.send(effect.command, self.chat.saving.question_kept if asked else None)
 
     def _restart_worker(self, effect: fx.RestartWorker) -> None:
-        self._views.first_page.set_loading("", None)
-        self.app.worker.restart()
+        self.app.worker.start()
 
     def _listener_of(self, request: str) -> AnswerListener:
         """Returns the receiver of a request's answer."""

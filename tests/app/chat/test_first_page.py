@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
@@ -28,17 +26,20 @@ def blue_pixels(page: FirstPage) -> int:
     return pixels_of(picture(page)).count(theme.color("accent_fill").rgb())
 
 
-def test_loading_then_ready(page: FirstPage, qapp: QApplication) -> None:
+READY = Lead("SmolLM2 135M is ready.", "It runs here.")
+
+
+def test_the_bar_of_a_load_and_of_a_download(page: FirstPage, qapp: QApplication) -> None:
     assert page.title == "Loading the model…"
-    page.set_model_name("SmolLM2 135M")
-    page.set_loading("Reading the weights", 0.4)
+    page.show_state(Lead("Loading SmolLM2 135M…", "Reading the weights", 0.4))
     assert (page.title, page.subtitle) == ("Loading SmolLM2 135M…", "Reading the weights")
     with_bar = blue_pixels(page)
-    page.set_loading("Reading the weights", None)
+    page.show_state(Lead("Loading SmolLM2 135M…", "Reading the weights"))
     assert blue_pixels(page) < with_bar - 1000
-    page.set_ready()
-    assert page.title == "SmolLM2 135M is ready."
-    assert ("Mac" in page.subtitle) == (sys.platform == "darwin")
+    page.show_lead(Lead("Downloading Big 9B…", "2 of 5 GB", 0.4, other_button="Cancel Download"))
+    assert blue_pixels(page) > with_bar - 100
+    assert not page.lead_button.isVisible()
+    assert page.other_button.isVisible()
 
 
 def test_examples_go_to_the_composer(page: FirstPage, qtbot: QtBot) -> None:
@@ -89,8 +90,7 @@ LEAD = Lead(
 @pytest.mark.parametrize("width", [1200, 900, 420, 300])
 def test_a_lead_takes_the_place_of_the_model_s_state(page: FirstPage, width: int) -> None:
     page.resize(width, 700)
-    page.set_model_name("SmolLM2 135M")
-    page.set_ready()
+    page.show_state(READY)
     page.show_lead(LEAD)
     assert (page.title, page.subtitle) == (LEAD.title, LEAD.text)
     buttons = [page.lead_button, page.other_button]
@@ -103,15 +103,6 @@ def test_a_lead_takes_the_place_of_the_model_s_state(page: FirstPage, width: int
     page.show_lead(None)
     assert page.title == "SmolLM2 135M is ready."
     assert not any(button.isVisible() for button in buttons)
-
-
-def test_the_bar_of_a_download_is_shown(page: FirstPage, qapp: QApplication) -> None:
-    page.set_ready()
-    before = blue_pixels(page)
-    page.show_lead(Lead("Downloading Big 9B…", "2 of 5 GB", 0.4, other_button="Cancel Download"))
-    assert blue_pixels(page) > before + 1000
-    assert not page.lead_button.isVisible()
-    assert page.other_button.isVisible()
 
 
 def test_the_focus_leaves_a_button_that_got_another_meaning(page: FirstPage, qtbot: QtBot) -> None:

@@ -76,7 +76,7 @@ async def test_a_worker_that_was_begun_is_taken_once_or_ended(stage: Stage) -> N
             if taken:
                 await heard.has(Hello)
                 assert link.pid == started.pid
-                link.restart()
+                link.start()
                 await heard.has(Hello, 2)
                 assert link.pid != started.pid
         assert started.pid is not None
@@ -99,7 +99,7 @@ async def test_restart_replaces_a_living_worker_and_mutes_it(stage: Stage) -> No
         old = link.pid
         link.send(question("write 100000 slowly"))
         await heard.has(Token)
-        link.restart()
+        link.start()
         await heard.has(Hello, 2)
         assert gone(old)
         assert link.pid != old
@@ -116,7 +116,7 @@ async def test_nothing_of_a_worker_is_heard_after_its_restart_was_asked_for(stag
         def hear(event: Any) -> None:
             heard.append(event)
             if isinstance(event, Token) and event.position == 3:
-                link.restart()  # what follows is read already
+                link.start()  # what follows is read already
 
         link.hear = hear
         link.send(LoadModel("starter"))
@@ -128,8 +128,8 @@ async def test_nothing_of_a_worker_is_heard_after_its_restart_was_asked_for(stag
 
 async def test_two_restarts_at_once_leave_one_worker(stage: Stage) -> None:
     async with linked() as (link, heard):
-        link.restart()
-        link.restart()
+        link.start()
+        link.start()
         await heard.has(Hello)
         await asyncio.sleep(0.2)
     assert len(heard.of(Hello)) == 1
@@ -164,7 +164,7 @@ async def test_silence_is_heard_and_a_hung_worker_is_replaced(stage: Stage) -> N
         await until(lambda: bool(heard) and isinstance(heard[-1], Hello | Heartbeat))
         os.kill(link.pid or 0, signal.SIGSTOP)
         await until(lambda: isinstance(heard[-1], WorkerSilent))
-        link.restart()
+        link.start()
         await heard.has(Hello, 2)
 
 

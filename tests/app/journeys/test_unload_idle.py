@@ -22,6 +22,7 @@ async def test_the_setting_reaches_each_worker_and_the_window_shows_it(stage: St
     await ready(window)
     controller.handle(ModelReleased())
     assert Hand(window).reads(RELEASED)
+    assert window.views.first_page.title == "Fake 1M is unloaded."
     assert LOADS_AGAIN in window.views.hint.text()
     assert controller.models.state.released
     controller.asking.submit(Message("user", "write 3"))

@@ -220,6 +220,7 @@ async def test_a_model_that_cannot_be_loaded_can_be_tried_again(
     assert banner.trouble.title == "The model could not be loaded."
     assert "no model nonsense" in banner.trouble.text
     assert "no model is loaded" in window.views.hint.text()
+    assert window.views.first_page.title == "No model is loaded."
     await click(banner.remedy_button)
     await ready(window)
     assert banner.isHidden()
@@ -232,6 +233,7 @@ async def test_death_at_the_start_and_while_loading(stage: Stage, monkeypatch: p
     monkeypatch.setenv("FAKE_LOAD", "die")
     window = await stage.open()
     await until(lambda: window.controller.link.phase is Phase.DEAD)
+    assert window.views.first_page.title == "The worker has stopped."
     assert "while the model was loading" in window.views.banner.trouble.title
     assert window.views.banner.trouble.log == ("no room for the weights",)
 
