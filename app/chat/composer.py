@@ -305,10 +305,13 @@ class Composer(QWidget):
         return label, lambda: self._shorten(chip, remedy.tokens)
 
     def _remove(self, chip: AttachmentChip) -> None:
-        self.chips.take_out(chip)
+        if chip in self.chips.chips:  # not a second click
+            self.chips.take_out(chip)
         self.edit.setFocus()
 
     def _shorten(self, chip: AttachmentChip, kept_tokens: int) -> None:
+        if chip not in self.chips.chips:
+            return
         attachment = chip.attachment
         text = beginning(attachment.text, chip.tokens or 0, kept_tokens)
         name = strings.beginning_of(attachment.name)

@@ -100,7 +100,7 @@ def page(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str
 
 def blocks(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str]:
     """The chat as HTML in parts, each with complete elements."""
-    date = chat.created.strftime("%Y-%m-%d %H:%M")
+    date = chat.created.astimezone().strftime("%Y-%m-%d %H:%M")
     yield f'<h1{_direction(title)}>{_text(title)}</h1><p class="note">{date}</p>'
     for turn in chat.turns:
         yield _role(strings.YOU)

@@ -246,7 +246,7 @@ class Importing(QObject):
                 continue
             if chat.deleted is None:
                 deleted += 1
-                if chat_id == self._chats.open.id or not chat.turns[-1].answer.over:
+                if chat_id == self._chats.open.id or not all(turn.answer.over for turn in chat.turns):
                     self._listing.delete(chat_id)
                 else:
                     self._chats.keep(chat.with_deleted(self._chats.steady_now()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -52,7 +52,9 @@ QUESTION = Message("user", "When & <where>?\n  indented", (Attachment("ferry.md"
 
 def chat(answer: str = ANSWER, question: Message = QUESTION) -> Conversation:
     turn = Turn("t", question, Answer(tuple(tokens_of(answer)), "finished", finished()))
-    return Conversation("c", datetime(2026, 5, 4, 12, 0)).with_turns((turn,))
+    return Conversation("c", datetime(2026, 5, 4, 17, 0).astimezone(timezone(timedelta(hours=9)))).with_turns(
+        (turn,)
+    )
 
 
 def html(of: Conversation, thoughts: bool = False, tints: bool = False) -> str:
@@ -161,7 +163,7 @@ def test_the_pdf_has_real_text_embedded_fonts_and_page_numbers(qapp: QApplicatio
     whole = " ".join(" ".join(texts).split())
     assert "\t" not in "".join(texts)
     for words in (
-        "2026-05-04 12:00",
+        "2026-05-04 17:00",
         "When & <where>?",
         "Inner <b>tag</b>",
         "Quoted words.",

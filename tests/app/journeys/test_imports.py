@@ -11,8 +11,12 @@ from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
 from app.chat.answer_body import ThoughtHead
 from app.controllers import importing as importing_module
+from app.session.chats.chats import utc_now
+from app.session.chats.conversation import Conversation
 from app.shell.window import MainWindow
+from app.store.chat_files import to_json
 from app.store.library import Library
+from core.events import Message
 from core.settings import read
 from tests.app.stage import Stage, answer_view, drop, last, play, ready, until
 from tests.core.chat_archives import samples
@@ -184,7 +188,9 @@ async def test_what_is_imported_meanwhile_is_not_forgotten_and_undo_stays(
     window = await stage.open()
     importing, notice = window.controller.chat.importing, window.views.notice_bar
 
-    await imported(window, first)
+    drafted = tmp_path / "drafted.json"  # a chat without a question
+    drafted.write_bytes(to_json([Conversation("d", utc_now(), draft=Message("user", "Words"))]))
+    await imported(window, drafted, first)
     notice.action_button.click()  # Undo
     await imported(window, second)
     assert titles(window) == ["second"]
