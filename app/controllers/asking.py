@@ -75,7 +75,6 @@ class AskController(QObject):
         self._chat = chat
         self._page = page
         self._answering = answering
-        self._edited = ""  # id of the turn whose message is edited
         self._answer_edit: _AnswerEdit | None = None  # the last one
         self._awaited = awaited
         self._was_ready = False
@@ -84,6 +83,7 @@ class AskController(QObject):
         self._flowing: set[str] = set()
         self._asked_in = ""  # the chat of the running answer
         page.chat_shown.connect(self._on_chat_shown)
+        chat.listing.listed.connect(self._hold_deleted)
         answering.answer_finished.connect(self._on_answer_finished)
         chat.listing.stop_requested.connect(self.stop)
         for view in (views.transcript, views.composer, views.editing_bar, views.queue_list, views.first_page):
@@ -123,7 +123,7 @@ class AskController(QObject):
                 self._chat.branch(turn_id)
                 composer.edit.setFocus()
             case EditMessage(turn_id):
-                if turn_id or not self._edited:
+                if turn_id or not self.edited:
                     self.edit(turn_id)
             case CancelEdit():
                 self.cancel_edit()
@@ -150,7 +150,7 @@ class AskController(QObject):
     @property
     def edited(self) -> str:
         """The turn of the open chat whose message is edited in the composer; empty if none is."""
-        return self._edited
+        return self._page.edited
 
     @property
     def continuable(self) -> str:
@@ -163,8 +163,7 @@ class AskController(QObject):
         if not self._ready:
             return
         self._views.transcript.save_edit()
-        if self._edited:
-            edited = self._edited
+        if edited := self.edited:
             self.cancel_edit()
             self._ask_again(edited, message)
             return
@@ -180,7 +179,8 @@ class AskController(QObject):
 
         An edited message stays in the composer: it is not a new one.
         """
-        if self._edited:
+        if self.edited:
+            self._views.notice_bar.show_notice(strings.SEND_EDIT_LATER)
             return
         chat = self._chats.open
         if not chat.queued and not self.answers_here:
@@ -197,7 +197,7 @@ class AskController(QObject):
         if not self.remove_queued(index, message):
             return
         composer, chat = self._views.composer, self._chats.open
-        if self._edited:
+        if self.edited:
             self._chats.keep(chat.with_draft(merged([message, chat.draft])))
         else:
             composer.set_message(merged([message, composer.draft]), composer.chips.paths)
@@ -214,7 +214,8 @@ class AskController(QObject):
 
     def send_queued(self) -> None:
         """Send the next queued message of the open chat, and then the others."""
-        if self._ready and self._chats.open.queued and not self._edited:
+        if self._ready and self._chats.open.queued:
+            self._end_edits()
             self._ask_queued(self._chats.open)
 
     def follow(self) -> None:
@@ -237,23 +238,24 @@ class AskController(QObject):
         current ones if None.
         """
         if self._ready and self._chats.open.turns:
-            self._views.transcript.save_edit()
-            self._ask_again(turn_id or self._chats.open.turns[-1].id, None, settings)
+            self._ask_again(self._end_edits(turn_id), None, settings)
 
     def continue_answer(self) -> None:
         """Continue the last answer where it was stopped, with the settings that it was begun with; with the
         current ones if a person edited it.
         """
-        self._views.transcript.save_edit()
+        if not self._ready:
+            return
+        self._end_edits()
         info, turn_id, chat = self._app.link.info, self.continuable, self._chats.open
-        if not self._ready or info is None or not turn_id:
+        if info is None or not turn_id:
             return
         settings = drawn_again(self._views.inspector.settings)
         continued = chat.go_on(turn_id, info.name)
         finished = continued.turn(turn_id).answer.finished
         if finished and chat.turn(turn_id).answer.status != "edited":
             settings = finished.effective.settings
-        self._continue(continued, turn_id, chat.turns, settings)
+        self._continue(continued, turn_id, chat.turns[-1], settings)
 
     def continue_from(self, turn_id: str, end: int) -> None:
         """Continue an answer of the open chat after the character before `end`, as a new version.
@@ -263,19 +265,16 @@ class AskController(QObject):
         info = self._app.link.info
         if not self._ready or info is None:
             return
-        self._page.keep_draft()
-        chat = self._chats.open
+        turn_id, chat = self._end_edits(turn_id), self._chats.open
         if turn_id != chat.turns[-1].id:
             chat = self._chat.branch(turn_id)
         new_id = self._chats.new_turn_id()
         cut = chat.cut_answer(turn_id, new_id, end, self._chats.now())
         settings = drawn_again(self._views.inspector.settings)
-        self._continue(cut.go_on(new_id, info.name), new_id, chat.turns, settings)
+        self._continue(cut.go_on(new_id, info.name), new_id, chat.turns[-1], settings)
 
-    def _continue(
-        self, chat: Conversation, turn_id: str, before: tuple[Turn, ...], settings: Settings
-    ) -> None:
-        """Continue the answer of the last turn `turn_id`; the chat had the turns `before`."""
+    def _continue(self, chat: Conversation, turn_id: str, before: Turn, settings: Settings) -> None:
+        """Continue the answer of the last turn `turn_id`, which was `before`."""
         if self._views.notice_bar.text == strings.ANSWER_EDITED:  # its Undo would no longer apply
             self._views.notice_bar.clear()
         last = chat.turn(turn_id).answer.tokens[-1]
@@ -296,14 +295,22 @@ class AskController(QObject):
         chat = before.edit_answer(turn_id, new_id, edits, self._chats.now())
         self._answer_edit = _AnswerEdit(chat.id, before.turn(turn_id), chat.turn(new_id))
         self._show_answer(chat, turn_id, new_id)
-        self._views.notice_bar.show_notice(strings.ANSWER_EDITED, strings.UNDO, self.undo_answer_edit)
+        self._views.notice_bar.show_notice(strings.ANSWER_EDITED, strings.UNDO, self._undo_answer_edit)
 
     def undo_answer_edit(self) -> None:
-        """Undo the last edit of an answer, unless the answer has changed since."""
+        """Undo the last edit of an answer if that was in the open chat."""
+        if self._answer_edit and self._answer_edit.chat_id == self._chats.open.id:
+            self._undo_answer_edit()
+
+    def _undo_answer_edit(self) -> None:
+        """Undo the last edit of an answer, in any chat, unless the answer has changed since."""
         edit, self._answer_edit = self._answer_edit, None
         if edit is None:
             return
-        chat = self._chats.get(edit.chat_id)
+        try:
+            chat = self._chats.get(edit.chat_id)
+        except (KeyError, RequestError):  # erased, or unreadable
+            chat = self._chats.open
         if edit.after not in chat.turns:
             self._views.notice_bar.show_notice(strings.EDIT_NOT_UNDONE)
             return
@@ -316,8 +323,8 @@ class AskController(QObject):
         self._chats.keep(chat)
         if chat.id != self._chats.open.id:
             return
-        if self._edited == shown_before:
-            self._edited = turn_id
+        if self.edited == shown_before:
+            self._page.edited = turn_id
         transcript, focus = self._views.transcript, QApplication.focusWidget()
         has_focus = focus is None or transcript.isAncestorOf(focus)
         self._page.show_version(shown_before, chat.turn(turn_id))
@@ -330,34 +337,29 @@ class AskController(QObject):
         """Show another version of a turn. Later requests contain the shown version."""
         if self.answers_here:
             return
-        self._page.keep_draft()
+        turn_id = self._end_edits(turn_id)
         chat = self._chats.open.show_version(turn_id, index)
         self._chats.keep(chat)
-        self.cancel_edit()
         self._page.show_version(turn_id, next(turn for turn in chat.turns if turn_id in _ids(turn)))
         self._views.transcript.offer_continue(self.continuable)
 
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
-        views, turns = self._views, self._chats.open.turns
-        if not turns or self.answers_here:
-            return
-        place = len(self._chats.open.upto(turn_id) if turn_id else turns) - 1
-        self._page.keep_draft()  # which may replace the turn by another version
-        chat = self._chats.open
-        turn_id = chat.turns[place].id
-        self._edited = turn_id
-        self._page.begin_edit(chat.turn(turn_id).user)
-        self._page.show_context(turn_id)
-        is_last = turn_id == chat.turns[-1].id
-        views.editing_bar.show_text(strings.EDITING if is_last else strings.EDITING_EARLIER)
-        views.composer.edit.setFocus()
+        if self._chats.open.turns and not self.answers_here:
+            self._page.begin_edit(self._page.keep_draft(turn_id))
+            self._views.composer.edit.setFocus()
 
     def cancel_edit(self) -> None:
-        if self._edited:
+        if self.edited:
             self._page.show_context()
-            self._views.composer.set_message(self._chats.open.draft)
-            self._end_edit()
+            self._page.show_draft()
+            self._send_next_soon()
+
+    def _end_edits(self, turn_id: str = "") -> str:
+        """End the edits of an answer and of a message: both are kept. Returns as `ChatPage.keep_draft`."""
+        turn_id = self._page.keep_draft(turn_id)
+        self.cancel_edit()
+        return turn_id
 
     def read_everything(self, turn_id: str) -> None:
         """Answer a question again from a dense prefill; at once if its prompt is being read."""
@@ -399,15 +401,15 @@ class AskController(QObject):
             self.regenerate(turn_id, settings)
 
     def _on_chat_shown(self) -> None:
-        self._end_edit()
+        if self._views.notice_bar.text == strings.SAME_ANSWER:  # its button is for the chat that was left
+            self._views.notice_bar.clear()
         self._views.transcript.offer_continue(self.continuable)
         self._show_queue()
         self._send_next_soon()
 
-    def _end_edit(self) -> None:
-        self._edited = ""
-        self._views.editing_bar.show_text("")
-        self._page.end_edit()
+    def _hold_deleted(self) -> None:
+        """The queue of a deleted chat does not continue when the chat is restored."""
+        self._flowing = {each for each in self._flowing if self._chats.is_listed(each)}
 
     def _send_next_soon(self) -> None:
         """Send the next queued message after all handlers of the current event have run."""
@@ -419,11 +421,11 @@ class AskController(QObject):
         if not self._ready or self._awaited():
             return
         for chat_id in self._chats.queued():
-            chat = self._chats.get(chat_id)
-            editing = self._edited and chat_id == self._chats.open.id
+            editing = self.edited and chat_id == self._chats.open.id
             if chat_id in self._flowing and not editing:
-                self._ask_queued(chat)
-                return
+                with suppress(RequestError):  # unreadable
+                    self._ask_queued(self._chats.get(chat_id))
+                    return
 
     def _hold_or_send_next(self, turn_id: str) -> None:
         """Hold the queue of a chat whose answer was stopped, failed or withdrawn, else send the next."""
@@ -492,7 +494,7 @@ class AskController(QObject):
         new_id = self._chats.new_turn_id()
         settings = drawn_again(settings or self._views.inspector.settings)
         asked = chat.ask_again(new_id, message, self._chats.now())
-        self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
+        self._ask(asked, Running(chat.id, new_id, chat.turns[-1]), settings)
 
 
 class _AnswerEdit(Struct, frozen=True):

@@ -69,7 +69,7 @@ class ChatController(QObject):
         draft, paths = composer.draft, composer.chips.paths
         composer.clear()
         self.start(self._chats.open.project)
-        composer.set_message(merged((self._chats.open.draft, draft)), paths)
+        composer.set_message(merged((composer.draft, draft)), (*composer.chips.paths, *paths))
 
     def select(self, chat_id: str) -> None:
         if chat_id != self._chats.open.id:
@@ -82,9 +82,7 @@ class ChatController(QObject):
 
     def branch(self, turn_id: str) -> Conversation:
         """Open and return a new chat with the turns up to and including `turn_id`."""
-        place = len(self._chats.open.upto(turn_id)) - 1
-        self._page.keep_draft()  # which may replace the turn by another version
-        branched = self._chats.branch(self._chats.open.turns[place].id, self._branch_name())
+        branched = self._chats.branch(self._page.keep_draft(turn_id), self._branch_name())
         self.show()
         return branched
 

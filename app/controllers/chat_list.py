@@ -106,8 +106,6 @@ class ChatListController(QObject):
 
     def move(self, chat_id: str, project_id: str) -> None:
         """Move a chat to a project, or out of its own if `project_id` is empty, and offer Undo."""
-        if chat_id == self._chats.open.id:
-            self._page.keep_draft()
         chat = self._chats.get(chat_id)
         before, project = self._chats.projects.find(chat.project), self._chats.projects.find(project_id)
         if project == before:
@@ -141,7 +139,6 @@ class ChatListController(QObject):
         running = self._answering.running
         if running and running.chat_id == chat_id:
             self.stop_requested.emit()
-        self._page.keep_draft()
         if self._notice.text != self._offered:
             self._undoable = []  # its notice has gone
         self._take_from_list(self._chats.get(chat_id).with_deleted(self._chats.steady_now()))
@@ -180,7 +177,6 @@ class ChatListController(QObject):
         running = self._answering.running
         if with_chats and running and self._chats.get(running.chat_id).project == project_id:
             self.stop_requested.emit()
-        self._page.keep_draft()
         projects.delete(project_id, with_chats=with_chats)
         leaves = with_chats and opened.project == project_id
         if leaves:

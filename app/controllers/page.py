@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -22,7 +23,14 @@ from app.panels import strings as panels_strings
 from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE
 from app.session.chats.coalescer import Coalescer
-from app.session.chats.conversation import Conversation, Turn, documents, merged, uncounted
+from app.session.chats.conversation import (
+    NOTHING_WRITTEN,
+    Conversation,
+    Turn,
+    documents,
+    merged,
+    uncounted,
+)
 from app.session.turn import effects as fx
 from core.events import (
     Failed,
@@ -53,22 +61,33 @@ class ChatPage(QObject):
         self._composer = app.views.composer
         self._chats = app.chats
         self._meter = app.meter
-        self._edited: Message | None = None  # the sent message that is edited in the composer, uncounted
+        self.edited = ""  # id of the turn whose message is edited in the composer; empty if none is
+        self._unedited = NOTHING_WRITTEN  # that message, uncounted
+        self._shown = ""  # id of the chat whose draft is in the composer
+        # By chat, the files that were being read for its draft when that left the composer.
+        self._files: dict[str, tuple[Path, ...]] = {}
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
         self._draft_timer.timeout.connect(self._store_draft)
         self._composer.draft_changed.connect(self._store_draft_soon)
 
-    def keep_draft(self) -> None:
-        """Store an answer that is being edited as a version, and the composer's content as the draft.
+    def keep_draft(self, turn_id: str = "") -> str:
+        """Store an answer that is being edited as a version, and the composer's content as the draft, which
+        are about to be replaced by others.
 
-        A sent message that is edited there is added to the draft if it was changed.
+        A sent message that is edited is added to the draft if it was changed. Returns the new id of the turn
+        `turn_id`, by default the last one: an edited answer gets another. Raises `KeyError`.
         """
+        turns = self._chats.open.turns
+        place = len(self._chats.open.upto(turn_id) if turn_id else turns) - 1
         self._views.transcript.save_edit()
         self._store_draft()
         written, chat = uncounted(self._composer.draft), self._chats.open
-        if self._edited not in (None, written):
+        if self.edited and written != self._unedited:
             self._chats.keep(chat.with_draft(merged((chat.draft, written))))
-            self._edited = written
+            self._unedited = written
+        if self.edited:
+            self._put_files_aside()
+        return chat.turns[place].id if turns else ""
 
     def _store_draft_soon(self) -> None:
         if not self._draft_timer.isActive():
@@ -78,23 +97,41 @@ class ChatPage(QObject):
         """Store the composer's content as the chat's draft, unless a sent message is edited."""
         self._draft_timer.stop()
         draft, chat = self._composer.draft, self._chats.open
-        if self._edited is None and draft != chat.draft:
+        if not self.edited and draft != chat.draft:
             self._chats.keep(chat.with_draft(draft))
 
-    def begin_edit(self, message: Message) -> None:
-        """Put a sent message into the composer, whose draft is kept in the stored chat until `end_edit`."""
-        self._composer.set_message(message)
-        self._edited = uncounted(self._composer.draft)
+    def begin_edit(self, turn_id: str) -> None:
+        """Put a sent message into the composer, whose draft is kept in the stored chat until `show_draft`."""
+        turn = self._chats.open.turn(turn_id)
+        if not self.edited:
+            self._put_files_aside()
+        self._composer.set_message(turn.user)
+        self._composer.edit.document().clearUndoRedoStacks()
+        self.edited, self._unedited = turn_id, uncounted(self._composer.draft)
+        self.show_context(turn_id)
+        is_last = turn == self._chats.open.turns[-1]
+        self._views.editing_bar.show_text(strings.EDITING if is_last else strings.EDITING_EARLIER)
 
-    def end_edit(self) -> None:
-        """The composer holds the chat's draft again."""
-        self._edited = None
+    def show_draft(self) -> None:
+        """Put the draft of the open chat into the composer; a sent message is no longer edited."""
+        if not self.edited:
+            self._put_files_aside()
+        chat = self._chats.open
+        self.edited, self._shown = "", chat.id
+        self._views.editing_bar.show_text("")
+        self._composer.set_message(chat.draft, self._files.pop(chat.id, ()))
+
+    def _put_files_aside(self) -> None:
+        """Files that are being read are read again when the draft is back."""
+        if paths := self._composer.chips.paths:
+            self._files[self._shown] = (*self._files.get(self._shown, ()), *paths)
 
     def show(self) -> None:
         chat = self._chats.open
         self._views.transcript.show_turns(chat.turns, self._drafter)
         self.show_readings()
-        self._composer.set_message(chat.draft)
+        self.show_draft()
+        self._composer.edit.document().clearUndoRedoStacks()
         self._show_figures()
         self._views.first_page.scroll_to_top()
         self._views.transcript.finder.forget()
@@ -185,13 +222,14 @@ def _text_without_figures(turns: Sequence[Turn]) -> str:
 class Running:
     """A running answer.
 
-    `replaced` are the chat's turns before a question was answered again. `after` is the last token of an
-    answer that is continued. `keeps_draft`: the question is not from the composer, so that keeps its content.
+    `replaced` is the chat's last turn before it was answered again or continued. `after` is the last token
+    of an answer that is continued. `keeps_draft`: the question is not from the composer, so that keeps its
+    content.
     """
 
     chat_id: str
     turn_id: str
-    replaced: tuple[Turn, ...] | None = None
+    replaced: Turn | None = None
     after: Token | None = None
     keeps_draft: bool = False
 
@@ -251,7 +289,7 @@ class AnswerController(QObject):
             self._page.add_turn(self._chats.open.turn(self._running.turn_id))
         else:
             turn = self._chats.open.turn(self._running.turn_id)
-            self._page.restart_turn(self._running.replaced[-1].id, turn)
+            self._page.restart_turn(self._running.replaced.id, turn)
         self._views.strip.reset()
         self._page.show_kind()
         self._page.show_names()
@@ -345,7 +383,7 @@ class AnswerController(QObject):
         ended, chat, shown = self._end()
         instead, self._instead = self._instead, None
         is_empty = finished.reason == "cancelled" and not finished.stats.tokens
-        if is_empty and instead is None and self._undo(ended, chat, shown):
+        if is_empty and not (instead and shown) and self._undo(ended, chat, shown):
             self.answer_finished.emit(ended.turn_id)
             return
         chat = chat.finish(ended.turn_id, finished)
@@ -394,24 +432,23 @@ class AnswerController(QObject):
     def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:
         """Remove an answer without tokens, if that loses nothing. Returns whether it was removed.
 
-        A new question returns to the composer, unless that holds another message.
+        A new or edited question returns to the composer, unless that holds another message.
         """
-        composer = self._views.composer
-        if ended.replaced is not None:
-            self._chats.keep(chat.with_turns(ended.replaced))
-            if shown:
-                self._page.show_version(ended.turn_id, ended.replaced[-1])
-                message = chat.turn(ended.turn_id).user
-                # An edited message: the chat has the old text again, the composer gets the new one.
-                if message != ended.replaced[-1].user and composer.is_empty:
-                    composer.set_message(message)
-            return True
-        if not shown or not composer.is_empty:
-            return False
+        composer, replaced = self._views.composer, ended.replaced
         message = chat.turn(ended.turn_id).user
-        self._chats.keep(chat.without(ended.turn_id))
-        self._page.show()
-        composer.set_message(message)
+        returns = replaced is None or uncounted(message) != uncounted(replaced.user)
+        if returns and not (shown and composer.is_empty and not self._page.edited):
+            return False
+        if replaced is not None:
+            self._chats.keep(chat.with_turns((*chat.turns[:-1], replaced)))
+            if shown:
+                self._page.show_version(ended.turn_id, replaced)
+        else:
+            self._views.transcript.save_edit()
+            self._chats.keep(self._chats.open.without(ended.turn_id))
+            self._page.show()
+        if returns:
+            composer.set_message(message)
         return True
 
     def _is_back(self, message: Message) -> bool:

@@ -190,7 +190,7 @@ async def test_what_is_imported_meanwhile_is_not_forgotten_and_undo_stays(
 
     drafted = tmp_path / "drafted.json"  # a chat without a question
     drafted.write_bytes(to_json([Conversation("d", utc_now(), draft=Message("user", "Words"))]))
-    await imported(window, drafted, first)
+    await imported(window, first, drafted)
     notice.action_button.click()  # Undo
     await imported(window, second)
     assert titles(window) == ["second"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt
 
+from app.chat.intents import QueueMessage
 from app.chat.user_message import UserMessage
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.shell.window import MainWindow
@@ -42,6 +45,7 @@ async def test_editing_a_message_that_was_sent(window: MainWindow) -> None:
     controller.asking.edit()
     controller.chat.start()
     assert views.editing_bar.isHidden()
+    composer.edit.undo()  # what was written elsewhere
     assert composer.text == ""
     controller.chat.select(first.id)
     assert composer.text == "a draft that waits"
@@ -74,3 +78,34 @@ async def test_editing_a_message_that_was_sent(window: MainWindow) -> None:
     # The first one: nothing stood before it.
     window.controller.asking.edit(window.controller.chats.open.turns[0].id)
     await until(lambda: 0 < pill.used_tokens < first, what="counted with what comes after it")
+
+
+async def test_an_edit_and_its_draft_stay_in_the_open_chat(window: MainWindow, tmp_path: Path) -> None:
+    controller, composer = window.controller, window.views.composer
+    chats, listing, asking = controller.chats, controller.chat.listing, controller.asking
+    (tmp_path / "a.txt").write_text("words")
+    await asked(window, "write 2")
+    other = chats.open.id
+    controller.chat.start()
+    await asked(window, "write 3")
+    composer.set_text("a draft")
+    composer.attach_files([tmp_path])
+    controller.chat.select(other)
+    controller.chat.select(chats.listed()[0].id)
+    asking.edit()
+    composer.set_text("write 4")
+    listing.delete(other)
+    listing.move(chats.open.id, chats.projects.add("Tides").id)
+    composer.intent.emit(QueueMessage(composer.message()))
+    assert "cannot be queued" in window.views.notice_bar.text
+    assert (asking.edited, composer.text) == (chats.open.turns[-1].id, "write 4")
+    # What starts an answer ends the edit and keeps it.
+    asking.regenerate(asking.edited)
+    await ready(window)
+    await until(lambda: [each.text for each in composer.attachments] == ["words"], what="not read again")
+    asking.edit()
+    chats.keep(chats.open.with_queued((Message("user", "write 5"),)))
+    asking.send_queued()
+    await ready(window)
+    assert [turn.user.content for turn in chats.open.turns] == ["write 3", "write 5"]
+    assert composer.text == "a draft\n\nwrite 4"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from PySide6.QtCore import Qt
 
+from app.chat.intents import Branch, EditAnswer, EditMessage, Regenerate
 from app.session.turn.intents import Load, Restart
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
@@ -28,6 +30,7 @@ class Person:
         self.hand = Hand(window)
         self.random = random.Random(seed)
         self.words: set[str] = set()
+        self.seen: set[str] = set()  # chats
         self.written = 0
 
     async def write(self) -> None:
@@ -42,8 +45,7 @@ class Person:
         await self.hand.press(Qt.Key.Key_Return)
 
     async def stop(self) -> None:
-        self.window.views.composer.edit.setFocus()
-        await self.hand.press(Qt.Key.Key_Escape)
+        self.window.controller.asking.stop()
 
     async def edit_waiting(self) -> None:
         if rows := self.window.views.queue_list.rows:
@@ -69,15 +71,30 @@ class Person:
             self.window.controller.chat.select(self.random.choice(listed).id)
 
     async def delete_chat(self) -> None:
-        """The words of a deleted chat can be restored; they count as removed."""
-        chats = self.window.controller.chats
-        if chats.open.turns:
-            deleted = chats.open
-            self.words -= set(" ".join(_texts(deleted)).split()) | set(self.hand.draft.split())
-            self.window.controller.chat.listing.delete(deleted.id)
+        if self.window.controller.chats.open.turns:
+            self.window.controller.chat.listing.delete(self.window.controller.chats.open.id)
+
+    async def restore_chat(self) -> None:
+        self.window.controller.chat.listing.undo()
 
     async def edit_sent(self) -> None:
-        self.window.controller.asking.edit()
+        await self.write()
+        self.with_turn(EditMessage)
+        await self.write()
+
+    async def edit_answer(self) -> None:
+        self.with_turn(EditAnswer)
+        if edited := self.window.views.transcript.edited:
+            self.written += 1
+            self.words.add(f"word{self.written}")
+            edited.editor.area.set_value(f"{edited.editor.text} word{self.written}")
+
+    async def answer_again(self) -> None:
+        self.with_turn(self.random.choice((Regenerate, Branch)))
+
+    def with_turn(self, intent: type) -> None:
+        if turns := self.window.controller.chats.open.turns:
+            self.window.views.transcript.intent.emit(intent(self.random.choice(turns).id))
 
     async def end_edit(self) -> None:
         """Whoever cancels an edit removes what they wrote there."""
@@ -97,27 +114,30 @@ class Person:
         await until(lambda: not self.window.controller.link.busy, what="still answering")
 
     def lost(self) -> set[str]:
-        chats = self.window.controller.chats
-        found = self.hand.draft
-        kept = {each.id for each in (*chats.listed(), *chats.deleted())}
-        for chat_id in kept | {chats.open.id, *chats.queued()}:
-            found += " " + " ".join(_texts(chats.get(chat_id)))
+        chats, edited = self.window.controller.chats, self.window.views.transcript.edited
+        found = self.hand.draft + (f" {edited.editor.text}" if edited else "")
+        self.seen |= {chats.open.id, *(each.id for each in (*chats.listed(), *chats.deleted()))}
+        for chat_id in self.seen:
+            with suppress(KeyError):  # an unused one, whose draft was joined to another's
+                found += " " + " ".join(_texts(chats.get(chat_id)))
         return self.words - set(found.split())
 
 
 def _texts(chat: object) -> list[str]:
     turns, queued, draft = chat.turns, chat.queued, chat.draft
-    asked = [version.user.content for turn in turns for version in (turn, *turn.versions)]
-    return [*asked, *(each.content for each in queued), draft.content]
+    versions = [version for turn in turns for version in turn.versions]
+    written = [text for each in versions for text in (each.user.content, each.answer.text)]
+    return [*written, *(each.content for each in queued), draft.content]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 2, 11])
 async def test_nothing_typed_is_lost(window: MainWindow, seed: int) -> None:
     person = Person(window, seed)
     often: list[Callable[[], object]] = [person.write, person.send, person.wait] * 3
     rare = [
         *(person.stop, person.stop, person.edit_waiting, person.remove_waiting, person.send_waiting),
         *(person.new_chat, person.another_chat, person.delete_chat, person.edit_sent, person.end_edit),
+        *(person.edit_sent, person.restore_chat, person.edit_answer, person.answer_again),
         *(person.load, person.restart),
     ]
     done: list[str] = []
@@ -143,10 +163,15 @@ async def test_a_draft_is_stored_while_typing_goes_on(window: MainWindow) -> Non
 async def test_an_answer_stopped_before_its_first_token_leaves_the_message_field_alone(
     window: MainWindow,
 ) -> None:
+    await asked(window, "write 2")
     await asked(window, "read 30 slowly write 3")
     before, controller = window.controller.chats.open.turns, window.controller
+    controller.asking.edit_answer(before[0].id)
+    window.views.transcript.edited.editor.area.set_value("my own answer")
     controller.asking.regenerate()
     await until(lambda: controller.link.phase is Phase.READING)
+    assert controller.chats.open.turns[0].answer.text == "my own answer"
+    controller.asking.undo_answer_edit()
     window.views.composer.set_text("next question")
     controller.asking.stop()
     await ready(window)

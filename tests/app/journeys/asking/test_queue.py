@@ -87,6 +87,35 @@ async def test_what_waits_is_sent_after_the_answer_and_held_by_a_withdrawn_one(w
     assert hand.questions == ["write 3", "And back?", "Since when?"]
 
 
+async def test_a_queue_waits_for_an_edit_and_after_a_deletion_for_its_author(window: MainWindow) -> None:
+    hand, controller, chats = Hand(window), window.controller, window.controller.chats
+    await asked(window, "write 2")
+    first = chats.open.id
+    controller.chat.start()
+    await answering(window)
+    controller.chat.select(first)
+    await hand.send("write 3")
+    controller.asking.edit()
+    controller.asking.stop()
+    await ready(window)
+    await settled()
+    assert hand.waiting == ["write 3"]
+    controller.asking.cancel_edit()
+    await until(lambda: len(hand.questions) == 2 and hand.answer.over)
+    await answering(window)
+    controller.chat.start()
+    await hand.send("write 4")
+    queued = chats.open.id
+    controller.chat.start()
+    assert chats.open.id != queued
+    controller.chat.listing.delete(queued)
+    controller.chat.listing.undo()
+    controller.asking.stop()
+    await ready(window)
+    await settled()
+    assert (hand.waiting, hand.questions) == (["write 4"], [])
+
+
 @pytest.mark.parametrize("question", ["write 100000 slowly", "break 40 slowly"])
 async def test_a_stopped_or_failed_answer_holds_the_queue(window: MainWindow, question: str) -> None:
     hand = Hand(window)
