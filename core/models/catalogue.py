@@ -51,13 +51,19 @@ class Catalogue:
     def entry(self, reference: str) -> ModelEntry:
         """The entry with this reference, folder or name. Raises `ModelError`."""
         entries = self.entries()
-        path = str(given_path(reference, ModelError).absolute())
+        path = os.path.abspath(given_path(reference, ModelError))
         for matches in (
             [each for each in entries if each.reference == reference or each.path == path],
             [each for each in entries if each.name.lower() == reference.lower()],
         ):
             if len(matches) == 1:
                 return matches[0]
+            if matches:
+                several = ", ".join(each.reference for each in matches)
+                raise ModelError(
+                    f"There are {len(matches)} models “{reference}” on this machine.",
+                    f"Choose one of {several}.",
+                )
         known = ", ".join(each.reference for each in entries)
         raise ModelError(f"There is no model “{reference}” on this machine.", f"Choose one of {known}.")
 
@@ -66,7 +72,7 @@ class Catalogue:
 
         Of a folder with several models it returns the first. Raises `ModelError` if there is none.
         """
-        folder = given_path(path, ModelError).absolute()
+        folder = Path(os.path.abspath(given_path(path, ModelError)))
         if folder.is_file():
             folder = _folder_of(folder)
         if not folder.is_dir():

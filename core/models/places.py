@@ -12,15 +12,17 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from core.errors import ModelError, reason_of
-from core.models.json_files import object_in
+from core.models.json_files import MOST_LARGE_BYTES, object_in
 from core.system.files import write_atomic
 from core.system.paths import given_path, models_dir, shown
-from core.system.private import make_folder
+from core.system.private import FILE_MODE, make_folder
 
 _IMPORTED = "imported.json"
 _SNAPSHOT_PREFIX = "models--"
@@ -127,21 +129,19 @@ def head_folders(models: Iterable[Path]) -> tuple[Path, ...]:
 def imported() -> tuple[Path, ...]:
     """The imported folders, which may no longer exist."""
     try:
-        listed = json.loads((models_dir() / _IMPORTED).read_text(encoding="utf-8"))
+        return _listed()
     except (OSError, ValueError, RecursionError):
         return ()
-    return tuple(Path(each) for each in listed if isinstance(each, str)) if isinstance(listed, list) else ()
 
 
 def remember(folder: Path) -> None:
     """Adds `folder` to the imported ones. Raises `ModelError` if the list cannot be written."""
-    if folder not in imported():
-        _write((*imported(), folder))
+    _change(lambda listed: dict.fromkeys((*listed, folder)))
 
 
 def forget(folder: Path) -> None:
     """Removes `folder` from the list. Raises `ModelError` if the list cannot be written."""
-    _write(tuple(each for each in imported() if each != folder))
+    _change(lambda listed: (each for each in listed if each != folder))
 
 
 def find(reference: str) -> Path | None:
@@ -151,7 +151,7 @@ def find(reference: str) -> Path | None:
     """
     path = given_path(reference, ModelError)
     if path.is_dir():
-        return path
+        return Path(os.path.abspath(path))
     if not is_hub_name(reference):
         return None
     if (folder := download_folder(reference)).is_dir():
@@ -168,21 +168,30 @@ def _is_model(folder: Path) -> bool:
 
 
 def _snapshot(folder: Path) -> Path | None:
-    """The snapshot of the main branch, or the newest with weights if that one has none.
+    """The snapshot of the main branch, or the newest with all weights, or with some, if that one lacks them.
 
-    Programs that only look at a model's settings make snapshots without weights of newer commits.
+    Programs that only look at a model's settings make snapshots without weights of newer commits, and an
+    update may have stopped half way.
     """
     commit = ""
     with contextlib.suppress(OSError, ValueError):
         commit = (folder / "refs" / "main").read_text(encoding="ascii").strip()
     main = folder / "snapshots" / commit
-    every = sorted(_folders(folder / "snapshots"), key=lambda each: (each == main, _changed_s(each)))
-    whole = [each for each in every if _is_model(each) and _has_weights(each)]
-    return whole[-1] if whole else main if commit and main.is_dir() else None
+    usable = [each for each in _folders(folder / "snapshots") if _is_model(each) and _has_weights(each)]
+    if usable:
+        return max(usable, key=lambda each: (_has_shards(each), each == main, _changed_s(each)))
+    return main if commit and main.is_dir() else None
 
 
 def _has_weights(folder: Path) -> bool:
     return any(file.exists() for file in folder.glob("*.safetensors"))
+
+
+def _has_shards(folder: Path) -> bool:
+    """Whether all files of weights are there that the index names, if there is one."""
+    named = object_in(folder / "model.safetensors.index.json", MOST_LARGE_BYTES).get("weight_map")
+    names = set(map(str, named.values())) if isinstance(named, dict) else ()
+    return all(os.path.exists(folder / name) for name in names)
 
 
 def _changed_s(folder: Path) -> float:
@@ -199,11 +208,27 @@ def _folders(place: Path) -> list[Path]:
         return []
 
 
-def _write(folders: tuple[Path, ...]) -> None:
+def _listed() -> tuple[Path, ...]:
+    listed = json.loads((models_dir() / _IMPORTED).read_text(encoding="utf-8"))
+    if not isinstance(listed, list):
+        raise ValueError("it holds no list")
+    return tuple(dict.fromkeys(Path(os.path.normpath(each)) for each in listed if isinstance(each, str)))
+
+
+def _change(change: Callable[[tuple[Path, ...]], Iterable[Path]]) -> None:
+    """Changes the list of imported folders; a damaged one is set aside, for its folders to be read there."""
     path = models_dir() / _IMPORTED
     try:
         make_folder(path.parent)
-        write_atomic(path, json.dumps([str(folder) for folder in folders], indent=1).encode())
+        with FileLock(path.with_name(f".{_IMPORTED}.lock"), mode=FILE_MODE):
+            listed: tuple[Path, ...] = ()
+            try:
+                listed = _listed()
+            except FileNotFoundError:
+                pass
+            except (ValueError, RecursionError):
+                os.replace(path, path.with_name(f"{_IMPORTED}.damaged"))
+            write_atomic(path, json.dumps([*map(str, change(listed))], indent=1).encode())
     except OSError as error:
         raise ModelError(
             f"{path} cannot be written: {reason_of(error)}.", "Free some space, or make it writable."

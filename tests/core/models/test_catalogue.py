@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mlx.core as mx
@@ -211,8 +212,10 @@ def test_tight_is_above_four_fifths() -> None:
 def test_importing_twice_lists_once_and_removing_forgets(tmp_path: Path) -> None:
     write_toy_model(tmp_path / "toy")
     catalogue = Catalogue(ROOMY)
-    first = catalogue.take(str(tmp_path / "toy"))
+    first = catalogue.take(str(tmp_path / "hub" / ".." / "toy"))
     assert catalogue.take(str(tmp_path / "toy" / "config.json")) == first
+    assert catalogue.entry(str(tmp_path / "toy" / ".." / "toy")) == first
+    assert load(str(tmp_path / "toy" / ".." / "toy")).info.path == first.path == str(tmp_path / "toy")
     assert len(of(catalogue, "folder")) == 1
     removed, freed = catalogue.remove("toy")
     assert (removed, freed) == (first, 0)
@@ -322,10 +325,35 @@ def test_a_newer_snapshot_without_weights_does_not_hide_the_model(tmp_path: Path
         assert [each.problem for each in of(Catalogue(ROOMY), "hub-cache")] == [""]
     main.unlink()
     assert load("owner/toy").info.path == str(whole)
-    (whole / "model.safetensors").unlink()
     main.write_text("bbb")
+    index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
+    (newer / "model.safetensors.index.json").write_text(json.dumps(index))
+    shutil.copy(toy_folder / "model.safetensors", newer / "model-1.safetensors")  # an update at its half
+    assert places.find("owner/toy") == whole
+    (whole / "model.safetensors").unlink()
     (entry,) = of(Catalogue(ROOMY), "hub-cache")
     assert (entry.path, bool(entry.problem)) == (str(newer), True)
+
+
+def test_no_import_is_lost_by_damage_or_another_process(tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(20)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(places.remember, folders))
+    assert sorted(places.imported()) == sorted(folders)
+    (listed,) = places.models_dir().glob("imported.json")
+    for damaged in (listed.read_text()[:-1], json.dumps({"folders": []})):
+        listed.write_text(damaged)
+        places.remember(tmp_path)
+        assert places.imported() == (tmp_path,)
+        assert listed.with_name("imported.json.damaged").read_text() == damaged
+
+
+def test_a_name_of_several_models_lists_their_references(toy_folder: Path) -> None:
+    for name in ("owner/Foo-7B-4bit", "owner/Foo-7B-8bit"):
+        shutil.copytree(toy_folder, places.download_folder(name))
+    with pytest.raises(ModelError, match="2 models “Foo 7B”") as caught:
+        Catalogue(ROOMY).entry("Foo 7B")
+    assert caught.value.hint == "Choose one of owner/Foo-7B-4bit, owner/Foo-7B-8bit."
 
 
 def test_the_family_is_told_from_the_file_and_remembered(tmp_path: Path, toy_folder: Path) -> None:
