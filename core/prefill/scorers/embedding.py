@@ -134,6 +134,7 @@ def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
     of_tokens = np.full(end, np.nan, np.float32)
     shares = np.full(end, _MEANING, np.float32)
     done, why, fragmented = 0, "", list[bool]()
+    query: Array | None = None
     try:
         for text in texts:
             embedding = inputs.embedder.vectors(text.text, text.passages)
@@ -146,7 +147,8 @@ def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
             if vectors.unknown > _UNKNOWN_SHARE:
                 why = _NO_LANGUAGE
             else:
-                query = inputs.embedder.query(layout.asked)
+                if query is None:
+                    query = inputs.embedder.query(layout.asked)
                 _put(of_tokens, text, similarity(vectors, query))
                 badly = vectors.pieces_per_word > _FRAGMENTED and _is_accented(text.text)
                 fragmented.append(badly)

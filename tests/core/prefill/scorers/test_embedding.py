@@ -62,9 +62,14 @@ def embedder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedder]:
 
 
 def inputs_of(
-    tokenizer: TokenizerWrapper, text: str, question: str, embedder: Embedder | None, **values: Any
+    tokenizer: TokenizerWrapper,
+    text: str,
+    question: str,
+    embedder: Embedder | None,
+    copies: int = 1,
+    **values: Any,
 ) -> ScorerInputs:
-    prompt = render(tokenizer, (Message("user", question, (Attachment("a.txt", text),)),))
+    prompt = render(tokenizer, (Message("user", question, (Attachment("a.txt", text),) * copies),))
     parts = layout(prompt, offsets(tokenizer, prompt))
     settings = Prefill(**values)
     loaded: Any = SimpleNamespace(tokenizer=tokenizer, word_rank=lambda word: 0.0)
@@ -111,13 +116,23 @@ def test_what_is_said_in_other_words_is_found(
     assert not by_words.stands_out
 
 
-def test_progress_is_told_while_texts_are_embedded(tokenizer: TokenizerWrapper, tmp_path: Path) -> None:
-    fresh = Embedder(VectorStore(tmp_path))
-    scoring = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 2, PARAPHRASE, fresh))
+def test_progress_is_told_while_texts_are_embedded_and_the_question_once(
+    tokenizer: TokenizerWrapper, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    class Counting(Embedder):
+        def query(self, text: str) -> Any:
+            asked.append(text)
+            return super().query(text)
+
+    fresh = Counting(VectorStore(tmp_path))
+    scoring = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 2, PARAPHRASE, fresh, 3))
     done = list(scoring)
     assert len(done) > 3
     assert done == sorted(done)
     assert done[-1] > 0
+    assert asked == [PARAPHRASE]
     again = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 2, "Who signs?", fresh))
     assert len(list(again)) < len(done)  # from the disk
     fresh.unload()
