@@ -76,6 +76,8 @@ class ChatController(QObject):
             self._page.keep_draft()
             try:
                 self._chats.select(chat_id)
+            except KeyError:  # another window deleted it permanently
+                self._chats.refresh()
             except RequestError as error:  # no copy of the database has it whole
                 self._app.trouble.show_request_error(error, "chat")
             self.show()

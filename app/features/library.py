@@ -422,7 +422,7 @@ class LibraryController(QObject):
         if window is not None and window.isVisible():
             words, hits = window.search.text().strip(), None
             if words:
-                hits = {hit.id: hit for hit in self.documents.search(words)}
+                hits = self._hits(words)
                 hits |= {each: self._similar[each] for each in self._similar if each not in hits}
             listed, family = self.documents.listed(), self._meter.family
             window.show_rows(rows_of(listed, family, datetime.now(), self._estimate, hits))
@@ -536,7 +536,7 @@ class LibraryController(QObject):
     def _search_similar(self, words: str) -> None:
         """Returns documents with passages similar in meaning, after those with the words."""
         ids: dict[str, str] = {}
-        matches = {hit.id for hit in self.documents.search(words)}
+        matches = self._hits(words)
         for document in self.documents.listed():
             if document.id not in matches and (digest := self._digest(document.id)):
                 ids[digest] = document.id
@@ -554,6 +554,13 @@ class LibraryController(QObject):
 
         texts = {digest: partial(self.documents.text, document_id) for digest, document_id in ids.items()}
         self._embedding.find(words, texts, found)
+
+    def _hits(self, words: str) -> dict[str, DocumentHit]:
+        try:
+            return {hit.id: hit for hit in self.documents.search(words)}
+        except RequestError as error:  # another program holds the database
+            self._views.notice_bar.show_notice(str(error))
+            return {}
 
     def _digest(self, document_id: str) -> str:
         """Returns the digest of a text as prompts contain it; empty if the text cannot be read."""
