@@ -79,6 +79,14 @@ def until_ctrl_c(work: Callable[[], _Result], say: Callable[[], None]) -> _Resul
 _EVERY_S = 0.25
 
 
+def _columns() -> int:
+    """Of the terminal on stderr; 80 where it is not known."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except OSError:  # also a stream without a descriptor
+        return 80
+
+
 def _cut(words: str, columns: int) -> str:
     """The beginning of `words` that fits; wide characters, as in Chinese, take two columns."""
     ends = accumulate(1 + (east_asian_width(each) in "WF") for each in words)
@@ -107,8 +115,7 @@ class ProgressLine:
         if self.due() or (now and self._shown):
             self._shown_s = self._clock()
             self._is_there = True
-            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0 where it is not known
-            write_raw(sys.stderr, f"\r\x1b[K{_cut(visible(words), columns - 1)}")
+            write_raw(sys.stderr, f"\r\x1b[K{_cut(visible(words), _columns() - 1)}")
 
     def print(self, words: str) -> None:
         """Prints a permanent line on stderr, unless quiet."""
