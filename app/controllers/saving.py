@@ -111,7 +111,7 @@ class Saving(QObject):
         if library.writer is None or (library.problem and library.problem.remedy != "restore"):
             return  # nothing is saved, or the banner says that nothing can be
         if await self._kept(_SAVED_WITHIN_S) is None:
-            self._report(Trouble(strings.SAVED_SLOWLY_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
+            self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
             library.when_kept(lambda done: self._reported.emit(None) if done else None)
 
     async def _kept(self, timeout_s: float) -> bool | None:

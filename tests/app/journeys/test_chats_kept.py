@@ -570,7 +570,7 @@ async def test_a_question_is_on_the_disk_before_its_answer_unless_the_disk_hangs
     ask(window, "write 1 third")
     await until(lambda: bool(last(window).tokens))
     trouble = window.views.banner.trouble
-    assert trouble.title == "Saving the chats takes long."
+    assert trouble.title == "The chats cannot be saved."
     # What is being written stays when the disk is back.
     await ready(window)
     window.controller.asking.edit()
