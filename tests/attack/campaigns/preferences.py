@@ -39,9 +39,10 @@ _RAW = ("Traceback", "codec", "Errno", "object at")
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
+        (root / "home").mkdir()
+        store = ChatStore(root / "home" / "chats.db")  # made before the library's writer opens it
         library = Library(root / "home")
         chats = Chats(archive=library)
-        store = ChatStore(root / "home" / "chats.db")
         try:
             for case in cases:
                 dice = case_random("preferences", seed, case)
