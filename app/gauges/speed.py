@@ -52,11 +52,13 @@ class ReadingSpeed:
 class Sparkline:
     """The last 20 seconds of one figure as a line, which starts at the left and scrolls once it is that long.
 
-    Zero is the bottom, so heights can be compared. Times are seconds of any steady clock.
+    Zero is the bottom, so heights can be compared. Times are seconds of any steady clock. `reference`: the
+    value of a dashed line; 0 for none.
     """
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, float]] = deque(maxlen=_MAX_SAMPLES)
+        self.reference = 0.0
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -69,24 +71,31 @@ class Sparkline:
 
     def clear(self) -> None:
         self._samples.clear()
+        self.reference = 0.0
 
     def points(self, box: QRectF) -> list[QPointF]:
-        """Returns the samples as points in `box`."""
-        if not self._samples:
-            return []
-        first_s = self._samples[0][0]
-        top = max(1e-9, *(value for _, value in self._samples))
-        height = box.height() - _HEADROOM_PX
+        """Returns the samples as points in `box`; the height also fits `reference`."""
+        first_s = self._samples[0][0] if self._samples else 0.0
         return [
-            QPointF(box.left() + (at_s - first_s) / SPAN_S * box.width(), box.bottom() - value / top * height)
+            QPointF(box.left() + (at_s - first_s) / SPAN_S * box.width(), self._y(value, box))
             for at_s, value in self._samples
         ]
 
+    def _y(self, value: float, box: QRectF) -> float:
+        top = max(1e-9, self.reference, *(each for _, each in self._samples))
+        return box.bottom() - value / top * (box.height() - _HEADROOM_PX)
+
     def paint(self, painter: QPainter, box: QRectF, ink: QColor, paper: QColor) -> None:
-        """Paints line, fill and end dot."""
+        """Paints line, fill and end dot, and the dashed line."""
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         points = self.points(box)
+        if self.reference and points:
+            y = self._y(self.reference, box)
+            pen = QPen(color("text3"), 1.0)
+            pen.setDashPattern([2.0, 3.0])
+            painter.setPen(pen)
+            painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
         # One sample, or several within a moment, are not a line, and their dot would look like a stain.
         if len(points) > 1 and points[-1].x() - points[0].x() >= 2 * _DOT_PX:
             fill = QColor(ink)
@@ -113,16 +122,24 @@ _LINE_BOX = QRectF(PADDING_PX + 87, TOP_PX + 1.5, 95, 36)
 
 
 class SpeedInstrument(Instrument):
+    """The dashed line is the model's speed without drafts, if it is known."""
+
     def __init__(self, parent: QWidget | None = None) -> None:
         self._line = Sparkline()
         self._reading = False
         super().__init__(strings.SPEED, _WIDTH_PX, parent)
 
-    def show_speed(self, tokens_per_s: float | None, now_s: float, *, reading: bool = False) -> None:
-        """Adds a sample of the decode speed, or with `reading` of the prefill speed; None if unknown."""
+    def show_speed(
+        self, tokens_per_s: float | None, now_s: float, *, reading: bool = False, plain: float = 0.0
+    ) -> None:
+        """Adds a sample of the decode speed, or with `reading` of the prefill speed; None if unknown.
+
+        `plain`: tokens a second without drafts; 0 for no line.
+        """
         if reading != self._reading:
             self._reading = reading
             self._line.clear()
+        self._line.reference = plain
         if tokens_per_s:
             self._line.add(tokens_per_s, now_s)
         self._show_figure(tokens_per_s or 0.0)
@@ -148,3 +165,8 @@ class SpeedInstrument(Instrument):
         box.setLeft(max(box.left(), PADDING_PX + self._figure_px() + _LINE_GAP_PX))
         if box.width() >= _LEAST_LINE_PX:
             self._line.paint(painter, box, ink, color("window"))
+
+    def _described(self) -> str:
+        if not (self._figure.is_known and self._line.reference):
+            return self._figure.text
+        return f"{self._figure.text}, {strings.PLAIN_SPEED.format(speed=speed(self._line.reference))}"

@@ -21,6 +21,7 @@ OF_ENTRIES = "of {capacity} entries"
 OF_GB = "of {limit} GB"
 GB = "GB"
 
+PLAIN_SPEED = "plain speed {speed} tok/s"
 POSITIONS = "by position {shares}"
 NO_FIGURE = "no figure"
 

@@ -73,7 +73,8 @@ class InstrumentStrip(QWidget):
 
     def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
         self._live = True
-        self.speed.show_speed(gauges.tokens_per_s, time.monotonic() if now_s is None else now_s)
+        now_s = time.monotonic() if now_s is None else now_s
+        self.speed.show_speed(gauges.tokens_per_s, now_s, plain=gauges.plain_tokens_per_s)
         self._show_answer(gauges)
 
     def show_stats(self, stats: Stats) -> None:

@@ -199,6 +199,7 @@ class Writing:
             context_used_tokens=answer.context_used_tokens,
             context_tokens=answer.context_tokens,
             table=self._table(),
+            plain_tokens_per_s=answer.cost.plain_tokens_per_s if answer.cost else 0.0,
         )
 
     def finished(self, reading: Reading) -> Finished:

@@ -352,7 +352,8 @@ class Token(Wire, frozen=True, gc=False):
 class Gauges(Wire, frozen=True):
     """Live figures during an answer, about four times per second.
 
-    `tokens_per_s`: of the last two seconds. `table`: set if a shared table is used.
+    `tokens_per_s`: of the last two seconds. `plain_tokens_per_s`: of steps without a draft, recent ones of
+    this answer or measured before; 0 if unknown, or if nothing drafts. `table`: set if a shared one is used.
     """
 
     request: str
@@ -369,6 +370,7 @@ class Gauges(Wire, frozen=True):
     context_used_tokens: int
     context_tokens: int
     table: TableUse | None = None
+    plain_tokens_per_s: float = 0.0
 
 
 class Finished(Wire, frozen=True):

@@ -365,7 +365,9 @@ class MachineProfile:
         held = self._costs.value
         if held is None or not held.contexts:
             return LiveCost()
-        return LiveCost(held.at(context_tokens), held.tree_factor(context_tokens))
+        return LiveCost(
+            held.at(context_tokens), held.tree_factor(context_tokens), held.plain_s(context_tokens)
+        )
 
     def why_no_trees(self) -> str:
         """Why trees are not verified, in words; empty if they are."""

@@ -91,6 +91,10 @@ class CostProfile(Struct, frozen=True):
         chains, trees = _curve(nearest.seconds), _curve(nearest.trees or nearest.seconds)
         return lambda width: trees(width) / chains(width)
 
+    def plain_s(self, context_tokens: int) -> float:
+        """Seconds of a plain step at that context length."""
+        return self._nearest(context_tokens).seconds[1]
+
     def _nearest(self, context_tokens: int) -> ContextCost:
         return min(self.contexts, key=lambda each: abs(each.context_tokens - context_tokens))
 
@@ -163,11 +167,13 @@ class LiveCost:
         self,
         prior: Callable[[int], float] = default_cost,
         tree_factor: Callable[[int], float] = lambda width: 1.0,
+        measured_plain_s: float = 0.0,
     ) -> None:
         self._prior_cost = prior
         self._tree_factor = tree_factor
         self._plain: deque[float] = deque(maxlen=_RECENT_PLAIN)
         self._plain_s = 0.0
+        self._measured_plain_s = measured_plain_s
         self._blocks: dict[int, deque[float]] = {}
         self._seconds: dict[int, float] = {}
         self._costs: dict[int, float] = {}
@@ -188,6 +194,12 @@ class LiveCost:
     def plain_s(self) -> float:
         """Median seconds of recent plain steps; 0 before the first one."""
         return self._plain_s
+
+    @property
+    def plain_tokens_per_s(self) -> float:
+        """Speed of recent plain steps, before them as measured in advance; 0 if unknown."""
+        seconds = self._plain_s or self._measured_plain_s
+        return 1 / seconds if seconds else 0.0
 
     def needs_plain(self) -> bool:
         """Whether a plain step is due: without one, the times of blocks have no unit."""

@@ -56,6 +56,8 @@ def test_heights_are_in_proportion_to_zero(line: Sparkline) -> None:
     for at_s, value in enumerate((-5.0, 20.0, 40.0)):
         line.add(value, float(at_s))
     assert [point.y() for point in line.points(BOX)] == [33, 18, 3]
+    line.reference = 80.0
+    assert [point.y() for point in line.points(BOX)] == [33, 25.5, 18]
 
 
 def test_samples_are_bounded_however_often_they_come(line: Sparkline) -> None:

@@ -160,6 +160,17 @@ def test_a_dead_workers_figures_are_marked(strip: InstrumentStrip, theme: Theme)
     assert green in colors(strip.acceptance)
 
 
+def test_plain_speed_is_a_line_and_is_said(strip: InstrumentStrip) -> None:
+    for i in range(40):
+        strip.show_gauges(_gauges(), now_s=i / 4)
+    before = strip.speed.grab().toImage()
+    strip.show_gauges(_gauges(plain_tokens_per_s=23.04), now_s=10.0)
+    assert _said(strip.speed) == "58.4 tok/s, plain speed 23.0 tok/s"
+    assert strip.speed.grab().toImage() != before
+    strip.show_gauges(_gauges(), now_s=10.0)
+    assert _said(strip.speed) == "58.4 tok/s"
+
+
 def test_memory_over_the_limit_is_vermilion(strip: InstrumentStrip, theme: Theme) -> None:
     assert theme.color("series_blue").name() in colors(strip.memory)
     strip.set_memory(30 * GB, 27 * GB)
