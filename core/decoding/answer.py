@@ -18,7 +18,7 @@ from core.decoding.heads import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.draft import Drafter
 from core.drafting.draft_model import Proposer
-from core.drafting.gate import Gate
+from core.drafting.gate import Gate, TimedGate
 from core.drafting.registry import DrafterSpec, drafter_spec
 from core.errors import NotEnoughMemoryError
 from core.events import Change, Generate, MemoryNeed, Stats
@@ -69,6 +69,10 @@ class DraftReader(Pace, Proposer, Protocol):
 class StepTimes(Protocol):
     """Learns what a step costs."""
 
+    @property
+    def plain_tokens_per_s(self) -> float:
+        """Speed of plain steps; 0 if unknown."""
+
     def step(self, width: int, seconds: float, *, tree: bool = False) -> None:
         """A step over a block of `width` tokens, a chain or a tree, took `seconds`."""
 
@@ -83,10 +87,10 @@ class Answer:
     - `context_tokens`: the limit of the context. `most_tokens`: how many tokens of the prompt the cache may
       hold where the prompt exceeds the context; None where all of it fits.
     - `sequence`: the cache, which holds any context before the prefill. `kv`: how it is quantised.
-    - `drafter`, and how much it drafts: by a `planner`, whose `cost` is timed, else by a `gate`; with neither
-      always. `why_plain`: why nothing is drafted for this model; empty if something may be. `proposer`,
-      `head`: draft model and head, if they draft. `forces`: tokens that the grammar forces are drafted.
-      `prediction`: ids of the predicted answer.
+    - `drafter`, whether it drafts (`gate`; None: always), and how much (`planner`; None: all of it). `cost`:
+      what its blocks take. `why_plain`: why nothing is drafted for this model; empty if something may be.
+      `proposer`, `head`: draft model and head, if they draft. `forces`: tokens that the grammar forces are
+      drafted. `prediction`: ids of the predicted answer.
     - `sparse`, `reading_reason`, `scorer`, `unmatched`: as in `Effective`. `unattended`: how many tokens were
       read, and are left out of `sequence`, which then serves this answer only.
     - `shown`: the ids of the answer, without a stop token. `stats`: filled in as it happens.
@@ -120,7 +124,7 @@ class Answer:
         self.most_tokens: int | None = None
         self.kv: KvQuantisation | None = None
         self.drafter = Drafter()
-        self.gate: Gate | None = None
+        self.gate: Gate | TimedGate | None = None
         self.planner: Planner | None = None
         self.cost: StepTimes | None = None
         self.exactness = FAST

@@ -52,6 +52,7 @@ from core.decoding.sampling import (
 )
 from core.decoding.tree import tree_pass
 from core.drafting.draft import EMPTY, Draft, RejectedRow, sanitise
+from core.drafting.gate import Gate, TimedGate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
 from core.events import DraftSource, PositionStat, Stats
 from core.kv.verify_block import VerifyBlock
@@ -130,6 +131,11 @@ class DecodeLoop:
         self._width = 1
         self._empty_drafts = 0
         self._steps = 0
+        # Of the current step: whether the gate rests, whether the drafter is asked, and seconds of waiting
+        # for the device.
+        self._rests = False
+        self._asks = True
+        self._waited_s = 0.0
 
     def steps(self, max_tokens: int) -> Iterator[Step]:
         """Yields steps until `max_tokens` are emitted; never more. Close it to stop early.
@@ -169,7 +175,11 @@ class DecodeLoop:
         return replace(step, logprobs=logprobs(rows, step.tokens, self._top_logprobs))
 
     def _verify_or_run(self, left: int) -> Step:
-        started = time.perf_counter()
+        begun = started = time.perf_counter()
+        gate, asked_before = self._answer.gate, self._asks
+        self._rests = gate is not None and not gate.should_draft()
+        # After a rest one forward pass has been started already, and no draft can follow it.
+        self._asks = not self._rests and (asked_before or self._running is None)
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
         draft_s = time.perf_counter() - started
@@ -183,15 +193,20 @@ class DecodeLoop:
         forced, accepted = len(self._forced), step.accepted - len(self._forced)
         tree = step.drafted > 0 and not draft.is_chain
         self._drafter.observe(step.tokens[forced:])
-        if self._recycles:
+        if self._recycles and self._asks:
             self._drafter.observe_top(self._tops, self._rejected)
-        if self._answer.gate is not None:
-            self._answer.gate.record(1 + step.drafted - forced, accepted)
-        if self._answer.planner is not None:
+        if self._answer.planner is not None and self._asks:
             self._answer.planner.record(self._width, tree, len(step.tokens), self._proposal_cost)
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
-        observe_s = time.perf_counter() - started
+        sure = self._drafter.sure() if self._rests else 0.0
+        ended = time.perf_counter()
+        observe_s = ended - started
+        counts = self._rests or self._asks
+        if isinstance(gate, TimedGate) and counts:
+            gate.record(self._width, tree, len(step.tokens), ended - begun, self._waited_s, sure)
+        elif isinstance(gate, Gate) and counts:
+            gate.record(1 + step.drafted - forced, accepted)
         return replace(
             step,
             draft_s=step.draft_s + observe_s,
@@ -223,8 +238,8 @@ class DecodeLoop:
 
     def _guess(self, budget: int) -> Draft:
         """The drafter's draft after the forced tokens."""
-        if self._answer.gate is not None and not self._answer.gate.should_draft():
-            self._empty_drafts += 1
+        if not self._asks:
+            self._empty_drafts = self._empty_drafts + 1 if self._rests else 0
             return EMPTY
         draft = sanitise(
             self._drafter.draft(budget), vocabulary=self._answer.model.info.vocabulary, budget=budget
@@ -237,13 +252,19 @@ class DecodeLoop:
         self._empty_drafts = 0 if len(draft) else self._empty_drafts + 1
         return draft
 
+    def _pulled(self, choices: Choices) -> list[int]:
+        started = time.perf_counter()
+        ids = choices.pull()
+        self._waited_s = time.perf_counter() - started
+        return ids
+
     def _verify(self, draft: Draft, draft_s: float) -> Step:
         sequence, pending = self._sequence, self._pending
         lead = len(pending)
         self._width = lead + len(draft)
         block = VerifyBlock(sequence.cache)
         logits, inputs = self._rows(pending, draft)
-        walked = walk(draft, self._sampler.choose(logits, inputs).pull(), self._answer.model.eos)
+        walked = walk(draft, self._pulled(self._sampler.choose(logits, inputs)), self._answer.model.eos)
         if self._recycles:
             self._recycle(draft, walked.path)
         if self._top_logprobs is not None:
@@ -303,8 +324,8 @@ class DecodeLoop:
         if left > 1 and no_draft_expected and self._grammar is None and not sequence.is_mirrored:
             ahead = self._forward([], unknown=running.ids)
             ahead.start()
-        (token,) = running.pull()
-        if self._recycles:
+        (token,) = self._pulled(running)
+        if self._recycles and self._asks:
             self._tops, self._rejected = top_ids(logits, [0]), []
         if ahead is None:
             self._pending = [token]

@@ -114,6 +114,9 @@ class AutoDrafter(Drafter):
         )
         return replace(self._grown.draft, sources=tuple(map(self._source, self._grown.drafted)))
 
+    def sure(self) -> float:
+        return max((guess.probability for guess in self._evidence.current_guesses()), default=0.0)
+
     def _guesses(self, position: DraftPosition) -> list[Guess]:
         """The guesses of all evidence, and of the model that was asked."""
         evidence = self._evidence

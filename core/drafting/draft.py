@@ -126,6 +126,10 @@ class Drafter:
         """Guesses at most `budget` tokens that follow the context; may be empty."""
         return EMPTY
 
+    def sure(self) -> float:
+        """Probability of the best guess of the next token, if it is known without much work; else 0."""
+        return 0.0
+
     def feedback(self, draft: Draft, accepted: int) -> None:
         """Reports that a path of `accepted` nodes of the last `draft`, as verified, was accepted."""
 

@@ -75,6 +75,9 @@ class PredictedDrafter(Drafter):
         self._copied = copied_tokens > drafted_tokens
         return copy if self._copied else guessed
 
+    def sure(self) -> float:
+        return max([self._drafter.sure(), *self._prediction.upcoming(1)[1]])
+
     def feedback(self, draft: Draft, accepted: int) -> None:
         """Passed on for the underlying drafter's own drafts only."""
         if not self._copied:

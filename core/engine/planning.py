@@ -13,7 +13,7 @@ from core.decoding.answer import Answer
 from core.decoding.planner import Planner
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft_model import Proposals
-from core.drafting.gate import Gate
+from core.drafting.gate import Gate, TimedGate
 from core.drafting.gram_table import GramTable
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import Resources
@@ -180,10 +180,10 @@ def draft_grammar(answer: Answer, session: ModelSession) -> None:
 def build_drafter(answer: Answer, session: ModelSession) -> None:
     """The drafter with what it drafts from, and what decides how much of a draft is verified."""
     spec, settings, request = answer.spec, answer.settings, answer.request
-    cost = None
-    if spec.planned(settings):
-        answer.cost = cost = session.profile_of(answer.kv).cost(answer.planned_tokens)
+    cost = answer.cost = session.profile_of(answer.kv).cost(answer.planned_tokens) if spec.drafts else None
+    if cost is not None and spec.planned(settings):
         answer.planner = Planner(cost, cost.needs_plain)
+        answer.gate = TimedGate(settings.gate, cost)
     else:
         answer.gate = Gate(settings.gate)
     trees = spec.trees and _allows_trees(answer, session)

@@ -201,7 +201,7 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
             {
                 "auto": (
                     "Adaptive",
-                    "Pauses drafting while few guesses are accepted, and tries again later.",
+                    "Pauses drafting while it is slower than none, and tries again later.",
                 ),
                 "always": ("Always", "Drafts at every step, even if it is slower."),
             }

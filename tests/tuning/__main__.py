@@ -135,6 +135,8 @@ def _replay(parser: argparse.ArgumentParser) -> None:
     )
     gates = names("gate", find("gate.mode").choices)
     add_option(parser, "--gates", gates, ("always",), "always, auto, or both")
+    text = "plain steps that asking a drafter adds to a step"
+    add_option(parser, "--overhead", number(0.0, 10.0), 0.0, text)
     parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
     parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="table of answers for auto")
     add_set(parser)

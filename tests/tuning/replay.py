@@ -3,7 +3,8 @@
 The speed of a drafter is tokens / Σ T(width), where a verify block of w tokens costs T(w) plain steps. The
 recorded answer takes the place of the verifier, so acceptance is exact and repeatable. Draft time is not
 included; `draftlight bench` measures it. A draft is verified whole; for drafters with a planner, the planner
-chooses the part that pays off at this cost table, and the gate is open.
+chooses the part that pays off at this cost table. `--overhead` adds what a step that asks the drafter takes
+besides its block, in plain steps: drafting, and that the loop cannot run ahead.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from core.bench.runner import Bench, BenchPiece, describe, file_label, run_bench
 from core.decoding.planner import Planner, walk
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
-from core.drafting.gate import Gate
+from core.drafting.gate import Gate, TimedGate
 from core.drafting.gram_table import GramTable
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.drafting.shared_tables import NgramTables
@@ -245,14 +246,18 @@ def run(options: argparse.Namespace) -> int:
     frozen = FROZEN.load(options.frozen, vocabulary=_VOCABULARY) if options.frozen else None
     names = _replayable() if options.drafters == ("all",) else options.drafters
     pieces = [
-        BenchPiece((each.name, cost, gate), partial(_row, each, streams, cost, gate, learned, frozen))
+        BenchPiece(
+            (each.name, cost, gate),
+            partial(_row, each, streams, cost, gate, learned, frozen, options.overhead),
+        )
         for each in configurations(names, [], options.set, _OWN_OPTIONS)
         for cost in options.costs
         for gate in options.gates
     ]
     files = [path for path in (options.streams, options.learned, options.frozen) if path]
     title = f"Replay of {len(streams)} recorded streams"
-    bench = Bench("replay", title, describe(), [*map(file_label, files)], ReplayRow, options.out)
+    conditions = [*map(file_label, files), f"overhead {options.overhead:g}"]
+    bench = Bench("replay", title, describe(), conditions, ReplayRow, options.out)
     return run_bench(bench, pieces, lambda row: "", report, quiet=options.quiet)[1].status(True)
 
 
@@ -263,9 +268,17 @@ def _row(
     gate: str,
     learned: GramTable | None,
     frozen: FrozenTable | None,
+    overhead: float,
 ) -> ReplayRow:
     row = replay(
-        configuration.drafter, streams, COST_TABLES[cost], gate, learned, frozen, configuration.settings
+        configuration.drafter,
+        streams,
+        COST_TABLES[cost],
+        gate,
+        learned,
+        frozen,
+        configuration.settings,
+        overhead=overhead,
     )
     return replace(row, drafter=configuration.name, given=configuration.given)
 
@@ -279,9 +292,10 @@ def replay(
     frozen: FrozenTable | None = None,
     settings: Settings | None = None,
     taught: NgramTables | None = None,
+    overhead: float = 0.0,
 ) -> ReplayRow:
     """One drafter over all streams. Every stream is a new request with empty tables, except the `learned` and
-    `frozen` ones, or with copies of those in `taught`.
+    `frozen` ones, or with copies of those in `taught`. `overhead`: see `replay_stream`.
     """
     spec = drafter_spec(name)
     settings = assign_all(settings or Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
@@ -292,7 +306,7 @@ def replay(
         resources = Resources(1 << 17, FAMILY, tables, spec.trees, frozen, learned)
         drafter = spec.build(settings, resources)
         planner = Planner(table.cost) if spec.planned(settings) else None
-        one = replay_stream(drafter, stream, table.cost, settings.gate, planner)
+        one = replay_stream(drafter, stream, table.cost, settings.gate, planner, overhead)
         total.add(one)
         kinds.setdefault(stream.cls, ReplayTally()).add(one)
     return ReplayRow(
@@ -313,16 +327,19 @@ def replay_stream(
     cost: Callable[[int], float],
     gate_settings: GateSettings,
     planner: Planner | None = None,
+    overhead: float = 0.0,
 ) -> ReplayTally:
-    """One answer step by step. With a planner the gate stays open."""
-    gate = Gate(gate_settings if planner is None else GateSettings(mode="always"), cost)
+    """One answer step by step. A step that asks the drafter takes `overhead` plain steps and its block."""
+    gate: Gate | TimedGate = Gate(gate_settings, cost)
+    if planner is not None:
+        gate = TimedGate(gate_settings, lambda width, tree: cost(width))
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
     tally, position = ReplayTally(), 0
     while position < len(stream.out):
         budget = len(stream.out) - position - 1
-        draft = Draft()
-        if budget and gate.should_draft():
+        draft, asked = Draft(), gate.should_draft()
+        if budget and asked:
             draft = sanitise(drafter.draft(budget), vocabulary=_VOCABULARY, budget=budget)
             if planner is not None:
                 draft = planner.shape(draft, budget)
@@ -332,16 +349,21 @@ def replay_stream(
         tally.steps += 1
         tally.accepted += len(found.path)
         tally.tested += found.tested
-        tally.cost += cost(1 + len(draft))
+        tree, block = not draft.is_chain, cost(1 + len(draft))
+        spent = block + overhead * asked
+        tally.cost += spent
         tally.fates += fates(draft, found.path)
         if len(draft):
             drafter.feedback(draft, len(found.path))
         drafter.observe(emitted)
-        if stream.tops:
+        if stream.tops and asked:
             drafter.observe_top(stream.tops[position : position + len(emitted)])
-        gate.record(1 + len(draft), len(found.path))
-        if planner is not None:
-            planner.record(1 + len(draft), not draft.is_chain, len(emitted))
+        if planner is not None and asked:
+            planner.record(1 + len(draft), tree, len(emitted))
+        if isinstance(gate, TimedGate):
+            gate.record(1 + len(draft), tree, len(emitted), spent, block, 0.0 if asked else drafter.sure())
+        else:
+            gate.record(1 + len(draft), len(found.path))
         position += len(emitted)
     return tally
 

@@ -71,7 +71,7 @@ def test_every_drafter_replays(name: str) -> None:
     assert row.speed == pytest.approx(1.0) if name == "off" else row.speed > 1.2
 
 
-def test_a_planner_verifies_what_pays_and_the_gate_stays_open() -> None:
+def test_a_planner_verifies_what_pays_and_asks_where_that_pays() -> None:
     sure = Draft((3, 4, 5), (-1, 0, 1), (0.99, 0.99, 0.01))
     stream = Stream([1, 2], [3, 4, 5, 6, 7])
     gated = Gate()  # rests at first: nothing in the prompt repeats
@@ -80,6 +80,11 @@ def test_a_planner_verifies_what_pays_and_the_gate_stays_open() -> None:
     assert (tally.accepted, tally.tested, tally.steps) == (2, 2, 3)
     assert [fate.accepted for fate in tally.fates] == [True, True]
     assert replay_stream(Fixed(sure), stream, cost, gated).steps == 5
+    wrong = Stream([1, 2], [9] * 200)
+    always, auto = (
+        replay_stream(Fixed(sure), wrong, cost, gate, Planner(cost), overhead=2.0) for gate in (ALWAYS, gated)
+    )
+    assert auto.cost < 0.5 * always.cost
 
 
 def test_streams_survive_the_disk(tmp_path: Path) -> None:
