@@ -233,6 +233,7 @@ class Chat:
         self.sparse = case.reading == "sparse"
         self.values = {**SAMPLINGS[case.sampling], **(SPARSE if self.sparse else DENSE)}
         self.values |= {"kv.bits": case.bits, "prefill.chunk_tokens": self.rng.choice((32, 100, 512))}
+        self.values["gate.mode"] = self.rng.choice(("auto", "always"))
         self.head: DraftHead | None = None
         if case.architecture.endswith(WITH_HEAD):
             self.values["draft_model.model"] = ""
