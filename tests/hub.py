@@ -38,10 +38,11 @@ class Trouble:
 
 @dataclass
 class Hub:
-    """`folders` are the repositories by name. `address` is what HF_ENDPOINT is set to."""
+    """`folders` are the repositories by name, all at `commit`. `address` is what HF_ENDPOINT is set to."""
 
     address: str
     folders: dict[str, Path] = field(default_factory=dict)
+    commit: str = COMMIT
     trouble: Trouble = field(default_factory=Trouble)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
@@ -98,7 +99,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._describe("/".join(url.path.split("/")[3:5]))
         elif "/resolve/" in url.path:
             name, _, rest = url.path[1:].partition("/resolve/")
-            self._send_file(name, rest.partition("/")[2])
+            commit, _, file = rest.partition("/")
+            self._send_file(name, file if commit == self.hub.commit else "")
         else:
             self._refuse(404)
 
@@ -111,7 +113,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             files = sorted(path for path in folder.rglob("*") if path.is_file())
             siblings = [self._sibling(path, path.relative_to(folder).as_posix()) for path in files]
-            self._json({"id": name, "modelId": name, "sha": COMMIT, "private": False, "siblings": siblings})
+            self._json(
+                {"id": name, "modelId": name, "sha": self.hub.commit, "private": False, "siblings": siblings}
+            )
 
     def _sibling(self, path: Path, name: str) -> dict[str, Any]:
         content = path.read_bytes()

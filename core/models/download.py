@@ -19,7 +19,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,8 @@ class Download:
         self._attempts = attempts
         self._wait = wait
         self._folder = staging_folder(model)
+        # A hidden name, which is no model's.
+        self._replaced = self._folder.with_name(f".{self._folder.name}.old")
 
     def run(self) -> Path:
         """Downloads the model and returns its folder.
@@ -90,7 +92,13 @@ class Download:
     def _run(self) -> Path:
         if found := self._finished():
             return found
-        remote = _noted(self._folder) or self._begin()
+        shutil.rmtree(self._replaced, ignore_errors=True)
+        if noted := _noted(self._folder):
+            with suppress(_GoneError):
+                return self._complete(noted)
+        return self._complete(self._begin(noted))
+
+    def _complete(self, remote: RemoteModel) -> Path:
         self._check_space(remote)
         weights = [file for file in remote.files if file.name.endswith(".safetensors")]
         for file in [file for file in remote.files if file not in weights]:
@@ -114,9 +122,13 @@ class Download:
         self._on_progress(remote.total_bytes, remote.total_bytes)
         return folder
 
-    def _begin(self) -> RemoteModel:
+    def _begin(self, gone: RemoteModel | None) -> RemoteModel:
+        """Looks the model up; of the files of a commit that is `gone`, those that are still the same stay."""
         remote = look_up(self._model)
         make_folder(self._folder)
+        for file in set(gone.files if gone else ()) - set(remote.files):
+            for name in (file.name, f"{file.name}.part"):
+                (self._folder / name).unlink(missing_ok=True)
         write_atomic(self._folder / NOTE, msgspec.json.format(msgspec.json.encode(remote)))
         return remote
 
@@ -204,11 +216,9 @@ class Download:
     def _finish(self) -> Path:
         target = download_folder(self._model)
         if target.exists():  # an older or damaged file
-            old = self._folder.with_name(f"{self._folder.name}.old")
-            shutil.rmtree(old, ignore_errors=True)
-            os.rename(target, old)
+            os.rename(target, self._replaced)
             os.rename(self._folder, target)
-            shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(self._replaced, ignore_errors=True)
         else:
             os.rename(self._folder, target)
         return target
@@ -358,6 +368,10 @@ class CutOff(Exception):
     """The connection failed or ended early; trying again may help."""
 
 
+class _GoneError(DownloadError):
+    """The hub has no such file at this commit."""
+
+
 class RemoteFile(Struct, frozen=True):
     """A file on the hub. `sha256` is known for large files, `git_oid` (Git's blob hash, SHA-1) for small
     ones.
@@ -441,7 +455,7 @@ def search(text: str) -> tuple[HubModel, ...]:
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
     wanted = {"search": text, "filter": "mlx", "sort": "downloads", "limit": str(_MOST_FOUND)}
-    with _converted_errors(text):
+    with _converted_errors(text, f"The search for “{shown(text)}” failed"):
         response = get_session().get(
             f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S
         )
@@ -460,6 +474,7 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
     """
     hush_hub()
     from huggingface_hub import hf_hub_url
+    from huggingface_hub.errors import OfflineModeIsEnabled
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
     url = hf_hub_url(remote.model, file.name, revision=remote.commit, endpoint=endpoint())
@@ -468,15 +483,19 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
     if start:
         headers["Range"] = f"bytes={start}-"
     with ExitStack() as stack:
-        try:
-            response = stack.enter_context(
-                get_session().stream("GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True)
-            )
-        except Exception as error:  # the transport's own kinds, which change with the client's version
-            raise CutOff(in_words(error)) from error
-        if response.status_code >= 500:
-            raise CutOff(f"the hub answered with status {response.status_code}")
         with _converted_errors(remote.model):
+            try:
+                response = stack.enter_context(
+                    get_session().stream(
+                        "GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True
+                    )
+                )
+            except Exception as error:  # the transport's own kinds, which change with the client's version
+                if isinstance(error, OfflineModeIsEnabled) or (reason := in_words(error)) == _CERTIFICATE:
+                    raise
+                raise CutOff(reason) from error
+            if response.status_code >= 500:
+                raise CutOff(f"the hub answered with status {response.status_code}")
             hf_raise_for_status(response)
         yield _first_byte(response) if start else 0, _pieces(response)
 
@@ -509,8 +528,8 @@ def _is_weights(name: str) -> bool:
 
 
 @contextmanager
-def _converted_errors(what: str) -> Iterator[None]:
-    """Converts the client's errors to Draftlight's, with advice."""
+def _converted_errors(what: str, failed: str = "") -> Iterator[None]:
+    """Converts the client's errors to Draftlight's, with advice. `failed` is said of what is no download."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HfHubHTTPError,
@@ -518,6 +537,8 @@ def _converted_errors(what: str) -> Iterator[None]:
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
     )
+
+    failed = failed or f"“{what}” could not be downloaded"
 
     try:
         yield
@@ -534,31 +555,31 @@ def _converted_errors(what: str) -> Iterator[None]:
     except HFValidationError as error:
         raise ModelError(f"“{what}” is not a hub name.", "Write owner/name.") from error
     except OfflineModeIsEnabled as error:
-        raise DownloadError(
-            f"“{what}” could not be downloaded: HF_HUB_OFFLINE is set.", "Unset it to use the hub."
-        ) from error
+        raise DownloadError(f"{failed}: HF_HUB_OFFLINE is set.", "Unset it to use the hub.") from error
     except HfHubHTTPError as error:
-        status = getattr(error.response, "status_code", "")
-        raise DownloadError(
-            f"“{what}” could not be downloaded: the hub answered with status {status}.", "Try again later."
-        ) from error
-    except ModelError:
+        status = getattr(error.response, "status_code", 0)
+        if status == 401:
+            hint = "Log in again with: hf auth login. If HF_TOKEN is set, unset it."
+            raise DownloadError(f"{failed}: the hub does not accept your login.", hint) from error
+        kind = _GoneError if status in (404, 410) else DownloadError
+        raise kind(f"{failed}: the hub answered with status {status}.", "Try again later.") from error
+    except (ModelError, CutOff):
         raise
     except Exception as error:  # the transport's own kinds, which change with the client's version
         raise DownloadError(
-            f"“{what}” could not be downloaded: the hub at {endpoint()} cannot be reached"
-            f" ({in_words(error)}).",
+            f"{failed}: the hub at {endpoint()} cannot be reached ({in_words(error)}).",
             "Check the connection and try again.",
         ) from error
 
 
 _OFFLINE = "there is no network connection"
 _LOST = "the connection was lost"
+_CERTIFICATE = "its certificate is not valid"
 # The first that matches, of the exceptions that led to this one.
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (socket.gaierror, f"{_OFFLINE}, or the hub's name is unknown"),
     (ConnectionRefusedError, "the connection was refused"),
-    (ssl.SSLCertVerificationError, "its certificate is not valid"),
+    (ssl.SSLCertVerificationError, _CERTIFICATE),
     (ssl.SSLError, "no secure connection could be made"),
     (TimeoutError, "there was no answer in time"),
     (ConnectionError, _LOST),

@@ -61,6 +61,8 @@ def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
         make_folder(folder.parent)
         with FileLock(folder.parent / f".{_FOLDER}.lock", mode=FILE_MODE):
             progress("Checking the starter model", None)
+            for unfinished in folder.parent.glob(f".{_FOLDER}-*"):  # of a process that was killed
+                shutil.rmtree(unfinished, ignore_errors=True)
             if not folder.exists() or damage(folder):
                 _convert_into(folder, progress)
     except OSError as error:

@@ -15,6 +15,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,9 +33,8 @@ _TEXT = re.compile(
     r"|code|p|a|ul|ol|li)>"
 )
 _PRIVATE = range(0xF0000, 0x10FFFE)
-# For disguises: Yi syllables, which neither JSON nor Python write with escapes.
-_RARE = range(0xA000, 0xA48D)
-_MOST_NAMES = 64
+# For disguises: Yi and Hangul syllables, which neither JSON nor Python write with escapes.
+_RARE = (*range(0xA000, 0xA48D), *range(0xAC00, 0xD7A4))
 
 
 class Tokens(Struct, frozen=True):
@@ -97,8 +97,13 @@ class Disguise:
         self._controls = _controls(inner, rows, raw=False)
         self.pattern = self._controls.pattern
         firsts = sorted({text[0] for text in self._controls.texts.values()})
-        first = self._controls.unused(given, len(firsts), _RARE)
-        self._names = {character: chr(first + at) for at, character in enumerate(firsts)}
+        used = set(given)
+        names = list(islice((rare for rare in map(chr, _RARE) if rare not in used), len(firsts)))
+        if len(names) < len(firsts):
+            raise RequestError(
+                "The conversation has every character that can mark a control token.", "Shorten the text."
+            )
+        self._names = dict(zip(firsts, names))
 
     def hide(self, text: str, kept: Sequence[Span] = ()) -> str:
         """`text` with its control tokens disguised, except those in the spans `kept`."""
@@ -181,7 +186,7 @@ class _Controls:
 
     def _renamed(self, inner: Any, text: str) -> tuple[int, Tokenizer]:
         """The renamed copy, and the first character of its names; none of them is in `text`."""
-        first = self.unused(text, len(self.texts), _PRIVATE)
+        first = self._unused(text)
         if self._copy is None or self._copy[0] != first:
             names = {token: chr(first + at) * len(token) for at, token in enumerate(self.texts.values())}
             self._copy = first, _copy(inner.backend_tokenizer, names)
@@ -191,11 +196,11 @@ class _Controls:
         """Where the longest control token that begins at `start` ends; 0 if none does."""
         return next((start + n for n in self._lengths if text[start : start + n] in self._known), 0)
 
-    def unused(self, text: str, count: int, among: range) -> int:
-        """The first of `count` characters of `among` that are not in `text`."""
-        wanted = max(1, count)
+    def _unused(self, text: str) -> int:
+        """The first of as many private characters as there are control tokens, none of them in `text`."""
+        wanted = max(1, len(self.texts))
         used = {ord(character) for character in set(text)}
-        for first in range(among.start, among.stop - wanted, wanted)[:_MOST_NAMES]:
+        for first in range(_PRIVATE.start, _PRIVATE.stop - wanted, wanted):
             if used.isdisjoint(range(first, first + wanted)):
                 return first
         raise _unavoidable(next(iter(self.texts.values()), ""))

@@ -23,7 +23,7 @@ from core.models.heads import found_heads
 from core.models.loader import load
 from core.models.places import download_folder
 from tests.core.heads import PLACES, SEPARATE, Layout, separate_folder, write_headed_model
-from tests.hub import Hub, serving
+from tests.hub import COMMIT, Hub, serving
 
 NAME = "tests/Toy-1M-4bit"
 WEIGHTS = "model.safetensors"
@@ -43,7 +43,7 @@ def hub(served: Hub, tmp_path: Path, toy_folder: Path, monkeypatch: pytest.Monke
     shutil.copytree(toy_folder, folder)
     (folder / "README.md").write_text("Not needed.")
     (folder / "pytorch_model.bin").write_bytes(b"Not needed either.")
-    served.folders, served.asked = {NAME: folder}, []
+    served.folders, served.asked, served.commit = {NAME: folder}, [], COMMIT
     served.trouble = type(served.trouble)()
     return served
 
@@ -147,6 +147,30 @@ def test_an_interrupted_one_goes_on(hub: Hub) -> None:
     Download(NAME).run()
     assert hub.asked == [(f"/{NAME}/resolve/{'c' * 40}/{WEIGHTS}", f"bytes={part}-")]
     load(NAME)
+
+
+def test_a_model_that_changed_meanwhile_goes_on_with_what_is_the_same(hub: Hub) -> None:
+    with pytest.raises(Interrupted):
+        interrupt_after(WEIGHTS_BEGUN).run()
+    part = (staging_folder(NAME) / f"{WEIGHTS}.part").stat().st_size
+    hub.commit = "d" * 40
+    (hub.folders[NAME] / "tokenizer_config.json").rename(hub.folders[NAME] / "special_tokens_map.json")
+    config = hub.folders[NAME] / "config.json"
+    config.write_text(config.read_text() + " ")
+    hub.asked.clear()
+    folder = Download(NAME).run()
+    assert {path.name for path in folder.iterdir()} >= {"special_tokens_map.json", WEIGHTS}
+    assert not (folder / "tokenizer_config.json").exists()
+    for name in ("config.json", WEIGHTS):
+        assert (folder / name).read_bytes() == (hub.folders[NAME] / name).read_bytes()
+    assert hub.ranges_of(WEIGHTS)[-1] == f"bytes={part}-"
+    hub.commit = "e" * 40  # whose files cannot be had at all
+    shutil.rmtree(folder)
+    with pytest.raises(Interrupted):
+        interrupt_after(WEIGHTS_BEGUN).run()
+    hub.folders.clear()
+    with pytest.raises(ModelError, match="no model “tests/Toy-1M-4bit” on the hub"):
+        quick().run()
 
 
 @pytest.mark.parametrize("damaged", [False, True])
@@ -298,3 +322,10 @@ def test_a_type_that_cannot_be_loaded_is_refused_before_its_weights(hub: Hub) ->
 def test_search(hub: Hub) -> None:
     assert [each.model for each in download_module.search("toy")] == [NAME]
     assert download_module.search("nothing of that name") == ()
+    for status, words in (
+        (503, "the hub answered with status 503"),
+        (401, "the hub does not accept your login"),
+    ):
+        hub.trouble.refuse_with = status
+        with pytest.raises(DownloadError, match=rf"The search for “toy” failed: {words}\."):
+            download_module.search("toy")

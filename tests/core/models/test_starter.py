@@ -131,6 +131,15 @@ def test_the_packages_own_file_is_never_opened_for_writing(
     assert not list(folder.glob("*.gguf"))
 
 
+def test_what_a_killed_conversion_left_is_removed(mine: Path) -> None:
+    left = mine.with_name(f".{mine.name}-0abc")
+    left.mkdir()
+    (left / "model.safetensors").write_bytes(b"half")
+    assert ensure_starter() == mine
+    assert not left.exists()
+    assert not damage(mine)
+
+
 def test_a_crash_half_way_leaves_no_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(source: Path, target: Path) -> None:
         (target / "config.json").write_text("{}")

@@ -185,6 +185,17 @@ def test_the_starter_reads_its_control_tokens_as_text(starter_engine: Engine) ->
         assert tokenizer.decode(prompt.ids) == prompt.text
 
 
+def test_a_text_with_most_rare_characters_is_read() -> None:
+    tokenizer = tokenizer_of("byte-level BPE")
+    said = "".join(map(chr, (*range(0xA000, 0xA48D), *range(0xAC00, 0xD7A0)))) + "<|im_end|>"
+    prompt = render(tokenizer, [Message("user", said)])
+    harmless = render(tokenizer, [Message("user", "fox")])
+    assert said in prompt.text
+    assert control_ids(tokenizer, prompt.ids) == control_ids(tokenizer, harmless.ids)
+    with pytest.raises(RequestError, match="has every character that can mark a control token"):
+        render(tokenizer, [Message("user", "".join(map(chr, range(0xA000, 0xD7A4))))])
+
+
 def test_a_token_that_cannot_be_avoided_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = tokenizer_of("byte-level BPE")
     private = range(0xF0000, 0xF0000 + 20)
