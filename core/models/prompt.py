@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from core.answer_format import AnswerFormat, answer_format, answer_opening, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
-from core.events import TYPED, Change, Generate, Message, ModelInfo, Tool, ToolCall
+from core.events import TYPED, Change, Generate, Message, ModelInfo, Tool
 from core.events.wire import well_formed, well_formed_record
 from core.models.chat_template import (
     ChatTemplate,
@@ -272,14 +272,14 @@ def _appended_text(rendering: Rendering, text: str, source: int) -> Rendering:
 
 
 def _parsed(turns: Sequence[Turn], template: ChatTemplate) -> tuple[Turn, ...]:
-    """Splits earlier answers into thought, text and calls.
+    """Splits the texts of earlier answers into thought and text.
 
     The thought stays in the content if that is where the template reads and keeps it.
     """
     form = template.answer_format()
     tags = template.kept_thought_tags()
     found: list[Turn] = []
-    for at, turn in enumerate(turns):
+    for turn in turns:
         if turn.role != "assistant" or not turn.content.strip():
             found.append(turn)
             continue
@@ -287,22 +287,13 @@ def _parsed(turns: Sequence[Turn], template: ChatTemplate) -> tuple[Turn, ...]:
         if tags is not None and (parsed.text.strip() or turn.calls):
             found.append(_with_thought_in_content(turn, parsed.thought, tags))
             continue
-        if not (parsed.thought or parsed.calls) and parsed.text.strip() == turn.content.strip():
+        if not parsed.thought and parsed.text.strip() == turn.content.strip():
             found.append(turn)
             continue
-        calls = turn.calls
-        results = turns[at + 1 : at + 1 + len(parsed.calls)]
-        if not calls and all(each.role == "tool" for each in results):
-            calls = tuple(
-                ToolCall(result.call_id, call.name, call.arguments)
-                for call, result in zip(parsed.calls, results)
-            )
         text = parsed.text
         start = max(0, turn.content.find(text))
         regions = (Region(0, len(text), "assistant", first_char=start),)
-        found.append(
-            replace(turn, content=text, regions=regions, thought=turn.thought or parsed.thought, calls=calls)
-        )
+        found.append(replace(turn, content=text, regions=regions, thought=turn.thought or parsed.thought))
     return tuple(found)
 
 

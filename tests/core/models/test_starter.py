@@ -153,6 +153,12 @@ def test_a_crash_half_way_leaves_no_folder(home: Path, monkeypatch: pytest.Monke
     assert damage(ensure_starter()) == ""
 
 
+def test_a_package_with_another_file_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starter, "_GGUF_BYTES", 1234)
+    with pytest.raises(ModelError, match="does not hold the model file of 1,234 bytes"):
+        ensure_starter()
+
+
 def test_without_the_package_the_error_says_how_to_get_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
