@@ -111,6 +111,15 @@ def test_regenerating_quotes_the_same(engine: Engine) -> None:
     assert not maps(events)
 
 
+def test_a_continuation_is_given_no_quotation(engine: Engine) -> None:
+    chat = Chat(engine)
+    chat.ask(FIRST)
+    for words, quoted in ((f"Continue the text. {SECOND}", False), (SECOND, True)):
+        _, finished, _ = chat.ask(words)
+        assert bool(finished.stats.read_on_tokens) == quoted
+        assert ("quoted" in finished.effective.reading_reason) == quoted
+
+
 def test_what_is_quoted_stands_before_the_question(engine: Engine) -> None:
     chat = Chat(engine)
     _, first, _ = chat.ask(FIRST)

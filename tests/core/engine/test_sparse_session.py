@@ -326,6 +326,18 @@ def test_a_question_for_everything_is_read_whole_in_auto_and_says_why(engine: En
     assert again.stats.skipped_tokens == 0
 
 
+def test_a_question_about_a_document_that_was_read_needs_no_passage_of_the_new_one(engine: Engine) -> None:
+    auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
+    read_slowly(engine)
+    first = Message("user", "What is green?", (Attachment("a.txt", "The heron of the harbour is green."),))
+    finished, _ = ended(engine.generate(Generate("r", (first,), auto)))
+    assert finished.effective.reading == "dense"
+    text = "Nothing else is told in it, at no place. " * 80
+    second = Message("user", "Is the heron of the harbour green?", (Attachment("b.txt", text),))
+    finished, _ = ended(engine.generate(Generate("r", (first, Message("assistant", "a"), second), auto)))
+    assert finished.effective.reading == "sparse"
+
+
 @pytest.mark.parametrize("words", ["Continue the text.", "Where is the flow?"])
 def test_a_text_that_is_to_go_on_is_read_from_its_end_and_says_so(engine: Engine, words: str) -> None:
     """Three quarters of the places; as many passages as for a question."""
