@@ -153,7 +153,7 @@ def test_drafts_that_were_checked_are_counted_from_the_tokens() -> None:
     )
     stats = end_of(tokens, "Toy", Settings()).stats
     assert (stats.accepted, stats.tested) == (5, 3 + 2 + 1 + 1)
-    assert stats.acceptance == 5 / 7
+    assert (stats.acceptance, stats.mean_per_step) == (5 / 7, len(tokens) / 5)
     thinking = AnswerFormat(begins="thought")
     ended = end_of((replace(tokens[0], format=thinking), *tokens[1:]), "Toy", Settings())
     assert ended.effective.format == thinking
