@@ -140,7 +140,7 @@ class _Reader:
         self._rows: list[_Row] = []
 
     def read(self, told: Told) -> str:
-        data, at, tell_at = self._data, 0, 0
+        data, at, tell_at, marked = self._data, 0, 0, False
         while at < len(data):
             if at >= tell_at:
                 told(at, len(data), "bytes")
@@ -153,11 +153,12 @@ class _Reader:
                 break
             at = found.end()
             word, parameter, code, sign, brace, text = found.groups()
+            was_marked, marked = marked, sign == b"*"
             if word is not None:
                 name, value = word.decode("ascii"), int(parameter) if parameter else None
                 if name == "bin":
                     at += max(value or 0, 0)
-                self._word(name, value, marked=data.endswith(b"\\*", 0, found.start()))
+                self._word(name, value, marked=was_marked)
             elif brace:
                 self._brace(brace)
             elif self._state.left_out:

@@ -28,6 +28,7 @@ def text_of(body: str | bytes, head: str = r"\ansi\ansicpg1252\deff0\uc1") -> st
         (r"one\par two", "one\n\ntwo"),
         ("one\\\ntwo\\\n", "one\n\ntwo"),
         (r"one}} two", "one two"),
+        (r"a \\*\u161? b {\*\unknown c}d", "a \\*¡ b d"),
         (r"{\pard\intbl a\cell b\cell", "a\tb"),
         (r"a\'zz\u99999999999999 b\bin99999 no", "azz" + chr(9999999999 & 0xFFFF)),
     ],
