@@ -45,7 +45,7 @@ _LEAST_REPETITION = 0.02
 _REST_TOKENS = 8
 # Cost of not running ahead, as a share of a plain step.
 _LOOKUP_COST = 0.03
-# Of `TimedGate`, chosen by replaying a small model's recorded answers with block costs of a CPU and of Apple
+# Of `TimedGate`; chosen by replaying a small model's recorded answers with block costs of a CPU and of Apple
 # silicon (`python -m tests.tuning replay --overhead X`). Where a step takes 0.04 plain steps longer than its
 # block, speeds stay the same; at 0.3 they are 1.38 and 1.29 instead of 1.30 and 1.26, at 1 they are 1.16 and
 # 1.08 instead of 0.89 and 0.86. Trials of 8 steps, and rests that never end early, were worse by up to 4%.
@@ -55,7 +55,7 @@ _LEAST_GAIN = 0.95
 # Gain below which a rest is made to time plain steps, if none was timed yet.
 _DOUBTFUL_GAIN = 1.2
 _LEAST_HOST_SHARE = 0.1
-# Plain steps whose median counts, and the first ones of a rest that do not: the loop runs ahead from then on.
+# Plain steps whose median counts. The first ones of a rest do not: the loop does not run ahead yet.
 _PLAIN_STEPS = 15
 _FIRST_STEPS = 2
 _SURE = 0.6
@@ -180,7 +180,9 @@ class TimedGate:
         self._plain: deque[float] = deque(maxlen=_PLAIN_STEPS)
         self._rested = 0
         self._reopen(_TIMED_TRIAL_STEPS)
-        self.reason = "drafting at every step was requested" if self._always else "as much as pays is drafted"
+        self.reason = (
+            "drafting at every step was requested" if self._always else "each draft is as long as pays"
+        )
 
     @property
     def state(self) -> GateState:

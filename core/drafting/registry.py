@@ -54,7 +54,7 @@ class DrafterSpec(Struct, frozen=True):
     - `learns`: from answers, for later ones.
     - `takes_frozen`: uses a frozen table if there is one.
     - `planned`: with these settings, drafts carry calibrated confidences, so the planner decides how much is
-      verified and no gate is needed.
+      verified, and the gate goes by time.
     - `recycles`: uses the target's most likely ids.
     - `source`: what drafted tokens come from, where the draft does not say it.
     """

@@ -469,6 +469,10 @@ def assert_true(got: Answer) -> None:
         assert stats.table.hits <= stats.table.lookups
     *_, gauges = [event for event in got.events if isinstance(event, Gauges)]
     assert (gauges.tokens, gauges.accepted, gauges.tested) == (stats.tokens, stats.accepted, stats.tested)
+    if effective.drafter == "off":
+        assert gauges.plain_tokens_per_s == 0.0
+    elif not stats.drafted:
+        assert gauges.plain_tokens_per_s > 0.0
 
     # Each step that was told whole ends with a token of the model's own; drafted ones have a fitting source.
     assert [token.position for token in tokens] == list(range(len(tokens)))

@@ -158,6 +158,15 @@ def test_live_times_move_the_cost_and_one_pause_does_not() -> None:
     assert cost(8) == pytest.approx(before)
 
 
+def test_plain_speed_is_that_of_recent_steps_or_as_measured_before() -> None:
+    assert LiveCost().plain_tokens_per_s == 0.0
+    cost = LiveCost(measured_plain_s=0.1)
+    cost.step(4, 0.3)
+    assert cost.plain_tokens_per_s == 10.0
+    cost.step(1, 0.05)
+    assert cost.plain_tokens_per_s == 20.0
+
+
 def test_a_first_plain_step_that_was_paged_in_does_not_set_the_unit() -> None:
     cost = LiveCost(HEALTHY.__getitem__)
     cost.step(1, 4.0)
