@@ -180,9 +180,7 @@ class TimedGate:
         self._plain: deque[float] = deque(maxlen=_PLAIN_STEPS)
         self._rested = 0
         self._reopen(_TIMED_TRIAL_STEPS)
-        self.reason = (
-            "drafting at every step was requested" if self._always else "each draft is as long as pays"
-        )
+        self.reason = "drafting at every step was requested" if self._always else "drafts are as long as pays"
 
     @property
     def state(self) -> GateState:
