@@ -157,7 +157,7 @@ def test_a_rest_ends_early_where_the_next_token_is_probable() -> None:
     gate = TimedGate(GateSettings(), lambda width, tree: 1.0)
     for sure, rested in ((0.9, 3), (0.3, 8)):
         gate.begin(())
-        while gate.should_draft():
+        for _ in range(4):
             gate.record(2, True, 1, 3.0, 1.0)
         assert gate.reason == "drafting gave 0.33 times the plain speed; testing again after 8 tokens"
         steps = 0
@@ -171,10 +171,10 @@ def test_measured_plain_steps_decide() -> None:
     """The device's times promise a gain of 1.1, but plain steps turn out as slow as the others."""
     gate = TimedGate(GateSettings(), lambda width, tree: 1.0)
     gate.begin(())
-    while gate.should_draft():
+    for _ in range(4):
         gate.record(3, False, 2, 1.9, 1.05)
     assert gate.reason == "plain steps are timed; testing again after 8 tokens"
-    while not gate.should_draft():
+    for _ in range(8):
         gate.record(1, False, 1, 1.9, 1.8)
     for _ in range(100):
         gate.record(3, False, 2, 1.9, 1.05)
