@@ -52,11 +52,6 @@ def test_a_number_is_kept_or_refused(setting: Setting, value: float) -> None:
     assert setting.minimum <= kept <= setting.maximum
 
 
-def test_an_answer_asks_for_fifty_settings_at_most() -> None:
-    """What the planner knows better is not asked."""
-    assert len(declared()) <= 50
-
-
 @pytest.mark.parametrize("key", ["", "k", "ngram_simple", "ngram_simple.q", "nothing.k", "a.b.c"])
 def test_unknown_keys_are_refused_with_known_ones(key: str) -> None:
     with pytest.raises(SettingError, match=r"Did you mean|the groups are drafting, ") as caught:
