@@ -6,11 +6,11 @@ While a person edits the answer, an editor with the Markdown source without thou
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QRect, Qt, QTimer
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -21,15 +21,17 @@ from app.chat.entry import AnswerEntry
 from app.chat.intents import Intent, SaveAnswer, SelectAnswer
 from app.chat.reading_card import ReadingCard
 from app.chat.reading_map import dense_estimate, is_worth_showing
+from app.chat.reading_state import now_s
 from app.chat.sources import Source, sources_of
 from app.chat.tokens import TokenFacts, facts_of
 from app.controls.buttons import Button, on_click
 from app.controls.sheets import Question
 from app.controls.text_fields import TextArea
+from app.controls.text_label import TextLabel
 from app.richtext.text_canvas import MARGIN_PX, announce
 from app.richtext.tint_paint import TintMode
 from app.theme.zoom import px, px_rect
-from core.events import Finished, PrefillProgress, Token
+from core.events import Finished, Token
 
 _EDITOR_GAP_PX = 8
 _EDITOR_FONT_PX, _EDITOR_LINE_PX = 14.5, 22
@@ -134,6 +136,8 @@ _STRIP_GAP_PX = 12
 _FOOTER_OUTDENT_PX = 6
 # Figures that change 30 times a second cannot be read. The gauges use the same rate.
 _STATS_EVERY_S = 0.25
+# A wait that ends sooner is not named: the words would only flash.
+_WAITS_SHOWN_AFTER_S = 0.5
 
 
 class AnswerView(QWidget):
@@ -174,6 +178,10 @@ class AnswerView(QWidget):
         self.body = AnswerBody(self, entry.text, entry.unfolded, entry.turn_id, act, self._body_pointed)
         self.footer = AnswerFooter(entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
+        self.waiting = TextLabel("", 13, 20, "text2", parent=self)  # what an answer without text waits for
+        self.waiting.hide()
+        self._waiting_timer = QTimer(self, singleShot=True)
+        self._waiting_timer.timeout.connect(self.show_waiting)
         self.body.height_changed.connect(resized)
 
     # ---- preparation
@@ -198,10 +206,11 @@ class AnswerView(QWidget):
             self.footer.show()
             self.footer.strip.append(tokens)
             self._show_live()
-        elif entry.progress:
-            self.show_progress(entry.progress)
+        else:
+            self.show_reading()
         if entry.over:
             self.finish(entry.finished, entry.note)
+        self.show_waiting()
         return True
 
     # ---- content
@@ -262,22 +271,33 @@ class AnswerView(QWidget):
         """The tooltip's content for that token."""
         return facts_of(self.body.table, token, self._drafter, self.body.link_of(token))
 
-    def show_progress(self, progress: PrefillProgress) -> None:
-        """Show prefill progress. Ignored after the first token."""
-        if len(self.body.table) or self._finished:
+    def show_reading(self) -> None:
+        """Show the prefill's progress and map, which the entry has. Ignored after the first token."""
+        progress = self._entry.reading_state.progress
+        if progress is None or len(self.body.table) or self._finished:
             return
-        if self.card is None:
-            if not is_worth_showing(progress):
-                return
+        if self.card is not None:
+            self._change_card(ReadingCard.refresh)
+        elif is_worth_showing(progress):
             self._make_card()
-        assert self.card
-        self._change_card(lambda card: card.show_progress(progress))
 
-    def show_map(self) -> None:
-        """Show which passages are read. Ignored after the first token."""
-        reading = self._entry.reading
-        if self.card is not None and reading is not None:
-            self._change_card(lambda card: card.show_map(reading, self._entry.labels))
+    def show_waiting(self) -> None:
+        """Show what the answer waits for, half a second after that began; a caret alone does not say it."""
+        has_text = self.body.has_text
+        words = self._entry.waits_for or ("" if has_text else strings.WRITES)
+        shown = not self._finished and self.card is None and bool(words)
+        left_s = self._entry.waits_since_s + _WAITS_SHOWN_AFTER_S - now_s()
+        if shown and left_s > 0:
+            self._waiting_timer.start(math.ceil(1000 * left_s))
+            shown = False
+        else:
+            self._waiting_timer.stop()
+        if (words if shown else "") == self.waiting.text():
+            return
+        self.waiting.setText(words if shown else "")
+        self.waiting.setVisible(shown)
+        self.body.setVisible((has_text or not shown) and self.card is None and self.editor is None)
+        self._resized()
 
     def append(self, tokens: Sequence[Token]) -> None:
         if not tokens:
@@ -285,16 +305,17 @@ class AnswerView(QWidget):
         self._drop_card()
         self.footer.show()
         self.body.append(tokens)
+        self.show_waiting()
         self.footer.strip.append(tokens)
-        now_s = time.monotonic()
-        if now_s - self._stats_shown_s >= _STATS_EVERY_S:
-            self._stats_shown_s = now_s
+        if now_s() - self._stats_shown_s >= _STATS_EVERY_S:
+            self._stats_shown_s = now_s()
             self._show_live()
 
     def finish(self, finished: Finished | None, note: str) -> None:
         """Show the figures of a finished answer, or that it was cut off (None), and `note`."""
         self._drop_card()
         self._finished = True
+        self.show_waiting()
         self.body.finish(finished.repeats_from if finished else None)  # completes the thoughts
         alone = self.body.figures
         notes = [note] if note else []
@@ -360,11 +381,11 @@ class AnswerView(QWidget):
         self.footer.stats.set_revealed(self._hovered)
 
     def _make_card(self) -> None:
-        card = self.card = ReadingCard(self._entry.turn_id, self._act, self)
+        card = self.card = ReadingCard(self._entry.turn_id, self._act, self, state=self._entry.reading_state)
+        card.refresh()
         card.show()
         self.body.hide()
-        if self._entry.reading is not None:
-            card.show_map(self._entry.reading, self._entry.labels)
+        self.show_waiting()
         self._resized()
 
     def _change_card(self, change: Callable[[ReadingCard], None]) -> None:
@@ -393,12 +414,19 @@ class AnswerView(QWidget):
             return px(self.card.height_px)
         if self.editor:
             return self.editor.height_for(width)
-        height = self.body.height_for(width)
+        height = self._text_height(width)
         if not self.footer.isHidden():
             height += px(_STRIP_GAP_PX - tokens.STRIP_REACH_PX) + self.footer.height_for(
                 width + 2 * px(_FOOTER_OUTDENT_PX)
             )
         return height
+
+    def _text_height(self, width: int) -> int:
+        """The height of the body and of the line below it, or in its place while it is empty."""
+        height = self.body.height_for(width)
+        if self.waiting.isHidden():
+            return height
+        return height * self.body.has_text + self.waiting.sizeHint().height()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self.arrange()
@@ -417,9 +445,11 @@ class AnswerView(QWidget):
                 self.editor.height_for(column),
             )
             return
-        height = self.body.height_for(column)
+        height = self._text_height(column)
+        waiting_px = self.waiting.sizeHint().height()
+        self.waiting.setGeometry(MARGIN_PX, height - waiting_px, column, waiting_px)
         # 2 px more, because outlines reach below the last line.
-        self.body.setGeometry(0, 0, column + 2 * MARGIN_PX, height + 2)
+        self.body.setGeometry(0, 0, column + 2 * MARGIN_PX, self.body.height_for(column) + 2)
         top = height + px(_STRIP_GAP_PX - tokens.STRIP_REACH_PX)
         width = column + 2 * px(_FOOTER_OUTDENT_PX)
         left = MARGIN_PX - px(_FOOTER_OUTDENT_PX)

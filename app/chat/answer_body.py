@@ -130,6 +130,11 @@ class AnswerBody(TextCanvas):
         return self._text.table
 
     @property
+    def has_text(self) -> bool:
+        """Whether anything of the answer is visible: text, or the head of a thought."""
+        return bool(self.boxes)
+
+    @property
     def thoughts(self) -> list[range]:
         """The token indices of each thought."""
         return self._text.thought_tokens

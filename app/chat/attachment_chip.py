@@ -55,7 +55,7 @@ def estimated_tokens(text: str) -> int:
 
 
 def size_words(attachment: Attachment) -> str:
-    """“3,201 tokens”, or “about 3,200 tokens” if they are estimated."""
+    """“3,201 tokens”, or “~3,200 tokens” if they are estimated."""
     if attachment.tokens:
         return strings.tokens(attachment.tokens)
     estimate = estimated_tokens(attachment.text)

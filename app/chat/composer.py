@@ -205,7 +205,8 @@ class Composer(QWidget):
         `refused_by_tokens` is the excess reported by the worker, 0 if there was none.
         """
         over = refused_by_tokens or written.over_tokens
-        text = strings.over_limit(over, written.limit_tokens) if over else ""
+        exact = written.exact or bool(refused_by_tokens)
+        text = strings.over_limit(over, written.limit_tokens, exact=exact) if over else ""
         actions = [self._notice_action(remedy) for remedy in remedies(written, refused_by_tokens)]
         self.notice.show_notice(text, actions)
         self._notice_gap.setVisible(bool(text))
@@ -366,7 +367,7 @@ class Composer(QWidget):
     def _set_dragging(self, dragging: bool) -> None:
         self._dragging = dragging
         self._drop.setVisible(dragging)
-        self.pill.setVisible(not dragging and self.pill.limit_tokens > 0)
+        self.pill.setVisible(not dragging and self.pill.has_figures)
         self._show_frame()
 
     def _show_frame(self) -> None:

@@ -51,12 +51,15 @@ class Remedy(Struct, frozen=True):
 
 
 class MessageSize(Struct, frozen=True):
-    """Token counts of the context and the draft; None: not counted yet, taken as 0."""
+    """Token counts of the context and the draft; None: not counted yet, taken as 0, so that no estimate
+    decides. `exact`: all are counted.
+    """
 
     used_tokens: int
     typed_tokens: int | None
     attachment_tokens: tuple[int | None, ...]
     limit_tokens: int
+    exact: bool = True
 
     @property
     def new_tokens(self) -> int:
@@ -165,33 +168,83 @@ _LEFT_PX, _RING_PX, _GAP_PX, _RIGHT_PX = 7, 14, 6, 10
 _RADIUS_PX, _STROKE_PX = 5.2, 2.0
 
 
+class ContextUse(Struct, frozen=True):
+    """What the next prompt holds, in tokens; a part that is not exact is estimated.
+
+    - `chat_tokens`: system prompt, chat template, and all messages and documents of the chat so far.
+    - `document_tokens`, `typed_tokens`: of the message that is being written.
+    - `limit_tokens`: what the context holds; 0 if no model is loaded.
+    """
+
+    chat_tokens: int = 0
+    document_tokens: int = 0
+    typed_tokens: int = 0
+    limit_tokens: int = 0
+    chat_exact: bool = True
+    documents_exact: bool = True
+    typed_exact: bool = True
+
+    @property
+    def used_tokens(self) -> int:
+        return self.chat_tokens + self.document_tokens + self.typed_tokens
+
+    @property
+    def exact(self) -> bool:
+        return self.chat_exact and self.documents_exact and self.typed_exact
+
+
 class ContextPill(QWidget):
-    """The used part of the model's context, as a ring and in figures. Hidden until the limit is known."""
+    """The used part of the model's context, as a ring and in figures; the tooltip has the parts of the sum.
+
+    Without a model it has no limit, and is hidden while there is nothing to count.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.used_tokens = 0
-        self.limit_tokens = 0  # 0: unknown
+        self.use = ContextUse()
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
+
+    @property
+    def used_tokens(self) -> int:
+        return self.use.used_tokens
+
+    @property
+    def limit_tokens(self) -> int:
+        """0: unknown."""
+        return self.use.limit_tokens
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether there is anything to show."""
+        return self.limit_tokens > 0 or self.used_tokens > 0
 
     @property
     def near_limit(self) -> bool:
         """Whether the ring shows a warning."""
         return self.used_tokens > WARN_FRACTION * self.limit_tokens > 0
 
-    def show_context(self, used_tokens: int, limit_tokens: int) -> None:
-        """Show the figures. `limit_tokens` is 0 if unknown."""
-        self.used_tokens, self.limit_tokens = used_tokens, limit_tokens
-        self.setVisible(limit_tokens > 0)
-        spoken = strings.context_spoken(used_tokens, limit_tokens)
-        self.setAccessibleName(spoken)
-        self.setToolTip(spoken)
+    @property
+    def text(self) -> str:
+        """The figures, with “~” if they are estimated."""
+        return strings.context_pill(self.used_tokens, self.limit_tokens, exact=self.use.exact)
+
+    def show_context(self, use: ContextUse) -> None:
+        self.use = use
+        self.setVisible(self.has_figures)
+        self.setAccessibleName(strings.context_spoken(self.text))
+        parts = strings.context_parts(
+            (use.chat_tokens, use.chat_exact),
+            (use.document_tokens, use.documents_exact),
+            (use.typed_tokens, use.typed_exact),
+        )
+        self.setAccessibleDescription(parts)
+        self.setToolTip(f"{self.accessibleName()}\n{parts}")
         self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
-        width = QFontMetricsF(ui_font(11.5, tabular=True)).horizontalAdvance(self._text())
+        width = QFontMetricsF(ui_font(11.5, tabular=True)).horizontalAdvance(self.text)
         return px_size(QSize(round(_LEFT_PX + _RING_PX + _GAP_PX + width + _RIGHT_PX), _HEIGHT_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -209,11 +262,8 @@ class ContextPill(QWidget):
         painter.setFont(ui_font(11.5, tabular=True))
         painter.setPen(theme.color("text2"))
         words = QRectF(_LEFT_PX + _RING_PX + _GAP_PX, 0, width_of(self), _HEIGHT_PX)
-        painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter), self._text())
+        painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter), self.text)
         painter.end()
-
-    def _text(self) -> str:
-        return strings.context_pill(self.used_tokens, self.limit_tokens)
 
 
 class SendButton(Button):

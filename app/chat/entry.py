@@ -8,12 +8,15 @@ until a widget was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from app.chat.answer_text import AnswerText
+from app.chat.reading_map import labels
+from app.chat.reading_state import ReadingState, now_s
 from app.richtext.markdown.piece import Piece
+from app.session.chats.conversation import Turn
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 # Average measures of English text in the design's fonts.
@@ -57,17 +60,22 @@ class QuestionEntry:
 
 @dataclass(eq=False)
 class AnswerEntry:
-    """An answer. Tokens are moved from `unparsed` into `text`, which parses them, in steps when needed."""
+    """An answer. Tokens are moved from `unparsed` into `text`, which parses them, in steps when needed.
+
+    While the answer is running, its entry gets all events, also while another chat is shown. `waits_for` is
+    what it waits for in words, since `waits_since_s`; empty while it is written.
+    """
 
     turn_id: str
     drafter: str = ""
     unparsed: tuple[Token, ...] = ()
-    progress: PrefillProgress | None = None
     finished: Finished | None = None
     note: str = ""
     over: bool = False
     reading: ReadingMap | None = None
-    labels: tuple[tuple[float, str], ...] = ()  # of the map: position from 0 to 1, text
+    reading_state: ReadingState = field(default_factory=ReadingState)  # of the card
+    waits_for: str = ""
+    waits_since_s: float = field(default_factory=now_s)
     documents: dict[int, tuple[str, str]] = field(default_factory=dict)  # name and text by source number
     imported: bool = False  # from a file, without figures
     edited: bool = False  # a person wrote a part of it
@@ -85,9 +93,29 @@ class AnswerEntry:
         return self.text.table.text + "".join(token.text for token in self.unparsed)
 
     @property
+    def has_tokens(self) -> bool:
+        return bool(self.unparsed or len(self.text.table))
+
+    @property
     def is_parsed(self) -> bool:
         """Whether `text` holds all tokens."""
         return not self.unparsed and self.text.finished == self.over
+
+    def show_progress(self, progress: PrefillProgress) -> None:
+        self.reading_state.show_progress(progress, now_s())
+
+    def show_map(self, reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> None:
+        """Take the map. `texts`: name and text of each attachment by source number."""
+        self.reading = reading
+        self.reading_state.show_map(reading, labels(reading, texts), now_s())
+
+    def show_waiting(self, waits_for: str) -> None:
+        if waits_for and not self.waits_for:
+            self.waits_since_s = now_s()
+        self.waits_for = waits_for
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        self.unparsed = (*self.unparsed, *tokens)
 
     def parse_step(self) -> bool:
         """Parse the next tokens. Returns True once `text` holds all of them."""
@@ -125,10 +153,21 @@ class AnswerEntry:
         paragraphs = source.count("\n\n")
         lines = _lines(source, column_px / (_CHARACTER_PX * zoom))
         text = round(zoom * (lines * _LINE_PX + paragraphs * _PARAGRAPH_GAP_PX))
-        return text + (round(zoom * _FOOTER_PX) if self.unparsed or len(self.text.table) or self.over else 0)
+        return text + (round(zoom * _FOOTER_PX) if self.has_tokens or self.over else 0)
 
 
 Entry = QuestionEntry | AnswerEntry
+
+
+def answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
+    """The entry of a stored answer. Tooltips name `drafter` until the effective settings are known."""
+    answer = turn.answer
+    entry = AnswerEntry(turn.id, drafter, answer.tokens, answer.finished, answer.note)
+    entry.over, entry.imported = answer.over, answer.status == "imported"
+    entry.edited, entry.has_figures = answer.is_edited, answer.status != "edited"
+    entry.reading = answer.reading
+    entry.version_index, entry.versions = turn.place, len(turn.versions)
+    return entry
 
 
 def _lines(text: str, characters: float) -> int:

@@ -6,11 +6,8 @@ Cancel as well, so the card is higher.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 
-from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
@@ -23,11 +20,10 @@ from app.chat.reading_map import (
     cell_color,
     dense_estimate,
     draw_map,
-    facts_of,
     read_so_far,
-    reading_rate,
     reads_on,
 )
+from app.chat.reading_state import Label, ReadingState, now_s
 from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
@@ -50,8 +46,6 @@ STRIP_PX = 40
 _OUT_PX = 4
 _LABELS_PX = 18
 _LABEL_GAP_PX = 12
-
-Label = tuple[float, str]  # position on the strip from 0 to 1, text
 
 
 class ReadingMapStrip(QWidget):
@@ -163,11 +157,6 @@ _LEFT = Qt.AlignmentFlag.AlignLeft
 _RIGHT = Qt.AlignmentFlag.AlignRight
 
 
-def _work_of(progress: PrefillProgress) -> tuple[str, int, int]:
-    """What the remaining time is about; a person sees where it changes."""
-    return progress.phase, progress.total_tokens, progress.kept_tokens
-
-
 class ReadingCard(QWidget):
     """`height_px` may change with `show_progress` and `show_map`. `act` gets the person's intents."""
 
@@ -177,20 +166,16 @@ class ReadingCard(QWidget):
         act: Callable[[Intent], object],
         parent: QWidget | None = None,
         *,
-        now: Callable[[], float] = time.monotonic,
+        state: ReadingState | None = None,
+        now: Callable[[], float] = now_s,
     ) -> None:
+        """Shows `state`, by default a new one. Call `refresh()` after it was changed elsewhere."""
         super().__init__(parent)
         self._now = now
-        self._progress: PrefillProgress | None = None
-        self._reading: ReadingMap | None = None
+        self._state = state or ReadingState()
         self.facts: ReadingFacts | None = None
-        self._rate: float | None = None
-        self._scoring_since_s: float | None = None
-        self._scored_s: float | None = None
-        self._reported_s = self._interval_s = 0.0  # time of the last report, and since the one before
-        self._least_left_s = math.inf  # shown so far of the same work
         self._clock = QTimer(self, interval=1000)
-        self._clock.timeout.connect(self._refresh)
+        self._clock.timeout.connect(self._show_facts)
         self.strip = ReadingMapStrip(lambda passage: act(OpenPassage(passage)), self)
         self.everything_button = Button(strings.READ_EVERYTHING, parent=self)
         self.cancel_button = Button(strings.CANCEL, parent=self)
@@ -213,28 +198,26 @@ class ReadingCard(QWidget):
         return bool(self.facts and self.facts.phases)
 
     def show_progress(self, progress: PrefillProgress) -> None:
-        if progress.phase == "scoring" and self._scoring_since_s is None:
-            self._scoring_since_s = self._now()
-        now_s = self._now()
-        if self._progress is None or _work_of(progress) != _work_of(self._progress):
-            self._least_left_s = math.inf
-        self._interval_s = now_s - self._reported_s if self._progress is not None else 0.0
-        self._progress, self._reported_s = progress, now_s
-        self._rate = reading_rate(progress) or self._rate
-        self._clock.start()
-        if progress.phase == "scoring":
-            self.strip.show_scoring(progress.scored_tokens / max(1, progress.total_tokens))
-        else:
-            self.strip.show_read(read_so_far(progress))
-        self._refresh()
+        self._state.show_progress(progress, self._now())
+        self.refresh()
 
     def show_map(self, reading: ReadingMap, labels: tuple[Label, ...] = ()) -> None:
         """Show which passages will be read."""
-        if self._scoring_since_s is not None and self._scored_s is None:
-            self._scored_s = self._now() - self._scoring_since_s
-        self._reading = reading
-        self.strip.show_map(reading, labels)
-        self._refresh()
+        self._state.show_map(reading, labels, self._now())
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show the state, which was changed."""
+        state = self._state
+        if state.reading is not None:
+            self.strip.show_map(state.reading, state.labels)
+        if state.progress is not None:
+            self._clock.start()
+            if state.progress.phase == "scoring":
+                self.strip.show_scoring(state.progress.scored_tokens / max(1, state.progress.total_tokens))
+            else:
+                self.strip.show_read(read_so_far(state.progress))
+        self._show_facts()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._arrange()
@@ -268,33 +251,29 @@ class ReadingCard(QWidget):
 
     # ---- inside
 
-    def _refresh(self) -> None:
-        if self._progress is None:
+    @property
+    def _reading(self) -> ReadingMap | None:
+        return self._state.reading
+
+    @property
+    def _progress(self) -> PrefillProgress | None:
+        return self._state.progress
+
+    def _show_facts(self) -> None:
+        facts = self._state.facts(self._now())
+        if facts is None:
             return
-        progress = replace(self._progress, seconds_left=self._left_s())
-        self.facts = facts_of(progress, self._reading, self._scored_s, self._rate)
+        self.facts = facts
         for part in self._sparse_parts:
             part.setVisible(self.is_sparse)
         if self._reading and not self._reading.all_fits:
             self.everything_button.hide()
-        self.setAccessibleName(self.facts.title)
-        phases = ", ".join(f"{p.title}: {p.note}" for p in self.facts.phases if p.note)
-        self.setAccessibleDescription(" ".join(part for part in (self.facts.left, phases) if part))
+        self.setAccessibleName(facts.title)
+        phases = ", ".join(f"{p.title}: {p.note}" for p in facts.phases if p.note)
+        self.setAccessibleDescription(" ".join(part for part in (facts.left, phases) if part))
         self.everything_button.setAccessibleDescription(self._estimate())
         self._arrange()
         self.update()
-
-    def _left_s(self) -> float | None:
-        """Seconds left: the last report's, minus the time since then up to one report interval.
-
-        They never rise during the same work: a forecast that was too short stands still until it is true.
-        """
-        left_s = self._progress.seconds_left if self._progress else None
-        if left_s is None:
-            return None
-        passed_s = min(self._now() - self._reported_s, self._interval_s)
-        self._least_left_s = min(self._least_left_s, max(0.0, left_s - max(0.0, passed_s)))
-        return self._least_left_s
 
     def _arrange(self) -> None:
         width = width_of(self) - 2 * _PAD_X_PX

@@ -76,6 +76,7 @@ OPEN_DOCUMENT = "Show {name} in the Document tab"
 
 # ---- messages
 ANSWER_NAME = "Answer"
+WRITES = "Writing…"
 YOU = "You"
 EXPORTED_ATTACHMENT = "Attached: {name}"
 EXPORTED_THOUGHT = "Thought"
@@ -124,8 +125,8 @@ def tokens(count: int) -> str:
 
 
 def about(words: str) -> str:
-    """An estimated figure."""
-    return f"about {words}"
+    """An estimated figure: “~3,200 tokens”."""
+    return f"~{words}"
 
 
 # Common names of encodings. Others are shown as their codec in capitals.
@@ -156,7 +157,7 @@ def reading_ahead(fraction: float | None) -> str:
 
 
 def without(size: str, missing: str) -> str:
-    """“about 44 tokens, without 1 hidden row”."""
+    """“~44 tokens, without 1 hidden row”."""
     return f"{size}, without {missing}" if missing else size
 
 
@@ -260,9 +261,9 @@ def short(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:14]}…{name[-9:]}"
 
 
-def over_limit(over_tokens: int, limit_tokens: int) -> str:
-    over = "1 token" if over_tokens == 1 else f"{over_tokens:,} tokens"
-    return f"{over} over this model’s limit of {limit_tokens:,}."
+def over_limit(over_tokens: int, limit_tokens: int, *, exact: bool = True) -> str:
+    over = tokens(over_tokens)
+    return f"{over if exact else about(over)} over this model’s limit of {limit_tokens:,}."
 
 
 def way_shorten(name: str, tokens: int) -> str:
@@ -275,12 +276,26 @@ def way_remove(name: str, tokens: int) -> str:
     return f"Remove {short(name)} ({tokens:,} tokens)"
 
 
-def context_pill(used_tokens: int, limit_tokens: int) -> str:
-    return f"{used_tokens:,} of {limit_tokens:,} tokens"
+def context_pill(used_tokens: int, limit_tokens: int, *, exact: bool) -> str:
+    used = f"{used_tokens:,}" if exact else about(f"{used_tokens:,}")
+    return f"{used} of {limit_tokens:,} tokens" if limit_tokens else f"{used} tokens"
 
 
-def context_spoken(used_tokens: int, limit_tokens: int) -> str:
-    return f"Context: this chat and the message use {used_tokens:,} of {limit_tokens:,} tokens"
+def context_spoken(figures: str) -> str:
+    return f"Context: {figures}"
+
+
+def context_parts(chat: tuple[int, bool], documents: tuple[int, bool], typed: tuple[int, bool]) -> str:
+    """The parts of the sum: tokens, and whether they are counted."""
+    named = (
+        ("This chat, with system prompt and template", chat),
+        ("Attached documents", documents),
+        ("Typed text", typed),
+    )
+    lines = [f"{name}: {tokens(n) if exact else about(tokens(n))}" for name, (n, exact) in named]
+    if not all(exact for _, (_, exact) in named):
+        lines.append("~ is an estimate, until the model has counted it")
+    return "\n".join(lines)
 
 
 CANCEL = "Cancel"

@@ -15,11 +15,10 @@ from shiboken6 import delete
 
 from app.chat import strings
 from app.chat.answer import AnswerView
-from app.chat.entry import AnswerEntry, Entry, QuestionEntry
+from app.chat.entry import AnswerEntry, Entry, QuestionEntry, answer_entry
 from app.chat.entry_column import EntryColumn, Item, Prefetch, UnshownEntry, WidgetPool
 from app.chat.find import ChatFinder
 from app.chat.intents import QuoteText
-from app.chat.reading_map import labels
 from app.chat.tokens import Tips, TokenTip
 from app.chat.transcript_selection import TranscriptSelection
 from app.chat.user_message import UserMessage
@@ -137,20 +136,31 @@ class Transcript(QScrollArea):
         self._column.clear()
         self.finder.search_again()
 
-    def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
-        """Show another conversation at its end. `drafter` names the drafter of unfinished answers."""
+    def show_turns(
+        self, turns: Sequence[Turn], drafter: str = "", running: AnswerEntry | None = None
+    ) -> None:
+        """Show another conversation at its end. `drafter` names the drafter of unfinished answers.
+
+        `running` is the entry of an answer that is being generated, perhaps one of `turns`: it is shown in
+        place of what is stored.
+        """
         self.clear()
         for turn in turns:
-            self._entries += [QuestionEntry(turn.id, turn.user), self._add_answer(turn, drafter)]
+            is_running = running is not None and running.turn_id == turn.id
+            entry = running if running is not None and is_running else answer_entry(turn, drafter)
+            self._entries += [QuestionEntry(turn.id, turn.user), self._add_answer(entry)]
         self._newest.hide()
         self._column.place()
         self._prefetch.fill()
         self.finder.search_again()
 
-    def replace_turn(self, turn_id: str, turn: Turn, drafter: str = "") -> None:
+    def replace_turn(
+        self, turn_id: str, turn: Turn, drafter: str = "", running: AnswerEntry | None = None
+    ) -> None:
         """Replace the answer of `turn_id` by that of `turn`, another version; the question if it differs.
 
-        The focus stays on the version switch if it was there.
+        `running` is the entry of its answer if that is being generated. The focus stays on the version switch
+        if it was there.
         """
         old = self._answers.pop(turn_id)
         index = self._entries.index(old)
@@ -167,7 +177,7 @@ class Transcript(QScrollArea):
             self._drop_widget(question)
             self._entries[index - 1] = QuestionEntry(turn.id, turn.user)
         self._drop_widget(old)
-        answer = self._entries[index] = self._add_answer(turn, drafter)
+        answer = self._entries[index] = self._add_answer(running or answer_entry(turn, drafter))
         if self._continuable == turn_id:
             self._continuable = ""
         self._mark_newest()
@@ -178,9 +188,9 @@ class Transcript(QScrollArea):
             self._column.place()
             shown.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def _add_answer(self, turn: Turn, drafter: str) -> AnswerEntry:
-        entry = _answer_entry(turn, drafter)
-        self._answers[turn.id] = entry
+    def _add_answer(self, entry: AnswerEntry) -> AnswerEntry:
+        self._answers[entry.turn_id] = entry
+        entry.height_px = entry.estimated_px = None  # of another column width, if it was shown before
         if not entry.over:
             self._unfinished.add(entry)
         return entry
@@ -194,24 +204,35 @@ class Transcript(QScrollArea):
         self._add(QuestionEntry(turn_id, message))
         self.scroll_to_end()
 
-    def begin_answer(self, turn_id: str, drafter: str = "") -> None:
+    def begin_answer(self, turn_id: str, drafter: str = "") -> AnswerEntry:
         """Append an empty answer. Tooltips name `drafter` until the effective settings are known."""
         entry = AnswerEntry(turn_id, drafter)
-        self._answers[turn_id] = entry
+        self.add_answer(entry)
+        return entry
+
+    def add_answer(self, entry: AnswerEntry) -> None:
+        """Append an answer that is being generated."""
+        self._answers[entry.turn_id] = entry
         self._unfinished.add(entry)
         self._add(entry)
 
     def show_progress(self, turn_id: str, progress: PrefillProgress) -> None:
-        self._answers[turn_id].progress = progress
+        entry = self._answers[turn_id]
+        entry.show_progress(progress)
         if answer := self._writing(turn_id):
-            answer.show_progress(progress)
+            answer.show_reading()
 
     def show_map(self, turn_id: str, reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> None:
         """Show which passages are read. `texts`: name and text of each attachment by source number."""
-        entry = self._answers[turn_id]
-        entry.reading, entry.labels = reading, labels(reading, texts)
+        self._answers[turn_id].show_map(reading, texts)
         if answer := self._writing(turn_id):
-            answer.show_map()
+            answer.show_reading()
+
+    def show_waiting(self, turn_id: str, waits_for: str) -> None:
+        """Show what an unfinished answer waits for, in words; empty while it is written."""
+        self._answers[turn_id].show_waiting(waits_for)
+        if answer := self._writing(turn_id):
+            answer.show_waiting()
 
     def _documents(self) -> dict[int, tuple[str, str]]:
         """Name and text of each attachment by source number: counted over all messages, from 0."""
@@ -231,7 +252,7 @@ class Transcript(QScrollArea):
     def append_tokens(self, turn_id: str, tokens: Sequence[Token]) -> None:
         """Append tokens to an answer; at most 30 times a second."""
         answer, entry = self._writing(turn_id), self._answers[turn_id]
-        entry.unparsed = (*entry.unparsed, *tokens)
+        entry.append(tokens)
         if answer:
             with entry.parsing():
                 answer.append(tokens)
@@ -538,13 +559,3 @@ class Transcript(QScrollArea):
         palette.setColor(QPalette.ColorRole.Window, color("window"))
         self._column.setPalette(palette)
         self.viewport().setPalette(palette)
-
-
-def _answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
-    answer = turn.answer
-    entry = AnswerEntry(turn.id, drafter, answer.tokens, None, answer.finished, answer.note)
-    entry.over, entry.imported = answer.over, answer.status == "imported"
-    entry.edited, entry.has_figures = answer.is_edited, answer.status != "edited"
-    entry.reading = answer.reading
-    entry.version_index, entry.versions = turn.place, len(turn.versions)
-    return entry

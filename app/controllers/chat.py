@@ -138,23 +138,25 @@ class DocumentController(QObject):
         super().__init__(parent)
         self._views = app.views
         self._chats = app.chats
+        self._answering = answering
         self._show_tab = show_tab
         self._turn_id = ""  # the turn whose answer is selected; empty: the last one
         self._with_draft = False  # a document of the draft was opened
         for shown in (page.chat_shown, page.turn_added):
             shown.connect(lambda: self.select_answer(""))
         app.views.composer.chips.changed.connect(self._draft_changed)
-        answering.map_changed.connect(lambda: self.refresh(0))
+        answering.map_changed.connect(self.refresh)
         answering.prefill_progressed.connect(self._show_progress)
         answering.answer_finished.connect(lambda turn_id: self.refresh())
         self.refresh()
 
-    def refresh(self, read_tokens: int | None = None) -> None:
-        """Show the documents of the stored chat; `read_tokens` of the running prefill, None if it is over."""
+    def refresh(self) -> None:
+        """Show the documents of the stored chat, and how far a running prefill has read them."""
         chat = self._chats.open
         is_earlier = chat.has(self._turn_id) and self._turn_id != chat.turns[-1].id
         turn_id = self._turn_id if is_earlier else ""
         drafted = self._drafted() if self._with_draft else ()
+        read_tokens = None if is_earlier else self._answering.read_tokens
         self._views.document.show_documents((*documents(chat, turn_id), *drafted), read_tokens)
         self._views.document.show_answer(chat.turn(turn_id).user.content if is_earlier else "")
 

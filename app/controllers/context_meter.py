@@ -1,27 +1,31 @@
-"""ContextMeter: shows in the composer how many tokens of the context the chat would use with the draft.
+"""ContextMeter: shows in the composer how many tokens of the context the chat and the draft use.
 
-The used context is that of the last answer plus what will be read of the draft. The worker counts texts
-while it is idle, 0.3 s after the last change; until then they are estimated. A refusal by the worker is shown
-until the draft changes.
+The sum is that of what the chat holds (`app.session.context`), the attached documents and the typed text,
+whatever the worker is doing. The worker counts texts beside its answers, 0.3 s after the last change; until
+then they are estimated, which is shown, and nothing is decided by an estimate. A refusal by the worker is
+shown until the draft changes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer
 
 from app.chat.attachment_chip import estimated_tokens
-from app.chat.composer_tools import MessageSize
+from app.chat.composer_tools import ContextUse, MessageSize
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
-from core.events import CountTokens, ModelInfo, ReadingPace, TokenCount
-from core.prefill.forecast import ReadingForecast, forecast
-from core.settings import Settings
+from app.session.context import Held
+from core.events import CountTokens, Generate, Message, ModelInfo, ReadingPace, TokenCount
+from core.prefill.forecast import forecast
+from core.settings.request import Chat, Settings
 from core.worker.client import CommandError
 
 _AFTER_MS = 300
+_Prompt = tuple[tuple[Message, ...], Chat]
 
 
 class TokenMemory(Protocol):
@@ -45,13 +49,15 @@ class ContextMeter(QObject):
         self._composer = composer = views.composer
         self._worker = worker
         self._counts = TokenCounts()
-        self._idle = False
-        self._used_tokens = 0
-        self._uncounted = ""
+        self._can_count = self._idle = False
+        self._held = Held()
+        self._prompt: tuple[_Prompt, int] | None = None  # the last counted one, without the probe
+        self._prompt_task: asyncio.Task[None] | None = None
         self._settings = Settings()
         self._pace: ReadingPace | None = None
         self._model_tokens = 0
         self._refused_by_tokens = 0
+        self._attached: tuple[str, ...] = ()  # texts
         self._read = 0.0
         self._memory: TokenMemory | None = None
         self._family = ""
@@ -61,11 +67,12 @@ class ContextMeter(QObject):
 
     def set_model(self, info: ModelInfo) -> None:
         """Discard all counts for another tokenizer and limit."""
-        self._counts = TokenCounts()
+        self.forget()
         self._family = info.family
         self._pace = None
         self._model_tokens = info.context_tokens
         self._views.transcript.set_context_limit(self.limit_tokens)
+        self._timer.start()
         self._show()
 
     @property
@@ -78,7 +85,8 @@ class ContextMeter(QObject):
 
     def remember(self, text: str) -> None:
         """Store the count of a document that is kept, if the model has counted it."""
-        if self._memory and (tokens := self._counts.of(text)):
+        tokens = self._counts.of(text)
+        if self._memory and tokens and self._counts.is_exact(text):
             self._memory.learn_tokens(text, self._family, tokens)
 
     @property
@@ -86,14 +94,17 @@ class ContextMeter(QObject):
         """The context limit of the next answer: the model's, or a lower setting."""
         return self._settings.prefill.context_of(self._model_tokens)
 
-    def set_idle(self, idle: bool) -> None:
-        if idle and not self._idle:
+    def set_worker(self, *, has_model: bool, idle: bool) -> None:
+        """Whether a worker has a model, so that it counts texts, and is idle, so that it counts prompts."""
+        if (has_model and not self._can_count) or (idle and not self._idle):
             self._timer.start()
-        self._idle = idle
+        self._can_count, self._idle = has_model, idle
 
     def forget(self) -> None:
-        """Discard pending counts after the worker exits."""
+        """Discard all counts, and those that are pending."""
         self._counts = TokenCounts()
+        self._prompt = None
+        self._end_prompt_count()
 
     def show_read(self, fraction: float | None) -> None:
         """The fraction of the attached documents that the worker has read before the question."""
@@ -106,21 +117,20 @@ class ContextMeter(QObject):
         self._refused_by_tokens = over_tokens
         self._show()
 
-    def show_used(self, used_tokens: int, uncounted: str = "") -> None:
-        """Show the context of the open chat, without the draft.
-
-        `uncounted` is text of the next request that no answer has counted, such as an imported chat's.
-        """
-        if uncounted != self._uncounted:
-            self._uncounted = uncounted
+    def show_held(self, held: Held) -> None:
+        """Show what the open chat holds, without the draft."""
+        if held == self._held:
+            return
+        if held.uncounted != self._held.uncounted or not held.counted_tokens:
             self._timer.start()
-        self._used_tokens = used_tokens
+        self._held = held
         self._show()
 
     def set_settings(self, settings: Settings) -> None:
         """The settings of the next answer."""
         if settings != self._settings:
             self._settings = settings
+            self._timer.start()
             self._views.transcript.set_context_limit(self.limit_tokens)
             self._show()
 
@@ -130,18 +140,37 @@ class ContextMeter(QObject):
             count = await self._worker.ask(CountTokens("", text), TokenCount)
         except CommandError:
             counts.answer(text, None)
+            self._show()
             return
         if counts is not self._counts:
             return  # another model is loaded
         self._pace = count.pace or self._pace
-        counts.answer(text, count.tokens)
+        counts.answer(text, count.tokens, exact=not count.estimated)
         self.remember(text)
         self._composer.chips.show_tokens(counts.of)
         self._show()
 
+    async def _count_prompt(self, prompt: _Prompt) -> None:
+        """Count a prompt that no answer has counted: system prompt and template included."""
+        counts, (messages, chat) = self._counts, prompt
+        asked = Generate("", messages, Settings(chat=chat))
+        try:
+            count = await self._worker.ask(CountTokens("", prompt=asked), TokenCount)
+        except CommandError:
+            return  # the texts are counted as well
+        if counts is self._counts and not count.estimated:
+            self._prompt = prompt, max(0, count.tokens - 1)
+            self._show()
+
+    def _end_prompt_count(self) -> None:
+        if self._prompt_task is not None:
+            self._prompt_task.cancel()
+            self._prompt_task = None
+
     def _draft_changed(self) -> None:
-        if self._refused_by_tokens:
-            self._refused_by_tokens = 0
+        _, *attached = self._draft_texts()
+        if self._refused_by_tokens or tuple(attached) != self._attached:
+            self._refused_by_tokens, self._attached = 0, tuple(attached)
             self._show()
         self._timer.start()
 
@@ -154,47 +183,83 @@ class ContextMeter(QObject):
 
     def _count(self) -> None:
         self._recall()
-        if self._idle:
-            for text in self._counts.ask(self._texts()):
-                self._worker.begin(self._count_text(text))
-            self._composer.chips.show_tokens(self._counts.of)
+        asked = self._counts.ask(self._texts()) if self._can_count else ()
+        for text in asked:
+            self._worker.begin(self._count_text(text))
+        prompt = self._held.messages, self._settings.chat
+        if self._idle and not self._held.counted_tokens and self._prompt_tokens is None:
+            self._end_prompt_count()
+            self._prompt_task = self._worker.begin(self._count_prompt(prompt))
+        self._composer.chips.show_tokens(self._counts.of)
+        if asked != (self._composer.text.strip(),):  # else its figure would flicker at each word
             self._show()
-        elif not any(self._texts()[1:]):  # the draft was sent
-            self._views.inspector.show_estimate(ReadingForecast(0, 0))
+
+    @property
+    def _prompt_tokens(self) -> int | None:
+        """The tokens of the next prompt without the draft, if they were counted."""
+        wanted = self._held.messages, self._settings.chat
+        return self._prompt[1] if self._prompt and self._prompt[0] == wanted else None
+
+    def _size(self, texts: Iterable[str]) -> tuple[int, int, bool]:
+        """The tokens of `texts`, those of them that are counted, and whether that is all of them."""
+        tokens, counted, exact = 0, 0, True
+        for text in texts:
+            known = self._counts.of(text)
+            tokens += estimated_tokens(text) if known is None else known
+            counted += known or 0
+            exact = exact and known is not None and self._counts.is_exact(text)
+        return tokens, counted, exact
 
     def _show(self) -> None:
-        texts, prefill, limit_tokens = self._texts(), self._settings.prefill, self.limit_tokens
-        uncounted, typed, *attached = (self._counts.of(text) for text in texts)
+        held, prefill, limit_tokens = self._held, self._settings.prefill, self.limit_tokens
+        typed, *attached = self._draft_texts()
+        chat_tokens, chat_counted, chat_exact = self._size(held.uncounted)
+        if held.counted_tokens:
+            chat_tokens, chat_counted = (each + held.counted_tokens for each in (chat_tokens, chat_counted))
+        elif (prompt_tokens := self._prompt_tokens) is not None:
+            chat_tokens, chat_counted, chat_exact = prompt_tokens, prompt_tokens, True
+        else:
+            chat_exact = False  # system prompt and template are missing
+        document_tokens, _, documents_exact = self._size(attached)
+        typed_tokens, _, typed_exact = self._size([typed])
         # With sparse prefill beyond the context, only passages that fit are read, so there is no limit.
         fits_always = prefill.reads_beyond and not self._refused_by_tokens
-        used_tokens = self._used_tokens + (uncounted or 0)
-        written = MessageSize(used_tokens, typed, tuple(attached), 0 if fits_always else limit_tokens)
-        counts = zip(texts[1:], (typed, *attached), strict=True)
-        typed_tokens, *documents = (
-            estimated_tokens(text) if count is None else count for text, count in counts
+        written = MessageSize(
+            chat_counted,
+            self._counts.of(typed),
+            tuple(self._counts.of(text) for text in attached),
+            0 if fits_always else limit_tokens,
+            exact=chat_exact and documents_exact and typed_exact,
         )
-        new_tokens, read_tokens = typed_tokens + sum(documents), round(self._read * sum(documents))
+        new_tokens, read_tokens = typed_tokens + document_tokens, round(self._read * document_tokens)
         will = forecast(
             new_tokens - read_tokens,
-            used_tokens + read_tokens,
+            chat_tokens + read_tokens,
             limit_tokens,
             prefill,
             max_tokens=self._settings.sampling.max_tokens,
             pace=self._pace,
         )
-        self._views.inspector.show_estimate(will)
-        read_then = read_tokens + will.read_tokens if will.reads_some else new_tokens
-        used_then = used_tokens + read_then
-        self._composer.pill.show_context(used_then, limit_tokens)
+        self._views.inspector.show_estimate(will, exact=documents_exact and typed_exact)
+        use = ContextUse(
+            chat_tokens,
+            document_tokens,
+            typed_tokens,
+            limit_tokens,
+            chat_exact=chat_exact,
+            documents_exact=documents_exact,
+            typed_exact=typed_exact,
+        )
+        self._composer.pill.show_context(use)
         self._composer.show_fit(written, self._refused_by_tokens)
 
-    def _texts(self) -> list[str]:
+    def _draft_texts(self) -> list[str]:
+        """The typed text and the attached ones."""
         composer = self._composer
-        return [
-            self._uncounted,
-            composer.text.strip(),
-            *(attachment.text for attachment in composer.attachments),
-        ]
+        return [composer.text.strip(), *(attachment.text for attachment in composer.attachments)]
+
+    def _texts(self) -> list[str]:
+        return [*self._held.uncounted, *self._draft_texts()]
 
 
 class TokenCounts:
@@ -203,10 +268,15 @@ class TokenCounts:
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
         self._asked: set[str] = set()
+        self._inexact: set[str] = set()
 
     def of(self, text: str) -> int | None:
         """Returns the tokens of `text`, None if unknown. The empty text has none."""
         return self._known.get(text) if text else 0
+
+    def is_exact(self, text: str) -> bool:
+        """Whether a known count is no estimate, as for a text far longer than the context."""
+        return text not in self._inexact
 
     def know(self, text: str, tokens: int) -> None:
         self._known[text] = tokens
@@ -215,12 +285,15 @@ class TokenCounts:
         """Returns the texts to count. Forgets all texts but these."""
         wanted = {text for text in texts if text}
         self._known = {text: tokens for text, tokens in self._known.items() if text in wanted}
+        self._inexact &= wanted
         unknown = tuple(text for text in sorted(wanted - self._asked) if self.of(text) is None)
         self._asked.update(unknown)
         return unknown
 
-    def answer(self, text: str, tokens: int | None) -> None:
+    def answer(self, text: str, tokens: int | None, *, exact: bool = True) -> None:
         """Store a result, None if the text could not be counted."""
         self._asked.discard(text)
         if tokens is not None:
             self._known[text] = tokens
+            if not exact:
+                self._inexact.add(text)

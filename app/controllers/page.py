@@ -7,7 +7,7 @@ in the same order.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -16,9 +16,11 @@ from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import strings as chat_strings
-from app.chat.reading_map import passages_of
+from app.chat.entry import AnswerEntry, answer_entry
+from app.chat.reading_map import passages_of, read_so_far
 from app.controllers import strings
 from app.controllers.app import App
+from app.controllers.live import LiveAnswer
 from app.panels import strings as panels_strings
 from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE
@@ -31,6 +33,7 @@ from app.session.chats.conversation import (
     merged,
     uncounted,
 )
+from app.session.context import held
 from app.session.turn import effects as fx
 from core.events import (
     Failed,
@@ -64,6 +67,7 @@ class ChatPage(QObject):
         self.edited = ""  # id of the turn whose message is edited in the composer; empty if none is
         self._unedited = NOTHING_WRITTEN  # that message, uncounted
         self._shown = ""  # id of the chat whose draft is in the composer
+        self.live: LiveAnswer | None = None  # the running answer, of whatever chat
         # By chat, the files that were being read for its draft when that left the composer.
         self._files: dict[str, tuple[Path, ...]] = {}
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
@@ -128,7 +132,8 @@ class ChatPage(QObject):
 
     def show(self) -> None:
         chat = self._chats.open
-        self._views.transcript.show_turns(chat.turns, self._drafter)
+        running = self.live.entry if self.live else None
+        self._views.transcript.show_turns(chat.turns, self.drafter, running)
         self.show_readings()
         self.show_draft()
         self._composer.edit.document().clearUndoRedoStacks()
@@ -147,49 +152,64 @@ class ChatPage(QObject):
         self.show_names()
         self.turn_added.emit()
 
+    @property
+    def live_here(self) -> LiveAnswer | None:
+        """The running answer, if it belongs to the open chat."""
+        return self.live if self.live and self.live.chat_id == self._chats.open.id else None
+
     def _show_figures(self) -> None:
-        chat = self._chats.open
+        chat, live = self._chats.open, self.live_here
         self._views.strip.reset()
         last = chat.turns[-1].answer if chat.turns else None
-        if last and last.finished:
+        if live is not None:
+            live.restore(self._views.strip)
+        elif last and last.finished:
             self._views.strip.show_stats(last.finished.stats)
-        self._views.legend.show_sources(last.tokens if last else ())
+        self.show_sources()
         self.show_context()
+
+    def show_sources(self) -> None:
+        """Show in the legend what the drafts of the newest complete answer came from."""
+        over = [turn.answer for turn in self._chats.open.turns if turn.answer.over]
+        self._views.legend.show_sources(over[-1].tokens if over else ())
 
     def show_context(self, without: str = "") -> None:
         """Show the used context, without `without` and later turns, which an edited message replaces."""
-        chat = self._chats.open
-        turns = chat.upto(without)[:-1] if without else chat.turns
-        last = turns[-1].answer.finished if turns else None
-        used_tokens = chat.context_used_tokens
-        if without:
-            used_tokens = last.stats.context_used_tokens if last else 0
-        self._meter.show_used(used_tokens, _text_without_figures(turns))
+        chat, live = self._chats.open, self.live_here
+        without = without or self.edited
+        if without and chat.has(without):
+            chat = chat.with_turns(chat.upto(without)[:-1]).with_context(0)
+            live = None
+        last_tokens = live.held_tokens if live else chat.context_used_tokens
+        self._meter.show_held(held(chat, last_tokens))
 
-    def restart_turn(self, shown_before: str, turn: Turn) -> None:
+    def restart_turn(self, shown_before: str, turn: Turn, running: AnswerEntry) -> None:
         """Replace the last turn `shown_before` by `turn`, whose answer is being generated, and follow it."""
-        self._replace_turn(shown_before, turn)
+        self._replace_turn(shown_before, turn, running)
         self._views.transcript.scroll_to_end()
 
-    def _replace_turn(self, shown_before: str, turn: Turn) -> None:
-        self._views.transcript.replace_turn(shown_before, turn, self._drafter)
+    def _replace_turn(self, shown_before: str, turn: Turn, running: AnswerEntry | None = None) -> None:
+        self._views.transcript.replace_turn(shown_before, turn, self.drafter, running)
         self.show_readings()
 
     @property
-    def _drafter(self) -> str:
+    def drafter(self) -> str:
         return self._views.inspector.settings.drafting.drafter
 
     def show_readings(self) -> None:
         """Show on each attachment which passages were read for the newest finished answer."""
-        for document in documents(self._chats.open):
+        chat = self._chats.open
+        for turn in chat.turns[-1:]:
+            if not turn.answer.over and turn.answer.finished is None:  # its map is not read yet
+                chat = chat.with_answer(turn.id, replace(turn.answer, reading=None))
+        for document in documents(chat):
             reading = document.reading
-            if reading is not None and self._chats.open.turn(document.answered_by).answer.over:
-                passages = passages_of(reading, document.source)
-                self._views.transcript.show_passages(document.turn_id, document.index, passages)
+            passages = () if reading is None else passages_of(reading, document.source)
+            self._views.transcript.show_passages(document.turn_id, document.index, passages)
 
-    def add_turn(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn, running: AnswerEntry) -> None:
         self._views.transcript.add_user(turn.id, turn.user)
-        self._views.transcript.begin_answer(turn.id, self._drafter)
+        self._views.transcript.add_answer(running)
         self.turn_added.emit()
 
     def show_kind(self) -> None:
@@ -205,17 +225,6 @@ class ChatPage(QObject):
         new = panels_strings.new_chat_in(project.name) if project else panels_strings.NEW_CHAT
         self._views.header.set_title(chat.title or new)
         self.names_changed.emit()
-
-
-def _text_without_figures(turns: Sequence[Turn]) -> str:
-    """The text of the imported turns at the end, edited or not, whose tokens are in no answer's figures."""
-    words: list[str] = []
-    for turn in reversed(turns):
-        if turn.answer.status not in ("imported", "edited") or turn.answer.finished is not None:
-            break
-        attached = (attachment.text for attachment in turn.user.attachments)
-        words.append("\n\n".join((*attached, turn.user.content, turn.answer.text)))
-    return "\n\n".join(reversed(words))
 
 
 @dataclass(frozen=True)
@@ -280,42 +289,92 @@ class AnswerController(QObject):
 
     def begin(self) -> None:
         assert self._running
+        running = self._running
+        turn = self._chats.get(running.chat_id).turn(running.turn_id)
+        asked_of = turn.answer.asked_of
+        drafter = asked_of.settings.drafting.drafter if asked_of else self._page.drafter
+        entry = answer_entry(turn, drafter)
+        self._page.live = LiveAnswer(running.chat_id, entry)
         if not self._is_shown():  # a queued message of another chat
             self._page.show_names()
             return
-        if self._running.replaced is None:
-            if not self._running.keeps_draft:
+        if running.replaced is None:
+            if not running.keeps_draft:
                 self._views.composer.clear()
-            self._page.add_turn(self._chats.open.turn(self._running.turn_id))
+            self._page.add_turn(turn, entry)
         else:
-            turn = self._chats.open.turn(self._running.turn_id)
-            self._page.restart_turn(self._running.replaced.id, turn)
+            self._page.restart_turn(running.replaced.id, turn, entry)
         self._views.strip.reset()
+        self._page.show_sources()
+        self._page.show_context()
         self._page.show_kind()
         self._page.show_names()
 
-    def read(self, progress: PrefillProgress) -> None:
+    def wait(self, waits_for: str) -> None:
+        """Show what the answer waits for, in words; empty while it is written."""
+        live = self._page.live
+        if live is None or live.entry.waits_for == waits_for:
+            return
         if self._is_shown():
-            self._show_reading(progress)
+            self._views.transcript.show_waiting(live.entry.turn_id, waits_for)
+        else:
+            live.entry.show_waiting(waits_for)
+
+    def read(self, progress: PrefillProgress) -> None:
+        live, shown = self._live, self._is_shown()
+        live.show_figures(progress, self._views.strip if shown else None)
+        if not live.entry.reading and progress.phase == "reading":
+            live.held_tokens = progress.total_tokens
+        if not shown:
+            live.entry.show_progress(progress)
+            return
+        self._views.transcript.show_progress(live.entry.turn_id, progress)
+        self._page.show_context()
+        self.prefill_progressed.emit(progress)
 
     def choose(self, reading: ReadingMap) -> None:
         """The passages to read were selected."""
         assert self._running
-        chat = self._chats.get(self._running.chat_id).read(self._running.turn_id, reading)
+        live, turn_id = self._live, self._running.turn_id
+        chat = self._chats.get(self._running.chat_id).read(turn_id, reading)
         self._chats.keep(chat)
+        live.held_tokens = reading.held_tokens or reading.prompt_tokens
+        texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
         if self._is_shown():
-            texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
-            self._views.transcript.show_map(self._running.turn_id, reading, texts)
+            self._views.transcript.show_map(turn_id, reading, texts)
+            self._page.show_readings()
+            self._page.show_context()
             self.map_changed.emit()
+        else:
+            live.entry.show_map(reading, texts)
 
     def write(self, token: Token) -> None:
         self._coalescer.add(self._placed(token))
         self._flush_soon()
 
     def measure(self, gauges: Gauges) -> None:
-        self._note_context(gauges.context_used_tokens)
-        if self._is_shown():
-            self._views.strip.show_gauges(self._of_whole_answer(gauges))
+        assert self._running
+        chat = self._chats.get(self._running.chat_id)
+        self._chats.keep(chat.with_context(gauges.context_used_tokens))
+        self._live.held_tokens = gauges.context_used_tokens
+        shown = self._is_shown()
+        self._live.show_figures(self._of_whole_answer(gauges), self._views.strip if shown else None)
+        if shown:
+            self._page.show_context()
+
+    @property
+    def read_tokens(self) -> int | None:
+        """How many of the kept tokens of the open chat's running prefill are read; None: there is none."""
+        live = self._page.live_here
+        if live is None or live.entry.reading is None or live.entry.has_tokens:
+            return None
+        progress = live.entry.reading_state.progress
+        return read_so_far(progress) if progress and progress.phase == "reading" else 0
+
+    @property
+    def _live(self) -> LiveAnswer:
+        assert self._page.live
+        return self._page.live
 
     def _of_whole_answer(self, gauges: Gauges) -> Gauges:
         """`gauges`, for a continued answer with the time to the first token of its first part."""
@@ -326,17 +385,6 @@ class AnswerController(QObject):
         return replace(gauges, ttft_s=first.time_s)
 
     # ---- its tokens
-
-    def _show_reading(self, progress: PrefillProgress) -> None:
-        assert self._running
-        self._views.strip.show_prefill(progress)
-        self._views.transcript.show_progress(self._running.turn_id, progress)
-        reading = self._chats.open.turn(self._running.turn_id).answer.reading
-        if reading:
-            self._meter.show_used(reading.held_tokens or reading.prompt_tokens)
-        elif progress.phase == "reading":
-            self._meter.show_used(progress.total_tokens)
-        self.prefill_progressed.emit(progress)
 
     def _placed(self, token: Token) -> Token:
         assert self._running
@@ -355,16 +403,12 @@ class AnswerController(QObject):
             self._chats.keep(self._chats.get(self._running.chat_id).write(turn_id, tokens))
             if self._is_shown():
                 self._views.transcript.append_tokens(turn_id, tokens)
+            else:
+                self._live.entry.append(tokens)
         if all_of_it:
             self._flush_timer.stop()
         else:
             self._flush_soon()
-
-    def _note_context(self, used_tokens: int) -> None:
-        assert self._running
-        self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
-        if self._is_shown():
-            self._meter.show_used(used_tokens)
 
     # ---- its end
 
@@ -373,7 +417,7 @@ class AnswerController(QObject):
         self._flush(all_of_it=True)
         assert self._running
         ended, shown = self._running, self._is_shown()
-        self._running = None
+        self._running = self._page.live = None
         if shown:
             self._views.strip.show_end()
         return ended, self._chats.get(ended.chat_id), shown
@@ -390,10 +434,10 @@ class AnswerController(QObject):
         self._chats.keep(chat)
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
-            self._meter.show_used(whole.stats.context_used_tokens)
+            self._page.show_context()
             self._views.transcript.finish_answer(ended.turn_id, whole)
             self._views.strip.show_stats(whole.stats)
-            self._views.legend.show_sources(chat.turn(ended.turn_id).answer.tokens)
+            self._page.show_sources()
             self._page.show_readings()
         self.answer_finished.emit(ended.turn_id)
         if instead is not None and shown:

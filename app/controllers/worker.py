@@ -66,9 +66,10 @@ class WorkerController:
 
     def show(
         self, link: Link, answering_elsewhere: str, racing: bool = False, served_client: str = ""
-    ) -> None:
-        """Show the status; `served_client` is the client of the local server being answered."""
-        self._meter.set_idle(link.phase is Phase.READY and not link.serving)
+    ) -> Status:
+        """Show the status and return it; `served_client` is the client of the local server being answered."""
+        idle = link.phase is Phase.READY and not link.serving
+        self._meter.set_worker(has_model=link.connected and link.info is not None, idle=idle)
         status = status_of(
             link,
             self._views.inspector.settings,
@@ -89,6 +90,7 @@ class WorkerController:
         self._views.strip.set_stale(status.stale)
         self._views.inspector.set_footer(strings.AFTER_RESTART if status.stale else strings.NEXT_ANSWER)
         self._show_worker()
+        return status
 
     def _loading(self, model: str) -> Lead:
         return Lead(texts.GETTING_READY.format(model=model_name(model)), *self._load)

@@ -263,7 +263,7 @@ def rows_of(
 
 
 def tokens_text(document: KeptDocument, family: str, estimate: Callable[[KeptDocument], int]) -> str:
-    """Returns `3,201`, or `about 3,200` if the count of this tokenizer is unknown."""
+    """Returns `3,201`, or `~3,200` if the count of this tokenizer is unknown."""
     if family in document.counts:
         return f"{document.counts[family]:,}"
     tokens = next(iter(document.counts.values()), None) or estimate(document)

@@ -194,10 +194,13 @@ class Inspector(QWidget):
         section.set_open(True)
         return section
 
-    def show_estimate(self, will: ReadingForecast) -> None:
-        """Show how much will be read of the message; nothing if that is refused or done in no time."""
+    def show_estimate(self, will: ReadingForecast, *, exact: bool = True) -> None:
+        """Show how much will be read of the message; nothing if that is refused or done in no time.
+
+        Not `exact`: its tokens are not counted yet.
+        """
         is_long = will.reads_some and will.new_tokens >= _LEAST_TOKENS
-        self.estimate.setText(strings.reads(will) if is_long else "")
+        self.estimate.setText(strings.reads(will, exact=exact) if is_long else "")
 
     def own_settings(self, name: str) -> OwnSettings:
         """Returns the footer of the section of the group `name`."""

@@ -165,12 +165,13 @@ ON = "on"
 OFF = "off"
 
 
-def reads(will: ReadingForecast) -> str:
-    """How much of the message will be read, and how long that takes."""
+def reads(will: ReadingForecast, *, exact: bool = True) -> str:
+    """How much of the message will be read, and how long that takes; not `exact`: by estimated tokens."""
     takes = f", about {duration(will.read_s)}" if will.read_s else ""
+    new = f"{will.new_tokens:,}" if exact else f"~{will.new_tokens:,}"
     if will.read_tokens == will.new_tokens:
-        return f"Reads all {will.new_tokens:,} new tokens{takes}"
-    words = f"Reads about {will.read_tokens:,} of {will.new_tokens:,} tokens"
+        return f"Reads all {new} new tokens{takes}"
+    words = f"Reads about {will.read_tokens:,} of {new} tokens"
     if not will.all_fits:
         return f"{words}, as not all fit the context{takes}"
     return f"{words}{takes} instead of {duration(will.dense_s)}" if takes and will.dense_s else words

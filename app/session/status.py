@@ -21,7 +21,8 @@ ComposerState = Literal["idle", "busy", "later", "blocked"]
 class Status(Struct, frozen=True):
     """`subtitle` is the header's. `hint` gives further details.
 
-    `composer`: later messages are queued, or nothing is sent (blocked), for `reason`.
+    `composer`: later messages are queued, or nothing is sent (blocked), for `reason`. `waits_for`: what the
+    running answer waits for; empty if there is none, or while it is written.
     """
 
     subtitle: str
@@ -32,6 +33,7 @@ class Status(Struct, frozen=True):
     level: Literal["ready", "busy", "bad", "idle"]
     stale: bool
     hint: str = ""
+    waits_for: str = ""
 
 
 class _Row(Struct, frozen=True):
@@ -95,7 +97,20 @@ def status_of(
         level="bad" if link.quiet else level,
         stale=dead,
         hint=hint,
+        waits_for=_waits_for(link, name, bool(loads)) if link.busy else "",
     )
+
+
+def _waits_for(link: Link, model: str, loads: bool) -> str:
+    if link.quiet:
+        return strings.STUCK_TITLE
+    if link.phase is Phase.STOPPING:
+        return strings.ANSWER_STOPS
+    if link.ahead:
+        return strings.waiting_for(link.ahead)
+    if loads:
+        return strings.answer_loads(model)
+    return strings.ANSWER_READS if link.phase is Phase.READING else ""
 
 
 def _subtitle(link: Link, settings: Settings) -> str:

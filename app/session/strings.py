@@ -45,6 +45,10 @@ def blocked_by_other_chat(title: str) -> str:
     return f"“{title}” is being answered. What you send here waits for its end."
 
 
+def answer_loads(model: str) -> str:
+    return f"Loading {model}…"
+
+
 def answering_client(client: str) -> str:
     """`client` is a program's own name for itself, or empty."""
     return f"Answering {client}" if client else "Answering a request"
@@ -126,4 +130,6 @@ WRITING = "Writing"
 STOPPING = "Stopping"
 CLOSING = "Closing"
 STUCK = "Not responding"
+ANSWER_READS = "Reading the question…"
+ANSWER_STOPS = "Stopping…"
 RESTART_TO_GO_ON = "Restart it to continue"

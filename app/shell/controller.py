@@ -222,7 +222,10 @@ class WindowController(QObject):
 
     def _show_link(self) -> None:
         self.asking.follow()
-        self._worker.show(self.link, self._answering.elsewhere, self.racing.recording, self.sharing.client)
+        status = self._worker.show(
+            self.link, self._answering.elsewhere, self.racing.recording, self.sharing.client
+        )
+        self._answering.wait(status.waits_for)
         self.racing.show_blocked(self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
 
     @property

@@ -67,6 +67,7 @@ from core.models.prompt import (
     check_fits,
     count_tokens,
     plain,
+    plain_length,
     render,
     with_answer_opened,
 )
@@ -313,23 +314,24 @@ class Engine:
             session.beforehand.forget()
         return done
 
-    def count_tokens(self, text: str) -> int:
-        """Number of tokens of `text` without a template. Raises `NoModelError`.
+    def count_tokens(self, text: str) -> tuple[int, bool]:
+        """Number of tokens of `text` without a template, and whether it is exact. Raises `NoModelError`.
 
-        Estimated for a text that is far longer than the context.
+        Estimated for a long text.
         """
         described = self._described
-        return count_tokens(described.tokenizer, well_formed(text), described.info.context_tokens)
+        length = plain_length(described.tokenizer)
+        return count_tokens(length, well_formed(text), described.info.context_tokens)
 
-    def count_prompt(self, request: Generate) -> int:
-        """Number of prompt tokens of `request`; estimated for one that is far too long.
+    def count_prompt(self, request: Generate) -> tuple[int, bool]:
+        """Number of prompt tokens of `request`, and whether it is exact; estimated for one far too long.
 
         Raises `RequestError`, `NoModelError`.
         """
         try:
-            return len(self._prompt(request)[0].ids)
+            return len(self._prompt(request)[0].ids), True
         except PromptTooLongError as error:
-            return error.tokens
+            return error.tokens, False
 
     @property
     def pace(self) -> ReadingPace | None:

@@ -173,7 +173,7 @@ class ReadingPace(Wire, frozen=True):
 
 
 class TokenCount(Wire, frozen=True):
-    """Answer to `count_tokens`; an estimate for a text much longer than the model's context.
+    """Answer to `count_tokens`; `estimated` for a text much longer than the model's context.
 
     `pace`: None until enough chunks were timed.
     """
@@ -181,6 +181,7 @@ class TokenCount(Wire, frozen=True):
     request: str
     tokens: int
     pace: ReadingPace | None = None
+    estimated: bool = False
 
 
 RequestCommand = Generate | TakeTurn | Cancel | CountTokens

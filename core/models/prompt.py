@@ -7,7 +7,7 @@ the template from documents, and the reading map can locate characters of a docu
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -415,12 +415,23 @@ _LONG_CHARACTERS = 200_000
 _MORE_A_CUT = 8
 
 
-def count_tokens(tokenizer: TokenizerWrapper, text: str, limit_tokens: int) -> int:
-    """Number of tokens of `text` without a template; estimated if it is far longer than `limit_tokens`."""
-    if len(text) <= _LONG_CHARACTERS:
-        return len(tokenizer.encode(text, add_special_tokens=False))
-    tokens, characters = _counted(tokenizer, text, 2 * limit_tokens)
-    return round(tokens * len(text) / characters)
+def count_tokens(
+    length: Callable[[str], int], text: str, limit_tokens: int, whole_characters: int = 0
+) -> tuple[int, bool]:
+    """Number of tokens of `text` without a template, and whether it is exact; `length` counts a text.
+
+    A text of at most `whole_characters` is counted completely. One that is longer, and longer than a tenth of
+    a second takes, is estimated: counted as far as `limit_tokens` require.
+    """
+    if len(text) <= max(_LONG_CHARACTERS, whole_characters):
+        return length(text), True
+    tokens, characters = _counted(length, text, 2 * limit_tokens)
+    return round(tokens * len(text) / characters), False
+
+
+def plain_length(tokenizer: TokenizerWrapper) -> Callable[[str], int]:
+    """Counts the tokens of a text without special tokens."""
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False))
 
 
 def check_fits(
@@ -438,18 +449,18 @@ def check_fits(
         return
     tokens = done = 0
     for text in texts:
-        counted, of_them = _counted(tokenizer, text, limit_tokens - tokens)
+        counted, of_them = _counted(plain_length(tokenizer), text, limit_tokens - tokens)
         tokens, done = tokens + counted, done + of_them
         if tokens > limit_tokens:
             raise PromptTooLongError(round(tokens * characters / done), limit_tokens, chosen)
 
 
-def _counted(tokenizer: TokenizerWrapper, text: str, enough: int) -> tuple[int, int]:
+def _counted(length: Callable[[str], int], text: str, enough: int) -> tuple[int, int]:
     """A lower bound of the token count, exact up to `enough`; and the number of counted characters."""
     tokens = at = 0
     while at < len(text) and tokens <= enough:
         piece = text[at : at + _PIECE_CHARACTERS]
         at += len(piece)
         cut = _MORE_A_CUT if at < len(text) else 0
-        tokens += max(0, len(tokenizer.encode(piece, add_special_tokens=False)) - cut)
+        tokens += max(0, length(piece) - cut)
     return tokens, at

@@ -1,10 +1,11 @@
 """The worker process: the engine on its main thread, the protocol on its pipes.
 
-Four threads:
+Five threads:
 
     main     runs commands in the order of `CommandQueue`; the only thread that uses MLX
     reader   decodes commands; cancels an answer that waits at once, the running one for its next step
     models   commands about models on the disk, which do not wait for the end of an answer
+    counting tokens of texts, also during an answer
     heart    a heartbeat once per second with the time of the main thread's current operation; ticks the clock
 
 The process ends on request, or when one of its pipes is closed because the window has ended.
@@ -202,6 +203,7 @@ class _Worker:
         from core.models.memory import machine
         from core.tables.files import TableFolder
         from core.tables.memory import TableMemory
+        from core.worker.counting import TokenCounter
 
         self._channel = channel
         self._blas = blas
@@ -211,6 +213,7 @@ class _Worker:
         self._engine = Engine(memory, channel.send, self._clock)
         self._in_use = FoldersInUse()
         self._models = ModelService(channel.send, machine(), self._in_use)
+        self._counter = TokenCounter(channel.send)
         self._queue = CommandQueue(channel.send)
         # Also in the queue, to wake the main thread; a running answer takes them from here.
         self._texts: deque[EmbedTexts] = deque()
@@ -239,6 +242,7 @@ class _Worker:
         self._leaving.set()
         try:
             self._models.close()
+            self._counter.close()
             self._saves()
             self._engine.close()
         finally:
@@ -262,13 +266,15 @@ class _Worker:
                     self._channel.send(TurnTaken(request, self._engine.loaded.info))
                 case UnloadModel():
                     self._engine.unload()
+                    self._counter.use(None, 0)
                     self._channel.send(ModelUnloaded())
                 case Generate():
                     self._generate(command, entry.arrived_s)
                 case CountTokens(_, text, prompt):
                     engine = self._engine
-                    tokens = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
-                    self._channel.send(TokenCount(request, tokens, engine.pace))
+                    counted = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
+                    tokens, exact = counted
+                    self._channel.send(TokenCount(request, tokens, engine.pace, estimated=not exact))
                 case ListTables():
                     self._list_tables(request)
                 case SaveTables():
@@ -361,6 +367,8 @@ class _Worker:
             info = self._engine.loaded.info
         self._info = info
         self._channel.send(ModelLoaded(info))
+        self._counter.use(self._engine.loaded.tokenizer, info.context_tokens)
+        self._counter.pace = self._engine.pace
 
     def _load_progress(self, model: str, stage: str, fraction: float | None) -> None:
         self._moved_at = self._clock()
@@ -393,6 +401,7 @@ class _Worker:
             self._channel.send(event)
             if self._texts and self._clock() >= self._texts_after_s:
                 self._embed_texts()
+        self._counter.pace = self._engine.pace
 
     def _embed_texts(self) -> None:
         """Embeds the oldest waiting texts. A running answer keeps three quarters of the time."""
@@ -468,7 +477,7 @@ class _Worker:
         request = getattr(command, "request", "")
         if isinstance(command, Cancel) and self._cancel(request):
             return
-        if not self._models.take(command):
+        if not self._models.take(command) and not self._counter.take(command):
             if isinstance(command, Shutdown):
                 self._closing.set()
             self._in_use.coming(*_wanted_models(command))

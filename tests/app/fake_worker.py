@@ -123,8 +123,19 @@ def read() -> None:
             elif isinstance(found, Entry):
                 send(Failed(command.request, "take_turn", "request", "cancelled", "Cancelled."))
             continue
+        if isinstance(command, CountTokens) and command.text and _loaded[0]:  # also during an answer
+            send(TokenCount(command.request, len(command.text.split())))
+            continue
         _commands.put(command, time.monotonic())
     os._exit(0)
+
+
+def prompt_words(prompt: Generate) -> int:
+    """Words of a prompt: those of its messages and documents, and of the system prompt."""
+    texts = [prompt.settings.chat.system_prompt]
+    for message in prompt.messages:
+        texts += [message.content, *(each.text for each in message.attachments)]
+    return sum(len(text.split()) for text in texts)
 
 
 def number(question: str, word: str) -> int:
@@ -376,7 +387,9 @@ def main() -> None:
             _downloads.append(DownloadProgress(command.model, "running", 0, GB))
             send(_downloads[-1])
         elif isinstance(command, CountTokens):
-            send(TokenCount(command.request, len(command.text.split())))
+            prompt = command.prompt
+            words = prompt_words(prompt) if prompt else len(command.text.split())
+            send(TokenCount(command.request, words))
         elif isinstance(command, Generate):
             answer(command)
         elif isinstance(command, SuggestTitle):

@@ -16,7 +16,7 @@ from shiboken6 import delete
 
 from app.chat.composer import Composer
 from app.chat.composer_edit import quote_lines
-from app.chat.composer_tools import MessageSize
+from app.chat.composer_tools import ContextUse, MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, OpenAttachment, SendMessage, StopAnswer
 from app.controls.buttons import Button
 from app.theme.theme import theme
@@ -139,14 +139,14 @@ def test_a_document_alone_can_be_sent_and_removed(qtbot: QtBot, composer: Compos
 def test_chips_say_how_many_tokens_and_what_the_text_lacks(composer: Composer) -> None:
     composer.attach(Attachment("a.txt", "A" * 1500))
     (chip,) = composer.chips.chips
-    assert chip.note == "about 380 tokens"
+    assert chip.note == "~380 tokens"
     composer.chips.show_tokens({"A" * 1500: 300}.get)
     assert chip.note == "300 tokens"
     assert chip.accessibleDescription() == "300 tokens"
     composer.chips.show_tokens(lambda text: None)  # another worker, which has counted nothing yet
     assert chip.note == "300 tokens"
     composer.attach(Attachment("b.xlsx", "A", left_out=(LeftOut("hidden row", 2, "S, rows 3 to 4"),)))
-    assert composer.chips.chips[1].note == "about 0 tokens, without 2 hidden rows"
+    assert composer.chips.chips[1].note == "~0 tokens, without 2 hidden rows"
     assert "2 hidden rows (S, rows 3 to 4)" in composer.chips.chips[1].accessibleDescription()
 
 
@@ -227,15 +227,29 @@ def test_the_pill_is_hidden_until_the_context_is_known(composer: Composer) -> No
         return {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
 
     assert pill.isHidden()
-    pill.show_context(6214, 32768)
+    pill.show_context(ContextUse(6000, 200, 14, 32768))
     assert pill.isVisible()
     assert not pill.near_limit
-    assert pill.accessibleName() == "Context: this chat and the message use 6,214 of 32,768 tokens"
+    assert pill.accessibleName() == "Context: 6,214 of 32,768 tokens"
+    assert pill.accessibleDescription().split("\n") == [
+        "This chat, with system prompt and template: 6,000 tokens",
+        "Attached documents: 200 tokens",
+        "Typed text: 14 tokens",
+    ]
     assert theme.color("accent").name() in ring()
-    pill.show_context(30_502, 32_768)
+    pill.show_context(ContextUse(30_000, 502, 0, 32_768))
     assert pill.near_limit
     assert theme.color("series_vermilion").name() in ring()
     assert theme.color("accent").name() not in ring()
+    # Any part that is estimated marks its own figure and the sum; without a model there is no limit.
+    for part in ("chat_exact", "documents_exact", "typed_exact"):
+        pill.show_context(ContextUse(6000, 200, 14, 32768, **{part: False}))
+        assert pill.text == "~6,214 of 32,768 tokens"
+        assert pill.accessibleDescription().count("~") == 2  # the part, and what “~” means
+    pill.show_context(ContextUse(0, 200, 0, 0, documents_exact=False))
+    assert pill.text == "~200 tokens"
+    pill.show_context(ContextUse())
+    assert pill.isHidden()
 
 
 def test_tab_goes_from_the_text_through_the_buttons_which_have_names(

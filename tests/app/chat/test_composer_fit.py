@@ -74,8 +74,8 @@ def test_estimates_know_writing_without_spaces_and_look_into_long_texts(text: st
     [
         (Attachment("a", "word " * 400, 411), "411 tokens"),
         (Attachment("a", "x", 1), "1 token"),
-        (Attachment("a", "x" * 12_345), "about 3,100 tokens"),
-        (Attachment("a", "x" * 150), "about 38 tokens"),
+        (Attachment("a", "x" * 12_345), "~3,100 tokens"),
+        (Attachment("a", "x" * 150), "~38 tokens"),
     ],
 )
 def test_what_was_counted_is_exact_and_the_rest_is_not(attachment: Attachment, words: str) -> None:

@@ -136,5 +136,5 @@ def test_the_time_left_never_rises_while_the_work_is_the_same(card: ReadingCard,
     assert left(7000, 0, 40.0) == "About 40 s left"
     assert left(7000, 0, 55.0) == "About 40 s left"  # the forecast was refitted
     assert left(7000, 0, 30.0) == "About 30 s left"
-    assert left(7000, 0, 31.0) == "About 30 s left"
+    assert left(7000, 0, 31.0) == "About 29 s left"  # as shown just before this report
     assert left(7000, 900, 50.0) == "About 50 s left"  # other tokens are read

@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.bars import Banner, EditingBar, NoticeBar, QueueList
 from app.chat.composer import Composer
+from app.chat.composer_tools import ContextUse
 from app.chat.first_page import FirstPage
 from app.chat.tokens import Legend
 from app.chat.transcript import Transcript
@@ -49,7 +50,7 @@ def test_every_visible_widget_is_painted_in_the_new_colours(qtbot: QtBot) -> Non
     transcript.append_tokens("t", tokens_of(FERRY))
     transcript.finish_answer("t", finished())
     composer.attach(Attachment("berths.csv", "north,1"))
-    composer.pill.show_context(100, 1000)
+    composer.pill.show_context(ContextUse(100, 0, 0, 1000))
     banner.show_trouble(Trouble("Stopped.", "It ran out of memory.", "restart"))
     notice.show_notice("Exported 1 chat", "Show in Folder")
     queue.show_messages([Message("user", "Next?")], "Sent after this answer", offered=False, can_send=False)

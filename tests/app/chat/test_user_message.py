@@ -22,7 +22,7 @@ def test_a_message_with_attachments(transcript: Transcript, qtbot: QtBot) -> Non
     transcript.add_user("u", Message("user", "", attached))
     alone = transcript.findChildren(UserMessage)[-1]
     assert item.height_for(COLUMN_PX) > 48 < alone.height_for(COLUMN_PX)
-    assert [chip.note for chip in alone.chips] == ["about 1,000 tokens", "about 1 token", "28,020 tokens"]
+    assert [chip.note for chip in alone.chips] == ["~1,000 tokens", "~1 token", "28,020 tokens"]
     assert not item.copy_button.is_revealed
     qtbot.mouseClick(item.copy_button, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == "What is it about?"

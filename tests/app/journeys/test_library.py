@@ -142,7 +142,7 @@ async def test_files_and_folders_are_added_given_up_or_refused(window: MainWindo
     await until(lambda: names(window) == [])
     drop(library, tmp_path / "潮.md")
     await until(lambda: names(window) == ["潮.md"])
-    assert library.list.rows[0].tokens == "about 500"
+    assert library.list.rows[0].tokens == "~500"
     await click(library.remove)
     library.search.clear()
 

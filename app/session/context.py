@@ -1,0 +1,45 @@
+"""How many tokens of the model's context a chat holds. Pure."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from app.session.chats.conversation import Conversation
+from core.events import Message
+
+# Stands for the message that is being written, because chat templates need one. It is one token.
+PROBE = Message("user", "x")
+
+
+class Held(Struct, frozen=True):
+    """What the next prompt begins with, without the message that is being written.
+
+    `counted_tokens` were counted by the model when it answered: system prompt, template, messages and
+    documents. The texts `uncounted` come after them. `messages` are those of the next prompt, with `PROBE` at
+    the end, to count it if no answer has: in a chat that is new or imported.
+    """
+
+    counted_tokens: int = 0
+    uncounted: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
+
+
+def held(chat: Conversation, last_tokens: int) -> Held:
+    """What `chat` holds.
+
+    `last_tokens` is the context used by the last turn if its answer is running or was cut off; 0 if unknown.
+    """
+    uncounted: list[str] = []
+    counted_tokens = 0
+    for turn in reversed(chat.turns):
+        answer = turn.answer
+        is_partial = answer.status in ("waiting", "writing", "cut_off", "failed")
+        if turn is chat.turns[-1] and is_partial and last_tokens:
+            counted_tokens = last_tokens
+        elif answer.finished is not None:
+            counted_tokens = answer.finished.stats.context_used_tokens
+        if counted_tokens:
+            break
+        texts = (*(each.text for each in turn.user.attachments), turn.user.content, answer.text)
+        uncounted[:0] = [text for text in texts if text]
+    return Held(counted_tokens, tuple(uncounted), chat.ask("", PROBE).messages_for_request())
