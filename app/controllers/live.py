@@ -39,6 +39,9 @@ class LiveAnswer(Struct, eq=False):
         if strip is not None:
             _show(figures, at_s, strip)
 
+    def is_of(self, turn_id: str) -> bool:
+        return self.entry.turn_id == turn_id
+
     def restore(self, strip: InstrumentStrip) -> None:
         """Show in a `strip` without figures what it would have shown."""
         for figures, at_s in self._figures:

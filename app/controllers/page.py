@@ -68,6 +68,7 @@ class ChatPage(QObject):
         self._unedited = NOTHING_WRITTEN  # that message, uncounted
         self._shown = ""  # id of the chat whose draft is in the composer
         self.live: LiveAnswer | None = None  # the running answer, of whatever chat
+        self._ended: LiveAnswer | None = None  # the one before
         # By chat, the files that were being read for its draft when that left the composer.
         self._files: dict[str, tuple[Path, ...]] = {}
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
@@ -157,14 +158,21 @@ class ChatPage(QObject):
         """The running answer, if it belongs to the open chat."""
         return self.live if self.live and self.live.chat_id == self._chats.open.id else None
 
+    def end_live(self) -> None:
+        """The running answer ended."""
+        self.live, self._ended = None, self.live
+
     def _show_figures(self) -> None:
         chat, live = self._chats.open, self.live_here
         self._views.strip.reset()
         last = chat.turns[-1].answer if chat.turns else None
-        if live is not None:
-            live.restore(self._views.strip)
-        elif last and last.finished:
-            self._views.strip.show_stats(last.finished.stats)
+        ended = self._ended if chat.turns and self._ended and self._ended.is_of(chat.turns[-1].id) else None
+        if shown := live or ended:
+            shown.restore(self._views.strip)
+        if live is None:
+            self._views.strip.show_end()
+            if last and last.finished:
+                self._views.strip.show_stats(last.finished.stats)
         self.show_sources()
         self.show_context()
 
@@ -251,7 +259,7 @@ class AnswerController(QObject):
 
     answer_finished = Signal(str)  # turn id, however it ended
     prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
-    map_changed = Signal()  # the reading map of the visible answer
+    map_changed = Signal()  # the reading map of the visible answer, or all of it is read
 
     def __init__(self, app: App, page: ChatPage, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -402,7 +410,10 @@ class AnswerController(QObject):
             turn_id = self._running.turn_id
             self._chats.keep(self._chats.get(self._running.chat_id).write(turn_id, tokens))
             if self._is_shown():
+                begins = not self._live.entry.has_tokens
                 self._views.transcript.append_tokens(turn_id, tokens)
+                if begins:
+                    self.map_changed.emit()  # all that was kept is read
             else:
                 self._live.entry.append(tokens)
         if all_of_it:
@@ -417,7 +428,8 @@ class AnswerController(QObject):
         self._flush(all_of_it=True)
         assert self._running
         ended, shown = self._running, self._is_shown()
-        self._running = self._page.live = None
+        self._running = None
+        self._page.end_live()
         if shown:
             self._views.strip.show_end()
         return ended, self._chats.get(ended.chat_id), shown
