@@ -323,7 +323,7 @@ class AnswerView(QWidget):
             parts = stats_line.edited_parts()
         elif finished:
             self._drafter = finished.effective.drafter
-            parts = stats_line.finished_parts(finished, alone=alone)
+            parts = stats_line.finished_parts(finished, alone=alone, reading=self._entry.reading)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
             if finished.effective.unmatched:
                 notes.insert(0, strings.UNMATCHED)

@@ -17,6 +17,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath
 
 from app.chat import strings
 from app.controls.shapes import blend
+from app.session.reading import totals_of
 from app.theme.theme import color, theme
 from core.events import Passage, PrefillProgress, ReadingMap
 from core.settings.declaration import find
@@ -63,15 +64,6 @@ def covered(reading: ReadingMap) -> tuple[int, int]:
 def kept_passages(passages: Sequence[Passage]) -> int:
     """The number of passages that are read."""
     return sum(passage.kept for passage in passages)
-
-
-def chosen_passages(passages: Sequence[Passage]) -> int:
-    """The number of passages that are read in this turn."""
-    return sum(passage.kept and not passage.earlier for passage in passages)
-
-
-def skipped_tokens(passages: Sequence[Passage]) -> int:
-    return sum(passage.end - passage.start for passage in passages if not passage.kept)
 
 
 def passages_of(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
@@ -455,8 +447,7 @@ def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> 
     scored = strings.SCORED_BY.format(passages=len(passages), scorer=scorer)
     if scored_s is not None:
         scored += strings.SCORED_IN.format(seconds=scored_s)
-    percent = round(100 * reading.read_tokens / max(1, _map_tokens(reading)))
-    chosen = strings.CHOSEN_NOTE.format(passages=chosen_passages(passages), percent=percent)
+    chosen = chosen_words(reading)
     speed = strings.READING_SPEED.format(rate=rate) if rate else ""
     return (
         ReadingPhase(strings.SCORED, scored, "done"),
@@ -470,5 +461,8 @@ def _of_documents(reading: ReadingMap) -> Sequence[Passage]:
     return [passage for passage in reading.passages if passage.source >= 0] or reading.passages
 
 
-def _map_tokens(reading: ReadingMap) -> int:
-    return sum(passage.end - passage.start for passage in reading.passages)
+def chosen_words(reading: ReadingMap) -> str:
+    """How much was chosen, as the setting Keep counts it, and how much is read in addition."""
+    totals = totals_of(reading)
+    words = strings.CHOSEN_NOTE.format(chosen=totals.chosen, all=totals.all, percent=totals.chosen_percent)
+    return words + (strings.ALWAYS_READ.format(always=totals.always) if totals.always else "")

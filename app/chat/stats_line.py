@@ -20,11 +20,12 @@ from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import PartFigures, TokenTable
+from app.chat.reading_map import chosen_words
 from app.richtext.canvas_menu import pop_up, to_clipboard
 from app.theme.fonts import ui_font
 from app.theme.theme import color
 from app.theme.zoom import design_point, design_px, painter_on, px, width_of
-from core.events import Change, Effective, Finished, Stats
+from core.events import Change, Effective, Finished, ReadingMap, Stats
 from core.settings import declared
 from core.settings.declaration import find
 
@@ -41,8 +42,12 @@ class StatsPart(Struct, frozen=True):
     minor: bool = False
 
 
-def finished_parts(finished: Finished, *, alone: PartFigures | None = None) -> tuple[StatsPart, ...]:
-    """The figures of a finished answer; `alone` are those without its thoughts, None without thoughts."""
+def finished_parts(
+    finished: Finished, *, alone: PartFigures | None = None, reading: ReadingMap | None = None
+) -> tuple[StatsPart, ...]:
+    """The figures of a finished answer; `alone` are those without its thoughts, None without thoughts.
+    `reading` is the map of its prompt, if it was read sparsely.
+    """
     stats = finished.stats
     parts = [
         StatsPart(_speed(stats.tokens_per_s), "strong", _drawn(finished.effective)),
@@ -55,7 +60,7 @@ def finished_parts(finished: Finished, *, alone: PartFigures | None = None) -> t
         StatsPart(strings.MEAN.format(value=stats.mean_per_step), minor=True),
         _drafter(finished.effective),
     ]
-    parts.append(StatsPart(_read(stats), detail=_why_read(finished.effective)))
+    parts.append(StatsPart(_read(stats), detail=_why_read(finished.effective, reading)))
     if finished.reason == "cancelled":
         parts.append(StatsPart(strings.STOPPED_BY_YOU))
     elif finished.reason == "repetition":
@@ -185,12 +190,15 @@ def _drafter(effective: Effective) -> StatsPart:
     return StatsPart(effective.drafter, detail=_sentence(effective.gate), minor=True)
 
 
-def _why_read(effective: Effective) -> str:
+def _why_read(effective: Effective, reading: ReadingMap | None) -> str:
     why = _sentence(effective.reading_reason)
     if not effective.scorer:
         return why
     scorer = find("prefill.scorer").labels.get(effective.scorer, effective.scorer).lower()
-    return f"{strings.CHOSEN_BY.format(scorer=scorer)} {why}".strip()
+    chosen = strings.CHOSEN_BY.format(scorer=scorer)
+    if reading is not None:
+        chosen = strings.CHOSEN_OF.format(scorer=scorer, chosen=chosen_words(reading))
+    return f"{chosen} {why}".strip()
 
 
 def _sentence(words: str) -> str:

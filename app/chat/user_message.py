@@ -23,6 +23,7 @@ from app.controls.shapes import draw_box, in_own_direction
 from app.richtext.canvas_menu import ActionButton
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
+from app.session.reading import totals_of_passages
 from app.theme.icons import icon_pixmap
 from app.theme.theme import color, theme
 from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of, width_of
@@ -52,9 +53,9 @@ class MessageChip(Chip):
         """Show which passages were read, and their share of the tokens. Empty: all, or unknown."""
         self.map.show_passages(passages)
         note = note_words(self._attachment)
-        if tokens := sum(passage.end - passage.start for passage in passages):
-            kept = sum(passage.end - passage.start for passage in passages if passage.kept)
-            note = strings.READ_PERCENT.format(size=note, percent=round(100 * kept / tokens))
+        if passages:
+            percent = totals_of_passages(passages).known_percent
+            note = strings.READ_PERCENT.format(size=note, percent=percent)
         self.set_note(note)
         full = full_words(self._attachment, note)
         self.setAccessibleDescription(full)

@@ -164,9 +164,10 @@ def summary(finished: Finished) -> str:
         f"{stats.tokens:,} tokens",
     ]
     if stats.skipped_tokens:
-        kept = stats.prompt_tokens - stats.skipped_tokens
         chosen = f" ({effective.scorer})" if effective.scorer else ""
-        parts.append(f"read {kept:,} of {stats.prompt_tokens:,} tokens{chosen}")
+        cached = f", {stats.reused_tokens:,} cached" if stats.reused_tokens else ""
+        read = f"read {stats.read_tokens:,} of {stats.prompt_tokens:,} tokens{cached}"
+        parts.append(f"{read}, {stats.skipped_tokens:,} skipped{chosen}")
     if stats.tested:
         parts.append(f"{stats.accepted}/{stats.tested} drafts accepted ({stats.acceptance:.0%})")
     parts += [f"mean {stats.mean_per_step:.1f}/step", effective.drafter]

@@ -449,6 +449,7 @@ class ReadingMap(Wire, frozen=True):
       those that earlier turns skipped. `read_tokens`: those that will be read.
     - `scorer`: a value of `prefill.scorer`. `dense_s`: predicted time of a dense prefill, None if unknown
       or if the context cannot hold it.
+    - `always_tokens`: in passages that are kept whatever their score; the other kept ones were chosen.
     - `held_tokens`: context used by the prompt, without skipped tokens if positions are closed up.
       `all_fits`: whether the entire prompt fits the context.
     """
@@ -461,6 +462,7 @@ class ReadingMap(Wire, frozen=True):
     dense_s: float | None = None
     held_tokens: int = 0
     all_fits: bool = True
+    always_tokens: int = 0
 
 
 ReadingEvent = PrefillProgress | ReadingMap

@@ -177,13 +177,15 @@ LATEST = 0.75
 
 
 class Selection(Struct, frozen=True):
-    """Passage i is tokens `starts[i]` to `ends[i]` (end-exclusive) of the prompt; bool `kept`,
-    float32 `scores` 0 to 1."""
+    """Passage i is tokens `starts[i]` to `ends[i]` (end-exclusive) of the prompt; bool `kept`, float32
+    `scores` 0 to 1. `always_tokens` are in passages that are kept whatever their score.
+    """
 
     starts: Array
     ends: Array
     kept: Array
     scores: Array
+    always_tokens: int = 0
 
     @property
     def positions(self) -> Array:
@@ -216,7 +218,7 @@ def select(
     left = share - float(lengths[kept & ~must].sum())
     best = np.argsort(-scores[~kept], kind="stable")
     kept[_filling(np.flatnonzero(~kept)[best], lengths, left)] = True
-    return Selection(firsts, firsts + lengths, kept, _shown(scores, must))
+    return Selection(firsts, firsts + lengths, kept, _shown(scores, must), int(lengths[must].sum()))
 
 
 def must_keep(always_read: Array, passages: Passages, window_tokens: int = 0) -> Array:

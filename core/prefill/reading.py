@@ -527,6 +527,7 @@ class Reading:
             dense_s=self._dense_s(),
             held_tokens=held_tokens,
             all_fits=answer.most_tokens is None,
+            always_tokens=chosen.always_tokens,
         )
 
     def _snapshot_lengths(self) -> list[int]:

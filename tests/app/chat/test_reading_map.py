@@ -12,7 +12,6 @@ from app.chat.reading_map import (
     MapCell,
     Stretch,
     cells,
-    chosen_passages,
     covered,
     dense_estimate,
     duration,
@@ -95,7 +94,7 @@ def test_what_was_read_earlier_is_neither_read_nor_waiting_now() -> None:
     found = map_of("KESEK")
     assert passage_states(found.passages) == ["read", "earlier", "skipped", "earlier", "read"]
     assert passage_states(found.passages, 10) == ["read", "earlier", "skipped", "earlier", "kept"]
-    assert (kept_passages(found.passages), chosen_passages(found.passages)) == (4, 2)
+    assert kept_passages(found.passages) == 4
     assert playhead(found, 10) == pytest.approx(0.8)
     assert skipped_tokens(found.passages) == 10
 
@@ -241,7 +240,7 @@ def test_scoring_and_sparse_reading() -> None:
     assert facts.done == "200 of 800 kept tokens read"
     assert [(phase.note, phase.state) for phase in facts.phases] == [
         ("100 passages by draft model, 4.6 s", "done"),
-        ("25 passages, 25% of the text", "done"),
+        ("1,000 of 4,000 tokens (25%)", "done"),
         ("300 tok/s", "active"),
     ]
     # The prompt's last token is in the map, and not yet in the cache when all others are.
@@ -260,7 +259,7 @@ def test_reading_on_counts_what_is_read_now() -> None:
     facts = facts_of(progress, reading, None, None)
     assert facts.title == strings.READING_ON.format(read=800, total=4000)
     assert facts.done == strings.READING_KEPT.format(done=200, kept=840)
-    assert facts.phases[1].note == strings.CHOSEN_NOTE.format(passages=25, percent=25)
+    assert facts.phases[1].note == strings.CHOSEN_NOTE.format(chosen=1000, all=4000, percent=25)
 
 
 def test_estimates_need_a_time() -> None:

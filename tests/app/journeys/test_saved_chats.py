@@ -119,7 +119,7 @@ async def test_the_worker_reads_while_the_question_is_typed_and_again_for_anothe
     assert [each.name for each in question.messages[-1].attachments] == ["log.txt"]
     assert question.messages[-1].content == ""
     forecasts: list[ReadingForecast] = []
-    monkeypatch.setattr(window.views.inspector, "show_estimate", forecasts.append)
+    monkeypatch.setattr(window.views.inspector, "show_estimate", lambda will, exact: forecasts.append(will))
     (chip,) = composer.chips.chips
     for done, shown in ((40, "0%"), (140, "50%"), (240, "")):
         saved.on_read_ahead(ReadAheadProgress(question.chat, done, 240))

@@ -11,7 +11,6 @@ from app.chat.intents import EditQueued, Intent, MoveToNewChat, UseExample
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import Settings, assign
-from core.settings.prefill import DOCUMENT_TAIL_TOKENS
 from tests.app.stage import Stage, asked, click, press, ready, set_value, until
 
 
@@ -33,10 +32,8 @@ async def test_what_is_pasted_is_counted_and_what_cannot_fit_is_cut_or_taken_alo
     composer.clear()
     paste(window, many)
     await until(lambda: [(a.text, a.tokens) for a in composer.attachments] == [(many, 2_500)])
-    # The pill counts what will be read of it.
-    prefill = window.views.inspector.settings.prefill
-    kept = round(2_500 * prefill.keep_pct / 100) + DOCUMENT_TAIL_TOKENS
-    assert composer.pill.used_tokens == kept < 2_500
+    # The ring counts all of it, however much will be read.
+    assert composer.pill.used_tokens == 2_500
     set_value(window, "prefill.mode", "off")
     assert composer.pill.used_tokens == 2_500
     await asked(window, "write 2")
