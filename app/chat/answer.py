@@ -175,6 +175,7 @@ class AnswerView(QWidget):
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
+        self._limit_tokens = 0  # of the context; 0: unknown
         self.body = AnswerBody(self, entry.text, entry.unfolded, entry.turn_id, act, self._body_pointed)
         self.footer = AnswerFooter(entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
@@ -380,8 +381,16 @@ class AnswerView(QWidget):
         self.footer.set_revealed(self._is_newest or self._hovered)
         self.footer.stats.set_revealed(self._hovered)
 
+    def set_context_limit(self, tokens: int) -> None:
+        """Set what the next answer's context holds; 0 if that is unknown."""
+        self._limit_tokens = tokens
+        self.footer.set_context_limit(tokens)
+        if self.card is not None:
+            self.card.set_context_limit(tokens)
+
     def _make_card(self) -> None:
         card = self.card = ReadingCard(self._entry.turn_id, self._act, self, state=self._entry.reading_state)
+        card.set_context_limit(self._limit_tokens)
         card.refresh()
         card.show()
         self.body.hide()

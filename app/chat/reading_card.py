@@ -173,6 +173,7 @@ class ReadingCard(QWidget):
         super().__init__(parent)
         self._now = now
         self._state = state or ReadingState()
+        self._limit_tokens = 0
         self.facts: ReadingFacts | None = None
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._show_facts)
@@ -251,6 +252,20 @@ class ReadingCard(QWidget):
 
     # ---- inside
 
+    def set_context_limit(self, tokens: int) -> None:
+        """Set what the context holds, which decides whether all fits until the map is known; 0: unknown."""
+        self._limit_tokens = tokens
+        self._show_facts()
+
+    @property
+    def _all_fits(self) -> bool:
+        """Whether the context holds the whole prompt."""
+        reading, progress = self._reading, self._progress
+        if reading is not None or progress is None:
+            return reading is None or reading.all_fits
+        prompt_tokens = progress.total_tokens + progress.reused_tokens
+        return not self._limit_tokens or prompt_tokens < self._limit_tokens
+
     @property
     def _reading(self) -> ReadingMap | None:
         return self._state.reading
@@ -266,8 +281,7 @@ class ReadingCard(QWidget):
         self.facts = facts
         for part in self._sparse_parts:
             part.setVisible(self.is_sparse)
-        if self._reading and not self._reading.all_fits:
-            self.everything_button.hide()
+        self.everything_button.setVisible(self.is_sparse and self._all_fits)
         self.setAccessibleName(facts.title)
         phases = ", ".join(f"{p.title}: {p.note}" for p in facts.phases if p.note)
         self.setAccessibleDescription(" ".join(part for part in (facts.left, phases) if part))
@@ -342,7 +356,7 @@ class ReadingCard(QWidget):
     def _estimate(self) -> str:
         if self._progress is None:
             return ""
-        if self._reading and not self._reading.all_fits:
+        if not self._all_fits:
             return strings.MORE_THAN_FITS
         tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
         return dense_estimate(tokens, self._reading.dense_s if self._reading else None)

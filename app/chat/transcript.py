@@ -281,7 +281,7 @@ class Transcript(QScrollArea):
         """Set what the next answer's context holds; longer prompts are not offered to be read whole."""
         self._limit_tokens = tokens
         for item in self._pool.answers:
-            item.footer.set_context_limit(tokens)
+            item.set_context_limit(tokens)
 
     def offer_continue(self, turn_id: str) -> None:
         """Offer Continue under the answer of `turn_id` only; under none if empty."""
@@ -400,7 +400,7 @@ class Transcript(QScrollArea):
                 item.offer_copy_only()
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
-            item.footer.set_context_limit(self._limit_tokens)
+            item.set_context_limit(self._limit_tokens)
             item.body.can_continue = self._regenerable
             item.footer.offer_continue(entry.turn_id == self._continuable)
             item.set_newest(entry is self._newest_over())

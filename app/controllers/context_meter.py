@@ -9,6 +9,7 @@ shown until the draft changes.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -25,6 +26,7 @@ from core.settings.request import Chat, Settings
 from core.worker.client import CommandError
 
 _AFTER_MS = 300
+_PROMPTS = 8  # kept, so that a chat without answers that is opened again is not counted again
 _Prompt = tuple[tuple[Message, ...], Chat]
 
 
@@ -51,7 +53,8 @@ class ContextMeter(QObject):
         self._counts = TokenCounts()
         self._can_count = self._idle = False
         self._held = Held()
-        self._prompt: tuple[_Prompt, int] | None = None  # the last counted one, without the probe
+        # The prompts counted last and their tokens, without the probe.
+        self._prompts: deque[tuple[_Prompt, int]] = deque(maxlen=_PROMPTS)
         self._prompt_task: asyncio.Task[None] | None = None
         self._settings = Settings()
         self._pace: ReadingPace | None = None
@@ -103,7 +106,7 @@ class ContextMeter(QObject):
     def forget(self) -> None:
         """Discard all counts, and those that are pending."""
         self._counts = TokenCounts()
-        self._prompt = None
+        self._prompts.clear()
         self._end_prompt_count()
 
     def show_read(self, fraction: float | None) -> None:
@@ -159,7 +162,7 @@ class ContextMeter(QObject):
         except CommandError:
             return  # the texts are counted as well
         if counts is self._counts and not count.estimated:
-            self._prompt = prompt, max(0, count.tokens - 1)
+            self._prompts.append((prompt, max(0, count.tokens - 1)))
             self._show()
 
     def _end_prompt_count(self) -> None:
@@ -198,7 +201,7 @@ class ContextMeter(QObject):
     def _prompt_tokens(self) -> int | None:
         """The tokens of the next prompt without the draft, if they were counted."""
         wanted = self._held.messages, self._settings.chat
-        return self._prompt[1] if self._prompt and self._prompt[0] == wanted else None
+        return next((tokens for prompt, tokens in reversed(self._prompts) if prompt == wanted), None)
 
     def _size(self, texts: Iterable[str]) -> tuple[int, int, bool]:
         """The tokens of `texts`, those of them that are counted, and whether that is all of them."""

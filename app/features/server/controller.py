@@ -7,11 +7,14 @@ thirty times, as in a chat.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
 
+from app.chat.entry import AnswerEntry, answer_entry
+from app.chat.reading_state import now_s
 from app.controls.buttons import on_click
 from app.features.server import strings
 from app.features.server.rows import rows_of
@@ -75,8 +78,12 @@ class ServerPage(QObject):
         """Update the list soon; a request changes with each token."""
         if not self._soon.isActive():
             self._soon.start()
-        if request.id == self._opened and request.is_over:
+        if request.id != self._opened or self._over:
+            return
+        if request.is_over:
             self._finish(request, None)
+        else:
+            self._window.transcript.show_waiting(request.id, _waits_for(request))
 
     def request_heard(self, request: str, event: Event) -> None:
         if request != self._opened or self._over:
@@ -149,11 +156,12 @@ class ServerPage(QObject):
             self._window.show_answer(record is None, _why_gone(record) if record else "")
             return
         self._window.show_answer(True)
-        transcript.show_turns((_turn(record, self._requests),), asked.settings.drafting.drafter)
-        events = reversed(self._requests.events(request))
-        progress = next((each for each in events if isinstance(each, PrefillProgress)), None)
-        if progress is not None and not self._over and not record.tokens:
-            transcript.show_progress(request, progress)
+        turn = _turn(record, self._requests)
+        entry = answer_entry(turn, asked.settings.drafting.drafter)
+        if not self._over:
+            _read_again(entry, self._requests.events(request))
+            entry.show_waiting(_waits_for(record))
+        transcript.show_turns((turn,), running=entry)
 
     def _plan_flush(self) -> None:
         due_in_s = self._coalescer.due_in_s()
@@ -200,6 +208,27 @@ def _turn(record: ServedRequest, requests: ServedRequests) -> Turn:
         text = f"{text[:_SHOWN_CHARACTERS]}…"
     message = Message(last.role, text, last.attachments)
     return Turn(record.id, message, answer, datetime.fromtimestamp(record.came_s))
+
+
+def _read_again(entry: AnswerEntry, events: Sequence[Event]) -> None:
+    """Give `entry` the events of a prefill, at the times at which they came after each other."""
+    reports = [each for each in events if isinstance(each, PrefillProgress)]
+    begun_s = now_s() - (reports[-1].time_s if reports else 0.0)
+    at_s = begun_s
+    for event in events:
+        if isinstance(event, PrefillProgress):
+            at_s = begun_s + event.time_s
+            entry.reading_state.show_progress(event, at_s)
+        elif isinstance(event, ReadingMap):
+            entry.reading_state.show_map(event, (), at_s)
+
+
+def _waits_for(record: ServedRequest) -> str:
+    """What a request waits for in words; empty while its answer is written."""
+    if record.state == "writing":
+        return ""
+    queued = record.state == "waiting" and record.position
+    return f"{strings.waiting(record.position) if queued else strings.STATES[record.state]}…"
 
 
 def _note(record: ServedRequest, finished: Finished | None) -> str:

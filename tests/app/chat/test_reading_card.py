@@ -84,7 +84,13 @@ def test_what_everything_would_take_is_said_before_anything_is_read(card: Readin
     assert "All 3,200 tokens, about 41 s" in card.everything_button.accessibleDescription()
     card.show_progress(READING)
     assert "about 41 s" in card.everything_button.accessibleDescription()
-    # What does not fit is not offered.
+    # What does not fit is not offered, before the map is known by the context's limit.
+    other = ReadingCard("t", lambda intent: None, card.parentWidget())
+    for limit_tokens, offered in ((0, True), (3300, True), (3200, False), (2048, False)):
+        other.set_context_limit(limit_tokens)
+        other.show_progress(SCORING)
+        assert other.everything_button.isVisibleTo(other) is offered
+    other.deleteLater()
     card.show_map(replace(MAP, all_fits=False, held_tokens=800))
     card.show_progress(READING)
     assert card.everything_button.isHidden()

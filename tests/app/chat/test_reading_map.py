@@ -29,10 +29,10 @@ from app.chat.reading_map import (
     read_so_far,
     reading_rate,
     sections,
-    skipped_tokens,
     stretches,
     time_left,
 )
+from app.session.reading import ReadingTotals, totals_of
 from core.events import Passage, PrefillProgress, ReadingMap
 
 
@@ -96,7 +96,7 @@ def test_what_was_read_earlier_is_neither_read_nor_waiting_now() -> None:
     assert passage_states(found.passages, 10) == ["read", "earlier", "skipped", "earlier", "kept"]
     assert kept_passages(found.passages) == 4
     assert playhead(found, 10) == pytest.approx(0.8)
-    assert skipped_tokens(found.passages) == 10
+    assert totals_of(found) == ReadingTotals(chosen=20, earlier=20, skipped=10)
 
 
 def test_what_was_remembered_is_not_on_the_map() -> None:
@@ -240,7 +240,7 @@ def test_scoring_and_sparse_reading() -> None:
     assert facts.done == "200 of 800 kept tokens read"
     assert [(phase.note, phase.state) for phase in facts.phases] == [
         ("100 passages by draft model, 4.6 s", "done"),
-        ("1,000 of 4,000 tokens (25%)", "done"),
+        ("800 of 3,200 tokens (25%)", "done"),
         ("300 tok/s", "active"),
     ]
     # The prompt's last token is in the map, and not yet in the cache when all others are.
@@ -259,7 +259,7 @@ def test_reading_on_counts_what_is_read_now() -> None:
     facts = facts_of(progress, reading, None, None)
     assert facts.title == strings.READING_ON.format(read=800, total=4000)
     assert facts.done == strings.READING_KEPT.format(done=200, kept=840)
-    assert facts.phases[1].note == strings.CHOSEN_NOTE.format(chosen=1000, all=4000, percent=25)
+    assert facts.phases[1].note == strings.CHOSEN_NOTE.format(chosen=800, all=3200, percent=25)
 
 
 def test_estimates_need_a_time() -> None:
@@ -279,4 +279,3 @@ def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
     progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
     notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
     assert notes[0] == f"{len(passages_of(reading, 0))} passages by draft model"
-    assert notes[1].startswith(f"{kept_passages(passages_of(reading, 0))} passages, ")

@@ -75,7 +75,7 @@ def _survives(talk: WorkerTalk, line: bytes, case: int) -> None:
     sentinel = f"sentinel-{case}"
     talk.send_raw(line)
     # What holds for a person at the window holds here: nothing goes on that was not asked for now.
-    talk.send(StandStill(True), CountTokens(sentinel, "four"))
+    talk.send(StandStill(True), CountTokens(sentinel))
     talk.until((TokenCount, Failed), _MOST_S, lambda heard: heard.request == sentinel)  # type: ignore[arg-type]
     failed = [each for each in talk.heard if isinstance(each, Failed) and each.request != sentinel]
     for each in talk.heard:

@@ -147,7 +147,7 @@ class KeptWorker:
             self._idle.wait(_CANCEL_S)
         self._passed.clear()
         self._barrier = barrier
-        self._say(encode(CountTokens(barrier, "x")))
+        self._say(encode(CountTokens(barrier)))
         self._passed.wait(_CANCEL_S)
 
     def _say(self, line: bytes) -> None:
