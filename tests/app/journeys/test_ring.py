@@ -26,10 +26,10 @@ def attach(window: MainWindow) -> None:
     window.views.composer.set_text("And then?")
 
 
-def imported(window: MainWindow) -> str:
-    """A chat from a file, which no answer has counted: 300 + 5 + 400 words. Returns its id."""
+def imported(window: MainWindow, words: int) -> str:
+    """A chat from a file, which no answer has counted, with an answer of so many words. Returns its id."""
     chats = window.controller.chats
-    answer = Answer((Token("t", TYPED, "said " * 400, "normal", 1, 0),), "imported")
+    answer = Answer((Token("t", TYPED, "said " * words, "normal", 1, 0),), "imported")
     question = Message("user", "What is said of it?", (Attachment("old.txt", "old " * 300),))
     chats.start()
     chat = chats.open.with_turns((Turn("t", question, answer),))
@@ -62,7 +62,7 @@ async def test_the_sum_is_the_same_idle_busy_and_after_coming_back(window: MainW
 
 
 async def test_an_imported_chat_has_the_tokens_that_its_prompt_will_have(window: MainWindow) -> None:
-    unseen_id, chat_id = imported(window), imported(window)
+    unseen_id, chat_id = imported(window, 500), imported(window, 400)  # and 305 each
     window.controller.chat.show()
     await until(lambda: shown(window) == "705 of 8,192 tokens")
     attach(window)
@@ -73,9 +73,9 @@ async def test_an_imported_chat_has_the_tokens_that_its_prompt_will_have(window:
     await until(lambda: shown(window) == f"{705 + DOCUMENTS + 2:,} of 8,192 tokens")
     # This one's prompt, with system prompt and template, cannot be counted now, but its texts are.
     window.controller.chat.select(unseen_id)
-    await until(lambda: shown(window) == "~705 of 8,192 tokens")
+    await until(lambda: shown(window) == "~805 of 8,192 tokens")
     await stop(window)
-    await until(lambda: shown(window) == "705 of 8,192 tokens")
+    await until(lambda: shown(window) == "805 of 8,192 tokens")
 
 
 async def test_a_system_prompt_counts_before_the_first_question(window: MainWindow) -> None:
