@@ -94,7 +94,6 @@ class Transcript(QScrollArea):
         super().__init__(parent)
         self._read_only = read_only
         self._mode: TintMode = "always"
-        self._regenerable = True
         self._limit_tokens = 0
         self._continuable = ""  # id of the turn whose answer can be continued
         self._entries: list[Entry] = []
@@ -249,13 +248,6 @@ class Transcript(QScrollArea):
         self._mark_newest()
         self._column.place()
 
-    def set_regenerable(self, possible: bool) -> None:
-        """Enable or disable what starts an answer; disabled while the worker is busy or dead."""
-        self._regenerable = possible
-        for item in self._pool.answers:
-            item.footer.set_regenerable(possible)
-            item.body.can_continue = possible
-
     def set_context_limit(self, tokens: int) -> None:
         """Set what the next answer's context holds; longer prompts are not offered to be read whole."""
         self._limit_tokens = tokens
@@ -378,9 +370,7 @@ class Transcript(QScrollArea):
             if self._read_only:
                 item.offer_copy_only()
             item.set_mode(self._mode)
-            item.footer.set_regenerable(self._regenerable)
             item.footer.set_context_limit(self._limit_tokens)
-            item.body.can_continue = self._regenerable
             item.footer.offer_continue(entry.turn_id == self._continuable)
             item.set_newest(entry is self._newest_over())
         item.body.show_selection(self._selecting.part(entry))

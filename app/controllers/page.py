@@ -272,8 +272,8 @@ class AnswerController(QObject):
         """The next request is `running`; its turn is stored already."""
         self._running = running
 
-    def stop_then(self, instead: Callable[[], None]) -> None:
-        """Call `instead` once the answer that is being stopped has ended."""
+    def stop_then(self, instead: Callable[[], None] | None) -> None:
+        """Call `instead`, or nothing, once the answer that is being stopped has ended."""
         self._instead = instead
 
     # ---- events, as `AnswerListener`
@@ -403,6 +403,7 @@ class AnswerController(QObject):
         """The worker died or the window closes, after `tokens` tokens, which are kept."""
         self._instead = None
         ended, chat, shown = self._end()
+        self._trouble.answer_lost(ended.chat_id)
         if ended.after and not tokens:
             self._undo(ended, chat, shown)
             self.answer_finished.emit(ended.turn_id)
@@ -426,7 +427,9 @@ class AnswerController(QObject):
         if back and failed.over_tokens:
             self._meter.show_refused(failed.over_tokens)  # the composer shows it and offers remedies
         else:
-            self._trouble.show_failure(failed, text_is_back=back)
+            self._trouble.show_failure(failed, ended.chat_id, text_is_back=back)
+            if not shown:
+                self._views.notice_bar.show_notice(strings.failed_elsewhere(chat.title, failed.message))
         self.answer_finished.emit(ended.turn_id)
 
     def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:

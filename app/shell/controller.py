@@ -292,6 +292,7 @@ class WindowController(QObject):
 
     def _on_chat_shown(self) -> None:
         self.racing.close()
+        self.trouble.show_chat(self.chats.open.id)
         self.saved_chats.show_open()
         self._on_settings(self._views.inspector.settings)
 
