@@ -137,7 +137,7 @@ class Transcript(QScrollArea):
         self.finder.search_again()
 
     def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
-        """Show another conversation at its end. `drafter` names the drafter of unfinished answers."""
+        """Show another conversation at its end. `drafter` names that of answers without one."""
         self.clear()
         for turn in turns:
             self._entries += [QuestionEntry(turn.id, turn.user), self._add_answer(turn, drafter)]
@@ -146,7 +146,7 @@ class Transcript(QScrollArea):
         self._prefetch.fill()
         self.finder.search_again()
 
-    def replace_turn(self, turn_id: str, turn: Turn, drafter: str = "") -> None:
+    def replace_turn(self, turn_id: str, turn: Turn) -> None:
         """Replace the answer of `turn_id` by that of `turn`, another version; the question if it differs.
 
         The focus stays on the version switch if it was there.
@@ -166,7 +166,7 @@ class Transcript(QScrollArea):
             self._drop_widget(question)
             self._entries[index - 1] = QuestionEntry(turn.id, turn.user)
         self._drop_widget(old)
-        answer = self._entries[index] = self._add_answer(turn, drafter)
+        answer = self._entries[index] = self._add_answer(turn)
         if self._continuable == turn_id:
             self._continuable = ""
         self._mark_newest()
@@ -177,7 +177,7 @@ class Transcript(QScrollArea):
             self._column.place()
             shown.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def _add_answer(self, turn: Turn, drafter: str) -> AnswerEntry:
+    def _add_answer(self, turn: Turn, drafter: str = "") -> AnswerEntry:
         entry = _answer_entry(turn, drafter)
         self._answers[turn.id] = entry
         if not entry.over:
@@ -401,6 +401,7 @@ class Transcript(QScrollArea):
 
     def _zoomed(self) -> None:
         """Lay out again; the entry in view keeps its position."""
+        self._recolour()  # a new style sheet drops the palettes of widgets
         self._tips.drop()
         self._column.place()
         self._place_newest()
@@ -532,7 +533,7 @@ class Transcript(QScrollArea):
 
 def _answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
     answer = turn.answer
-    entry = AnswerEntry(turn.id, drafter, answer.tokens, None, answer.finished, answer.note)
+    entry = AnswerEntry(turn.id, answer.drafter or drafter, answer.tokens, None, answer.finished, answer.note)
     entry.over, entry.imported = answer.over, answer.status == "imported"
     entry.edited, entry.has_figures = answer.is_edited, answer.status != "edited"
     entry.reading = answer.reading

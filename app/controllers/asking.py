@@ -40,8 +40,17 @@ from app.controllers import strings
 from app.controllers.app import App
 from app.controllers.chat import ChatController
 from app.controllers.page import AnswerController, ChatPage, Running
+from app.panels.groups import described
 from app.session.chats.answers import Edit
-from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn, merged
+from app.session.chats.conversation import (
+    NOTHING_WRITTEN,
+    AskedOf,
+    Conversation,
+    QueuedMessage,
+    Turn,
+    merged,
+)
+from app.session.chats.presets import differences
 from app.session.trouble import Until
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
@@ -81,6 +90,7 @@ class AskController(QObject):
         # Chats whose queue goes on: the person sent something, and no answer since was stopped, failed or
         # withdrawn. After a start there are none, so that nothing is sent without its author.
         self._flowing: set[str] = set()
+        self._held: dict[str, str] = {}  # by chat, why its queue does not go on
         self._asked_in = ""  # the chat of the running answer
         self._refused = ""  # the reason in the notice why something was not possible
         page.chat_shown.connect(self._on_chat_shown)
@@ -186,7 +196,8 @@ class AskController(QObject):
         chat = self._chats.open
         if not chat.queued and not self.answers_here:
             self._flowing.add(chat.id)
-        self._chats.keep(chat.with_queued((*chat.queued, message)).with_draft(NOTHING_WRITTEN))
+        queued = (*chat.queued, QueuedMessage(message, chat.overrides))
+        self._chats.keep(chat.with_queued(queued).with_draft(NOTHING_WRITTEN))
         self._views.composer.clear()
         self._show_queue()
 
@@ -207,7 +218,7 @@ class AskController(QObject):
     def remove_queued(self, index: int, message: Message) -> bool:
         """Remove a message from the queue of the open chat; False if it is not there any more."""
         chat = self._chats.open
-        if chat.queued[index : index + 1] != (message,):
+        if [each.message for each in chat.queued[index : index + 1]] != [message]:
             return False
         self._chats.keep(chat.with_queued((*chat.queued[:index], *chat.queued[index + 1 :])))
         self._show_queue()
@@ -454,7 +465,13 @@ class AskController(QObject):
 
     def _hold_deleted(self) -> None:
         """The queue of a deleted chat does not continue when the chat is restored."""
-        self._flowing = {each for each in self._flowing if self._chats.is_listed(each)}
+        for chat_id in [each for each in self._flowing if not self._chats.is_listed(each)]:
+            self._hold(chat_id, texts.HELD_DELETED)
+
+    def _hold(self, chat_id: str, reason: str) -> None:
+        """The queue of a chat waits for its author, for `reason`."""
+        self._flowing.discard(chat_id)
+        self._held[chat_id] = reason
 
     def _send_next_soon(self) -> None:
         """Send the next queued message after all handlers of the current event have run."""
@@ -476,26 +493,34 @@ class AskController(QObject):
         """Hold the queue of a chat whose answer was stopped, failed or withdrawn, else send the next."""
         with suppress(KeyError, RequestError):
             last = self._chats.get(self._asked_in).turns[-1:]
-            if not (last and last[0].id == turn_id and last[0].answer.status == "finished"):
-                self._flowing.discard(self._asked_in)
+            status = last[0].answer.status if last and last[0].id == turn_id else ""
+            if status != "finished":
+                self._hold(self._asked_in, texts.HELD_BY[status])
         self._show_queue()
         self._send_next_soon()
 
     def _ask_queued(self, chat: Conversation) -> None:
-        turn_id = self._chats.new_turn_id()
-        asked = chat.ask(turn_id, chat.queued[0], self._chats.now()).with_queued(chat.queued[1:])
-        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), self._chat.settings.of(chat))
+        turn_id, next_one = self._chats.new_turn_id(), chat.queued[0]
+        asked = chat.ask(turn_id, next_one.message, self._chats.now()).with_queued(chat.queued[1:])
+        settings = self._settings_of(chat, next_one)
+        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), settings)
         self._show_queue()
+
+    def _settings_of(self, chat: Conversation, queued: QueuedMessage) -> Settings:
+        return self._chat.settings.of(chat.with_overrides(queued.overrides))
 
     def _show_queue(self) -> None:
         chat, phase, awaited = self._chats.open, self._app.link.phase, self._awaited()
         held = chat.id not in self._flowing and not self.answers_here
+        settings = self._chat.settings.of(chat)
         loads = phase in (Phase.STARTING, Phase.LOADING, Phase.NO_MODEL, Phase.DEAD)
         when = texts.QUEUED if self.answers_here else texts.QUEUED_FOR_OTHERS
         when = texts.queued_for(awaited) if awaited else texts.QUEUED_FOR_MODEL if loads else when
+        when = texts.QUEUED_FOR_EDIT if self.edited and self._ready else when
         self._views.queue_list.show_messages(
-            chat.queued,
-            texts.HELD if held else when,
+            [each.message for each in chat.queued],
+            self._held.get(chat.id, texts.HELD_SINCE_START) if held else when,
+            [described(differences(self._settings_of(chat, each), settings)) for each in chat.queued],
             offered=held or bool(awaited),
             can_send=self._ready,
         )

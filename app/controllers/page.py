@@ -41,6 +41,7 @@ from core.events import (
     ReadingMap,
     Token,
 )
+from core.settings import Settings
 
 _DRAFT_AFTER_MS = 500
 
@@ -128,7 +129,7 @@ class ChatPage(QObject):
 
     def show(self) -> None:
         chat = self._chats.open
-        self._views.transcript.show_turns(chat.turns, self._drafter)
+        self._views.transcript.show_turns(chat.turns)
         self.show_readings()
         self.show_draft()
         self._composer.edit.document().clearUndoRedoStacks()
@@ -172,12 +173,8 @@ class ChatPage(QObject):
         self._views.transcript.scroll_to_end()
 
     def _replace_turn(self, shown_before: str, turn: Turn) -> None:
-        self._views.transcript.replace_turn(shown_before, turn, self._drafter)
+        self._views.transcript.replace_turn(shown_before, turn)
         self.show_readings()
-
-    @property
-    def _drafter(self) -> str:
-        return self._views.inspector.settings.drafting.drafter
 
     def show_readings(self) -> None:
         """Show on each attachment which passages were read for the newest finished answer."""
@@ -189,7 +186,7 @@ class ChatPage(QObject):
 
     def add_turn(self, turn: Turn) -> None:
         self._views.transcript.add_user(turn.id, turn.user)
-        self._views.transcript.begin_answer(turn.id, self._drafter)
+        self._views.transcript.begin_answer(turn.id, turn.answer.drafter)
         self.turn_added.emit()
 
     def show_kind(self) -> None:
@@ -268,6 +265,14 @@ class AnswerController(QObject):
             return ""
         return self._chats.get(self._running.chat_id).title
 
+    @property
+    def settings_here(self) -> Settings | None:
+        """The settings of the running answer if it is one of the open chat."""
+        if self._running is None or not self._is_shown():
+            return None
+        asked_of = self._chats.open.turn(self._running.turn_id).answer.asked_of
+        return asked_of.settings if asked_of else None
+
     def start(self, running: Running) -> None:
         """The next request is `running`; its turn is stored already."""
         self._running = running
@@ -291,6 +296,7 @@ class AnswerController(QObject):
             turn = self._chats.open.turn(self._running.turn_id)
             self._page.restart_turn(self._running.replaced.id, turn)
         self._views.strip.reset()
+        self._views.legend.show_sources(())
         self._page.show_kind()
         self._page.show_names()
 

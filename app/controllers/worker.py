@@ -29,6 +29,7 @@ from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
 from core.errors import RequestError
 from core.events import Failed, Heartbeat, TableStatus, failure
+from core.settings import Settings
 
 
 class WorkerController:
@@ -65,13 +66,20 @@ class WorkerController:
         self._load = ("", None)
 
     def show(
-        self, link: Link, answering_elsewhere: str, racing: bool = False, served_client: str = ""
+        self,
+        link: Link,
+        answering_elsewhere: str,
+        racing: bool = False,
+        served_client: str = "",
+        running: Settings | None = None,
     ) -> None:
-        """Show the status; `served_client` is the client of the local server being answered."""
+        """Show the status; `served_client` is the client of the local server being answered, `running` the
+        settings of the running answer of the open chat.
+        """
         self._meter.set_idle(link.phase is Phase.READY and not link.serving)
         status = status_of(
             link,
-            self._views.inspector.settings,
+            running or self._views.inspector.settings,
             answering_elsewhere=answering_elsewhere,
             racing=racing,
             served_client=served_client,

@@ -222,7 +222,14 @@ class WindowController(QObject):
 
     def _show_link(self) -> None:
         self.asking.follow()
-        self._worker.show(self.link, self._answering.elsewhere, self.racing.recording, self.sharing.client)
+        answering = self._answering
+        self._worker.show(
+            self.link,
+            answering.elsewhere,
+            self.racing.recording,
+            self.sharing.client,
+            answering.settings_here,
+        )
         self.racing.show_blocked(self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
 
     @property

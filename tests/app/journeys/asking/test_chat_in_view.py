@@ -18,6 +18,7 @@ from app.chat.intents import (
     ShowVersion,
     StopAnswer,
 )
+from app.session.chats.conversation import QueuedMessage
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.events import Message
@@ -95,7 +96,7 @@ async def two_versions(window: MainWindow) -> str:
     await until(lambda: len(last(window).tokens) > 4)
     await stopped(window)
     chats = window.controller.chats
-    chats.keep(chats.open.with_queued((Message("user", "write 2"),)))
+    chats.keep(chats.open.with_queued((QueuedMessage(Message("user", "write 2")),)))
     return chats.open.id
 
 

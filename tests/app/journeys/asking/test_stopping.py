@@ -20,10 +20,20 @@ from tests.core.toy import write_toy_model
 
 CONTEXT_TOKENS = 1024
 # The toy's tokens are characters; below, at and above the context.
-DOCUMENTS = (0, 500, 880, 940, 1024, 1700, 6000)
+DOCUMENTS = (0, 500, 880, 940, 1024, 1700, 40_000)
 # Which event of a request precedes its stop: none yet, scoring, reading, the first token, later ones.
 MOMENTS = ("sent", "progress", "reading", "first token", "writing")
 AFTER = ("nothing", "edit", "another chat", "ask in another chat")
+SETTINGS = assign_all(
+    Settings(),
+    [
+        ("sampling.max_tokens", 300),
+        ("prefill.threshold_tokens", 64),
+        ("prefill.passages", "fixed"),
+        ("prefill.chunk_tokens", 32),
+        ("drafting.drafter", "off"),
+    ],
+)
 WORDS = "The zebra of valley seven sleeps under a red tree, and the walrus at noon. "
 
 
@@ -62,17 +72,16 @@ def is_at(moment: str, events: list[object]) -> bool:
 async def test_any_request_is_stopped_in_any_phase_and_the_chat_goes_on(stage: Stage, folder: Path) -> None:
     window = await stage.ready(command=worker_command(), model=str(folder))
     hand, controller = Hand(window), window.controller
-    prefill = [("prefill.threshold_tokens", 64), ("prefill.patience_s", 0), ("prefill.passages", "fixed")]
-    window.views.inspector.set_settings(assign_all(Settings(), [("sampling.max_tokens", 300), *prefill]))
     events, commands = heard(window), sent(window, Cancel)
     draw = random.Random(20)
     cases = [(moment, size) for moment in MOMENTS for size in DOCUMENTS]
     draw.shuffle(cases)
-    for moment, characters in cases[:8]:
+    for moment, characters in [("progress", DOCUMENTS[-1]), ("reading", DOCUMENTS[-1]), *cases[:5]]:
         after, case = draw.choice(AFTER), f"{moment}, {characters}"
         controller.chat.start()
         chat_id = controller.chats.open.id
-        attached = (Attachment("a.txt", (WORDS * 100)[:characters]),) if characters else ()
+        window.views.inspector.change_settings(SETTINGS)
+        attached = (Attachment("a.txt", (WORDS * 600)[:characters]),) if characters else ()
         del events[:], commands[:]
         controller.asking.submit(Message("user", "Where sleeps the walrus?", attached))
         await until(lambda at=moment: is_at(at, events) or not controller.link.busy, what=case)
