@@ -495,7 +495,7 @@ class AskController(QObject):
             last = self._chats.get(self._asked_in).turns[-1:]
             status = last[0].answer.status if last and last[0].id == turn_id else ""
             if status != "finished":
-                self._hold(self._asked_in, texts.HELD_BY[status])
+                self._hold(self._asked_in, texts.HELD_BY.get(status, texts.HELD_BY[""]))
         self._show_queue()
         self._send_next_soon()
 

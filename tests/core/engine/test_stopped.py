@@ -123,7 +123,8 @@ def test_a_request_can_be_stopped_at_any_moment_and_the_chat_goes_on(
     question = of_length(engine, context_tokens + over_tokens, chosen)
     finished = stopped(engine, Generate("r", (question,), chosen), phase, after, by)
     if finished is not None:
-        used = finished.stats.context_used_tokens
+        stats, used = finished.stats, finished.stats.context_used_tokens
+        assert min(stats.read_tokens, stats.reused_tokens, stats.kept_tokens, stats.skipped_tokens) >= 0
         assert 0 <= used <= context_tokens
         assert finished.reason in ("cancelled", "length")
         limits = [each.used for each in finished.effective.changes if each.setting == "sampling.max_tokens"]
