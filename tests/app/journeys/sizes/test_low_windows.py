@@ -14,7 +14,7 @@ from app.theme.zoom import px
 from tests.app.hand import Hand
 from tests.app.journeys.sizes.test_narrow_windows import within
 from tests.app.legible import illegible
-from tests.app.stage import answering, click, ready
+from tests.app.stage import answering, click, ready, until
 
 LINE_PX = 25
 Size = tuple[int, int]
@@ -24,7 +24,7 @@ SMALLEST: Size = (900, 600)
 async def with_queue(window: MainWindow, size: Size, zoom_pct: int, *, held: bool = False) -> Hand:
     """A chat with an answer and three waiting messages, in a window of that size."""
     hand = Hand(window)
-    await answering(window, "write 400 slowly", 60)
+    await answering(window, tokens=60)
     for number in range(3):
         await hand.send(f"write {number} about the tides of the northern harbours, and what the pilot does")
     if held:
@@ -32,8 +32,8 @@ async def with_queue(window: MainWindow, size: Size, zoom_pct: int, *, held: boo
         await ready(window)
     window.app_settings.set("look.zoom_pct", zoom_pct)
     window.resize(*size)
-    await asyncio.sleep(0.1)
-    assert (window.width(), window.height()) == size
+    await until(lambda: (window.width(), window.height()) == size)
+    await until(lambda: not overlapping(window), what="parts overlap or leave the window")
     return hand
 
 
@@ -57,9 +57,9 @@ async def test_the_transcript_keeps_six_lines_over_a_queue(
 ) -> None:
     await with_queue(window, size, zoom_pct)
     transcript, composer = window.views.transcript, window.views.composer
-    assert transcript.viewport().height() >= 6 * px(LINE_PX)
-    assert composer.height() >= composer.sizeHint().height()  # not squeezed
-    assert overlapping(window) == []
+    await until(lambda: transcript.viewport().height() >= 6 * px(LINE_PX), what="fewer than six lines")
+    await until(lambda: composer.height() >= composer.sizeHint().height(), what="it is squeezed")
+    await until(lambda: not overlapping(window), what="parts overlap or leave the window")
 
 
 @pytest.mark.parametrize("zoom_pct", [100, 150, 200])
@@ -72,9 +72,8 @@ async def test_everything_is_in_reach_in_the_smallest_window(window: MainWindow,
         assert fold.text() == "3 on hold"
         assert "On hold" in fold.toolTip()
         await click(fold)
-        await asyncio.sleep(0.05)
     assert hand.waiting
-    assert overlapping(window) == []
+    await until(lambda: not overlapping(window), what="parts overlap or leave the window")
     for button in (queue.send_button, queue.rows[0].edit_button, queue.rows[2].remove_button):
         assert within(button, window)
     buttons = [each for each in views.composer.findChildren(QAbstractButton) if each.isVisible()]
@@ -96,11 +95,9 @@ async def test_everything_is_in_reach_in_the_smallest_window(window: MainWindow,
     assert within(views.inspector, window)
     window.columns.close_over()
     window.resize(1440, 1600)
-    await asyncio.sleep(0.05)
-    assert queue.isVisible()
+    await until(lambda: queue.isVisible() and views.legend.isVisible())
     assert fold.isHidden()
     assert views.strip.isVisible()
-    assert views.legend.isVisible()
 
 
 async def test_the_transcript_keeps_its_ground_when_texts_are_enlarged_in_dark(window: MainWindow) -> None:
