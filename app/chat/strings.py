@@ -297,13 +297,13 @@ QUEUED_FOR_OTHERS = "Sent as soon as the model is free"
 QUEUED_FOR_EDIT = "Sent after you send or cancel the edit"
 # Why a queue is on hold, by the status of the last answer; empty: it was withdrawn.
 HELD_BY = {
-    "stopped": "On hold: last answer stopped. Send Now continues.",
-    "failed": "On hold: last answer failed. Send Now continues.",
-    "cut_off": "On hold: last answer cut off. Send Now continues.",
-    "": "On hold: last message unsent. Send Now continues.",
+    "stopped": "On hold: last answer stopped. “Send Now” continues.",
+    "failed": "On hold: last answer failed. “Send Now” continues.",
+    "cut_off": "On hold: last answer cut off. “Send Now” continues.",
+    "": "On hold: last message unsent. “Send Now” continues.",
 }
-HELD_SINCE_START = "On hold since the last start. Send Now continues."
-HELD_DELETED = "On hold: chat was deleted. Send Now continues."
+HELD_SINCE_START = "On hold since the last start. “Send Now” continues."
+HELD_DELETED = "On hold: chat was deleted. “Send Now” continues."
 EDIT_QUEUED = "Edit"
 QUEUE_NAME = "Waiting messages"
 

@@ -144,7 +144,7 @@ async def test_a_stopped_or_failed_answer_holds_the_queue(window: MainWindow, qu
     assert hand.waiting == ["write 3"]
     why = "stopped" if question.startswith("write") else "failed"
     held = window.views.queue_list.text
-    assert held == f"On hold: last answer {why}. Send Now continues."
+    assert held == f"On hold: last answer {why}. “Send Now” continues."
     await hand.click("Send Now")
     await until(lambda: hand.answer.status == "finished")
     assert hand.questions == [question, "write 3"]
