@@ -41,6 +41,7 @@ from app.controllers.app import App
 from app.controllers.chat import ChatController
 from app.controllers.page import AnswerController, ChatPage, Running
 from app.panels.groups import described
+from app.panels.strings import STOP_GENERATING
 from app.session.chats.answers import Edit
 from app.session.chats.conversation import (
     NOTHING_WRITTEN,
@@ -422,7 +423,7 @@ class AskController(QObject):
         """Show why an action is not possible now, with a button to stop the answer of another chat."""
         self._refused = reason
         if self._answering.elsewhere:
-            self._views.notice_bar.show_notice(reason, strings.STOP_GENERATING, self.stop_running)
+            self._views.notice_bar.show_notice(reason, STOP_GENERATING, self.stop_running)
         else:
             self._views.notice_bar.show_notice(reason)
 

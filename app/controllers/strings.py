@@ -142,7 +142,6 @@ NOT_READY = {
     Phase.NO_MODEL: "No model is loaded. Load a model first.",
     Phase.DEAD: "The worker has stopped. Restart it first.",
 }
-STOP_GENERATING = "Stop Generating"
 
 
 def after_other_chat(title: str) -> str:
