@@ -119,7 +119,6 @@ class AnswerBody(TextCanvas):
         self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
         self.can_edit = False  # whether the menu offers Edit
-        self.can_continue = False  # whether the model is ready to continue
         self.setAccessibleName(strings.ANSWER_NAME)
         # It grows downwards, so the text above needs no repainting.
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
@@ -213,7 +212,7 @@ class AnswerBody(TextCanvas):
         end = self._word_end(at)
         continued = ContinueFrom(self._turn_id, end)
         action = menu.addAction(strings.MENU_CONTINUE, lambda: self._act(continued))
-        action.setEnabled(end > 0 and self.can_continue)
+        action.setEnabled(end > 0)
 
     def _word_end(self, at: QPointF) -> int:
         """The offset in the source after the word at `at`, or after the token that the keys point at; 0 if

@@ -198,11 +198,6 @@ class AnswerFooter(QWidget):
         self.continue_button.setVisible(possible)
         self._arrange(self.width())
 
-    def set_regenerable(self, possible: bool) -> None:
-        """Enable or disable everything that starts an answer or changes the shown version."""
-        for widget in (self._again, self.continue_button, self.everything_button, self.versions):
-            widget.setEnabled(possible)
-
     def set_revealed(self, revealed: bool) -> None:
         """Show or hide the icon buttons; their space is kept, so that nothing moves on hover."""
         for button in self.buttons:

@@ -160,13 +160,16 @@ class EditingBar(_Bar):
 
 
 _QUEUE_ROWS = 4  # more are scrolled
+_FOLDED_ROWS = 2  # in a low window, opened by the person
+_QUEUE_SETTINGS_PX = 180
 _QUEUE_ROW_PX = 28
 
 
 class QueueList(QWidget):
     """The messages of the chat that wait to be sent, the next one first, each with Edit and Remove.
 
-    Hidden while there are none.
+    Hidden while there are none. In a low window it is folded: `fold_button`, which is placed in the composer,
+    names their number and opens it.
     """
 
     intent = Signal(object)  # intents.SendQueued, EditQueued or RemoveQueued
@@ -175,6 +178,7 @@ class QueueList(QWidget):
         super().__init__(parent)
         set_ground(self, "bar")
         self._messages: tuple[Message, ...] = ()
+        self._changes: tuple[tuple[str, ...], ...] = ()
         self.rows: tuple[QueueRow, ...] = ()
         self._title = TextLabel("", 12, 16, "text2", elide=Qt.TextElideMode.ElideRight)
         self._title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -188,47 +192,98 @@ class QueueList(QWidget):
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(strings.QUEUE_NAME)
+        self._folded = False
+        self.fold_button = Button("", "link", True)
+        self.fold_button.setCheckable(True)
+        self.fold_button.clicked.connect(self._fit)
         theme.zoomed.connect(self._fit)
-        self.hide()
+        self._fit()
+
+    @property
+    def full_height_px(self) -> int:
+        """The height when it is not folded, in screen pixels."""
+        missing = min(_QUEUE_ROWS, len(self.rows)) * px(_QUEUE_ROW_PX) - self._page.minimumHeight()
+        return self.sizeHint().height() + missing
+
+    def set_folded(self, folded: bool) -> None:
+        """Fold the list, or show it whenever there are messages."""
+        if folded != self._folded:
+            self._folded = folded
+            self.fold_button.setChecked(False)
+            self._fit()
 
     @property
     def text(self) -> str:
         """When the messages are sent; empty while hidden."""
         return self._title.text() if self._messages else ""
 
-    def show_messages(self, messages: Sequence[Message], when: str, *, offered: bool, can_send: bool) -> None:
-        """Show the queued `messages` in sending order; `when` says when they are sent.
+    def show_messages(
+        self,
+        messages: Sequence[Message],
+        when: str,
+        changes: Sequence[Sequence[str]] = (),
+        *,
+        offered: bool,
+        can_send: bool,
+    ) -> None:
+        """Show the queued `messages` in sending order; `when` says when they are sent, or why not.
 
-        `offered`: the button sends the first one now; `can_send` enables it.
+        `changes` are the settings of each that differ from the chat's. `offered`: the button sends the first
+        one now; `can_send` enables it.
         """
         self._title.setText(when)
-        if tuple(messages) != self._messages:
-            self._messages = tuple(messages)
+        self._title.setToolTip(when)
+        changes = tuple(tuple(each) for each in changes) or ((),) * len(messages)
+        if (tuple(messages), changes) != (self._messages, self._changes):
+            self._messages, self._changes = tuple(messages), changes
             for row in self.rows:
                 self._rows.removeWidget(row)
                 row.hide()
                 row.deleteLater()
-            made = [QueueRow(n, each, self.intent.emit) for n, each in enumerate(messages)]
+            made = [
+                QueueRow(n, each, also, self.intent.emit)
+                for n, (each, also) in enumerate(zip(messages, changes, strict=True))
+            ]
             self.rows = tuple(made)
             for row in made:
                 self._rows.addWidget(row)
-            self._fit()
         self.send_button.setVisible(offered)
         self.send_button.setEnabled(can_send)
-        self.setVisible(bool(messages))
+        held = offered and can_send
+        self.fold_button.setText(strings.folded_queue(len(messages), held=held))
+        self.fold_button.setAccessibleName(self.fold_button.text())
+        self.fold_button.setAccessibleDescription(when)
+        self.fold_button.setToolTip(when)
+        self.fold_button.updateGeometry()
+        self._fit()
 
     def _fit(self) -> None:
-        self._page.setFixedHeight(px(_QUEUE_ROW_PX) * min(_QUEUE_ROWS, len(self.rows)))
+        most = _FOLDED_ROWS if self._folded else _QUEUE_ROWS
+        self._page.setFixedHeight(px(_QUEUE_ROW_PX) * min(most, len(self.rows)))
+        self.fold_button.setVisible(self._folded and bool(self._messages))
+        self.setVisible(bool(self._messages) and (not self._folded or self.fold_button.isChecked()))
 
 
 class QueueRow(QWidget):
-    """A queued message in one line. `act` gets `EditQueued` and `RemoveQueued`."""
+    """A queued message in one line, and the settings `changes` that it is sent with, in place of the chat's.
 
-    def __init__(self, index: int, message: Message, act: Callable[[Intent], object]) -> None:
+    `act` gets `EditQueued` and `RemoveQueued`.
+    """
+
+    def __init__(
+        self, index: int, message: Message, changes: Sequence[str], act: Callable[[Intent], object]
+    ) -> None:
         super().__init__()
         label = TextLabel(_summary(message), 12, 16, "text", elide=Qt.TextElideMode.ElideRight)
         label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        label.setToolTip(in_own_direction(label.text()))
         self.text = label.text()
+        self.settings = TextLabel(
+            strings.queued_with(changes), 11, 16, "text2", elide=Qt.TextElideMode.ElideRight
+        )
+        set_maximum_width(self.settings, _QUEUE_SETTINGS_PX)
+        self.settings.setToolTip("\n".join(changes))
+        self.settings.setVisible(bool(changes))
         self.edit_button = Button(strings.EDIT_QUEUED, "link", True)
         self.remove_button = Button(strings.REMOVE, "link", True)
         on_click(
@@ -238,7 +293,8 @@ class QueueRow(QWidget):
         for button in (self.edit_button, self.remove_button):
             button.setAccessibleName(strings.about_queued(button.text(), index + 1))
         # The scroll bar lies over the right margin.
-        row_of((label, 1), self.edit_button, self.remove_button, gap=4, margins=(0, 0, 10, 0), parent=self)
+        parts = ((label, 1), self.settings, self.edit_button, self.remove_button)
+        row_of(*parts, gap=4, margins=(0, 0, 10, 0), parent=self)
         set_fixed_height(self, _QUEUE_ROW_PX)
 
 

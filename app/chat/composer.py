@@ -64,6 +64,7 @@ from core.events.wire import well_formed_record
 ComposerState = Literal["idle", "busy", "later", "blocked"]
 
 WIDTH_PX = 752
+_MARGINS_PX, _LOW_MARGINS_PX = (9, 12, 11, 10), (9, 7, 11, 6)
 # Maximum length of a name made from the first line of a pasted text.
 _NAME_CHARACTERS = 40
 
@@ -84,6 +85,7 @@ class Composer(QWidget):
         self.blocked_reason = ""
         self._dragging = False
         self._over_tokens = 0
+        self._low = False
         self._placeholder = strings.ASK_FIRST
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -321,21 +323,37 @@ class Composer(QWidget):
 
     def _lay_out(self) -> None:
         # The tools are outdented by 8 px to the left of the text.
-        tools = row_of(
+        tools = self._tools = row_of(
             *(self._attach, self.think, STRETCH, self._drop, STRETCH, self.pill, self.send_button),
             gap=4,
             margins=(0, 8, 0, 0),
         )
         text = column_of(self.edit, margins=(8, 0, 6, 0))
         chips = column_of(self.chips, 2, margins=(2, 0, 6, 0))
-        column = QVBoxLayout(self)
-        set_margins(column, 9, 12, 11, 10)
+        column = self._column = QVBoxLayout(self)
+        set_margins(column, *_MARGINS_PX)
         column.setSpacing(0)
         notice = column_of(self.notice, self._notice_gap)
         column.addLayout(notice)
         column.addLayout(chips)
         column.addLayout(text)
         column.addLayout(tools)
+
+    @property
+    def full_height_px(self) -> int:
+        """The height with the usual margins, in screen pixels."""
+        missing = sum(_MARGINS_PX[1::2]) - sum(_LOW_MARGINS_PX[1::2]) if self._low else 0
+        return self.sizeHint().height() + px(missing)
+
+    def set_low(self, low: bool) -> None:
+        """Use smaller margins, or the usual ones."""
+        if low != self._low:
+            self._low = low
+            set_margins(self._column, *(_LOW_MARGINS_PX if low else _MARGINS_PX))
+
+    def add_tool(self, tool: QWidget) -> None:
+        """Place `tool` beside the thinking switch."""
+        self._tools.insertWidget(self._tools.indexOf(self.think) + 1, tool)
 
     def sizeHint(self) -> QSize:
         return QSize(px(WIDTH_PX), super().sizeHint().height())

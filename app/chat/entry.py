@@ -159,10 +159,10 @@ class AnswerEntry:
 Entry = QuestionEntry | AnswerEntry
 
 
-def answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
-    """The entry of a stored answer. Tooltips name `drafter` until the effective settings are known."""
+def answer_entry(turn: Turn, drafter: str = "") -> AnswerEntry:
+    """The entry of a stored answer. `drafter` names that of an answer without one."""
     answer = turn.answer
-    entry = AnswerEntry(turn.id, drafter, answer.tokens, answer.finished, answer.note)
+    entry = AnswerEntry(turn.id, answer.drafter or drafter, answer.tokens, answer.finished, answer.note)
     entry.over, entry.imported = answer.over, answer.status == "imported"
     entry.edited, entry.has_figures = answer.is_edited, answer.status != "edited"
     entry.reading = answer.reading

@@ -310,13 +310,32 @@ SEND_NOW = "Send Now"
 QUEUED = "Sent after this answer"
 QUEUED_FOR_MODEL = "Sent as soon as the model is ready"
 QUEUED_FOR_OTHERS = "Sent as soon as the model is free"
-HELD = "Waiting, because the last answer did not finish"
+QUEUED_FOR_EDIT = "Sent after you send or cancel the edit"
+# Why a queue is on hold, by the status of the last answer; empty: it was withdrawn.
+HELD_BY = {
+    "stopped": "On hold: last answer stopped. “Send Now” continues.",
+    "failed": "On hold: last answer failed. “Send Now” continues.",
+    "cut_off": "On hold: last answer cut off. “Send Now” continues.",
+    "": "On hold: last message unsent. “Send Now” continues.",
+}
+HELD_SINCE_START = "On hold since the last start. “Send Now” continues."
+HELD_DELETED = "On hold: chat was deleted. “Send Now” continues."
 EDIT_QUEUED = "Edit"
 QUEUE_NAME = "Waiting messages"
 
 
 def queued_for(model: str) -> str:
     return f"Sent when {model} is ready"
+
+
+def folded_queue(count: int, *, held: bool) -> str:
+    return f"{count:,} on hold" if held else f"{count:,} waiting"
+
+
+def queued_with(changes: Sequence[str]) -> str:
+    """The settings of a queued message that differ from the chat's."""
+    more = "" if len(changes) < 2 else f" and {len(changes) - 1} more"
+    return f"{changes[0]}{more}" if changes else ""
 
 
 def about_queued(action: str, number: int) -> str:

@@ -93,7 +93,6 @@ class Transcript(QScrollArea):
         super().__init__(parent)
         self._read_only = read_only
         self._mode: TintMode = "always"
-        self._regenerable = True
         self._limit_tokens = 0
         self._continuable = ""  # id of the turn whose answer can be continued
         self._entries: list[Entry] = []
@@ -139,7 +138,7 @@ class Transcript(QScrollArea):
     def show_turns(
         self, turns: Sequence[Turn], drafter: str = "", running: AnswerEntry | None = None
     ) -> None:
-        """Show another conversation at its end. `drafter` names the drafter of unfinished answers.
+        """Show another conversation at its end. `drafter` names that of answers without one.
 
         `running` is the entry of an answer that is being generated, perhaps one of `turns`: it is shown in
         place of what is stored.
@@ -154,9 +153,7 @@ class Transcript(QScrollArea):
         self._prefetch.fill()
         self.finder.search_again()
 
-    def replace_turn(
-        self, turn_id: str, turn: Turn, drafter: str = "", running: AnswerEntry | None = None
-    ) -> None:
+    def replace_turn(self, turn_id: str, turn: Turn, running: AnswerEntry | None = None) -> None:
         """Replace the answer of `turn_id` by that of `turn`, another version; the question if it differs.
 
         `running` is the entry of its answer if that is being generated. The focus stays on the version switch
@@ -177,7 +174,7 @@ class Transcript(QScrollArea):
             self._drop_widget(question)
             self._entries[index - 1] = QuestionEntry(turn.id, turn.user)
         self._drop_widget(old)
-        answer = self._entries[index] = self._add_answer(running or answer_entry(turn, drafter))
+        answer = self._entries[index] = self._add_answer(running or answer_entry(turn))
         if self._continuable == turn_id:
             self._continuable = ""
         self._mark_newest()
@@ -269,13 +266,6 @@ class Transcript(QScrollArea):
         self.finder.refresh(entry)
         self._mark_newest()
         self._column.place()
-
-    def set_regenerable(self, possible: bool) -> None:
-        """Enable or disable what starts an answer; disabled while the worker is busy or dead."""
-        self._regenerable = possible
-        for item in self._pool.answers:
-            item.footer.set_regenerable(possible)
-            item.body.can_continue = possible
 
     def set_context_limit(self, tokens: int) -> None:
         """Set what the next answer's context holds; longer prompts are not offered to be read whole."""
@@ -399,9 +389,7 @@ class Transcript(QScrollArea):
             if self._read_only:
                 item.offer_copy_only()
             item.set_mode(self._mode)
-            item.footer.set_regenerable(self._regenerable)
             item.set_context_limit(self._limit_tokens)
-            item.body.can_continue = self._regenerable
             item.footer.offer_continue(entry.turn_id == self._continuable)
             item.set_newest(entry is self._newest_over())
         item.body.show_selection(self._selecting.part(entry))
@@ -432,6 +420,7 @@ class Transcript(QScrollArea):
 
     def _zoomed(self) -> None:
         """Lay out again; the entry in view keeps its position."""
+        self._recolour()  # a new style sheet drops the palettes of widgets
         self._tips.drop()
         self._column.place()
         self._place_newest()

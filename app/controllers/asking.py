@@ -40,8 +40,18 @@ from app.controllers import strings
 from app.controllers.app import App
 from app.controllers.chat import ChatController
 from app.controllers.page import AnswerController, ChatPage, Running
+from app.panels.groups import described
+from app.panels.strings import STOP_GENERATING
 from app.session.chats.answers import Edit
-from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn, merged
+from app.session.chats.conversation import (
+    NOTHING_WRITTEN,
+    AskedOf,
+    Conversation,
+    QueuedMessage,
+    Turn,
+    merged,
+)
+from app.session.chats.presets import differences
 from app.session.trouble import Until
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
@@ -81,11 +91,13 @@ class AskController(QObject):
         # Chats whose queue goes on: the person sent something, and no answer since was stopped, failed or
         # withdrawn. After a start there are none, so that nothing is sent without its author.
         self._flowing: set[str] = set()
+        self._held: dict[str, str] = {}  # by chat, why its queue does not go on
         self._asked_in = ""  # the chat of the running answer
+        self._refused = ""  # the reason in the notice why something was not possible
         page.chat_shown.connect(self._on_chat_shown)
         chat.listing.listed.connect(self._hold_deleted)
         answering.answer_finished.connect(self._on_answer_finished)
-        chat.listing.stop_requested.connect(self.stop)
+        chat.listing.stop_requested.connect(self.stop_running)
         for view in (views.transcript, views.composer, views.editing_bar, views.queue_list, views.first_page):
             view.intent.connect(self.on_intent)
 
@@ -160,7 +172,7 @@ class AskController(QObject):
 
     def submit(self, message: Message) -> None:
         """Send `message` in the open chat, or in place of the message that is being edited."""
-        if not self._ready:
+        if not self._may_ask():
             return
         self._views.transcript.save_edit()
         if edited := self.edited:
@@ -185,7 +197,8 @@ class AskController(QObject):
         chat = self._chats.open
         if not chat.queued and not self.answers_here:
             self._flowing.add(chat.id)
-        self._chats.keep(chat.with_queued((*chat.queued, message)).with_draft(NOTHING_WRITTEN))
+        queued = (*chat.queued, QueuedMessage(message, chat.overrides))
+        self._chats.keep(chat.with_queued(queued).with_draft(NOTHING_WRITTEN))
         self._views.composer.clear()
         self._show_queue()
 
@@ -206,7 +219,7 @@ class AskController(QObject):
     def remove_queued(self, index: int, message: Message) -> bool:
         """Remove a message from the queue of the open chat; False if it is not there any more."""
         chat = self._chats.open
-        if chat.queued[index : index + 1] != (message,):
+        if [each.message for each in chat.queued[index : index + 1]] != [message]:
             return False
         self._chats.keep(chat.with_queued((*chat.queued[:index], *chat.queued[index + 1 :])))
         self._show_queue()
@@ -214,7 +227,7 @@ class AskController(QObject):
 
     def send_queued(self) -> None:
         """Send the next queued message of the open chat, and then the others."""
-        if self._ready and self._chats.open.queued:
+        if self._chats.open.queued and self._may_ask():
             self._end_edits()
             self._ask_queued(self._chats.open)
 
@@ -223,6 +236,8 @@ class AskController(QObject):
         was_ready, self._was_ready = self._was_ready, self._ready
         if self._ready and not was_ready:
             self._send_next_soon()
+        if self._ready or self.answers_here:
+            self._end_refusal()
         self._show_queue()
         self._views.transcript.offer_continue(self.continuable)
 
@@ -237,14 +252,14 @@ class AskController(QObject):
         An earlier one continues in a new chat, so that the later turns are not lost. `settings` are the
         current ones if None.
         """
-        if self._ready and self._chats.open.turns:
+        if self._chats.open.turns and self._may_ask():
             self._ask_again(self._end_edits(turn_id), None, settings)
 
     def continue_answer(self) -> None:
         """Continue the last answer where it was stopped, with the settings that it was begun with; with the
         current ones if a person edited it.
         """
-        if not self._ready:
+        if not self._may_ask():
             return
         self._end_edits()
         info, turn_id, chat = self._app.link.info, self.continuable, self._chats.open
@@ -263,7 +278,7 @@ class AskController(QObject):
         An earlier answer continues in a new chat, so that the later turns are not lost.
         """
         info = self._app.link.info
-        if not self._ready or info is None:
+        if not self._may_ask() or info is None:
             return
         turn_id, chat = self._end_edits(turn_id), self._chats.open
         if turn_id != chat.turns[-1].id:
@@ -285,7 +300,7 @@ class AskController(QObject):
         """Edit an answer of the open chat, the last one if `turn_id` is empty, in its place."""
         turns = self._chats.open.turns
         if self.answers_here:
-            self._views.notice_bar.show_notice(strings.EDIT_LATER)
+            self._refuse(strings.EDIT_LATER)
         elif turns:
             self._views.transcript.edit_answer(turn_id or turns[-1].id)
 
@@ -336,6 +351,7 @@ class AskController(QObject):
     def show_version(self, turn_id: str, index: int) -> None:
         """Show another version of a turn. Later requests contain the shown version."""
         if self.answers_here:
+            self._refuse(strings.VERSIONS_LATER)
             return
         turn_id = self._end_edits(turn_id)
         chat = self._chats.open.show_version(turn_id, index)
@@ -345,7 +361,9 @@ class AskController(QObject):
 
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
-        if self._chats.open.turns and not self.answers_here:
+        if self.answers_here:
+            self._refuse(strings.EDIT_MESSAGE_LATER)
+        elif self._chats.open.turns:
             self._page.begin_edit(self._page.keep_draft(turn_id))
             self._views.composer.edit.setFocus()
 
@@ -365,17 +383,55 @@ class AskController(QObject):
         """Answer a question again from a dense prefill; at once if its prompt is being read."""
         settings = assign(self._views.inspector.settings, "prefill.mode", "off")
         running = self._answering.running
-        if running is None:
-            self.regenerate(turn_id, settings)
-        elif running.turn_id == turn_id:
-            self._answering.stop_then(lambda: self.regenerate("", settings))
+        if running is not None and running.turn_id == turn_id:
             self.stop()
+            self._answering.stop_then(lambda: self.regenerate("", settings))
+        else:
+            self.regenerate(turn_id, settings)
 
     def stop(self) -> None:
-        if self._app.link.busy:
+        """Stop the answer of the open chat. While another chat is answered, offer to stop that."""
+        if self.answers_here:
+            self.stop_running()
+        elif title := self._answering.elsewhere:
+            self._refuse(strings.answering_other_chat(title))
+
+    def stop_running(self) -> None:
+        """Stop the running answer, whichever chat it belongs to, and what was to follow it."""
+        if self._answering.running is not None and self._app.link.busy:
+            self._answering.stop_then(None)
             self._app.handle(Stop())
 
     # ---- inside
+
+    def _may_ask(self) -> bool:
+        """Whether a question can be sent now. If not, a notice gives the reason."""
+        if self._ready:
+            return True
+        phase, title = self._app.link.phase, self._answering.elsewhere
+        if title:
+            self._refuse(strings.after_other_chat(title))
+        elif self.answers_here:
+            self._refuse(strings.AFTER_THIS_ANSWER)
+        elif self._app.link.busy:
+            self._refuse(strings.AFTER_RACE)
+        else:
+            self._refuse(strings.NOT_READY.get(phase, ""))
+        return False
+
+    def _refuse(self, reason: str) -> None:
+        """Show why an action is not possible now, with a button to stop the answer of another chat."""
+        self._refused = reason
+        if self._answering.elsewhere:
+            self._views.notice_bar.show_notice(reason, STOP_GENERATING, self.stop_running)
+        else:
+            self._views.notice_bar.show_notice(reason)
+
+    def _end_refusal(self) -> None:
+        """Hide the reason of `_refuse`, which does not apply any more."""
+        if self._refused and self._views.notice_bar.text == self._refused:
+            self._views.notice_bar.clear()
+        self._refused = ""
 
     def _on_answer_finished(self, turn_id: str) -> None:
         self._hold_or_send_next(turn_id)
@@ -403,13 +459,20 @@ class AskController(QObject):
     def _on_chat_shown(self) -> None:
         if self._views.notice_bar.text == strings.SAME_ANSWER:  # its button is for the chat that was left
             self._views.notice_bar.clear()
+        self._end_refusal()
         self._views.transcript.offer_continue(self.continuable)
         self._show_queue()
         self._send_next_soon()
 
     def _hold_deleted(self) -> None:
         """The queue of a deleted chat does not continue when the chat is restored."""
-        self._flowing = {each for each in self._flowing if self._chats.is_listed(each)}
+        for chat_id in [each for each in self._flowing if not self._chats.is_listed(each)]:
+            self._hold(chat_id, texts.HELD_DELETED)
+
+    def _hold(self, chat_id: str, reason: str) -> None:
+        """The queue of a chat waits for its author, for `reason`."""
+        self._flowing.discard(chat_id)
+        self._held[chat_id] = reason
 
     def _send_next_soon(self) -> None:
         """Send the next queued message after all handlers of the current event have run."""
@@ -431,26 +494,34 @@ class AskController(QObject):
         """Hold the queue of a chat whose answer was stopped, failed or withdrawn, else send the next."""
         with suppress(KeyError, RequestError):
             last = self._chats.get(self._asked_in).turns[-1:]
-            if not (last and last[0].id == turn_id and last[0].answer.status == "finished"):
-                self._flowing.discard(self._asked_in)
+            status = last[0].answer.status if last and last[0].id == turn_id else ""
+            if status != "finished":
+                self._hold(self._asked_in, texts.HELD_BY.get(status, texts.HELD_BY[""]))
         self._show_queue()
         self._send_next_soon()
 
     def _ask_queued(self, chat: Conversation) -> None:
-        turn_id = self._chats.new_turn_id()
-        asked = chat.ask(turn_id, chat.queued[0], self._chats.now()).with_queued(chat.queued[1:])
-        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), self._chat.settings.of(chat))
+        turn_id, next_one = self._chats.new_turn_id(), chat.queued[0]
+        asked = chat.ask(turn_id, next_one.message, self._chats.now()).with_queued(chat.queued[1:])
+        settings = self._settings_of(chat, next_one)
+        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), settings)
         self._show_queue()
+
+    def _settings_of(self, chat: Conversation, queued: QueuedMessage) -> Settings:
+        return self._chat.settings.of(chat.with_overrides(queued.overrides))
 
     def _show_queue(self) -> None:
         chat, phase, awaited = self._chats.open, self._app.link.phase, self._awaited()
         held = chat.id not in self._flowing and not self.answers_here
+        settings = self._chat.settings.of(chat)
         loads = phase in (Phase.STARTING, Phase.LOADING, Phase.NO_MODEL, Phase.DEAD)
         when = texts.QUEUED if self.answers_here else texts.QUEUED_FOR_OTHERS
         when = texts.queued_for(awaited) if awaited else texts.QUEUED_FOR_MODEL if loads else when
+        when = texts.QUEUED_FOR_EDIT if self.edited and self._ready else when
         self._views.queue_list.show_messages(
-            chat.queued,
-            texts.HELD if held else when,
+            [each.message for each in chat.queued],
+            self._held.get(chat.id, texts.HELD_SINCE_START) if held else when,
+            [described(differences(self._settings_of(chat, each), settings)) for each in chat.queued],
             offered=held or bool(awaited),
             can_send=self._ready,
         )
@@ -468,7 +539,7 @@ class AskController(QObject):
         self._flowing.add(chat.id)
         self._asked_in = chat.id
         self._answering.start(running)
-        self._app.trouble.end(Until.ASKED)
+        self._app.trouble.end(Until.ASKED, chat.id)
         stop_repeating = self._app.preferences.now.settings.writing.stop_repeating
         if running.after:
             answer = chat.turn(running.turn_id).answer

@@ -53,7 +53,7 @@ class ChatController(QObject):
         self.saving.chats_changed.connect(page.show_names)
 
     def show(self) -> None:
-        self.settings.show()  # before the page, which needs the drafter
+        self.settings.show()
         self._page.show()
 
     def start(self, project_id: str = "") -> None:

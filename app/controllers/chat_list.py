@@ -26,7 +26,7 @@ from core.events.wire import well_formed
 class ChatListController(QObject):
     """`open_chat` opens a chat by its id, or a new one if empty."""
 
-    stop_requested = Signal()  # stop the current answer
+    stop_requested = Signal()  # stop the running answer
     listed = Signal()  # the list, or which deletions can be undone
 
     def __init__(
@@ -51,6 +51,7 @@ class ChatListController(QObject):
         sidebar.rename_requested.connect(self.rename)
         sidebar.pin_requested.connect(self.pin)
         sidebar.delete_requested.connect(self.delete)
+        sidebar.stop_requested.connect(self.stop)
         sidebar.list.move_requested.connect(self.move)
         page.names_changed.connect(self.show)
         answering.answer_finished.connect(lambda turn_id: self._mark_busy())
@@ -91,6 +92,12 @@ class ChatListController(QObject):
             self._sidebar.list.set_busy(running.chat_id, self._chats.summary(running.chat_id).project)
         else:
             self._sidebar.list.set_busy("")
+
+    def stop(self, row_id: str) -> None:
+        """Stop the answer of this chat, or of a chat of this project, if it is running."""
+        running = self._answering.running
+        if running and row_id in (running.chat_id, self._chats.summary(running.chat_id).project):
+            self.stop_requested.emit()
 
     def rename(self, chat_id: str, name: str) -> None:
         """Sets the title of a chat; empty restores the title made from its first question."""

@@ -21,7 +21,7 @@ from app.session.turn.intents import SpawnFailed
 from core.errors import WorkerError
 from core.events import Command
 from core.events.codec import WorkerEvent, WorkerExited
-from core.worker.client import CommandError, WorkerClient
+from core.worker.client import WINDOW_NICENESS, CommandError, WorkerClient
 
 # A worker that hangs does not answer a Shutdown command.
 _REPLACE_TIMEOUT_S = 1.0
@@ -120,7 +120,7 @@ class WorkerLink:
         if self._life is not asyncio.current_task():
             return  # replaced or closed before it started
         started, self._started = self._started, None
-        client = started or WorkerClient(self._command, silence_s=self._silence_s)
+        client = started or WorkerClient(self._command, silence_s=self._silence_s, niceness=WINDOW_NICENESS)
         outbox: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._client, self._outbox = client, outbox
         try:

@@ -44,6 +44,7 @@ from core.events import (
     ReadingMap,
     Token,
 )
+from core.settings import Settings
 
 _DRAFT_AFTER_MS = 500
 
@@ -133,8 +134,7 @@ class ChatPage(QObject):
 
     def show(self) -> None:
         chat = self._chats.open
-        running = self.live.entry if self.live else None
-        self._views.transcript.show_turns(chat.turns, self.drafter, running)
+        self._views.transcript.show_turns(chat.turns, running=self.live.entry if self.live else None)
         self.show_readings()
         self.show_draft()
         self._composer.edit.document().clearUndoRedoStacks()
@@ -197,12 +197,8 @@ class ChatPage(QObject):
         self._views.transcript.scroll_to_end()
 
     def _replace_turn(self, shown_before: str, turn: Turn, running: AnswerEntry | None = None) -> None:
-        self._views.transcript.replace_turn(shown_before, turn, self.drafter, running)
+        self._views.transcript.replace_turn(shown_before, turn, running)
         self.show_readings()
-
-    @property
-    def drafter(self) -> str:
-        return self._views.inspector.settings.drafting.drafter
 
     def show_readings(self) -> None:
         """Show on each attachment which passages were read for the newest finished answer."""
@@ -285,12 +281,20 @@ class AnswerController(QObject):
             return ""
         return self._chats.get(self._running.chat_id).title
 
+    @property
+    def settings_here(self) -> Settings | None:
+        """The settings of the running answer if it is one of the open chat."""
+        if self._running is None or not self._is_shown():
+            return None
+        asked_of = self._chats.open.turn(self._running.turn_id).answer.asked_of
+        return asked_of.settings if asked_of else None
+
     def start(self, running: Running) -> None:
         """The next request is `running`; its turn is stored already."""
         self._running = running
 
-    def stop_then(self, instead: Callable[[], None]) -> None:
-        """Call `instead` once the answer that is being stopped has ended."""
+    def stop_then(self, instead: Callable[[], None] | None) -> None:
+        """Call `instead`, or nothing, once the answer that is being stopped has ended."""
         self._instead = instead
 
     # ---- events, as `AnswerListener`
@@ -299,9 +303,7 @@ class AnswerController(QObject):
         assert self._running
         running = self._running
         turn = self._chats.get(running.chat_id).turn(running.turn_id)
-        asked_of = turn.answer.asked_of
-        drafter = asked_of.settings.drafting.drafter if asked_of else self._page.drafter
-        entry = answer_entry(turn, drafter)
+        entry = answer_entry(turn)
         self._page.live = LiveAnswer(running.chat_id, entry)
         if not self._is_shown():  # a queued message of another chat
             self._page.show_names()
@@ -459,6 +461,7 @@ class AnswerController(QObject):
         """The worker died or the window closes, after `tokens` tokens, which are kept."""
         self._instead = None
         ended, chat, shown = self._end()
+        self._trouble.answer_lost(ended.chat_id)
         if ended.after and not tokens:
             self._undo(ended, chat, shown)
             self.answer_finished.emit(ended.turn_id)
@@ -482,7 +485,9 @@ class AnswerController(QObject):
         if back and failed.over_tokens:
             self._meter.show_refused(failed.over_tokens)  # the composer shows it and offers remedies
         else:
-            self._trouble.show_failure(failed, text_is_back=back)
+            self._trouble.show_failure(failed, ended.chat_id, text_is_back=back)
+            if not shown:
+                self._views.notice_bar.show_notice(strings.failed_elsewhere(chat.title, failed.message))
         self.answer_finished.emit(ended.turn_id)
 
     def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:

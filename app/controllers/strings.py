@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.gauges.figures import gigabytes
+from app.session.turn.link_state import Phase
 
 BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
 SETTINGS_NOT_SAVED = "Your settings could not be saved. Saving is retried every few seconds."
@@ -131,6 +132,31 @@ VARY_ANSWER = "Answer Differently"
 EDIT_UNDONE = "The answer is as it was before the edit."
 SEND_EDIT_LATER = "An edited message cannot be queued. Send it when the model is ready for it."
 EDIT_LATER = "An answer can be edited when the current one is complete."
+EDIT_MESSAGE_LATER = "A message can be edited when the current answer is complete."
+VERSIONS_LATER = "Other versions can be shown when the current answer is complete."
+AFTER_THIS_ANSWER = "This chat is being answered. Stop that answer first, or try again after it."
+AFTER_RACE = "A race is being recorded. Try again after it."
+NOT_READY = {
+    Phase.STARTING: "The worker is starting. Try again when the model is ready.",
+    Phase.LOADING: "The model is loading. Try again when it is ready.",
+    Phase.NO_MODEL: "No model is loaded. Load a model first.",
+    Phase.DEAD: "The worker has stopped. Restart it first.",
+}
+
+
+def after_other_chat(title: str) -> str:
+    return f"“{title}” is being answered. Try again after that answer, or stop it."
+
+
+def answering_other_chat(title: str) -> str:
+    return f"“{title}” is being answered, not this chat."
+
+
+def failed_elsewhere(title: str, reason: str) -> str:
+    return f"“{title}” was not answered. {reason}"
+
+
+NO_ANSWER_TEXT = "The answer has no text yet."
 NOT_SAVED_TITLE = "The chats cannot be saved."
 NOTHING_SAVED = "Changes are kept in memory until you close this window."
 DISK_IS_SLOW = "The disk is slow."

@@ -29,6 +29,7 @@ from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
 from core.errors import RequestError
 from core.events import Failed, Heartbeat, TableStatus, failure
+from core.settings import Settings
 
 
 class WorkerController:
@@ -65,14 +66,21 @@ class WorkerController:
         self._load = ("", None)
 
     def show(
-        self, link: Link, answering_elsewhere: str, racing: bool = False, served_client: str = ""
+        self,
+        link: Link,
+        answering_elsewhere: str,
+        racing: bool = False,
+        served_client: str = "",
+        running: Settings | None = None,
     ) -> Status:
-        """Show the status and return it; `served_client` is the client of the local server being answered."""
+        """Show the status and return it; `served_client` is the client of the local server being answered,
+        `running` the settings of the running answer of the open chat.
+        """
         idle = link.phase is Phase.READY and not link.serving
         self._meter.set_worker(has_model=link.connected and link.info is not None, idle=idle)
         status = status_of(
             link,
-            self._views.inspector.settings,
+            running or self._views.inspector.settings,
             answering_elsewhere=answering_elsewhere,
             racing=racing,
             served_client=served_client,
@@ -84,7 +92,6 @@ class WorkerController:
         thinks = mode == "on" or (mode == "auto" and info is not None and info.thinks_by_default)
         composer.think.show_choice(info is not None and info.thinks, thinks)
         self._views.show_hint(composer.blocked_reason or status.hint)
-        self._views.transcript.set_regenerable(status.composer == "idle")
         self._views.header.set_subtitle(status.subtitle)
         self._views.first_page.show_state(self._lead(link, status))
         self._views.strip.set_stale(status.stale)
@@ -126,6 +133,7 @@ class TroubleController:
         self._banner = banner
         self._meter = meter
         self._troubles = Troubles()
+        self._lost_in = ""  # the chat whose answer the worker's death interrupted
         banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
         banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
 
@@ -135,9 +143,13 @@ class TroubleController:
     def withdraw(self, trouble: Trouble | None) -> None:
         self._show_first(self._troubles.without(trouble))
 
-    def end(self, happened: Until) -> None:
-        """Remove everything that lasts at most until this event."""
-        self._show_first(self._troubles.after(happened))
+    def end(self, happened: Until, chat: str = "") -> None:
+        """Remove everything that lasts at most until this event, which may concern only one chat."""
+        self._show_first(self._troubles.after(happened, chat))
+
+    def show_chat(self, chat_id: str) -> None:
+        """Another chat is in view: show its troubles and those of all chats."""
+        self._show_first(self._troubles.in_view(chat_id))
 
     # ---- events
 
@@ -163,7 +175,8 @@ class TroubleController:
     def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
         """`written_tokens` is the length of the interrupted answer, None if there was none."""
         self.end(Until.MOVES)
-        self.show(of_death(effect, written_tokens, self._meter.limit_tokens))
+        lost_in, self._lost_in = self._lost_in, ""
+        self.show(of_death(effect, written_tokens, self._context_tokens(lost_in), lost_in))
 
     def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
         self.show(of_silence(effect))
@@ -183,21 +196,34 @@ class TroubleController:
 
     # ---- reports of other controllers
 
-    def show_failure(self, failed: Failed, *, text_is_back: bool) -> None:
-        """An answer failed; `text_is_back`: the question is back in the composer."""
-        self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=self._meter.limit_tokens))
+    def answer_lost(self, chat_id: str) -> None:
+        """The worker died during an answer of this chat."""
+        self._lost_in = chat_id
+
+    def show_failure(self, failed: Failed, chat_id: str, *, text_is_back: bool) -> None:
+        """An answer of a chat failed; `text_is_back`: the question is back in the composer."""
+        context_tokens = self._context_tokens(chat_id)
+        self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=context_tokens, chat=chat_id))
 
     def show_request_error(self, error: RequestError, command: str) -> Trouble:
         """A request of a person that cannot be fulfilled. Returns the trouble shown."""
-        trouble = replace(of_failure(failure(error, command=command)), until=Until.ASKED)
+        chat = self._troubles.chat if command == "attach" else ""
+        trouble = replace(of_failure(failure(error, command=command), chat=chat), until=Until.ASKED)
         self.show(trouble)
         return trouble
 
+    def _context_tokens(self, chat_id: str) -> int:
+        """The context of an answer in this chat; 0 if it is not in view, since the meter's is another one."""
+        return self._meter.limit_tokens if chat_id in ("", self._troubles.chat) else 0
+
     def _show_first(self, troubles: Troubles) -> None:
-        if troubles == self._troubles:
-            return
-        self._troubles = troubles
-        if troubles.shown is None:
+        before, self._troubles = self._troubles, troubles
+        shown, count = troubles.shown, len(troubles.visible)
+        if shown is None:
             self._banner.clear()
-        else:
-            self._banner.show_trouble(troubles.shown, troubles.at + 1, len(troubles.held))
+            return
+        if shown.smaller_in not in ("", troubles.chat):
+            shown = replace(shown, smaller_tokens=0)
+        same = (before.shown, before.at, len(before.visible)) == (troubles.shown, troubles.at, count)
+        if not same or shown != self._banner.trouble:
+            self._banner.show_trouble(shown, troubles.at + 1, count)

@@ -27,7 +27,7 @@ from app.launch.instance import Instance
 from app.session import strings
 from core.errors import RequestError, WorkerError
 from core.system.children import absolute_reference
-from core.worker.client import WorkerClient
+from core.worker.client import WINDOW_NICENESS, WorkerClient
 
 if TYPE_CHECKING:  # most of the imports: done after the worker has started
     from app.shell.window import MainWindow
@@ -169,7 +169,7 @@ async def _live(
 
 async def _started(command: Sequence[str] | None) -> WorkerClient | None:
     """Start a worker while the window is created; returns None if the window is to report the failure."""
-    client = WorkerClient(command)
+    client = WorkerClient(command, niceness=WINDOW_NICENESS)
     try:
         await client.start()
     except WorkerError:

@@ -6,11 +6,12 @@ drafter have its parameters, which are in the section Drafting and show only whi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.panels import strings
+from app.session.chats.presets import Override
 from core.settings import Setting, Settings, assign_all, declared, read, unused
 
 DRAFTER_KEY = "drafting.drafter"
@@ -98,6 +99,13 @@ def summary(group: Group, settings: Settings) -> str:
         named = [(setting.key, f"{setting.title.lower()} {{}}") for setting in list(by_key.values())[:2]]
     parts = (pattern.format(_written(by_key[key], read(settings, key))) for key, pattern in named)
     return strings.SUMMARY_SEPARATOR.join(parts)
+
+
+def described(overrides: Iterable[Override]) -> tuple[str, ...]:
+    """Returns each setting with its value, as “Drafter: Off”."""
+    by_key = {setting.key: setting for setting in declared()}
+    known = ((by_key[each.key], each.value) for each in overrides if each.key in by_key)
+    return tuple(f"{setting.title}: {_written(setting, value)}" for setting, value in known)
 
 
 def _written(setting: Setting, value: Any) -> str:

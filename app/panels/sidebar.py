@@ -45,6 +45,7 @@ class Sidebar(QWidget):
 
     search_requested = Signal(str)  # query, never empty
     search_ended = Signal()
+    stop_requested = Signal(str)  # the chat, or a project of which a chat is being answered
     pin_requested = Signal(str, bool)  # chat id, wanted
     export_requested = Signal(str, str)  # chat id (empty: all), kind
     import_requested = Signal()
@@ -110,7 +111,8 @@ class Sidebar(QWidget):
     def menu_for(self, chat_id: str) -> QMenu:
         """Returns the menu of a chat or project; for the empty id, the menu of all chats."""
         menu = QMenu(self)
-        if self.list.project(chat_id):
+        if project := self.list.project(chat_id):
+            self._offer_stop(menu, project)
             self._fill_project_menu(menu, chat_id)
             return menu
         row = self.list.row(chat_id)
@@ -119,6 +121,7 @@ class Sidebar(QWidget):
             menu.addAction(strings.IMPORT, self.import_requested.emit)
             menu.addSeparator()
         if row:
+            self._offer_stop(menu, row)
             menu.addAction(strings.RENAME, lambda: self.list.rename(chat_id))
             pin = strings.UNPIN if row.pinned else strings.PIN
             menu.addAction(pin, lambda: self.pin_requested.emit(chat_id, not row.pinned))
@@ -161,6 +164,11 @@ class Sidebar(QWidget):
         return px_size(QSize(WIDTH_PX, 640))
 
     # ---- inside
+
+    def _offer_stop(self, menu: QMenu, row: ChatRow | ProjectRow) -> None:
+        if row.busy:
+            menu.addAction(strings.STOP_GENERATING, lambda: self.stop_requested.emit(row.id))
+            menu.addSeparator()
 
     def _fill_project_menu(self, menu: QMenu, project_id: str) -> None:
         menu.addAction(strings.NEW_CHAT_IN_PROJECT, lambda: self.list.new_chat_requested.emit(project_id))

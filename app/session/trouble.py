@@ -38,6 +38,9 @@ class Until(IntEnum):
 class Trouble(Struct, frozen=True):
     """`log` is shown under Details, which are hidden without lines. `smaller_tokens` is a smaller context
     offered as a second remedy, 0 for none. `model` is the model that can be downloaded.
+
+    `chat` is the id of the chat that it concerns, over which alone it is shown; empty: over all. The smaller
+    context is only offered in the chat `smaller_in`; empty: in all.
     """
 
     title: str
@@ -47,13 +50,17 @@ class Trouble(Struct, frozen=True):
     until: Until = Until.READY
     smaller_tokens: int = 0
     model: str = ""
+    chat: str = ""
+    smaller_in: str = ""
 
 
-def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens: int = 0) -> Trouble:
+def of_death(
+    died: WorkerDied, written_tokens: int | None = None, context_tokens: int = 0, chat: str = ""
+) -> Trouble:
     """The worker exited or could not be started.
 
     `written_tokens` are the tokens of the interrupted answer, None if there was none; `context_tokens` is the
-    context size of an answer.
+    context size of an answer in its chat `chat`.
     """
     if died.exited is None:
         return Trouble(strings.NOT_STARTED_TITLE, died.message, "restart")
@@ -71,7 +78,7 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
     full = fault == "memory" or (died.exited.signal_name == "SIGKILL" and not fault)
     smaller_tokens = smaller_context(context_tokens) if full and written_tokens is not None else 0
     text = f"{died.message or how} {strings.chat_kept(written_tokens)}"
-    return Trouble(title, text, "restart", log, smaller_tokens=smaller_tokens)
+    return Trouble(title, text, "restart", log, smaller_tokens=smaller_tokens, smaller_in=chat)
 
 
 def of_silence(stuck: WorkerStuck) -> Trouble:
@@ -87,16 +94,18 @@ def of_failed_load(failed: Failed, kept: str = "", model: str = "") -> Trouble:
     return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
 
 
-def of_failure(failed: Failed, *, text_is_back: bool = False, context_tokens: int = 0) -> Trouble:
-    """A failed request. Faults of the worker offer a restart; if memory was short, a context smaller than
-    `context_tokens`.
+def of_failure(
+    failed: Failed, *, text_is_back: bool = False, context_tokens: int = 0, chat: str = ""
+) -> Trouble:
+    """A failed request, of the chat `chat` if it is one of a chat. Faults of the worker offer a restart; if
+    memory was short, a context smaller than `context_tokens`.
     """
     back = strings.TEXT_IS_BACK if text_is_back else ""
     text = " ".join(part for part in (failed.hint, back) if part)
     short = failed.code in (OutOfMemoryError.code, NotEnoughMemoryError.code)
     smaller_tokens = smaller_context(context_tokens) if short else 0
     remedy: Remedy = "" if failed.kind == "request" else "restart"
-    return Trouble(failed.message, text, remedy, smaller_tokens=smaller_tokens)
+    return Trouble(failed.message, text, remedy, smaller_tokens=smaller_tokens, chat=chat)
 
 
 def of_tables(status: TableStatus) -> Trouble:
@@ -113,39 +122,55 @@ def of_unreadable(message: str) -> Trouble:
 
 
 class Troubles(Struct, frozen=True):
-    """The open messages; `at` is the index of the displayed one."""
+    """The open messages; `at` is the index of the displayed one among those of the chat in view, `chat`."""
 
     held: tuple[Trouble, ...] = ()
     at: int = 0
+    chat: str = ""
+
+    @property
+    def visible(self) -> tuple[Trouble, ...]:
+        """Those that concern the chat in view, or all chats."""
+        return tuple(each for each in self.held if each.chat in ("", self.chat))
 
     @property
     def shown(self) -> Trouble | None:
         """The displayed message; None if there is none."""
-        return self.held[self.at] if self.held else None
+        visible = self.visible
+        return visible[self.at] if visible else None
 
     def with_new(self, trouble: Trouble) -> Troubles:
-        """Returns them with `trouble` displayed. One that is open already keeps its position and is not added
-        twice.
+        """Returns them with `trouble` displayed, if it concerns the chat in view. One that is open already
+        keeps its position and is not added twice.
         """
-        return self if trouble in self.held else Troubles((trouble, *self.held))
+        if trouble in self.held:
+            return self
+        added = replace(self, held=(trouble, *self.held))
+        return replace(added, at=0) if trouble in added.visible else added
 
     def without(self, trouble: Trouble | None) -> Troubles:
         """Returns them without `trouble`; the next one is displayed in its place."""
         if trouble is None or trouble not in self.held:
             return self
-        number = self.held.index(trouble)
-        held = tuple(each for each in self.held if each != trouble)
-        at = self.at - 1 if number < self.at else self.at
-        return Troubles(held, min(at, max(0, len(held) - 1)))
+        before, shown = self.visible, self.shown
+        left = replace(self, held=tuple(each for each in self.held if each != trouble))
+        at = left.visible.index(shown) if shown in left.visible else min(self.at, len(before) - 2)
+        return replace(left, at=max(0, at))
 
-    def after(self, happened: Until) -> Troubles:
-        """Returns those that outlast this event."""
+    def after(self, happened: Until, chat: str = "") -> Troubles:
+        """Returns those that outlast this event, which concerns only `chat` if that is not empty."""
         left = self
         for trouble in self.held:
-            if trouble.until <= happened:
+            if trouble.until <= happened and (not chat or trouble.chat in ("", chat)):
                 left = left.without(trouble)
         return left
 
+    def in_view(self, chat: str) -> Troubles:
+        """Returns them with `chat` in view. The displayed one stays if it is visible there."""
+        moved = replace(self, chat=chat, at=0)
+        return replace(moved, at=moved.visible.index(self.shown)) if self.shown in moved.visible else moved
+
     def next(self) -> Troubles:
         """Returns them with the next one displayed, the first after the last."""
-        return replace(self, at=(self.at + 1) % len(self.held)) if self.held else self
+        count = len(self.visible)
+        return replace(self, at=(self.at + 1) % count) if count else self

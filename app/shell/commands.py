@@ -20,11 +20,12 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QWidget
 
 from app.chat.intents import Branch
+from app.controllers.strings import NO_ANSWER_TEXT
 from app.controllers.views import Views
 from app.features.help import SHORTCUTS_PAGE, HelpWindow
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import documents
-from app.session.turn.link_state import Link, Phase
+from app.session.turn.link_state import Link
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.controller import WindowController
 from app.shell.windows import SideWindows
@@ -35,13 +36,12 @@ _STATE = Qt.WindowState
 class MenuFacts(Struct, frozen=True):
     """State of the window that decides which commands are enabled.
 
-    `ready`: a question can be sent. `busy`: an answer is being generated; `busy_here`: in the open chat.
-    `asked`: the open chat has a question; `project`: it is in a project; `document`: it has a document.
-    `deleted`: a chat or project can be restored. `unended`: the last answer can be continued. `checked` are
-    the identifiers of the commands whose state is on.
+    `busy`: an answer is being generated; `busy_here`: in the open chat. `asked`: the open chat has a
+    question; `project`: it is in a project; `document`: it has a document. `deleted`: a chat or project can
+    be restored. `unended`: the last answer can be continued. `racing`: the race's page hides the chat.
+    `checked` are the identifiers of the commands whose state is on.
     """
 
-    ready: bool = False
     busy: bool = False
     busy_here: bool = False
     asked: bool = False
@@ -49,6 +49,7 @@ class MenuFacts(Struct, frozen=True):
     document: bool = False
     project: bool = False
     unended: bool = False
+    racing: bool = False
     checked: frozenset[str] = frozenset()
 
 
@@ -86,7 +87,12 @@ class Commands(QObject):
         self.zoom = zoom
         self.window = window
         self._phase = controller.link.phase
-        for signal in (controller.chat.changed, controller.answer_finished, columns.arranged):
+        for signal in (
+            controller.chat.changed,
+            controller.answer_finished,
+            columns.arranged,
+            controller.racing.shown_changed,
+        ):
             signal.connect(self.facts_changed)
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
@@ -106,7 +112,6 @@ class Commands(QObject):
         }
         turns = controller.chats.open.turns
         return MenuFacts(
-            ready=controller.link.phase is Phase.READY,
             busy=controller.link.busy,
             busy_here=controller.asking.answers_here,
             asked=bool(turns),
@@ -114,11 +119,12 @@ class Commands(QObject):
             document=bool(documents(controller.chats.open)),
             project=bool(self.project_id),
             unended=bool(controller.asking.continuable),
+            racing=controller.racing.open,
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )
 
     def escape(self) -> None:
-        """Close the topmost layer over the chat, or stop the answer if there is none.
+        """Close the topmost layer over the chat, or stop the chat's answer if there is none.
 
         Popups handle the key first, since they have the focus. The race page hides the chat, so Escape on it
         never stops the chat's answer.
@@ -140,7 +146,7 @@ class Commands(QObject):
             controller.asking.stop()
 
     def stop(self) -> None:
-        """Stop the race that is recorded, or the answer, whatever is in front of it."""
+        """Stop the race that is recorded, or the open chat's answer, whatever is in front of it."""
         racing = self.controller.racing
         (racing.halt if racing.recording else self.controller.asking.stop)()
 
@@ -171,6 +177,9 @@ class Commands(QObject):
     def copy_answer(self) -> None:
         """Copy the source of the last answer."""
         turn = self.controller.chats.open.turns[-1]
+        if not turn.answer.text:
+            self.views.notice_bar.show_notice(NO_ANSWER_TEXT)
+            return
         shown = self.views.transcript.answer(turn.id)
         if shown is not None:
             shown.copy()
@@ -337,6 +346,11 @@ def _always(facts: MenuFacts) -> bool:
 _asked = attrgetter("asked")
 
 
+def _in_view(facts: MenuFacts) -> bool:
+    """Whether the messages of the open chat are visible."""
+    return facts.asked and not facts.racing
+
+
 @dataclass(frozen=True)
 class Command:
     """One row of the table.
@@ -420,13 +434,13 @@ _EDIT = (
             "paste_raw", "Paste as Plain Text", lambda c: c.views.composer.edit.paste_raw(), ("Ctrl+Shift+V",)
         ),
         Command("select_all", "Select All", _edit("selectAll", "select_all"), ("Ctrl+A",)),
-        Command("quote", "Quote Selection", Commands.quote, ("Ctrl+Shift+B",), _asked),
+        Command("quote", "Quote Selection", Commands.quote, ("Ctrl+Shift+B",), _in_view),
     ),
     (
         Command("search", "Search Chats", Commands.search, ("Ctrl+K",)),
-        Command("find", "Find…", Commands.find, ("Ctrl+F",), _asked),
-        Command("find_next", "Find Next", lambda c: c.find_step(True), ("Ctrl+G",), _asked),
-        Command("find_previous", "Find Previous", lambda c: c.find_step(False), ("Ctrl+Shift+G",), _asked),
+        Command("find", "Find…", Commands.find, ("Ctrl+F",), _in_view),
+        Command("find_next", "Find Next", lambda c: c.find_step(True), ("Ctrl+G",), _in_view),
+        Command("find_previous", "Find Previous", lambda c: c.find_step(False), ("Ctrl+Shift+G",), _in_view),
         Command(
             "next_passage",
             "Next Kept Passage",
@@ -492,36 +506,36 @@ _CHAT = (
             "Regenerate",
             lambda c: c.controller.asking.regenerate(),
             ("Ctrl+R",),
-            lambda facts: facts.ready and facts.asked,
+            _in_view,
         ),
         # Its key is Up in an empty composer, handled there.
         Command(
             "edit_last",
             "Edit Last Message",
             lambda c: c.controller.asking.edit(),
-            when=lambda facts: facts.asked and not facts.busy_here,
+            when=lambda facts: _in_view(facts) and not facts.busy_here,
         ),
         Command(
             "edit_answer",
             "Edit Answer",
             lambda c: c.controller.asking.edit_answer(),
             ("Ctrl+Shift+E",),
-            lambda facts: facts.asked and not facts.busy_here,
+            _in_view,
         ),
         Command(
             "continue",
             "Continue",
             lambda c: c.controller.asking.continue_answer(),
-            when=lambda facts: facts.ready and facts.unended,
+            when=lambda facts: facts.unended and not facts.racing,
         ),
     ),
     (
-        Command("copy_answer", "Copy Answer", Commands.copy_answer, ("Ctrl+Shift+C",), _asked),
+        Command("copy_answer", "Copy Answer", Commands.copy_answer, ("Ctrl+Shift+C",), _in_view),
         Command(
             "branch",
             "Branch into New Chat",
             lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
-            when=_asked,
+            when=_in_view,
         ),
     ),
     (

@@ -222,10 +222,15 @@ class WindowController(QObject):
 
     def _show_link(self) -> None:
         self.asking.follow()
+        answering = self._answering
         status = self._worker.show(
-            self.link, self._answering.elsewhere, self.racing.recording, self.sharing.client
+            self.link,
+            answering.elsewhere,
+            self.racing.recording,
+            self.sharing.client,
+            answering.settings_here,
         )
-        self._answering.wait(status.waits_for)
+        answering.wait(status.waits_for)
         self.racing.show_blocked(self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
 
     @property
@@ -295,6 +300,7 @@ class WindowController(QObject):
 
     def _on_chat_shown(self) -> None:
         self.racing.close()
+        self.trouble.show_chat(self.chats.open.id)
         self.saved_chats.show_open()
         self._on_settings(self._views.inspector.settings)
 

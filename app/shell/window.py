@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import QApplication, QLayout, QMainWindow, QMenu, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QStackedWidget, QWidget
 
 from app.chat.bars import Banner, EditingBar, NoticeBar, QueueList
 from app.chat.composer import Composer
@@ -45,6 +45,7 @@ from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
+from app.shell.chat_column import ChatColumn
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands, is_typing
 from app.shell.controller import WindowController
@@ -53,7 +54,7 @@ from app.shell.windows import SideWindows, free_places, seen
 from app.store import strings as store_strings
 from app.store.library import Home
 from app.store.preferences import WindowPlace
-from app.theme.measures import column_of, row_of, set_fixed_height
+from app.theme.measures import set_fixed_height
 from app.theme.theme import without_style_sheet
 from core.errors import RequestError
 from core.settings import WindowSettings
@@ -61,11 +62,10 @@ from core.worker.client import WorkerClient
 
 _LOG = logging.getLogger("draftlight.window")
 START_SIZE = QSize(1440, 900)
-MINIMUM_SIZE = QSize(980, 640)
+MINIMUM_SIZE = QSize(900, 600)
 # Space for a title bar, whose height is known only after the window is shown.
 _TITLE_BAR_PX = 40
 _FOOT_PX = 34
-_SIDE_MARGIN_PX = 24
 _ROW_PX = 8
 # The parts have shorter limits, but saving tables may take long.
 _END_WITHIN_S = 120.0
@@ -319,23 +319,9 @@ class MainWindow(QMainWindow):
         )
 
     def _make_content(self) -> QStackedWidget:
-        views, content = self.views, QWidget(self)
-        column_of(
-            views.header,
-            views.strip,
-            _centred(views.banner, 0),
-            (views.pages, 1),
-            _centred(views.notice_bar, 6),
-            _centred(views.queue_list, 6),
-            _centred(views.editing_bar, 6),
-            _centred(views.composer, 10),
-            views.legend,
-            views.hint,
-            parent=content,
-        )
         stack = QStackedWidget(self)
-        stack.addWidget(content)
-        stack.addWidget(views.race)
+        stack.addWidget(ChatColumn(self.views, self))
+        stack.addWidget(self.views.race)
         return stack
 
     def _make_settings(self) -> QWidget:
@@ -487,11 +473,6 @@ class MainWindow(QMainWindow):
             self.activateWindow()  # it can be opened from another window
         else:
             self.views.composer.edit.setFocus()
-
-
-def _centred(widget: QWidget, top_px: int) -> QLayout:
-    """Returns a layout that centres `widget` at its maximum width, with side margins in a narrow window."""
-    return row_of((widget, 1), margins=(_SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0))
 
 
 def _report(error: Exception) -> None:

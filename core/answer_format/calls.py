@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from core.answer_format.values import (
     BrokenValueError,
@@ -36,6 +37,7 @@ OPEN_FENCE = r"(?:```\w*\s*)?"
 QUOTE = "[\"']"
 NAME_KEY = rf"{QUOTE}?(?:tool_)?name{QUOTE}?\s*:\s*"
 _ANY_KEY = rf"(?!{NAME_KEY}){QUOTE}?\w+{QUOTE}?\s*:"
+_CLOSING_TAG = re.compile(r"</[\w:.｜-]+")
 _FENCE = re.compile(r"```(?:json|python|tool_code|tool_call)?\s*")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.-]*(?=\s*\()")
 _PYTHON_BEGUN = re.compile(r"[\w.-]*\s*")
@@ -84,6 +86,15 @@ class Syntax(Struct, frozen=True):
     parsers: tuple[str, ...] = ()
     bare: Literal["", "json", "python", "named"] = ""
     loose: tuple[tuple[str, str], ...] = ()
+
+
+@lru_cache(maxsize=64)
+def closing_tags(syntax: Syntax) -> frozenset[str]:
+    """The closing tags of a syntax; models confuse them."""
+    patterns = [end for _, end in (*syntax.marks, *syntax.loose)]
+    for form in syntax.forms:
+        patterns += [value for value in astuple(form) if isinstance(value, str)]
+    return frozenset(f"{tag}>" for pattern in patterns for tag in _CLOSING_TAG.findall(pattern))
 
 
 def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool], *, lenient: bool = False) -> Section:
@@ -199,7 +210,7 @@ class Json(Form, frozen=True):
     """JSON objects with a name and arguments, in a list or one after the other."""
 
     def beginning(self, name: str, end: str) -> str:
-        return rf"{OPEN_FENCE}(?:\[\s*)?\{{\s*(?:{NAME_KEY}{QUOTE}{name}{QUOTE}|{_ANY_KEY})"
+        return rf"{OPEN_FENCE}(?:\[\s*)?\{{{{1,2}}\s*(?:{NAME_KEY}{QUOTE}{name}{QUOTE}|{_ANY_KEY})"
 
     def read(self, text: str, at: int, source: Source) -> tuple[Found, int]:
         found: Found = []
@@ -336,7 +347,7 @@ class Named(_Headed, frozen=True):
 class Tagged(_Headed, frozen=True):
     """A name, then parameters: `key` (groups `key` and perhaps `type`), a value, `value_end`.
 
-    `tail` ends the call; all are regular expressions.
+    `tail` ends the call; all are regular expressions. A JSON object may take the parameters' place.
     """
 
     key: str
@@ -345,7 +356,7 @@ class Tagged(_Headed, frozen=True):
 
     def beginning(self, name: str, end: str) -> str:
         ends = rf"|{re.escape(end)}" if end else ""
-        return rf"{_unnamed(self.head, name)}\s*(?:{_unnamed(self.key)}|{_unnamed(self.tail)}{ends})"
+        return rf"{_unnamed(self.head, name)}\s*(?:{_unnamed(self.key)}|{_unnamed(self.tail)}{ends}|\{{)"
 
     def _separator(self, source: Source) -> re.Pattern[str]:
         return _compiled(_marks(self, source).between)
@@ -363,11 +374,15 @@ class Tagged(_Headed, frozen=True):
             arguments[written] = _typed_by(parameter, text[parameter.end() : closing.start()], schema)
             at = closing.end()
         after = skip_space(text, at)
+        if not arguments and text.startswith("{", after):  # instead of parameters
+            arguments, at = read_object(text, after)
+            closed = _compiled(self.tail).match(text, skip_space(text, at))
+            return arguments, max(closed.end(), at) if closed else at
         if closed := _compiled(self.tail).match(text, after):
             at = max(closed.end(), at + 1)
         elif not (
             _compiled(marks.following).match(text, after)
-            or (source.lenient and _compiled(rf"{marks.ends}|$").match(text, after))
+            or (source.lenient and _compiled(rf"{marks.ends}|{marks.wrong}$").match(text, after))
         ):
             raise UnfinishedValueError
         return arguments, at
@@ -442,11 +457,15 @@ def _named(value: Any) -> tuple[str, dict[str, Any]]:
 
 
 class _Marks(Struct, frozen=True):
-    """Patterns of a section's end marks, of what separates two calls, and of a further declared call."""
+    """Patterns of a section's end marks, of what separates two calls, and of a further declared call.
+
+    `wrong`: of another closing tag in place of a call's end, or nothing.
+    """
 
     ends: str
     between: str
     following: str
+    wrong: str
 
 
 def _marks(form: Tagged, source: Source) -> _Marks:
@@ -454,7 +473,13 @@ def _marks(form: Tagged, source: Source) -> _Marks:
     begins = "|".join(re.escape(begin) for begin, _ in pairs)
     ends = "|".join(map(re.escape, source.ends)) or "(?!)"
     head = _unnamed(form.head, name_pattern([tool.name for tool in source.tools]))
-    return _Marks(rf"(?:{ends})", rf"(?:\s|{begins}|{ends})*", rf"\s*(?:(?:{begins})\s*)?(?:{head})")
+    tags = "|".join(map(re.escape, sorted(closing_tags(source.syntax)))) or "(?!)"
+    return _Marks(
+        rf"(?:{ends})",
+        rf"(?:\s|{begins}|{ends})*",
+        rf"\s*(?:(?:{begins})\s*)?(?:{head})",
+        rf"(?:(?:{tags})\s*)?",
+    )
 
 
 def _value_end(form: Tagged, source: Source, name: str, written: Collection[str]) -> re.Pattern[str]:
@@ -473,7 +498,7 @@ def _value_end(form: Tagged, source: Source, name: str, written: Collection[str]
     if keys:
         open_ends.append(_unnamed(form.key, key="|".join(map(re.escape, keys))))
     if source.lenient:
-        ends.append(rf"{form.value_end}(?=\s*(?:{marks.ends}|$))")
+        ends.append(rf"{form.value_end}(?=\s*(?:{marks.ends}|{marks.wrong}$))")
         open_ends.append(rf"(?:{tail}\s*(?:{marks.ends}|$)|{marks.ends})")
     # From the value's last letter on: white space is not searched from each of its letters.
     ends.append(rf"(?:(?<!\s)|(?<=>\n))(?=\s*(?:{'|'.join(open_ends)}))")
@@ -516,27 +541,27 @@ def _python_value(
 
 def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
     """Name and value of the XML element at `at`, and the offset after it."""
-    opening = _compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)>").match(text, at)
+    opening = _compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)\s*>").match(text, at)
     if opening is None or depth > _ELEMENT_DEPTH:
         raise UnfinishedValueError if at + len(mark) >= len(text) else BrokenValueError("no element")
-    closing = f"{mark}</{opening['key']}>"
+    closing = _compiled(rf"{re.escape(mark)}</{re.escape(opening['key'])}\s*>")
     at = opening.end()
     following = text.find(mark, at)
     if following < 0:
         raise UnfinishedValueError
-    if text.startswith(closing, following):
-        return opening["key"], text[at:following], following + len(closing)
+    if closed := closing.match(text, following):
+        return opening["key"], text[at:following], closed.end()
     if text[at:following].strip():  # its closing tag is missing
         return opening["key"], text[at:following].rstrip(), following
     children: list[tuple[str, Any]] = []
     at = following
-    while not text.startswith(closing, at := skip_space(text, at)):
+    while not (closed := closing.match(text, at := skip_space(text, at))):
         key, value, at = _element(text, at, mark, depth + 1)
         # The schema does not describe types inside an object or a list.
         children.append((key, typed(value, "", {}) if isinstance(value, str) else value))
     if all(key == "item" for key, _ in children):
-        return opening["key"], [value for _, value in children], at + len(closing)
-    return opening["key"], dict(children), at + len(closing)
+        return opening["key"], [value for _, value in children], closed.end()
+    return opening["key"], dict(children), closed.end()
 
 
 @lru_cache(maxsize=2048)

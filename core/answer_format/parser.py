@@ -15,7 +15,16 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format.calls import MAX_CHARACTERS, Call, Section, Syntax, Tool, read_call_body, read_calls
+from core.answer_format.calls import (
+    MAX_CHARACTERS,
+    Call,
+    Section,
+    Syntax,
+    Tool,
+    closing_tags,
+    read_call_body,
+    read_calls,
+)
 from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_in, channels_of
 from core.answer_format.openings import Opening, Place, Surroundings, first_mark, openings_of
 from core.answer_format.syntaxes import syntaxes_of
@@ -62,6 +71,7 @@ class AnswerSplitter:
         self._sections |= {each.begin: each for each in openings if each.begin and not each.loose}
         self._bare = [each for each in openings if not each.begin]
         self._call_ends = {each.end for each in openings if each.end}
+        self._call_ends |= {tag for each in openings for tag in closing_tags(each.syntax)}
         self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
         self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
         self._tags_around = dict(tags.around for tags in format.thoughts if tags.around)
@@ -76,6 +86,7 @@ class AnswerSplitter:
         self._held = ""
         self._ahead = ""  # follows what is held; not looked at yet
         self._parts: list[Part] = []
+        self._nested = 0  # opening tags of a thought inside it, whose closing tags may follow
         self._at_start = True  # no text yet except white space
         self._swallows_space = format.begins == "thought"
         self._header_of_prompt = format.begins == "header"
@@ -159,6 +170,8 @@ class AnswerSplitter:
         marks = [*self._hidden, *self._tags_anywhere, *self._sections]
         if self._channels:
             marks += self._channels.begins
+        if self._nested:
+            marks += self._ends
         at, mark = first_mark(held, marks)
         if self._at_start:
             opening = _longest(held, blank_start, [*self._tags_at_start, *self._tags_around])
@@ -235,6 +248,7 @@ class AnswerSplitter:
             text = self._without_closing_tag(text).rstrip()
         self._add_text(len(text))
         self._take("mark", at - len(text) + len(mark))
+        self._nested -= bool(self._nested) and mark in self._ends
         if mark in self._tags_around and self._at_start:
             self._around_end, self._swallows_space = self._tags_around[mark], True
         elif opens:
@@ -278,7 +292,11 @@ class AnswerSplitter:
             self._take("mark", len(held) - len(stripped))
             self._swallows_space = False
             return True
-        at, mark = first_mark(held, self._ends)
+        # Channels have one mark for the end of a part and the beginning of the next one.
+        inner = (
+            [] if self._channels else [t for t, end in self._tags_at_start.items() if (end,) == self._ends]
+        )
+        at, mark = first_mark(held, [*self._ends, *inner])
         begun, begin = first_mark(held, self._sections) if self._calls else (-1, "")
         bare_at, bare = self._first_bare(held, 0) if self._calls else (len(held), None)
         opening = self._sections.get(begin)
@@ -288,11 +306,16 @@ class AnswerSplitter:
             self._open_section(begun, opening, "thought")
             return True
         if at < 0:
-            cut = len(held) if final else min(_certain(held, [*self._ends, *self._sections]), bare_at)
+            marks = [*self._ends, *inner, *self._sections]
+            cut = len(held) if final else min(_certain(held, marks), bare_at)
             if not final:
                 cut = self._surroundings.lead(held[:cut]) if self._calls else len(held[:cut].rstrip("\n"))
             self._take("thought", cut)
             return False
+        if mark in inner:
+            self._take("thought", at + len(mark))
+            self._nested += 1
+            return True
         text = len(held[:at].rstrip("\n"))
         self._take("thought", text)
         if self._channels and mark in self._channels.begins:

@@ -14,26 +14,35 @@ from core.answer_format.calls import Elements, Json, Named, Python, Syntax, Tagg
 _NAME = r"(?P<name>[\w.:/-]+?)"
 
 
-_INVOKE = r"""name=["']?(?P<name>[\w.:/-]+)["']?\s*>"""
-_PARAMETER = r"""name=["']?(?P<key>[^"'>]+)["']?"""
+# Models write spaces inside of tags, and line ends of Windows.
+_INVOKE = r"""name\s*=\s*["']?(?P<name>[\w.:/-]+)["']?\s*>"""
+_PARAMETER = r"""name\s*=\s*["']?(?P<key>[^"'>]+)["']?\s*"""
+_LINE = r"\r?\n?"
 
 
 def _pairs(head: str, tail: str, before: str = "", after: str = "") -> Tagged:
     """Parameters as pairs of key and value; `before` and `after` are parts of the tags' names."""
     key, value = (f"{before}arg_{part}{after}" for part in ("key", "value"))
-    return Tagged(head, rf"<{key}>(?P<key>[^<]+)(?:</{key}>)?\s*<{value}>", f"</{value}>", tail)
+    return Tagged(head, rf"<{key}\s*>(?P<key>[^<]+)(?:</{key}\s*>)?\s*<{value}\s*>", rf"</{value}\s*>", tail)
 
 
 def _invoke(before: str, attributes: str = "", line: str = "") -> Tagged:
     """Anthropic's tags, with `before` in their names; parameters may have more `attributes`."""
     key = rf"<{before}parameter {_PARAMETER}{attributes}>{line}"
-    return Tagged(rf"<{before}invoke {_INVOKE}", key, f"{line}</{before}parameter>", f"</{before}invoke>")
+    return Tagged(
+        rf"<{before}invoke {_INVOKE}", key, rf"{line}</{before}parameter\s*>", rf"</{before}invoke\s*>"
+    )
 
 
 _FUNCTION_TAGS = Tagged(
-    rf"<function={_NAME}>", r"<parameter=(?P<key>[^>]+)>\n?", r"\n?</parameter>", r"</function>"
+    rf"<function\s*=\s*{_NAME}\s*>",
+    rf"<parameter\s*=(?P<key>[^>]+)>{_LINE}",
+    rf"{_LINE}</parameter\s*>",
+    r"</function\s*>",
 )
-_ARG_KEYS = _pairs(rf"(?:<tool_call>|^)\s*{_NAME}\s*(?=<arg_key>|</tool_call>|$)", r"(?:</tool_call>|$)")
+_ARG_KEYS = _pairs(
+    rf"(?:<tool_call>|^)\s*{_NAME}\s*(?=<arg_key\s*>|</tool_call>|\{{|$)", r"(?:</tool_call>|$)"
+)
 _FUNCTION_LOOSE = (("<function=", "</function>"),)
 _GIGACHAT = ("<|message_sep|>\n\nfunction call<|role_sep|>\n", "function call<|role_sep|>\n")
 
@@ -68,8 +77,8 @@ SYNTAXES = (
         ),
         (
             _pairs(
-                rf"<tool_call:opensource>\s*{_NAME}\s*<tool_sep:opensource>",
-                r"</tool_call:opensource>",
+                rf"<tool_call:opensource\s*>\s*{_NAME}\s*<tool_sep:opensource\s*>",
+                r"</tool_call:opensource\s*>",
                 after=":opensource",
             ),
         ),
@@ -81,7 +90,7 @@ SYNTAXES = (
         (
             Named(
                 r"(?:<server_name>[^<]*</server_name>\s*)?"
-                rf"<tool_name>\s*{_NAME}\s*</tool_name>\s*<arguments>\s*"
+                rf"<tool_name\s*>\s*{_NAME}\s*</tool_name\s*>\s*<arguments\s*>\s*"
             ),
         ),
         (("<use_mcp_tool>",),),
@@ -124,6 +133,7 @@ SYNTAXES = (
         ),
         (("<|tool_call_argument_begin|>",),),
         ("kimi_k2",),
+        loose=(("<|tool_call_section_begin|>", "<|tool_call_section_end|>"),),
     ),
     Syntax(
         "kimi_k3",
@@ -151,7 +161,7 @@ SYNTAXES = (
     Syntax(
         "minimax_m2",
         (("<minimax:tool_call>", "</minimax:tool_call>"),),
-        (_invoke("", line=r"\n?"),),
+        (_invoke("", line=_LINE),),
         (("<minimax:tool_call>",), ("minimax:tool_call",)),
         ("minimax_m2",),
         loose=(("<invoke name=", "</invoke>"),),
@@ -168,7 +178,7 @@ SYNTAXES = (
         (("<longcat_tool_call>", "</longcat_tool_call>"),),
         (
             _pairs(
-                rf"<longcat_tool_call>\s*{_NAME}\s*(?=<longcat_arg_key>|</longcat_tool_call>|$)",
+                rf"<longcat_tool_call>\s*{_NAME}\s*(?=<longcat_arg_key\s*>|</longcat_tool_call>|\{{|$)",
                 r"(?:</longcat_tool_call>|$)",
                 "longcat_",
             ),
@@ -184,8 +194,8 @@ SYNTAXES = (
             Tagged(
                 rf"<function {_INVOKE}",
                 rf"<param(?:eter)? {_PARAMETER}>",
-                r"</param(?:eter)?>",
-                r"</function>",
+                r"</param(?:eter)?\s*>",
+                r"</function\s*>",
             ),
         ),
         (("<function name=", "<param name="),),
@@ -264,7 +274,7 @@ SYNTAXES = (
     Syntax(
         "glm4",
         (("<|assistant|>", ""),),
-        (Named(rf"(?:^|<\|assistant\|>)\s*{_NAME}\n\s*(?=\{{)", r"\s*"),),
+        (Named(rf"(?:^|<\|assistant\|>)\s*{_NAME}\r?\n\s*(?=\{{)", r"\s*"),),
         (("[gMASK]", "<|observation|>"), ("[gMASK]", "'observation'")),
         (),
         "named",
@@ -280,7 +290,7 @@ SYNTAXES = (
     Syntax(
         "function_json",
         (("<function=", "</function>"),),
-        (Named(rf"<function={_NAME}>\s*"),),
+        (Named(rf"<function\s*=\s*{_NAME}\s*>\s*"),),
         (("<function=",),),
     ),
     Syntax(

@@ -1,7 +1,7 @@
 """Parses values as models write them: JSON with common mistakes, and types by a JSON schema.
 
 Accepted in addition to JSON: raw line breaks and tabs in strings, trailing commas, Python's literals and
-single quotes, keys without quotes, and Gemma's quote tokens.
+single quotes, keys without quotes, doubled braces, and Gemma's quote tokens.
 """
 
 from __future__ import annotations
@@ -77,6 +77,11 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
     if depth > _DEPTH:
         raise BrokenValueError("nested too deeply")
     first = text[at]
+    if text.startswith("{{", at):
+        value, at = _object(text, at + 2, depth + 1)
+        if at >= len(text):
+            raise UnfinishedValueError
+        return value, at + text.startswith("}", at)
     if first == "{":
         return _object(text, at + 1, depth + 1)
     if first == "[":

@@ -185,8 +185,11 @@ class Answer:
 
     @property
     def context_used_tokens(self) -> int:
-        """Tokens in the context; skipped ones do not count."""
-        return self.held_tokens + len(self.shown)
+        """Tokens in the context; skipped ones do not count.
+
+        Of a prompt whose prefill was stopped, the unread ones count, up to what the cache may hold of it.
+        """
+        return min(self.held_tokens, self.planned_tokens) + len(self.shown)
 
     def now(self) -> float:
         return self.clock() - self.requested_s

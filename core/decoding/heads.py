@@ -6,9 +6,9 @@ only. Rows of guesses are removed after each proposal. The head's cache belongs 
 sequence, which truncates and copies it with its own. A head that attends into the model's cache has no rows;
 it needs the newest hidden state only.
 
-Where hidden states are not available (a prefix that was read without the head or loaded from disk, the first
-token after a truncation), rows are missing, which can make guesses worse and nothing else. Tokens that a
-sparse prefill skipped have none, too. Worker's main thread.
+Where hidden states are not available (a prefix that was read without the head or loaded from disk), rows are
+missing, which can make guesses worse and nothing else. Tokens that a sparse prefill skipped have none, too.
+Worker's main thread.
 """
 
 from __future__ import annotations
@@ -74,6 +74,13 @@ class HeadProposer:
         newest = sequence.columns.position(sequence.columns.count - 1) if sequence.columns.count else -1
         if sequence.state is not None and sequence.state[0] != newest:
             sequence.state = None
+        at = len(sequence.tokens)
+        if own is not None and sequence.state is None and sequence.keeps_all and len(own.tokens) == at > 1:
+            # The next token's row needs the last one's state, which was dropped with what followed it: that
+            # token is read again. The head keeps its row.
+            sequence.head = None
+            sequence.truncate(at - 1)
+            sequence.head = own
 
     @property
     def nbytes(self) -> int:

@@ -457,10 +457,10 @@ class Engine:
             writing = Writing(answer)
             with sequence_kept_valid(answer):
                 stopped = stopped or (yield from _uncancelled(reading.events(), cancelled))
-                shorten(answer, guard)
                 if stopped:
                     writing.reason = "cancelled"
                 else:
+                    shorten(answer, guard)
                     writing.begin()
                     try:
                         for step in DecodeLoop(answer).steps(answer.settings.sampling.max_tokens):

@@ -186,8 +186,11 @@ class CachedSequence:
         """Removes everything from position `length` on. Requires `keeps_all` or a snapshot at `length`."""
         mirror(self.cache, Truncate(length))
         self._snapshots = [each for each in self._snapshots if each.length <= length]
+        newest = None
         if not self.keeps_all:
-            restore(self.cache, next(each for each in self._snapshots if each.length == length))
+            found = next(each for each in self._snapshots if each.length == length)
+            restore(self.cache, found)
+            newest = found.newest
         self.columns.cut(length)
         for entry in leaves(self.cache):
             if not is_appending(entry):
@@ -199,7 +202,7 @@ class CachedSequence:
         if self.head is not None and len(self.head.tokens) > length:
             self.head.truncate(length)
         if self.state is not None and self.state[0] >= length:
-            self.state = None
+            self.state = newest
 
     def snapshot(self, wanted: Collection[int] = ()) -> None:
         """Takes a snapshot, so that `truncate` can return to the current length. No effect if `keeps_all`.
@@ -227,7 +230,7 @@ class CachedSequence:
         mirror(self.cache, TakeSnapshot())
         here = len(self.tokens)
         others = [each for each in self._snapshots if each.length != here]
-        self._snapshots = [*others, take_snapshot(self.cache, here)]
+        self._snapshots = [*others, take_snapshot(self.cache, here, self.state)]
 
     def keep_snapshots(self, lengths: Sequence[int]) -> None:
         """Drops all snapshots except those at `lengths`."""
@@ -256,15 +259,18 @@ class CachedSequence:
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
         other.chat, other.loaded_columns = self.chat, min(self.loaded_columns, other.columns.count)
         other._snapshots = [each for each in self._snapshots if each.length <= length]
+        newest = None
         if not self.keeps_all:
-            restore(other.cache, next(each for each in self._snapshots if each.length == length))
+            found = next(each for each in self._snapshots if each.length == length)
+            restore(other.cache, found)
+            newest = found.newest
         for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
             if is_appending(new) and is_appending(entry):
                 _copy_head(new, entry, other.columns.count)
         if self.head is not None:
             other.head = self.head.fork(min(length, len(self.head.tokens)))
-        if self.state is not None and self.state[0] < length:
-            other.state = self.state
+        is_newest = self.state is not None and self.state[0] < length
+        other.state = self.state if is_newest else newest
         return other
 
     @property

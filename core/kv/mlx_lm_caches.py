@@ -237,10 +237,13 @@ class Snapshot(Struct, frozen=True):
     - recurrent: contiguous arrays. A state can be a view of a chunk's activations, and a snapshot must not
       keep those in memory;
     - unknown (`ChunkedKVCache`, caches defined by a model's module): a deep copy of the attributes.
+
+    `newest`: for the model's head, as `CachedSequence.state`; None if there is none, or after loading.
     """
 
     length: int
     states: list[Any]
+    newest: tuple[int, mx.array] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -248,11 +251,11 @@ class Snapshot(Struct, frozen=True):
         return sum(array.nbytes for array in _arrays(self.states))
 
 
-def take_snapshot(cache: Sequence[Any], length: int) -> Snapshot:
+def take_snapshot(cache: Sequence[Any], length: int, newest: tuple[int, mx.array] | None = None) -> Snapshot:
     """The current state of `cache`, which holds `length` tokens."""
     states = [_state(entry) for entry in leaves(cache) if not is_appending(entry)]
     mx.eval(list(_arrays(states)))
-    return Snapshot(length, states)
+    return Snapshot(length, states, newest)
 
 
 def restore(cache: Sequence[Any], snapshot: Snapshot) -> None:

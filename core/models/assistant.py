@@ -12,8 +12,14 @@ A further guess takes post_projection(y) in place of h, the guessed token, and t
 does not grow. Large vocabularies are scored in part: of `num_centroids` groups of tokens, those with the
 highest scores `centroids(y)`.
 
-Layers are mlx-lm's own. Sources: the repositories of google/gemma-4-*-it-assistant; transformers'
-`gemma4_assistant`, vLLM's `gemma4_mtp` and mlx-vlm's drafter, which agree on the above. Worker's main thread.
+Implementations differ in p: for vLLM's `gemma4_mtp` and mlx-vlm's drafter it is the position of the newest
+token in the cache, as here; the generators of transformers 5.24 and OpenVINO have the position of the token
+t, one more. With random weights the first guesses are the same in half of the contexts; which one the
+published weights were trained for is not known here. While a plain step runs ahead, the cache has one token
+more than the state; such a guess is not verified.
+
+Layers are mlx-lm's own. Sources: the repositories of google/gemma-4-*-it-assistant, transformers'
+`gemma4_assistant`, vLLM and mlx-vlm. Worker's main thread.
 """
 
 from __future__ import annotations

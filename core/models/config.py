@@ -12,8 +12,13 @@ update of mlx-lm or transformers write it again: `python -m tests.tuning.model_t
 from __future__ import annotations
 
 import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
@@ -107,6 +112,68 @@ def model_class(config: dict[str, Any]) -> Any:
         return _get_classes(config)[0]
     except ValueError:
         return None
+
+
+_KINDS = {int: "an integer", float: "a number", str: "a text", bool: "true or false", list: "a list"}
+
+
+def wrong_field(config: dict[str, Any]) -> str:
+    """The first value of a type that mlx-lm does not declare for it, in words; empty if there is none.
+
+    Numbers in nested objects have no declared type; a number that is written as a text is wrong there.
+    """
+    owner = model_class(config)
+    if owner is None:
+        return ""
+    # A type's module may take its inner classes from another type's.
+    inside = [each for each in vars(sys.modules[owner.__module__]).values() if isinstance(each, type)]
+    names = dict.fromkeys([owner.__module__, *(each.__module__ for each in inside)])
+    modules = [sys.modules[name] for name in names if name.startswith("mlx_lm.")]
+    declared: dict[str, list[Any]] = {}
+    for module in modules:
+        for each in vars(module).values():
+            if is_dataclass(each):
+                for name, kind in get_type_hints(each).items():
+                    declared.setdefault(name, []).append(kind)
+    for name, value in _values(config):
+        kinds = declared.get(name, [])
+        if kinds and not any(_is_of(value, kind) for kind in kinds):
+            allowed = " or ".join(dict.fromkeys(_KINDS[one] for kind in kinds for one in _plain(kind)))
+            return f"{name} is {json.dumps(value)}, and must be {allowed}"
+        if not kinds and isinstance(value, str) and _JSON_NUMBER.fullmatch(value):
+            return f"{name} is {json.dumps(value)}, and must be a number"
+        if not kinds and name.endswith("type") and not isinstance(value, str):
+            return f"{name} is {json.dumps(value)}, and must be a text"
+    return ""
+
+
+_JSON_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+def _values(config: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _values(value)
+        elif value is not None:
+            yield name, value
+
+
+def _plain(kind: Any) -> list[Any]:
+    """The types of `_KINDS` that the annotation `kind` allows; empty if it allows anything else."""
+    if get_origin(kind) in (Union, UnionType):
+        parts = [_plain(each) for each in get_args(kind) if each is not NoneType]
+        return [one for each in parts for one in each] if all(parts) else []
+    kind = get_origin(kind) or kind
+    return [kind] if kind in _KINDS else []
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    allowed = _plain(kind)
+    return not allowed or any(
+        isinstance(value, (int, float) if one is float else one)
+        and (one is bool or not isinstance(value, bool))
+        for one in allowed
+    )
 
 
 # ---- memory of a model, estimated from its config and its tensors' headers

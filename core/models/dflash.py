@@ -7,8 +7,11 @@ With c the fused states of the context and e the embeddings of the newest token 
     logits = output layer(y)       the row of the i-th mask guesses the i-th token after the newest
 
 Layers are those of Qwen3. Embedding and output layer are the model's. With a sliding window W a layer sees
-the last W − 1 rows of c. Sources: z-lab's repositories (`dflash_config` in the config; its numbers are of
-layers whose results are taken) and mlx-vlm's drafter. Worker's main thread.
+the last W − 1 rows of c. With a `draft_window_size` of D all layers see the last D rows of c (mlx-vlm: D to
+D + 64). If the config says that blocks are causal (`causal`, `dflash_query_causal`), a row attends to c and
+to the block up to itself; a window of W then moves with the row. Sources: z-lab's repositories
+(`dflash_config` in the config; its numbers are of layers whose results are taken) and mlx-vlm's drafter.
+Worker's main thread.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx_lm.models.base import create_causal_mask
 from mlx_lm.models.qwen3 import ModelArgs, TransformerBlock
 
 from core.kv.mlx_lm_caches import full_cache
@@ -28,15 +32,20 @@ from core.models.parts import SplitModel
 
 
 class DFlash(nn.Module):  # type: ignore[misc]
-    """Names are those of the files. `width`: of the states of all layers; `windows`: of each layer, or 0."""
+    """Names are those of the files. `width`: of the states of all layers.
 
-    def __init__(self, args: ModelArgs, width: int, windows: Sequence[int]) -> None:
+    `windows`: of each layer, or 0; `rows`: of c that all layers see, or 0 for what their windows say.
+    """
+
+    def __init__(
+        self, args: ModelArgs, width: int, windows: Sequence[int], *, rows: int = 0, causal: bool = False
+    ) -> None:
         super().__init__()
         self.fc = nn.Linear(width, args.hidden_size, bias=False)
         self.hidden_norm = nn.RMSNorm(args.hidden_size, eps=args.rms_norm_eps)
         self.layers = [TransformerBlock(args) for _ in windows]
         self.norm = nn.RMSNorm(args.hidden_size, eps=args.rms_norm_eps)
-        self._windows = tuple(windows)
+        self._windows, self._rows, self._causal = tuple(windows), rows, causal
 
     def fuse(self, states: mx.array) -> mx.array:
         found: mx.array = self.hidden_norm(self.fc(states))
@@ -53,18 +62,30 @@ class DFlash(nn.Module):  # type: ignore[misc]
         for layer, entry, window in zip(self.layers, cache, self._windows, strict=True):
             attention, inner = layer.self_attn, layer.input_layernorm(hidden)
             queries = attention.q_norm(_heads(attention.q_proj(inner), attention.n_heads)).swapaxes(1, 2)
-            first = max(0, entry.offset - window + 1) if window else 0
+            seen = self._rows or (window - 1 if window else entry.offset)
+            first = max(0, entry.offset - seen)
             held = (entry.keys, entry.values)
             keys, values = (
                 mx.concatenate([old[..., first : entry.offset, :], new], axis=2)
                 for old, new in zip(held, _keys(attention, inner, entry.offset))
             )
             out = mx.fast.scaled_dot_product_attention(
-                attention.rope(queries, offset=entry.offset), keys, values, scale=attention.scale, mask=None
+                attention.rope(queries, offset=entry.offset),
+                keys,
+                values,
+                scale=attention.scale,
+                mask=self._mask(queries.shape[2], entry.offset - first, window),
             )
             hidden = hidden + attention.o_proj(out.swapaxes(1, 2).reshape(*inner.shape[:2], -1))
             hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
         found: mx.array = self.norm(hidden)
+        return found
+
+    def _mask(self, rows: int, before: int, window: int) -> mx.array | None:
+        """Of a block of `rows` after `before` rows of c; None: all of them are seen."""
+        if not self._causal:
+            return None
+        found: mx.array = create_causal_mask(rows, before, window or None)
         return found
 
 
@@ -83,8 +104,8 @@ def dflash(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> Draft
     """The drafter with the `config` and tensors of its folder. Raises `ValueError` if they do not fit."""
     own = {**config, **config.get("dflash_config", {})}
     args = ModelArgs.from_dict({**own, **rope_settings(own), "tie_word_embeddings": True})
-    if own.get("causal") or own.get("attention_sink_bias"):
-        raise ValueError("causal blocks and attention sinks are not supported")
+    if own.get("attention_sink_bias"):
+        raise ValueError("attention sinks are not supported")
     layers = len(parts.owner.model.layers)
     taken = own.get("target_layer_ids")
     if not isinstance(taken, list) or not taken or not all(is_number(each) for each in taken):
@@ -99,7 +120,9 @@ def dflash(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> Draft
     width = len(taken) * int(parts.owner.args.hidden_size)
     kinds = own.get("layer_types") or ["full_attention"] * args.num_hidden_layers
     windows = [int(own["sliding_window"]) if kind == "sliding_attention" else 0 for kind in kinds]
-    head = filled(DFlash(args, width, windows), {k.removeprefix("model."): v for k, v in weights.items()})
+    causal = bool(own.get("causal", own.get("dflash_query_causal")))
+    body = DFlash(args, width, windows, rows=int(own.get("draft_window_size") or 0), causal=causal)
+    head = filled(body, {k.removeprefix("model."): v for k, v in weights.items()})
     scale = float(getattr(parts.owner.model, "embed_scale", 1.0))
     cap = own.get("final_logit_softcapping")
 

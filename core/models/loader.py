@@ -11,6 +11,7 @@ checkpoint's format is kept.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from core.errors import ModelError, ModelNotHereError, RequestError, reason_of
 from core.events import MemoryNeed, ModelInfo
 from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking, thinks_by_default
-from core.models.config import context_tokens, is_number
+from core.models.config import context_tokens, is_number, wrong_field
 from core.models.folder import (
     check,
     check_code,
@@ -43,6 +44,7 @@ from core.models.folder import (
 )
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.heads import found_heads
+from core.models.json_files import read_object
 from core.models.memory import fault, machine
 from core.models.mtp_files import head_names
 from core.models.places import base_name, display_name, find, is_hub_name
@@ -50,6 +52,7 @@ from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
 from core.models.tokenizer import repair_decoder
 from core.models.tokenizer_limits import check_tokenizer
+from core.system.paths import shown
 
 Progress = Callable[[str, float | None], None]
 MakeRoom = Callable[[int], None]
@@ -209,12 +212,32 @@ def _unread(folder: Path) -> nn.Module:
     except Exception as error:  # mlx-lm raises ValueError, KeyError, FileNotFoundError, RuntimeError …
         if fault(error):
             raise
-        raise ModelError(
+        raise _wrong_config(folder, error) or ModelError(
             f"The model in {folder} cannot be loaded: {reason_of(error)}.",
             "Check that it is a complete MLX model, or choose another.",
         ) from error
     found: nn.Module = model
     return found
+
+
+# transformers' errors about a value of config.json.
+_NAMED_FIELD = re.compile(r"[Ff]ield '(\w+)'")
+
+
+def _wrong_config(folder: Path, error: Exception) -> ModelError | None:
+    """The error about the value of config.json that made loading fail with `error`; None if it is not known.
+
+    Libraries report a wrong type where they first compute with it, in their own words.
+    """
+    config = read_object(folder / "config.json")
+    field = wrong_field(config)
+    if not field and (named := _NAMED_FIELD.search(str(error))):
+        field = f"{named[1]} is wrong: {reason_of(error)}"
+    if not field:
+        return None
+    return ModelError(
+        f"{folder / 'config.json'}: {shown(field)}.", "Correct the value, or choose another model."
+    )
 
 
 def _classes(config: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
@@ -308,7 +331,7 @@ def check_sound(folder: Path, model: nn.Module) -> None:
     except Exception as error:
         if fault(error):
             raise
-        raise ModelError(
+        raise _wrong_config(folder, error) or ModelError(
             f"The model in {folder} fails at its first tokens: {reason_of(error)}.",
             "Its config.json and its weights may not belong together; download the model again.",
         ) from error
@@ -358,7 +381,7 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
             "Choose a language model of another type.",
         ) from error
     except Exception as error:  # transformers raises many error types
-        raise ModelError(
+        raise _wrong_config(folder, error) or ModelError(
             f"The tokenizer in {folder} cannot be read: {reason_of(error)}.",
             "Download the model again, tokenizer files included.",
         ) from error

@@ -97,6 +97,7 @@ class OwnWorker:
             self._tell(error)
             return "failed"
         self._client = self.gate.worker = client
+        self._tell(LoadProgress(self._model, "Starting", None))
         try:
             if self._stopping:
                 await client.stop()

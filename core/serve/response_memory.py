@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from core.events import Change
-from core.serve.answering import WriterOf
+from core.serve.answering import WriterOf, new_id
 from core.serve.fields import change
-from core.serve.http import ApiError, field_error, send_json
+from core.serve.http import ApiError, field_error, send_json, short
 from core.serve.request import AnswerRequest
 from core.serve.responses import ResponseRequest, ResponseWriter, response_request
 
@@ -20,8 +21,15 @@ _MOST_RESPONSES = 64
 _MOST_BYTES = 32 * 2**20
 
 
+# Of a page of input items, as OpenAI's.
+_PAGE_ITEMS, _MOST_PAGE_ITEMS = 20, 100
+
+
 class _Kept(Struct, frozen=True):
+    """`items`: the input's, each with an id, and the output's."""
+
     items: tuple[Any, ...]
+    input_items: int
     body: bytes
     size: int
 
@@ -37,10 +45,11 @@ class ResponseMemory:
 
     def keep(self, given: Any, response: dict[str, Any]) -> None:
         """Keep a response and its `input`."""
-        encoded = msgspec.json.encode((*_items(given), *response["output"]))
+        inputs = [_with_id(item) for item in _items(given)]
+        encoded = msgspec.json.encode((*inputs, *response["output"]))
         body = msgspec.json.encode(response)
         self._kept[response["id"]] = _Kept(
-            tuple(msgspec.json.decode(encoded)), body, len(encoded) + len(body)
+            tuple(msgspec.json.decode(encoded)), len(inputs), body, len(encoded) + len(body)
         )
         self._bytes += len(encoded) + len(body)
         while self._kept and (len(self._kept) > self._most or self._bytes > self._most_bytes):
@@ -50,6 +59,11 @@ class ResponseMemory:
         """The response as it was sent, as JSON."""
         kept = self._kept.get(response)
         return kept.body if kept else None
+
+    def input_items(self, response: str) -> tuple[Any, ...] | None:
+        """The items that the response answers, earlier responses' included, oldest first."""
+        kept = self._kept.get(response)
+        return kept.items[: kept.input_items] if kept else None
 
     def forget(self, response: str) -> None:
         """Drop a response."""
@@ -129,6 +143,17 @@ def _items(given: Any) -> list[Any]:
     return given or []
 
 
+def _with_id(item: Any) -> Any:
+    """`item` as an item of a list: with its type, an id, and content as parts."""
+    if not isinstance(item, dict):
+        return item
+    item = {"type": "message"} | item
+    if item["type"] == "message" and isinstance(item.get("content"), str):
+        kind = "output_text" if item.get("role") == "assistant" else "input_text"
+        item["content"] = [{"type": kind, "text": item["content"]}]
+    return item if item.get("id") else item | {"id": new_id("item_")}
+
+
 def _is_reference(item: Any) -> bool:
     # OpenAI's clients may leave the type out.
     return isinstance(item, dict) and (item.get("type") == "item_reference" or set(item) == {"id"})
@@ -139,9 +164,48 @@ async def kept_response(memory: ResponseMemory, scope: Scope, receive: Receive, 
     response = scope["path_params"]["id"]
     body = memory.body(response)
     if body is None:
-        raise ApiError(404, f"No response “{response[:80]}” is in this server's memory.", code="not_found")
+        raise _not_found(response)
     if scope["method"] == "DELETE":
         memory.forget(response)
         await send_json(send, {"id": response, "object": "response", "deleted": True})
     else:
         await send_json(send, body)
+
+
+async def kept_input(memory: ResponseMemory, scope: Scope, receive: Receive, send: Send) -> None:
+    """`GET /v1/responses/ID/input_items`: a page of what a response answers, the newest item first.
+
+    `order=asc` begins with the oldest, `after` names the item before the page, `limit` is 1 to 100. Raises
+    `ApiError` 404 or 400.
+    """
+    response = scope["path_params"]["id"]
+    items = memory.input_items(response)
+    if items is None:
+        raise _not_found(response)
+    asked = QueryParams(scope["query_string"])
+    order, after, limit = asked.get("order", "desc"), asked.get("after"), asked.get("limit", str(_PAGE_ITEMS))
+    if order not in ("asc", "desc"):
+        raise field_error("order", f"“{short(order)}” is not allowed for “order”: asc or desc.")
+    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= _MOST_PAGE_ITEMS):
+        raise field_error("limit", f"“{short(limit)}” is not allowed for “limit”: 1 to {_MOST_PAGE_ITEMS}.")
+    found = list(items) if order == "asc" else list(reversed(items))
+    if after is not None:
+        ids = [item.get("id") for item in found]
+        if after not in ids:
+            raise field_error("after", f"“{short(after)}” is not an input item of this response.")
+        found = found[ids.index(after) + 1 :]
+    page = found[: int(limit)]
+    await send_json(
+        send,
+        {
+            "object": "list",
+            "data": page,
+            "first_id": page[0]["id"] if page else None,
+            "last_id": page[-1]["id"] if page else None,
+            "has_more": len(page) < len(found),
+        },
+    )
+
+
+def _not_found(response: str) -> ApiError:
+    return ApiError(404, f"No response “{response[:80]}” is in this server's memory.", code="not_found")

@@ -34,7 +34,7 @@ from core.serve.http import OURS, ApiError, of_error, reading_refused_bodies, re
 from core.serve.messages import count_request, read_message
 from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
-from core.serve.response_memory import ResponseMemory, kept_response
+from core.serve.response_memory import ResponseMemory, kept_input, kept_response
 from core.serve.security import Guard
 from core.serve.status import Models, about, health
 
@@ -208,6 +208,7 @@ def application(answers: Answers, serving: Serving) -> ASGIApp:
         _route("/v1/responses/input_tokens", "POST", partial(count, counted, memory.requested)),
         _route("/v1/responses/{id}", "GET", partial(kept_response, memory)),
         _route("/v1/responses/{id}", "DELETE", partial(kept_response, memory)),
+        _route("/v1/responses/{id}/input_items", "GET", partial(kept_input, memory)),
         _route("/v1/embeddings", "POST", partial(embeddings_endpoint, answers, serving)),
         _route("/v1/messages", "POST", partial(answer, "msg_", read_message)),
         _route("/v1/messages/count_tokens", "POST", partial(count, {}, count_request)),

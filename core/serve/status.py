@@ -43,8 +43,13 @@ _PARAMETERS = (
 
 
 async def about(scope: Scope, receive: Receive, send: Send) -> None:
-    """`GET /`: clients ask whether anything is there."""
-    await send_json(send, {"name": "Draftlight", "api": "/v1", "health": "/health"})
+    """`GET /`: for clients that look for a server, and for a person with a browser."""
+    is_what = (
+        "Draftlight's local API server: OpenAI's chat completions, completions, responses and embeddings,"
+        " and Anthropic's messages, answered by a model on this computer"
+    )
+    about = {"name": "Draftlight", "description": is_what, "api": "/v1", "models": "/v1/models"}
+    await send_json(send, {**about, "health": "/health"})
 
 
 async def health(answers: Answers, scope: Scope, receive: Receive, send: Send) -> None:

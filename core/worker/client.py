@@ -2,9 +2,10 @@
 
 Call all methods on one asyncio loop (qasync's in the window). The client neither restarts the worker nor
 interprets events: `events()` yields them and ends with one `WorkerExited`. A worker without an event for
-`silence_s` seconds yields one `WorkerSilent`; the caller decides whether to kill it. Silence is measured in
-short waits of this process, so that its own suspension does not count. Events are read even if nothing
-iterates `events()`, because `stop()` depends on heartbeats. Never imports mlx.
+`silence_s` seconds, or `starting_s` before its first one, yields one `WorkerSilent`; the caller decides
+whether to kill it. Silence is measured in short waits of this process, so that its own suspension does not
+count. Events are read even if nothing iterates `events()`, because `stop()` depends on heartbeats. Never
+imports mlx.
 
 `ask()` sends a command and returns its reply. `events()` yields what belongs to no `ask()`.
 """
@@ -13,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
@@ -43,6 +46,11 @@ from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, BadLine, WorkerEvent, 
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _LOG_LINES = 200
+# Until its first event a worker imports its libraries: 4 to 12 s on a busy machine, longer without bytecode.
+_STARTING_S = 180.0
+# Priority of the window's worker. The window's frames go first: 99% of a scroll's within 15 ms, not 25, while
+# two cores read. On macOS the quality of service of each thread says so.
+WINDOW_NICENESS = 0 if sys.platform == "darwin" else 5
 # A suspension of this process counts as one of these waits.
 _WAITS_OF_A_SILENCE = 10
 # A stopping worker that saves sends heartbeats once per second. It is killed this long after the last one, or
@@ -91,11 +99,22 @@ def worker_command() -> list[str]:
 
 
 class WorkerClient:
-    """Call `start()`, iterate `events()` in one task, `send()` from any task, and `stop()` at the end."""
+    """Call `start()`, iterate `events()` in one task, `send()` from any task, and `stop()` at the end.
 
-    def __init__(self, command: Sequence[str] | None = None, *, silence_s: float = 15.0) -> None:
+    `niceness` is added to this process's.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        *,
+        silence_s: float = 15.0,
+        starting_s: float = _STARTING_S,
+        niceness: int = 0,
+    ) -> None:
         self._command = list(command or worker_command())
-        self._silence_s = silence_s
+        self._limit_s, self._silence_s = starting_s, silence_s  # the former until the first event
+        self._niceness = niceness
         self._process: asyncio.subprocess.Process | None = None
         self._heard: asyncio.Queue[WorkerEvent] = asyncio.Queue()
         self._event_task: asyncio.Task[None] | None = None
@@ -134,6 +153,10 @@ class WorkerClient:
             raise WorkerError(
                 f"The worker could not be started: {reason_of(error)}.", "Reinstall Draftlight."
             ) from error
+        if self._niceness:
+            with contextlib.suppress(OSError):  # it has ended
+                # Before it starts threads, which inherit it.
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, os.nice(0) + self._niceness)
         self._stderr_task = asyncio.ensure_future(self._read_stderr())
         self._event_task = asyncio.ensure_future(self._read_events())
 
@@ -248,7 +271,7 @@ class WorkerClient:
                     if not line:
                         break
                     self._hear(self._decoded(line))
-                self._waits = 0
+                self._waits, self._limit_s = 0, self._silence_s
         finally:
             noticing.cancel()
             await asyncio.gather(noticing, return_exceptions=True)
@@ -281,8 +304,8 @@ class WorkerClient:
         while True:
             await asyncio.sleep(self._silence_s / _WAITS_OF_A_SILENCE)
             self._waits += 1
-            if self._waits == _WAITS_OF_A_SILENCE:
-                self._heard.put_nowait(WorkerSilent(self._silence_s))
+            if self._waits == round(_WAITS_OF_A_SILENCE * self._limit_s / self._silence_s):
+                self._heard.put_nowait(WorkerSilent(self._limit_s))
 
     def _decoded(self, line: bytes) -> Event | BadLine:
         try:

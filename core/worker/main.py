@@ -89,9 +89,6 @@ _SAVING_GRACE_S = 120.0
 _LOOK_S = 0.05
 _CANCELLED = "The request was cancelled while it waited."
 _PIECE_BYTES = 1024 * 1024
-# The window's frames go first: 99% of a scroll's within 15 ms, not 25, while two cores read. On macOS the
-# quality of service of each thread says so.
-_NICENESS = 0 if sys.platform == "darwin" else 5
 
 
 class Channel:
@@ -168,7 +165,6 @@ def _no_memory() -> OutOfMemoryError:
 def main() -> int:
     """Runs the worker until the window closes its stdin; returns the exit status."""
     channel = Channel()
-    os.nice(_NICENESS)
     from core.models.runtime import prepare
 
     try:

@@ -233,6 +233,15 @@ BLOCKS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "qwen3_5",
         {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 4},
     ),
+    "dflash-causal": (
+        "qwen3",
+        {
+            "layer_types": ["sliding_attention", "full_attention"],
+            "sliding_window": 4,
+            "dflash_query_causal": True,
+        },
+    ),
+    "dflash-few-rows": ("qwen3", {"dflash_config": {"causal": True, "draft_window_size": 8}}),
 }
 BLOCK_SIZE = 4
 BLOCK_LAYERS = (1, 2, 4)
@@ -254,8 +263,12 @@ def block_config(name: str) -> dict[str, Any]:
         "vocab_size": VOCABULARY,
         "max_position_embeddings": CONTEXT_TOKENS,
         "block_size": BLOCK_SIZE,
-        "dflash_config": {"mask_token_id": 7, "target_layer_ids": list(BLOCK_LAYERS)},
         **BLOCKS[name][1],
+        "dflash_config": {
+            "mask_token_id": 7,
+            "target_layer_ids": list(BLOCK_LAYERS),
+            **BLOCKS[name][1].get("dflash_config", {}),
+        },
     }
 
 

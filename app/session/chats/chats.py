@@ -221,7 +221,8 @@ class Chats:
         """
         chat = chat.settled(COPIED_NOTE)
         if chat.queued:
-            drafts = [*chat.queued, chat.draft] if chat.draft != NOTHING_WRITTEN else chat.queued
+            drafts = [each.message for each in chat.queued]
+            drafts += [chat.draft] if chat.draft != NOTHING_WRITTEN else []
             chat = chat.with_draft(merged(drafts)).with_queued(())
         if self.projects.find(chat.project) is None:
             chat = chat.in_project("")

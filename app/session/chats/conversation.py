@@ -88,6 +88,11 @@ class Answer(Struct, frozen=True):
             return self.finished.effective.model
         return self.asked_of.model if self.asked_of else ""
 
+    @property
+    def drafter(self) -> str:
+        """The drafter that was asked for, until the worker reports an end; empty if unknown."""
+        return self.asked_of.settings.drafting.drafter if self.asked_of else ""
+
     def with_tokens(self, tokens: tuple[Token, ...]) -> Answer:
         """Returns the answer with the tokens that an edit left."""
         finished = end_of_edited(self.finished, tokens) if self.finished else None
@@ -180,6 +185,13 @@ def _turn(versions: Sequence[Version], place: int) -> Turn:
 NOTHING_WRITTEN = Message("user", "")
 
 
+class QueuedMessage(Struct, frozen=True):
+    """A message that waits to be sent, with the chat's overrides from when it was queued."""
+
+    message: Message
+    overrides: tuple[Override, ...] = ()
+
+
 class Conversation(Struct, frozen=True):
     """A chat. `context_used_tokens` is the context length after its last answer.
 
@@ -200,13 +212,13 @@ class Conversation(Struct, frozen=True):
     draft: Message = NOTHING_WRITTEN
     deleted: datetime | None = None
     preset: str = ""
-    queued: tuple[Message, ...] = ()
+    queued: tuple[QueuedMessage, ...] = ()
     project: str = ""
 
     @property
     def title(self) -> str:
         """The name, or a title from the first question; empty without either."""
-        questions = (*(turn.user for turn in self.turns[:1]), *self.queued)
+        questions = (*(turn.user for turn in self.turns[:1]), *(each.message for each in self.queued))
         return self.name or (_title(questions[0]) if questions else "")
 
     @property
@@ -353,14 +365,18 @@ class Conversation(Struct, frozen=True):
     def attachments(self) -> tuple[Attachment, ...]:
         """The documents of all versions of its turns, of the queued messages and of the draft."""
         asked = [version.user for turn in self.turns for version in turn.versions]
-        return tuple(each for message in (*asked, *self.queued, self.draft) for each in message.attachments)
+        queued = [each.message for each in self.queued]
+        return tuple(each for message in (*asked, *queued, self.draft) for each in message.attachments)
 
     def with_draft(self, draft: Message) -> Conversation:
         return replace(self, draft=draft)
 
-    def with_queued(self, messages: Sequence[Message]) -> Conversation:
+    def with_queued(self, messages: Sequence[QueuedMessage]) -> Conversation:
         """Returns the chat with these queued messages, the next one first."""
         return replace(self, queued=tuple(messages))
+
+    def with_overrides(self, overrides: Sequence[Override]) -> Conversation:
+        return replace(self, overrides=tuple(overrides))
 
     def in_project(self, project_id: str) -> Conversation:
         return replace(self, project=project_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -166,6 +167,14 @@ async def test_silence_is_heard_and_a_hung_worker_is_replaced(stage: Stage) -> N
         await until(lambda: isinstance(heard[-1], WorkerSilent))
         link.start()
         await heard.has(Hello, 2)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="threads have a quality of service there")
+async def test_the_worker_gives_way_to_the_window(stage: Stage) -> None:
+    async with linked() as (link, heard):
+        await heard.has(Hello)
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, link.pid or 0) > min(18, own)
 
 
 async def test_a_listener_or_a_command_that_fails_is_reported_and_keeps_nothing_back(stage: Stage) -> None:

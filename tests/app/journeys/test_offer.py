@@ -125,7 +125,7 @@ async def test_the_first_question_waits_for_the_model_and_is_answered_by_it(
     repository = await accept(window)
     send(window, "hello")
     assert window.controller.chats.open.turns == ()
-    assert [each.content for each in window.controller.chats.open.queued] == ["hello"]
+    assert [each.message.content for each in window.controller.chats.open.queued] == ["hello"]
     assert window.views.queue_list.text.startswith("Sent when ")
     await until(stored(window), what="no answer")
     info = window.controller.link.info

@@ -7,7 +7,7 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn, Version
+from app.session.chats.conversation import Answer, AnswerStatus, Conversation, QueuedMessage, Turn, Version
 from app.session.chats.presets import Override
 from core.events import Attachment, Change, DraftSource, Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
@@ -80,7 +80,7 @@ chats = st.builds(
     draft=messages,
     deleted=st.none() | times,
     preset=texts,
-    queued=st.lists(messages, max_size=2).map(tuple),
+    queued=st.lists(st.builds(QueuedMessage, messages, overrides), max_size=2).map(tuple),
     project=texts,
 )
 

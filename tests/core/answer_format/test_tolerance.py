@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import pytest
 
 from core.answer_format import AnswerFormat, AnswerSplitter, ParsedAnswer, Part, parse_answer
+from core.answer_format.calls import closing_tags
 from core.answer_format.formats import ThoughtTags, channels_of
 from core.answer_format.parser import joined
 from core.answer_format.syntaxes import SYNTAXES, TOLD
@@ -305,6 +307,70 @@ def test_calls_are_read_without_any_one_of_their_closing_marks(name: str) -> Non
     for missing in [-1, *closing(WRITTEN[name])]:
         thought, text, calls = read(before + without(WRITTEN[name], missing), format)
         assert (thought, text.strip(), calls) == ("", before.strip(), list(CALLS)), WRITTEN[name][missing]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_lines_may_end_as_on_windows(name: str) -> None:
+    begin = "" if name != "gigachat3" else WRITTEN[name][0]  # its mark has a line end
+    written = begin + without(WRITTEN[name]).removeprefix(begin).replace("\n", "\r\n")
+    thought, text, calls = read(written, AnswerFormat(calls=(name,)))
+    assert (thought, text.strip()) == ("", "")
+    # A line end inside a value stays as it was written.
+    assert json.loads(json.dumps(calls).replace(r"\r\n", r"\n")) == [[*call] for call in CALLS]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_tags_may_have_spaces_inside(name: str) -> None:
+    """But for the marks of sections, which are searched as they are."""
+    syntax = next(each for each in SYNTAXES if each.name == name)
+    marks = "".join(mark for pair in (*syntax.marks, *syntax.loose) for mark in pair)
+    tag = re.compile(r"<[^<>|｜\[\]]+>")
+    spaced = tag.sub(
+        lambda found: found[0] if found[0] in marks else f"{found[0][:-1]} >", without(WRITTEN[name])
+    )
+    spaced = re.sub(r"(<\w*parameter)=", r"\1= ", spaced)
+    assert read(spaced, AnswerFormat(calls=(name,))) == ("", "", list(CALLS))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_braces_may_be_doubled(name: str) -> None:
+    """As in a template of Python's `str.format`."""
+    written = without(WRITTEN[name]).replace("{", "{{").replace("}", "}}")
+    assert read(written, AnswerFormat(calls=(name,))) == ("", "", list(CALLS))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_call_may_end_with_another_closing_tag(name: str) -> None:
+    syntax = next(each for each in SYNTAXES if each.name == name)
+    pieces = WRITTEN[name]
+    last = closing(pieces)[-1:]
+    for wrong in sorted(closing_tags(syntax)) if last else ():
+        text = without([*pieces[: last[0]], f"\n{wrong}", *pieces[last[0] + 1 :]])
+        assert read(text, AnswerFormat(calls=(name,))) == ("", "", list(CALLS)), wrong
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if "</parameter>" in without(WRITTEN[name])])
+def test_an_object_may_take_the_place_of_parameters(name: str) -> None:
+    given = iter(CALLS)
+    parameters = re.compile(
+        r"\n<[^<>]*parameter.*?</[^<>]*parameter>(?=\s*</[^<>]*(?:function|invoke)>)", re.S
+    )
+    text = parameters.sub(lambda found: f"\n{json.dumps(next(given)[1])}", without(WRITTEN[name]))
+    assert "parameter" not in text
+    assert read(text, AnswerFormat(calls=(name,))) == ("", "", list(CALLS))
+
+
+def test_section_marks_of_kimi_may_be_singular() -> None:
+    written = without(WRITTEN["kimi_k2"]).replace("_calls_section", "_call_section")
+    assert read(f"I look.\n{written}", AnswerFormat(calls=("kimi_k2",))) == ("", "I look.", list(CALLS))
+
+
+def test_a_nested_thought_leaves_no_tag_in_the_text() -> None:
+    format = AnswerFormat((THOUGHT,), "text")
+    assert read("<think>a<think>b</think>c</think>d", format) == ("a<think>b", "cd", [])
+    assert read("<think>a</think>\n<think>b</think>d", format)[1:] == ("d", [])
+    # A tag that a thought only mentions changes nothing.
+    assert read("<think>a <think> b</think>c", format) == ("a <think> b", "c", [])
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import mlx.core as mx
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -14,6 +16,8 @@ from core.decoding.heads import HeadProposer
 from core.drafting.draft_model import Proposal
 from core.engine.engine import Engine
 from core.engine.model_session import TimedProposer
+from core.kv.cached_sequence import CachedSequence
+from core.kv.mlx_lm_caches import leaves
 from core.machine.profile import with_gains
 from core.machine.width_cost import LiveCost, default_cost
 from core.models.catalogue import Catalogue
@@ -96,6 +100,61 @@ def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
     assert asked
     assert len([at for at in asked if at < 64]) <= 6
     assert max(after - at for at, after in pairwise([*asked, 96])) >= 32
+
+
+@pytest.mark.parametrize("name", thinned((*CONFIGS, *OTHERS), keep=(*FEW, "eagle3-speculators", "dflash")))
+def test_guesses_of_later_turns_are_those_of_a_cold_start(
+    engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a second and third turn, an edit and a regeneration, as if all had been read at once."""
+    found: list[tuple[list[int], Proposal]] = []
+    ask = HeadProposer.propose
+
+    def kept(proposer: HeadProposer, context: Sequence[int], count: int) -> Proposal:
+        got = ask(proposer, context, count)
+        # While a plain step runs, an assistant attends to one token more; such a guess is not verified.
+        if got.tokens and (engine.sequence.head or _held_tokens(engine.sequence) == len(context) - 1):
+            found.append((list(context), got))
+        return got
+
+    rng = random.Random(name)
+
+    def words(count: int) -> list[int]:
+        return [rng.randrange(VOCABULARY - 1) for _ in range(count)]
+
+    prompt = prompt_with_repetition(rng)
+    prompts, chosen = [prompt], drafting(**{"sampling.max_tokens": 16})
+    monkeypatch.setattr(HeadProposer, "propose", kept)
+    answer, _ = run(engine, prompt, chosen)
+    for _ in range(2):  # a second and a third turn
+        prompts.append([*prompts[-1], *answer, *words(9)])
+        answer, _ = run(engine, prompts[-1], chosen)
+    for at in (len(prompts[1]) - 5, 30):  # edits, near the end and in the middle
+        prompts.append([*prompts[1][:at], *words(20)])
+        run(engine, prompts[-1], chosen)
+    run(engine, prompts[-1], chosen)  # the same again
+    monkeypatch.setattr(HeadProposer, "propose", ask)
+    assert len(found) > 30
+    head = engine._session.head()
+    assert isinstance(head, HeadProposer)
+    for context, got in rng.sample(found, 30):
+        cold = HeadProposer(head._head)
+        _read_at_once(cold, engine, context)
+        assert ask(cold, context, len(got.tokens)).tokens == got.tokens
+
+
+def _held_tokens(sequence: CachedSequence) -> int:
+    return max(int(entry.offset) for entry in leaves(sequence.cache) if hasattr(entry, "offset"))
+
+
+def _read_at_once(head: HeadProposer, engine: Engine, context: Sequence[int]) -> None:
+    """Let `head` know `context`, of which a new sequence holds all but the last token."""
+    sequence, ids = CachedSequence(engine.loaded.new_cache), list(context[:-1])
+    head.begin(sequence, context)
+    _, states = head.read(mx.array(ids)[None], sequence.cache)
+    sequence.settle()
+    sequence.append_at(context, np.arange(len(ids), dtype=np.int32))
+    head.receive(range(len(ids)), ids, states)
 
 
 @pytest.mark.parametrize("place", PLACES)

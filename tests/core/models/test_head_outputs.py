@@ -20,6 +20,7 @@ from core.models.loader import load
 from tests.core.architectures import WINDOW_TOKENS
 from tests.core.heads import Layout, write_headed_model
 from tests.core.published_heads import (
+    BLOCKS,
     CASES,
     MTP_CASES,
     RECORDED,
@@ -47,6 +48,24 @@ def test_outputs_equal_the_recorded_ones(name: str, tmp_path: Path, monkeypatch:
     assert [int(row.argmax()) for row in got] == recorded["tokens"]
     for row, expected in zip(got, recorded["logits"]):
         assert np.abs(row[::EVERY] - expected).max() < 1e-4
+
+
+def test_a_draft_window_limits_what_all_layers_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    config = BLOCKS["dflash-few-rows"][1]["dflash_config"]
+    monkeypatch.setitem(config, "draft_window_size", 3)
+    write_drafted_model(tmp_path / "Tiny", "dflash-few-rows")
+    model: Any = load(str(tmp_path / "Tiny")).model
+    head = load_head(model, tmp_path / "Tiny")
+    assert isinstance(head, DraftHead), head
+    given = {key: mx.array(value) for key, value in inputs("dflash-few-rows").items()}
+    whole = guesses(head, model, given, 3)
+    rows = len(given["ids"])
+    for changed in range(rows):
+        # Row i of the head comes from state i.
+        states = mx.where(mx.arange(rows)[:, None] == changed, -given["states"], given["states"])
+        others = guesses(head, model, {**given, "states": states}, 3)
+        assert np.allclose(whole, others) == (changed < rows - 3)
 
 
 def guesses(head: DraftHead, model: Any, given: dict[str, mx.array], count: int) -> list[Any]:

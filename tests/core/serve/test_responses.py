@@ -78,6 +78,33 @@ def test_a_kept_response_can_be_read_and_dropped(served: Served) -> None:
     assert served.ask("GET", f"{RESPONSES}/{unkept.json['id']}").status == 404
 
 
+def test_the_input_of_a_kept_response_is_listed_in_pages(served: Served) -> None:
+    """Texts become messages with parts; every item has an id; earlier responses' items are included."""
+    first = served.ask("POST", RESPONSES, {"input": "hi", "max_output_tokens": 3}).json
+    given = [{"role": "user", "content": f"and {number}?"} for number in range(3)]
+    second = {"input": given, "max_output_tokens": 3, "previous_response_id": first["id"]}
+    place = f"{RESPONSES}/{served.ask('POST', RESPONSES, second).json['id']}/input_items"
+    whole = served.ask("GET", f"{place}?order=asc").json
+    texts = [item["content"][0]["text"] for item in whole["data"] if item["role"] == "user"]
+    assert texts == ["hi", "and 0?", "and 1?", "and 2?"]
+    assert whole["data"][1] == first["output"][0]
+    ids = [item["id"] for item in whole["data"]]
+    assert (whole["first_id"], whole["last_id"], whole["has_more"]) == (ids[0], ids[-1], False)
+    newest = served.ask("GET", place).json
+    assert [item["id"] for item in newest["data"]] == ids[::-1]
+    seen, page = [], served.ask("GET", f"{place}?limit=2").json
+    while page["data"]:
+        seen += [item["id"] for item in page["data"]]
+        assert page["has_more"] == (len(seen) < len(ids))
+        page = served.ask("GET", f"{place}?limit=2&after={seen[-1]}").json
+    assert seen == ids[::-1]
+    for wrong in ("limit=0", "limit=101", "limit=%C2%B2", "order=up", "after=nothing"):
+        refused = served.ask("GET", f"{place}?{wrong}")
+        assert refused.status == 400
+        assert refused.json["error"]["param"] == wrong.partition("=")[0]
+    assert served.ask("GET", f"{RESPONSES}/resp_none/input_items").status == 404
+
+
 def test_input_tokens_are_those_of_the_prompt(served: Served) -> None:
     made = served.ask("POST", RESPONSES, {"input": "hi", "max_output_tokens": 3})
     asked = {"input": "and now?", "previous_response_id": made.json["id"], "instructions": "Be brief."}

@@ -28,6 +28,7 @@ from core.events import (
     ModelLoaded,
     ModelUnloaded,
     PrefillProgress,
+    Shutdown,
     Token,
     TokenCount,
     UnloadModel,
@@ -100,9 +101,6 @@ async def test_a_whole_life(toy_folder: Path, executes: bool) -> None:
             assert hello.pid == talk.client.pid
             if Path("/proc/self").exists():
                 assert ("forks" in command_line(hello.pid)) != executes
-            if sys.platform != "darwin":
-                own = os.getpriority(os.PRIO_PROCESS, 0)
-                assert os.getpriority(os.PRIO_PROCESS, hello.pid) == min(19, own + 5)
             await talk.client.send(LoadModel(str(toy_folder)))
             loaded = await talk.until(ModelLoaded)
             assert talk.of(LoadProgress)
@@ -193,16 +191,46 @@ async def test_the_worker_ends_when_its_window_is_gone(toy_folder: Path) -> None
         assert exited.returncode == 0
 
 
+def _sleeper(first_s: float) -> list[str]:
+    """A worker that sends one line after `first_s` seconds, and nothing more; SIGTERM does not end it."""
+    code = (
+        "import signal, time; signal.signal(15, signal.SIG_IGN);"
+        f"time.sleep({first_s}); print('hi', flush=True); time.sleep(600)"
+    )
+    return [sys.executable, "-c", code]
+
+
 async def test_a_worker_that_hangs_is_noticed_and_killed() -> None:
-    sleeper = [
-        sys.executable,
-        "-c",
-        "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
-    ]
-    async with worker(command=sleeper, silence_s=0.3) as talk:
+    async with worker(command=_sleeper(0), silence_s=0.3) as talk:
         assert (await talk.until(WorkerSilent)).seconds == 0.3
         await talk.client.stop(timeout_s=0.5)
         assert (await talk.until(WorkerExited)).signal_name == "SIGKILL"
+
+
+async def test_a_start_may_take_longer_than_a_silence() -> None:
+    """On a busy machine a worker imports its libraries for longer than a running one may be silent."""
+    async with worker(command=_sleeper(1.0), silence_s=0.3, starting_s=600) as talk:
+        assert (await talk.until(WorkerSilent)).seconds == 0.3
+        assert len(talk.of(BadLine)) == 1, "silent before its first line"
+
+
+async def test_a_start_that_hangs_is_noticed() -> None:
+    async with worker(command=_sleeper(600), silence_s=0.2, starting_s=0.6) as talk:
+        assert (await talk.until(WorkerSilent)).seconds == 0.6
+        await talk.client.stop(timeout_s=0.5)
+
+
+@pytest.mark.parametrize("niceness", [0, 3])
+async def test_a_worker_runs_at_the_priority_of_its_owner(niceness: int) -> None:
+    """Only the window's worker gives way to other processes."""
+    told = [
+        sys.executable,
+        "-c",
+        "import os, sys; sys.stdin.readline(); print(f'at {os.nice(0)}.', flush=True)",
+    ]
+    async with worker(command=told, niceness=niceness) as talk:
+        talk.client.post(Shutdown())
+        assert f"at {os.nice(0) + niceness}." in (await talk.until(BadLine)).message
 
 
 async def test_foreign_output_is_a_bad_line_and_stderr_is_kept() -> None:

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QMimeData, Qt
 
 from app.chat.intents import EditQueued, Intent, MoveToNewChat, UseExample
+from app.session.chats.conversation import QueuedMessage
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import Settings, assign
@@ -84,7 +85,7 @@ async def test_the_draft_and_files_that_are_read_stay(
     controller, composer = window.controller, window.views.composer
     (tmp_path / "a.txt").write_text("words")
     await asked(window, "write 3")
-    controller.chats.keep(controller.chats.open.with_queued((MORE,)))
+    controller.chats.keep(controller.chats.open.with_queued((QueuedMessage(MORE),)))
     composer.attach_files([tmp_path])
     await press(window, Qt.Key.Key_Up)  # edits the last message if nothing is written
     assert not controller.asking.edited

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 
 from app.chat.intents import QueueMessage
 from app.chat.user_message import UserMessage
-from app.session.chats.conversation import NOTHING_WRITTEN
+from app.session.chats.conversation import NOTHING_WRITTEN, QueuedMessage
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from tests.app.stage import asked, click, last, press, ready, until
@@ -104,7 +104,7 @@ async def test_an_edit_and_its_draft_stay_in_the_open_chat(window: MainWindow, t
     await ready(window)
     await until(lambda: [each.text for each in composer.attachments] == ["words"], what="not read again")
     asking.edit()
-    chats.keep(chats.open.with_queued((Message("user", "write 5"),)))
+    chats.keep(chats.open.with_queued((QueuedMessage(Message("user", "write 5")),)))
     asking.send_queued()
     await ready(window)
     assert [turn.user.content for turn in chats.open.turns] == ["write 3", "write 5"]

@@ -45,7 +45,7 @@ class Person:
         await self.hand.press(Qt.Key.Key_Return)
 
     async def stop(self) -> None:
-        self.window.controller.asking.stop()
+        self.window.controller.asking.stop_running()
 
     async def edit_waiting(self) -> None:
         if rows := self.window.views.queue_list.rows:
@@ -127,7 +127,7 @@ def _texts(chat: object) -> list[str]:
     turns, queued, draft = chat.turns, chat.queued, chat.draft
     versions = [version for turn in turns for version in turn.versions]
     written = [text for each in versions for text in (each.user.content, each.answer.text)]
-    return [*written, *(each.content for each in queued), draft.content]
+    return [*written, *(each.message.content for each in queued), draft.content]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 11])
@@ -173,7 +173,7 @@ async def test_an_answer_stopped_before_its_first_token_leaves_the_message_field
     assert controller.chats.open.turns[0].answer.text == "my own answer"
     controller.asking.undo_answer_edit()
     window.views.composer.set_text("next question")
-    controller.asking.stop()
+    controller.asking.stop_running()
     await ready(window)
     assert window.views.composer.text == "next question"
     assert controller.chats.open.turns == before

@@ -13,9 +13,21 @@ from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.store.chat_store import ChatStore
-from core.events import Attachment
+from core.events import Attachment, Generate
 from tests.app.hand import Hand
-from tests.app.stage import Stage, answer_view, answering, asked, last, play, ready, until
+from tests.app.stage import (
+    Stage,
+    answer_view,
+    answering,
+    asked,
+    last,
+    play,
+    press,
+    ready,
+    sent,
+    set_value,
+    until,
+)
 
 
 async def settled() -> None:
@@ -81,7 +93,7 @@ async def test_what_waits_is_sent_after_the_answer_and_held_by_a_withdrawn_one(w
     assert hand.draft == "read 100 slowly"
     assert [each.name for each in window.views.composer.attachments] == ["a.txt"]
     assert hand.waiting == ["And back?", "Since when?"]
-    assert window.views.queue_list.text == "Waiting, because the last answer did not finish"
+    assert window.views.queue_list.text.startswith("On hold: last message unsent.")
     await hand.ask("write 3")  # in its place; then the others go on
     await until(lambda: len(hand.questions) == 3 and hand.answer.over, what="the queue does not go on")
     assert hand.questions == ["write 3", "And back?", "Since when?"]
@@ -96,10 +108,11 @@ async def test_a_queue_waits_for_an_edit_and_after_a_deletion_for_its_author(win
     controller.chat.select(first)
     await hand.send("write 3")
     controller.asking.edit()
-    controller.asking.stop()
+    controller.asking.stop_running()
     await ready(window)
     await settled()
     assert hand.waiting == ["write 3"]
+    assert window.views.queue_list.text == "Sent after you send or cancel the edit"
     controller.asking.cancel_edit()
     await until(lambda: len(hand.questions) == 2 and hand.answer.over)
     await answering(window)
@@ -110,10 +123,11 @@ async def test_a_queue_waits_for_an_edit_and_after_a_deletion_for_its_author(win
     assert chats.open.id != queued
     controller.chat.listing.delete(queued)
     controller.chat.listing.undo()
-    controller.asking.stop()
+    controller.asking.stop_running()
     await ready(window)
     await settled()
     assert (hand.waiting, hand.questions) == (["write 4"], [])
+    assert window.views.queue_list.text.startswith("On hold: chat was deleted.")
 
 
 @pytest.mark.parametrize("question", ["write 100000 slowly", "break 40 slowly"])
@@ -128,7 +142,9 @@ async def test_a_stopped_or_failed_answer_holds_the_queue(window: MainWindow, qu
     await settled()
     assert hand.questions == [question]
     assert hand.waiting == ["write 3"]
-    assert window.views.queue_list.text == "Waiting, because the last answer did not finish"
+    why = "stopped" if question.startswith("write") else "failed"
+    held = window.views.queue_list.text
+    assert held == f"On hold: last answer {why}. “Send Now” continues."
     await hand.click("Send Now")
     await until(lambda: hand.answer.status == "finished")
     assert hand.questions == [question, "write 3"]
@@ -175,7 +191,7 @@ async def test_nothing_is_sent_at_the_next_start_without_its_author_but_in_a_cha
     store = ChatStore(tmp_path / "chats.db", read_only=True)
     kept = store.load(window.controller.chats.open.id)
     store.close()
-    assert [message.content for message in kept.queued] == ["write 3"]
+    assert [each.message.content for each in kept.queued] == ["write 3"]
     assert kept.draft == NOTHING_WRITTEN
     window.views.composer.set_text("and this")
 
@@ -183,11 +199,56 @@ async def test_nothing_is_sent_at_the_next_start_without_its_author_but_in_a_cha
     hand = Hand(window)
     await settled()
     assert hand.waiting == ["write 3"]
+    assert window.views.queue_list.text.startswith("On hold since the last start.")
     assert hand.draft == "and this"
     assert len(hand.questions) == 1  # what broke off is to be seen first
     await hand.click("Send Now")
     await until(lambda: last(window).status == "finished")
     assert hand.draft == "and this"
+
+
+async def test_each_message_is_answered_with_the_settings_that_it_was_queued_with(
+    stage: Stage, tmp_path: Path
+) -> None:
+    window = await stage.ready(folder=tmp_path)
+    hand, controller, commands = Hand(window), window.controller, sent(window, Generate)
+    set_value(window, "drafting.drafter", "ngram-mod")
+    await answering(window)
+    header, queue = window.views.header, window.views.queue_list
+    running = header.subtitle
+    assert "N-gram mod" in running
+    await hand.type("write 2")
+    await press(window, Qt.Key.Key_Return)
+    assert [row.settings.text() for row in queue.rows] == [""]
+    set_value(window, "drafting.drafter", "off")
+    set_value(window, "sampling.temperature", 0.5)
+    await hand.type("write 3")
+    await press(window, Qt.Key.Key_Return)
+    set_value(window, "sampling.temperature", 0.9)
+    # What runs is named until it ends, also after another chat was in view; each row names what differs.
+    chat_id = controller.chats.open.id
+    for _ in range(2):
+        assert header.subtitle == running
+        assert "N-gram mod" in str(answer_view(window).facts(2))
+        assert window.views.legend.sources == ""  # of the running answer, not of the last one
+        assert queue.rows[0].settings.text().endswith("and 1 more")
+        assert queue.rows[0].settings.toolTip().splitlines()[1] == "Temperature: 0"
+        assert [row.settings.text() for row in queue.rows][1] == "Temperature: 0.5"
+        controller.chat.start()
+        assert "drafting with Auto" in header.subtitle  # of the new chat
+        controller.chat.select(chat_id)
+    set_value(window, "sampling.temperature", 0.5)
+    assert [row.settings.text() for row in queue.rows][1] == ""
+    set_value(window, "sampling.temperature", 0.9)
+    controller.asking.stop_running()
+    await ready(window)
+    assert "off" in header.subtitle  # what comes next
+    window = await stage.ready(folder=tmp_path)  # and at the next start
+    hand, commands = Hand(window), sent(window, Generate)
+    await hand.click("Send Now")
+    await until(lambda: len(hand.questions) == 3 and hand.answer.over)
+    used = [(each.settings.drafting.drafter, each.settings.sampling.temperature) for each in commands]
+    assert used == [("ngram-mod", 0.0), ("off", 0.5)]
 
 
 def test_closing_ends_though_a_part_of_it_fails(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.session.chats.chats import COPIED_NOTE, Chats
-from app.session.chats.conversation import Conversation
+from app.session.chats.conversation import Conversation, QueuedMessage
 from app.session.chats.presets import Override
 from app.store.library import Library
 from core.events import Attachment, Message
@@ -46,7 +46,7 @@ def test_an_unused_chat_is_used_again(archive: Library) -> None:
     chats.select(first)
     assert chats.start().id == unused
     # Not one with a question that waits to be sent: that is listed.
-    chats.keep(chats.open.with_queued((Message("user", "Two"),)))
+    chats.keep(chats.open.with_queued((QueuedMessage(Message("user", "Two")),)))
     assert chats.start().id != unused
     assert [chat.title for chat in chats.listed()] == ["Two", "One"]
     chats.delete(unused)
@@ -75,7 +75,7 @@ def test_what_waits_to_be_sent_in_a_file_becomes_a_draft(archive: Library) -> No
     """A file must not ask anything of the model."""
     chats = Chats(archive, lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One")).with_draft(Message("user", "Three"))
-    added, _ = chats.add(chat.with_queued([Message("user", "Two")]))
+    added, _ = chats.add(chat.with_queued([QueuedMessage(Message("user", "Two"))]))
     assert (added.queued, added.draft.content) == ((), "Two\n\nThree")
     assert chats.queued() == ()
 
@@ -135,7 +135,7 @@ def test_documents_of_a_chat_are_erased_with_it_also_those_that_wait(archive: Li
     first, second, third = (Message("user", "", (Attachment("a.txt", each),)) for each in sorted(texts))
     erased: list[str] = []
     chats = Chats(archive, lambda: NOON, erased=erased.append)
-    chats.keep(Conversation("c", NOON).ask("t", first).with_queued([second]).with_draft(third))
+    chats.keep(Conversation("c", NOON).ask("t", first).with_queued([QueuedMessage(second)]).with_draft(third))
     chats.purge("c")
     assert set(erased) == texts
 
