@@ -380,8 +380,6 @@ class AnswerController(QObject):
         assert self._running
         ended, shown = self._running, self._is_shown()
         self._running = None
-        if shown:
-            self._views.strip.show_end()
         return ended, self._chats.get(ended.chat_id), shown
 
     def finish(self, finished: Finished) -> None:

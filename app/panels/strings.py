@@ -10,7 +10,6 @@ NEW_CHAT = "New chat"
 
 TOKEN_TINT = "Token tint"
 TINT_OPTIONS = (("always", "Always"), ("hover", "On hover"), ("never", "Never"))
-GAUGES = "Always show all gauges"
 SERVER = "Local server, a click copies"
 CHOOSE_MODEL = "Choose model"
 SHOW_INSPECTOR = "Settings panel"

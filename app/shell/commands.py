@@ -97,7 +97,6 @@ class Commands(QObject):
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
         views.header.tint.value_changed.connect(self.facts_changed)
-        views.strip.pinned_changed.connect(self.facts_changed)
         controller.chat.document_requested.connect(self.show_document)
 
     def facts(self) -> MenuFacts:
@@ -106,7 +105,6 @@ class Commands(QObject):
             "sidebar": plan.sidebar_px > 0,
             "inspector": plan.inspector_px > 0,
             "document": self._document_is_shown(plan),
-            "gauges": self.views.strip.is_pinned,
             "full_screen": self.window.isFullScreen(),
             "pin": controller.chats.open.pinned,
         }
@@ -355,10 +353,10 @@ def _in_view(facts: MenuFacts) -> bool:
 class Command:
     """One row of the table.
 
-    `title_on` replaces `title` while `MenuFacts.checked` has the command; `checkable` ones get a check mark
-    instead. `act` is None for commands that the host of the window provides (`Actions.provide`); they are
-    hidden until then. `role` moves a command into the application menu on a Mac. Commands of reach `app` have
-    their keys in every window of Draftlight, others in the chat window.
+    `title_on` replaces `title` while `MenuFacts.checked` has the command. `act` is None for commands that the
+    host of the window provides (`Actions.provide`); they are hidden until then. `role` moves a command into
+    the application menu on a Mac. Commands of reach `app` have their keys in every window of Draftlight,
+    others in the chat window.
     """
 
     id: str
@@ -368,7 +366,6 @@ class Command:
     when: Callable[[MenuFacts], bool] = _always
     role: Role = "none"
     reach: Reach = "window"
-    checkable: bool = False
     title_on: str = ""
 
 
@@ -476,11 +473,6 @@ _VIEW = (
         ),
     ),
     (Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),),
-    (
-        Command(
-            "gauges", "Always Show All Gauges", lambda c: c.views.header.gauges_button.click(), checkable=True
-        ),
-    ),
     (
         # The plus sign is a shifted equals sign on many keyboards.
         Command("zoom_in", "Zoom In", lambda c: c.zoom(1), ("Ctrl++", "Ctrl+="), reach="app"),

@@ -46,7 +46,7 @@ async def test_one_question_and_its_answer(stage: Stage) -> None:
     assert views.composer.state == "later"
     assert "starting" in views.hint.text()
     assert views.pages.currentWidget() is views.first_page
-    assert views.strip.isHidden()
+    assert views.strip.isVisible()
     await ready(window)
     assert views.header.subtitle == "Fake 1M, drafting with Auto"
     assert views.header.title == "New chat"
