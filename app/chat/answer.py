@@ -328,7 +328,7 @@ class AnswerView(QWidget):
         self._reveal()
         self._resized()
         if self._ready and self.isVisible():
-            announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
+            announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.figures}")
 
     def _find_sources(self) -> None:
         """Find the sources."""
@@ -345,7 +345,8 @@ class AnswerView(QWidget):
     def set_mode(self, mode: TintMode) -> None:
         """Sets when tokens are tinted."""
         self.body.set_mode(mode)
-        shown = mode != "never" and not self._entry.imported  # imported tokens have no classes
+        # One mark a token: the bar where the text has none. Imported tokens have no classes.
+        shown = mode == "hover" and not self._entry.imported
         if self.footer.strip.isHidden() is shown:
             self.footer.strip.setVisible(shown)
             self._resized()
@@ -357,7 +358,6 @@ class AnswerView(QWidget):
 
     def _reveal(self) -> None:
         self.footer.set_revealed(self._is_newest or self._hovered)
-        self.footer.stats.set_revealed(self._hovered)
 
     def _make_card(self) -> None:
         card = self.card = ReadingCard(self._entry.turn_id, self._act, self)
