@@ -25,7 +25,7 @@ from app.chat.tokens import TokenStrip
 from app.controls.buttons import Button
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import ActionButton
-from app.theme.measures import column_of, row_of, set_font
+from app.theme.measures import STRETCH, column_of, row_of, set_font
 
 
 class VersionSwitch(Button):
@@ -127,7 +127,8 @@ class AnswerFooter(QWidget):
         actions = row_of(
             row_of(*icons, gap=_ACTION_GAP_PX),
             row_of(*links, gap=_LINK_GAP_PX),
-            (self._estimate, 1),
+            self._estimate,
+            STRETCH,
             gap=_LINK_GAP_PX,
         )
         self._column = column_of(
@@ -171,6 +172,7 @@ class AnswerFooter(QWidget):
         for text in notes:
             note = TextLabel(text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
             self._figures.insertWidget(self._figures.indexOf(self.sources), note)
+            note.show()
             self._notes.append(note)
         self.strip.finish()
         for button in self.buttons:

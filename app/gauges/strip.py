@@ -41,8 +41,8 @@ class InstrumentStrip(QWidget):
         self._family = ""
         self.speed = SpeedInstrument(strings.SPEED, 216)
         self.first_token = FirstTokenInstrument(strings.FIRST_TOKEN, 104)
-        self.acceptance = AcceptanceInstrument(strings.DRAFTS_ACCEPTED, 210)
-        self.index = IndexInstrument(strings.TABLE, 222)
+        self.acceptance = AcceptanceInstrument(strings.DRAFTS_ACCEPTED, 206)
+        self.index = IndexInstrument(strings.TABLE, 226)
         self.memory = MemoryInstrument(strings.MEMORY, 136)
         self.instruments = (self.speed, self.first_token, self.acceptance, self.index, self.memory)
         self._row = row_of(*self.instruments, STRETCH, margins=(_SIDE_PX, 0, _SIDE_PX, _HAIR_PX), parent=self)

@@ -105,7 +105,7 @@ def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | N
 
 
 MARGIN_PX = 8
-_RETURNS = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
+FOCUS_RETURNS = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
 _SELECTION_ALPHA = 70
 _KEY = QKeySequence.StandardKey
 _MOVES: dict[QKeySequence.StandardKey, Move] = {
@@ -456,7 +456,7 @@ class TextCanvas(ReadAloud):
                 draw_found(painter, area, color("accent"), match == self._looked_at)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        if event.reason() not in _RETURNS:
+        if event.reason() not in FOCUS_RETURNS:
             self._clicked = event.reason() is Qt.FocusReason.MouseFocusReason
         super().focusInEvent(event)
 

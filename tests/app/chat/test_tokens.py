@@ -43,7 +43,7 @@ WITHOUT = "Written by the model alone: nothing was guessed, or no guess was righ
             (
                 GUESSED.format("N-gram simple"),
                 "Step 2 of 3, guess 2 of 8",
-                "0.48 s after the question, with 4 other tokens",
+                "0.48 s after the question, with 4 others",
             ),
         ),
         (
@@ -53,7 +53,7 @@ WITHOUT = "Written by the model alone: nothing was guessed, or no guess was righ
             (
                 "The model’s own token after a check of guesses, at no extra cost.",
                 "Step 2 of 2",
-                "0.48 s after the question, with 1 other token",
+                "0.48 s after the question, with 1 other",
             ),
         ),
         ("a{ b^ c}", 0, "ngram-simple", (WITHOUT, "Step 1 of 2", "0.44 s after the question")),
@@ -206,7 +206,7 @@ def test_what_no_model_wrote_has_no_tooltip(
     answer = transcript.findChildren(AnswerView)[-1]
     if written:
         facts = answer.facts(0)
-        assert facts.lines[-1] == "0.44 s after the question, with 2 other tokens"
+        assert facts.lines[-1] == "0.44 s after the question, with 2 others"
     strip = answer.footer.strip
     qtbot.mouseMove(strip, QPoint(1, 1))
     qtbot.mouseMove(strip, strip.cell(len(written)).center().toPoint())
