@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QEnterEvent, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.chat import reading_map, strings
 from app.chat.attachment_chip import Chip, full_words, note_words
 from app.chat.entry import QuestionEntry
-from app.chat.intents import EditMessage, Intent, OpenAttachment
+from app.chat.intents import DeleteMessage, EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, in_own_direction
-from app.richtext.canvas_menu import ActionButton
+from app.richtext.canvas_menu import ActionButton, add_command
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.theme.icons import icon_pixmap
@@ -104,6 +104,26 @@ _MAX_UNFOLDED = 3
 _FOLD_PX = 24
 
 
+class _MessageBody(TextCanvas):
+    """The text of a message; `delete` is called by the menu, Delete and Backspace."""
+
+    def __init__(self, delete: Callable[[], object], parent: QWidget) -> None:
+        super().__init__((14.5, 21), parent)
+        self.can_delete = True
+        self._delete = delete
+
+    def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
+        if self.can_delete:
+            menu.addSeparator()
+            add_command(menu, strings.MENU_DELETE, self._delete)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self.can_delete and event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self._delete()
+        else:
+            super().keyPressEvent(event)
+
+
 class UserMessage(QWidget):
     """Extends `MARGIN_PX` beyond the text column on both sides, like an answer.
 
@@ -130,7 +150,11 @@ class UserMessage(QWidget):
         self.fold_button = Button("", "link", True, self)
         self.fold_button.setVisible(self._folded)
         self._show_fold()
-        self.body = TextCanvas((14.5, 21), self)
+
+        def delete() -> None:
+            act(DeleteMessage(entry.turn_id))
+
+        self.body = _MessageBody(delete, self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
         self.body.set_pieces(pieces_of(message.content))
@@ -140,16 +164,21 @@ class UserMessage(QWidget):
         self.copy_button.setVisible(bool(message.content))
         self.edit_button = ActionButton("edit", strings.EDIT_MESSAGE, self)
         self.edit_button.set_revealed(False)
+        self.delete_button = ActionButton("trash", strings.DELETE_MESSAGE, self)
+        self.delete_button.set_revealed(False)
         on_click(
             (self.fold_button, self._toggle_fold),
             (self.copy_button, self._copy_text),
             (self.edit_button, lambda: act(EditMessage(entry.turn_id))),
+            (self.delete_button, delete),
         )
         self.edit_button.setVisible(bool(message.content))
 
     def offer_copy_only(self) -> None:
         """Offer Copy only, for messages of API clients."""
         self.edit_button.hide()
+        self.delete_button.hide()
+        self.body.can_delete = False
 
     @property
     def is_ready(self) -> bool:
@@ -181,7 +210,7 @@ class UserMessage(QWidget):
         self.body.setGeometry(left, round(bubble.top()) + px(_PAD_Y_PX), text_width + 2 * MARGIN_PX, height)
         size = px_size(ActionButton.SIZE)
         top = round(bubble.center().y() - size.height() / 2)
-        for index, button in enumerate((self.copy_button, self.edit_button)):
+        for index, button in enumerate(self._buttons):
             left = round(bubble.left()) - px(_COPY_GAP_PX) - (index + 1) * size.width()
             button.setGeometry(left, top, size.width(), size.height())
 
@@ -189,6 +218,11 @@ class UserMessage(QWidget):
         painter = QPainter(self)
         if self._message.content:
             draw_box(painter, self._bubble(), px(_RADIUS_PX), color("fill1"))
+
+    @property
+    def _buttons(self) -> tuple[ActionButton, ...]:
+        """From the right to the left."""
+        return (self.copy_button, self.edit_button, self.delete_button)
 
     @property
     def _column(self) -> int:
@@ -269,5 +303,5 @@ class UserMessage(QWidget):
         self._reveal(False)
 
     def _reveal(self, revealed: bool) -> None:
-        for button in (self.copy_button, self.edit_button):
+        for button in self._buttons:
             button.set_revealed(revealed)

@@ -148,6 +148,16 @@ class ChatPage(QObject):
         self.show_names()
         self.turn_added.emit()
 
+    def remove_turn(self, turn: Turn) -> None:
+        """Show the open chat without `turn`, which was deleted from it."""
+        if turn.user.attachments or not self._chats.open.turns:
+            self.show()  # later sources have other numbers
+            return
+        self._views.transcript.remove_turn(turn.id)
+        self._show_figures()
+        self.show_names()
+        self.turn_added.emit()
+
     def _show_figures(self) -> None:
         chat = self._chats.open
         self._views.strip.reset()

@@ -129,6 +129,8 @@ def export_filter(ending: str) -> str:
 ANSWER_EDITED = "The answer was edited. The model sees this version."
 SAME_ANSWER = "The answer is the same: at temperature 0 the model always takes its likeliest words."
 VARY_ANSWER = "Answer Differently"
+MESSAGE_DELETED = "The question and its answer were deleted."
+DELETE_LATER = "A question can be deleted when the current answer is complete."
 EDIT_UNDONE = "The answer is as it was before the edit."
 SEND_EDIT_LATER = "An edited message cannot be queued. Send it when the model is ready for it."
 EDIT_LATER = "An answer can be edited when the current one is complete."

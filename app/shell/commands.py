@@ -280,11 +280,17 @@ def _focused() -> QWidget | None:
 
 
 def _undo(commands: Commands) -> None:
-    """Undoes the last change of the focused text; the last edit of an answer if a text without Undo has the
-    focus.
+    """Undoes the last change of the focused text.
+
+    If a text without Undo has the focus, or the message field and nothing was typed there since, undoes the
+    last edit or deletion in the chat.
     """
-    undo = getattr(_focused(), "undo", commands.controller.asking.undo_answer_edit)
-    undo()
+    focused, asking = _focused(), commands.controller.asking
+    of_text = getattr(focused, "undo", None)
+    if of_text is None or (focused is commands.views.composer.edit and asking.changed_last):
+        asking.undo()
+    else:
+        of_text()
 
 
 def _edit(*methods: str) -> Callable[[Commands], None]:
@@ -528,6 +534,14 @@ _CHAT = (
             "Branch into New Chat",
             lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
             when=_in_view,
+        ),
+        # Of the message that has the focus, or of the last one.
+        Command(
+            "delete_message",
+            "Delete Question and Answer",
+            lambda c: c.controller.asking.delete_message(c.views.transcript.focused_turn),
+            ("Ctrl+Shift+Backspace",),
+            lambda facts: facts.asked and not facts.busy_here,
         ),
     ),
     (
