@@ -173,6 +173,11 @@ class AskController(QObject):
         last, info = self._chats.open.turns[-1:], self._app.link.info
         return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
 
+    @property
+    def asked_in(self) -> str:
+        """The chat of the running answer, or of the last one; empty before."""
+        return self._asked_in
+
     def submit(self, message: Message) -> None:
         """Send `message` in the open chat, or in place of the message that is being edited."""
         if not self._may_ask():

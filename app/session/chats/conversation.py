@@ -8,6 +8,7 @@ here depends on the clock, widgets or the worker.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import reduce
@@ -516,8 +517,43 @@ def merged(messages: Sequence[Message]) -> Message:
     return replace(joined, attachments=tuple(reversed(once.values())))
 
 
+# “Summarise the following text:”: what the person wants done with the text behind it.
+_INSTRUCTION = re.compile(
+    r"[^:\n]{0,120}\b(?:follow(?:ing|s)|below|th(?:is|ese)|folgend\w*|unten|dies\w*|suivante?s?|ci-dessous"
+    r"|siguientes?|seguente?i?|abaixo)\b[^:\n]{0,80}:\s+",
+    re.I,
+)
+_QUOTED = re.compile(
+    r"(?:[ \t]*>[^\n]*(?:\n+|$))+|[ \t]*(?P<fence>```|~~~).*?(?:\n[ \t]*(?P=fence)[^\n]*(?:\n|$)|$)", re.S
+)
+_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>+|```.*|~~~.*)[ \t]?", re.M)
+# Such a question has its subject in the passage.
+_ABOUT_THE_PASSAGE = re.compile(
+    r"\b(?:this|that|these|those|it|above|passage|text|das|dies\w*|cela|esto)\b", re.I
+)
+_PASSAGE_CHARACTERS = 400
+_QUESTION_CHARACTERS = 160
+_LEAST_WORDS = 3
+
+
+def _topic(content: str) -> str:
+    """The part of a question that names its subject: without an instruction about the text that follows, and
+    without pasted passages before it, unless the question only points at them.
+    """
+    if (found := _INSTRUCTION.match(content)) and content[found.end() :].strip():
+        content = content[found.end() :]
+    if found := _QUOTED.match(content):
+        behind = content[found.end() :].strip()
+        names = len(behind.split()) >= _LEAST_WORDS and not _ABOUT_THE_PASSAGE.search(behind)
+        return behind if names else _QUOTE_MARKS.sub("", content)
+    passages, _, last = content.rstrip().rpartition("\n\n")
+    long = len(passages) >= _PASSAGE_CHARACTERS and len(last) <= _QUESTION_CHARACTERS
+    asks = last.endswith(("?", "？")) and len(last.split()) >= _LEAST_WORDS
+    return last if long and asks and not _ABOUT_THE_PASSAGE.search(last) else content
+
+
 def _title(message: Message) -> str:
-    words = " ".join(message.content.split())
+    words = " ".join(_topic(message.content).split())
     if not words and message.attachments:
         words = message.attachments[0].name
     if len(words) <= TITLE_CHARACTERS:
