@@ -307,11 +307,9 @@ class AnswerView(QWidget):
             if finished.effective.unmatched:
                 notes.insert(0, strings.UNMATCHED)
         else:
-            parts = (
-                stats_line.imported_parts()
-                if self._entry.imported
-                else stats_line.cut_off_parts(self.body.table, alone)
-            )
+            parts = stats_line.cut_off_parts(self.body.table, alone)
+            if self._entry.imported:
+                parts = stats_line.imported_parts() if self._entry.says_imported else ()
         self._find_sources()
         if self._entry.edited and self._entry.has_figures:
             parts = (*stats_line.edited_parts(), *parts)

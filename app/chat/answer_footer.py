@@ -168,6 +168,7 @@ class AnswerFooter(QWidget):
         """Show the final figures, the notes, the sources and the icon buttons; Edit if `editable`."""
         self._editable = editable
         self.stats.set_parts(parts)
+        self.stats.setVisible(bool(parts))
         self.sources.show_sources(sources)
         for text in notes:
             note = TextLabel(text, 11, 16, "text2", wrap=True, tabular=True, parent=self)

@@ -70,6 +70,7 @@ class AnswerEntry:
     labels: tuple[tuple[float, str], ...] = ()  # of the map: position from 0 to 1, text
     documents: dict[int, tuple[str, str]] = field(default_factory=dict)  # name and text by source number
     imported: bool = False  # from a file, without figures
+    says_imported: bool = False  # the first such answer of its chat
     edited: bool = False  # a person wrote a part of it
     has_figures: bool = True  # False: edited and not continued since
     version_index: int = 0

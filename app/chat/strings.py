@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from app.session.strings import MACHINE
 from core.documents.folder import Skipped
 
-RESTART_WORKER = "Restart Worker"
+RESTART_WORKER = "Restart Engine"
 TRY_AGAIN = "Try Again"
 DOWNLOAD_MODEL = "Download and Load"
 RESTORE_CHATS = "Restore from Backup"
@@ -21,7 +21,7 @@ CLOSE_BANNER = "Dismiss"
 CLOSE_NOTICE = "Dismiss"
 UNDO = "Undo"
 NEXT_TROUBLE = "Next"
-LOG_NAME = "Last lines of the worker’s log"
+LOG_NAME = "Last lines of the engine’s log"
 
 
 def smaller_context(tokens: int) -> str:
@@ -334,7 +334,7 @@ READY = "{model} is ready."
 GETTING_READY = "Loading {model}…"
 A_MODEL = "the model"
 NOT_LOADED = "No model is loaded."
-STOPPED = "The worker has stopped."
+STOPPED = "The engine has stopped."
 UNLOADED = "{model} is unloaded."
 RUNS_HERE = f"It runs on {MACHINE}. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"

@@ -205,6 +205,7 @@ class Transcript(QScrollArea):
 
     def _add_answer(self, turn: Turn, drafter: str = "") -> AnswerEntry:
         entry = _answer_entry(turn, drafter)
+        entry.says_imported = entry.imported and not any(each.imported for each in self._answers.values())
         self._answers[turn.id] = entry
         if not entry.over:
             self._unfinished.add(entry)

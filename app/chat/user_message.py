@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QEnterEvent, QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import (
+    QEnterEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.chat import reading_map, strings
 from app.chat.attachment_chip import Chip, full_words, note_words
 from app.chat.entry import QuestionEntry
-from app.chat.intents import DeleteMessage, EditMessage, Intent, OpenAttachment
+from app.chat.intents import DeleteMessage, EditMessage, Intent, OpenAttachment, OpenPassage
 from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, in_own_direction
@@ -35,18 +44,29 @@ _LEAST_MAP_PX = 24
 
 
 class MessageChip(Chip):
-    """An attachment of a sent message: a click shows it in the Document tab.
+    """An attachment of a sent message: a click shows it in the Document tab; on its map, the passage there.
 
     Shows an eye, or the reading map once it is known which passages were read.
     """
 
     def __init__(self, attachment: Attachment, parent: QWidget | None = None) -> None:
         self.map = _ReadMap()
+        self._at: Passage | None = None
         super().__init__(attachment.name, self.map, _CHIP_PX, parent)
         self._attachment = attachment
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.show_passages(())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._at = self.map.passage_at(self.map.mapFrom(self, event.position()))
+        super().mouseReleaseEvent(event)
+        self._at = None
+
+    @property
+    def clicked_passage(self) -> Passage | None:
+        """During a click on the map, the passage there."""
+        return self._at
 
     def show_passages(self, passages: tuple[Passage, ...]) -> None:
         """Show which passages were read, and their share of the tokens. Empty: all, or unknown."""
@@ -76,6 +96,14 @@ class _ReadMap(QWidget):
         self._passages, self.cells = passages, []
         self.updateGeometry()
         self.update()
+
+    def passage_at(self, point: QPointF) -> Passage | None:
+        """The passage at a point of the map; None beside it, or without a map."""
+        if not (self._passages and QRectF(self.rect()).contains(point)):
+            return None
+        first, last = self._passages[0].start, self._passages[-1].end
+        token = first + point.x() / self.width() * (last - first)
+        return next((each for each in reversed(self._passages) if each.start <= token), None)
 
     def sizeHint(self) -> QSize:
         return px_size(_MAP if self._passages else QSize(_EYE_PX, _EYE_PX))
@@ -139,13 +167,13 @@ class UserMessage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._message = message = entry.message
+        self._entry, self._act = entry, act
         self._resized = resized
         self._fitted: tuple[tuple[int, float], int, int] | None = None
         self.chips = [MessageChip(attachment, self) for attachment in message.attachments]
         for index, chip in enumerate(self.chips):
             chip.show_passages(entry.passages.get(index, ()))
-            # The entry's id changes when its question is answered again.
-            chip.clicked.connect(lambda checked=False, at=index: act(OpenAttachment(entry.turn_id, at)))
+            chip.clicked.connect(partial(self._open, index))
         self._folded = len(self.chips) > _MAX_UNFOLDED
         self.fold_button = Button("", "link", True, self)
         self.fold_button.setVisible(self._folded)
@@ -243,7 +271,8 @@ class UserMessage(QWidget):
         available = key[0]
         height = self.body.height_for(available)
         boxes = self.body.boxes
-        widest = max((line.right - line.left for box in boxes for line in box.layout.lines), default=0.0)
+        lines = [(box.text_left, line) for box in boxes for line in box.layout.lines]
+        widest = max((indent + line.right - line.left for indent, line in lines), default=0.0)
         width = available if any(box.is_code for box in boxes) else math.ceil(widest)
         if width < available and any(line.chunk.rtl for box in boxes for line in box.layout.lines):
             width = min(available, width + 1)
@@ -291,6 +320,12 @@ class UserMessage(QWidget):
         self.fold_button.setAccessibleName(self.fold_button.text())
         for chip in self.chips:
             chip.setVisible(not self._folded)
+
+    def _open(self, index: int, checked: bool = False) -> None:
+        # The entry's id changes when its question is answered again.
+        self._act(OpenAttachment(self._entry.turn_id, index))
+        if passage := self.chips[index].clicked_passage:
+            self._act(OpenPassage(passage))
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)

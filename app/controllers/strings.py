@@ -10,7 +10,7 @@ from app.session.turn.link_state import Phase
 BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
 SETTINGS_NOT_SAVED = "Your settings could not be saved. Saving is retried every few seconds."
 HELD = "Off for all chats, in Settings."
-AFTER_RESTART = "Changes apply after the worker restarts."
+AFTER_RESTART = "Changes apply after the engine restarts."
 NEXT_ANSWER = "Changes apply to the next answer."
 
 
@@ -23,7 +23,7 @@ def worker_detail(state: str, used_bytes: int, limit_bytes: int) -> str:
 
 
 ASK_NEXT = "Ask a follow-up…"
-STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
+STOPPED_EARLY_NOTE = "The engine stopped before this answer was finished."
 
 EXPORT_TITLE = "Export"
 EXPORT_AS = {"pdf": "Export as PDF", "html": "Export as HTML"}

@@ -72,7 +72,7 @@ YESTERDAY = "Yesterday"
 PREVIOUS_7_DAYS = "Previous 7 days"
 PREVIOUS_30_DAYS = "Previous 30 days"
 EARLIER = "Earlier"
-WORKER = "Worker"
+WORKER = "Engine"
 MODELS = "Models"
 
 

@@ -563,7 +563,7 @@ _CHAT = (
     ),
     (
         Command("race", "Race", lambda c: c.controller.racing.toggle(), ("Ctrl+Shift+R",), reach="app"),
-        Command("restart", "Restart Worker", lambda c: c.controller.restart()),
+        Command("restart", "Restart Engine", lambda c: c.controller.restart()),
     ),
 )
 

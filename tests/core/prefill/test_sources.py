@@ -116,7 +116,7 @@ MANUAL = (
     "I do not know a filter that lasts for ever: rinse it with water each spring and let it dry.\n\n"
     "Thank you for your trust in our product. If you have any other questions, feel free to write to us."
     " You are welcome to visit our works.\n\n"
-    "The model of your unit is on the plate. We can help you with the choice of a language for the display.\n\n"
+    "The model of your unit is on the plate. We can help you choose a language for the display.\n\n"
 )
 POLITE = (
     "Hello!",

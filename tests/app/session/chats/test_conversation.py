@@ -88,10 +88,10 @@ def test_an_answer_grows_and_finishes() -> None:
 @pytest.mark.parametrize("end", ["cut_off", "fail"])
 def test_a_broken_answer_stays_and_is_history(end: str) -> None:
     chat = NEW.ask("t1", user("Why?")).write("t1", (token(0, text="Beca"),))
-    chat = getattr(chat, end)("t1", "The worker stopped.")
+    chat = getattr(chat, end)("t1", "The engine stopped.")
     answer = chat.turn("t1").answer
     assert answer.text == "Beca"
-    assert answer.note == "The worker stopped."
+    assert answer.note == "The engine stopped."
     assert answer.over
     assert answer.finished is None
     again = chat.ask("t2", user("Go on"))
