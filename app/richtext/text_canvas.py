@@ -171,7 +171,7 @@ class TextCanvas(ReadAloud):
         self._copies: list[CodeCopy] = []
         self._found: tuple[Match, ...] = ()
         self._looked_at: Match | None = None
-        self._clicked = False  # the mouse gave it the focus, so it has no ring
+        self._clicked = True  # without a ring, until the keyboard gives it the focus
         self._link = ""  # where the link under the mouse goes
         self._colours = CodeColours(self)
         self.setCursor(Qt.CursorShape.IBeamCursor)
@@ -461,6 +461,9 @@ class TextCanvas(ReadAloud):
         super().focusInEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
+        if not self._clicked:
+            self._clicked = True
+            self.update()
         if event.button() != Qt.MouseButton.LeftButton:
             return
         place = self.place_at(event.position(), between=True)

@@ -24,6 +24,7 @@ from app.controls.buttons import Button
 from app.controls.choices import CheckBox, Popup, Segment, Switch
 from app.controls.numbers import Slider
 from app.panels.document_view import DocumentView
+from app.richtext.text_canvas import TextCanvas
 from app.theme.theme import Theme
 from tests.app.controls.painting import colors
 
@@ -85,6 +86,7 @@ CONTROLS: dict[str, Callable[[], QWidget]] = {
     "slider": lambda: Slider(0, 10, 1),
     "popup": lambda: Popup([("a", "One"), ("b", "Two")]),
     "document": DocumentView,
+    "text": lambda: TextCanvas((14.5, 21)),
 }
 
 
@@ -112,3 +114,6 @@ def test_a_focus_box_is_for_the_keyboard_only(window: QWidget, kind: str, qtbot:
     assert window.isAncestorOf(QApplication.focusWidget())
     assert QApplication.focusWidget() is not home
     assert control.grab().toImage() != plain
+    if isinstance(control, TextCanvas):  # clicked while it has the focus
+        QTest.mouseClick(control, Qt.MouseButton.LeftButton)
+        assert theme.color("focus").name() not in colors(control)
