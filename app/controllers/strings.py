@@ -139,10 +139,10 @@ VERSIONS_LATER = "Other versions can be shown when the current answer is complet
 AFTER_THIS_ANSWER = "This chat is being answered. Stop that answer first, or try again after it."
 AFTER_RACE = "A race is being recorded. Try again after it."
 NOT_READY = {
-    Phase.STARTING: "The worker is starting. Try again when the model is ready.",
+    Phase.STARTING: "The engine is starting. Try again when the model is ready.",
     Phase.LOADING: "The model is loading. Try again when it is ready.",
     Phase.NO_MODEL: "No model is loaded. Load a model first.",
-    Phase.DEAD: "The worker has stopped. Restart it first.",
+    Phase.DEAD: "The engine has stopped. Restart it first.",
 }
 
 
