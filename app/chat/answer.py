@@ -329,11 +329,9 @@ class AnswerView(QWidget):
             if finished.effective.unmatched:
                 notes.insert(0, strings.UNMATCHED)
         else:
-            parts = (
-                stats_line.imported_parts()
-                if self._entry.imported
-                else stats_line.cut_off_parts(self.body.table, alone)
-            )
+            parts = stats_line.cut_off_parts(self.body.table, alone)
+            if self._entry.imported:
+                parts = stats_line.imported_parts() if self._entry.says_imported else ()
         self._find_sources()
         if self._entry.edited and self._entry.has_figures:
             parts = (*stats_line.edited_parts(), *parts)
@@ -350,7 +348,7 @@ class AnswerView(QWidget):
         self._reveal()
         self._resized()
         if self._ready and self.isVisible():
-            announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
+            announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.figures}")
 
     def _find_sources(self) -> None:
         """Find the sources."""
@@ -367,7 +365,8 @@ class AnswerView(QWidget):
     def set_mode(self, mode: TintMode) -> None:
         """Sets when tokens are tinted."""
         self.body.set_mode(mode)
-        shown = mode != "never" and not self._entry.imported  # imported tokens have no classes
+        # One mark a token: the bar where the text has none. Imported tokens have no classes.
+        shown = mode == "hover" and not self._entry.imported
         if self.footer.strip.isHidden() is shown:
             self.footer.strip.setVisible(shown)
             self._resized()
@@ -379,7 +378,6 @@ class AnswerView(QWidget):
 
     def _reveal(self) -> None:
         self.footer.set_revealed(self._is_newest or self._hovered)
-        self.footer.stats.set_revealed(self._hovered)
 
     def set_context_limit(self, tokens: int) -> None:
         """Set what the next answer's context holds; 0 if that is unknown."""

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
-from app.chat.intents import ContinueFrom, EditAnswer, Intent
+from app.chat.intents import ContinueFrom, DeleteMessage, EditAnswer, Intent
 from app.chat.stats_line import SEPARATOR, seconds
 from app.controls.buttons import Button, themed_icon
 from app.richtext.canvas_menu import open_outside, to_clipboard
@@ -118,7 +118,7 @@ class AnswerBody(TextCanvas):
         self.pointed_token = -1
         self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
-        self.can_edit = False  # whether the menu offers Edit
+        self.can_edit = False  # whether the menu offers Edit and Delete
         self.setAccessibleName(strings.ANSWER_NAME)
         # It grows downwards, so the text above needs no repainting.
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
@@ -213,6 +213,8 @@ class AnswerBody(TextCanvas):
         continued = ContinueFrom(self._turn_id, end)
         action = menu.addAction(strings.MENU_CONTINUE, lambda: self._act(continued))
         action.setEnabled(end > 0)
+        menu.addSeparator()
+        menu.addAction(strings.MENU_DELETE, lambda: self._act(DeleteMessage(self._turn_id)))
 
     def _word_end(self, at: QPointF) -> int:
         """The offset in the source after the word at `at`, or after the token that the keys point at; 0 if

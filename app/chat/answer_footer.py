@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
-from app.chat import strings, tokens
+from app.chat import strings
 from app.chat.intents import (
     Branch,
     ContinueAnswer,
@@ -25,8 +25,7 @@ from app.chat.tokens import TokenStrip
 from app.controls.buttons import Button
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import ActionButton
-from app.theme.measures import set_font
-from app.theme.zoom import px, px_size
+from app.theme.measures import STRETCH, column_of, row_of, set_font
 
 
 class VersionSwitch(Button):
@@ -70,13 +69,12 @@ class VersionSwitch(Button):
             self.step(-1 if event.position().x() < self.width() / 2 else 1)
 
 
-_STRIP_BOTTOM_PX = tokens.STRIP_REACH_PX + tokens.STRIP_PX
-_STATS_GAP_PX = 7
+_STATS_GAP_PX = 3
 _NOTE_GAP_PX = 2
 _ACTIONS_GAP_PX = 3
 _ACTIONS_LEFT_PX = -6
-_ACTION_PITCH_PX = 28
-_EVERYTHING_GAP_PX = 8
+_ACTION_GAP_PX = 2
+_LINK_GAP_PX = 6
 _ESTIMATE_GAP_PX = 4
 
 
@@ -95,7 +93,6 @@ class AnswerFooter(QWidget):
         super().__init__(parent)
         self._copies_only = False
         self._editable = False
-        self._finished = False
         self._prompt_tokens = 0  # of a sparse prefill
         self._limit_tokens = self._limit_then_tokens = 0  # 0: unknown
         self._notes: list[TextLabel] = []
@@ -120,8 +117,26 @@ class AnswerFooter(QWidget):
             (self.everything_button, ReadEverything(turn_id)),
         ):
             button.clicked.connect(lambda checked=False, intent=intent: act(intent))
-        for widget in (*self.buttons, self.edit_button, *self._links, self._estimate):
+        links = (self.versions, self.continue_button, self.everything_button)
+        icons = (self.copy_button, self._again, self._branch, self.edit_button)
+        for widget in (*icons, *links, self._estimate):
             widget.hide()
+        # The footer's left edge is outdented by the empty border of the icon buttons.
+        sides = (-_ACTIONS_LEFT_PX, 0, -_ACTIONS_LEFT_PX, 0)
+        self._figures = column_of(self.stats, self.sources, gap=_NOTE_GAP_PX, margins=sides)
+        actions = row_of(
+            row_of(*icons, gap=_ACTION_GAP_PX),
+            row_of(*links, gap=_LINK_GAP_PX),
+            self._estimate,
+            STRETCH,
+            gap=_LINK_GAP_PX,
+        )
+        self._column = column_of(
+            column_of(self.strip, margins=(*sides[:3], _STATS_GAP_PX)),
+            self._figures,
+            row_of(actions, margins=(0, _ACTIONS_GAP_PX, 0, 0)),
+            parent=self,
+        )
 
     @property
     def buttons(self) -> tuple[ActionButton, ...]:
@@ -130,10 +145,6 @@ class AnswerFooter(QWidget):
             return (self.copy_button,)
         edit = (self.edit_button,) if self._editable else ()
         return (self.copy_button, self._again, self._branch, *edit)
-
-    @property
-    def _links(self) -> tuple[QWidget, ...]:
-        return (self.versions, self.continue_button, self.everything_button)
 
     def offer_copy_only(self) -> None:
         """Offer Copy only, for answers to API clients."""
@@ -157,13 +168,14 @@ class AnswerFooter(QWidget):
         """Show the final figures, the notes, the sources and the icon buttons; Edit if `editable`."""
         self._editable = editable
         self.stats.set_parts(parts)
+        self.stats.setVisible(bool(parts))
         self.sources.show_sources(sources)
         for text in notes:
             note = TextLabel(text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
+            self._figures.insertWidget(self._figures.indexOf(self.sources), note)
             note.show()
             self._notes.append(note)
-        self._finished = True
-        self.strip.describe()
+        self.strip.finish()
         for button in self.buttons:
             button.show()
 
@@ -196,7 +208,6 @@ class AnswerFooter(QWidget):
     def offer_continue(self, possible: bool) -> None:
         """Show or hide Continue."""
         self.continue_button.setVisible(possible)
-        self._arrange(self.width())
 
     def set_revealed(self, revealed: bool) -> None:
         """Show or hide the icon buttons; their space is kept, so that nothing moves on hover."""
@@ -205,45 +216,5 @@ class AnswerFooter(QWidget):
 
     def height_for(self, width: int) -> int:
         """The height in screen pixels for a footer of that width."""
-        return self._arrange(width)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._arrange(self.width())
-
-    def _arrange(self, width: int) -> int:
-        """Lay everything out for the width; returns the height."""
-        # The footer's left edge is outdented by the empty border of the icon buttons.
-        left = px(-_ACTIONS_LEFT_PX)
-        column = width - 2 * left
-        self.strip.setGeometry(left, 0, column, px(tokens.STRIP_PX + 2 * tokens.STRIP_REACH_PX))
-        y = 0 if self.strip.isHidden() else px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
-        height = self.stats.height_for(column)
-        self.stats.setGeometry(left, y, column, height)
-        y += height
-        for note in self._notes:
-            y += px(_NOTE_GAP_PX)
-            height = note.heightForWidth(column)
-            note.setGeometry(left, y, column, height)
-            y += height
-        if not self.sources.isHidden():
-            y += px(_NOTE_GAP_PX)
-            height = self.sources.height_for(column)
-            self.sources.setGeometry(left, y, column, height)
-            y += height
-        if self._finished:
-            y += px(_ACTIONS_GAP_PX)
-            size = px_size(ActionButton.SIZE)
-            for number, button in enumerate(self.buttons):
-                button.setGeometry(number * px(_ACTION_PITCH_PX), y, size.width(), size.height())
-            self._arrange_links(len(self.buttons) * px(_ACTION_PITCH_PX) + px(_EVERYTHING_GAP_PX), y, width)
-            y += size.height()
-        return y
-
-    def _arrange_links(self, left: int, y: int, width: int) -> None:
-        for link in self._links:
-            if not link.isHidden():
-                size = link.sizeHint()
-                link.setGeometry(left, y, size.width(), size.height())
-                left += size.width() + px(_EVERYTHING_GAP_PX)
-        left += px(_ESTIMATE_GAP_PX) - px(_EVERYTHING_GAP_PX)
-        self._estimate.setGeometry(left, y + px(4), max(0, width - left), px(16))
+        self._column.activate()  # nested layouts keep their old heights until then
+        return self._column.heightForWidth(width)

@@ -22,9 +22,9 @@ from app.richtext.canvas_menu import pop_up
 from app.theme.measures import (
     set_fixed_height,
     set_fixed_size,
+    set_grid_spacing,
     set_margins,
     set_maximum_width,
-    set_spacing,
 )
 from app.theme.sheet import set_ground
 from app.theme.zoom import px
@@ -110,8 +110,7 @@ class Chip(Button):
         # Not nested layouts: they would keep an old size until the event loop runs.
         self._parts = QGridLayout(self)
         set_margins(self._parts, *_MARGINS_PX)
-        set_spacing(self._parts, 0)
-        self._parts.setHorizontalSpacing(8)
+        set_grid_spacing(self._parts, 8, 0)
         self._parts.addWidget(icon, 0, 0, 5, 1)
         lines: tuple[QWidget, ...] = (*self.labels, self._bar)
         for row, line in enumerate(lines, start=1):

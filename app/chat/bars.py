@@ -233,16 +233,16 @@ class QueueList(QWidget):
         """
         self._title.setText(when)
         self._title.setToolTip(when)
-        changes = tuple(tuple(each) for each in changes) or ((),) * len(messages)
-        if (tuple(messages), changes) != (self._messages, self._changes):
-            self._messages, self._changes = tuple(messages), changes
+        also: tuple[tuple[str, ...], ...] = tuple(map(tuple, changes)) or ((),) * len(messages)
+        if (tuple(messages), also) != (self._messages, self._changes):
+            self._messages, self._changes = tuple(messages), also
             for row in self.rows:
                 self._rows.removeWidget(row)
                 row.hide()
                 row.deleteLater()
             made = [
-                QueueRow(n, each, also, self.intent.emit)
-                for n, (each, also) in enumerate(zip(messages, changes, strict=True))
+                QueueRow(n, each, own, self.intent.emit)
+                for n, (each, own) in enumerate(zip(messages, also, strict=True))
             ]
             self.rows = tuple(made)
             for row in made:

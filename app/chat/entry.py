@@ -78,6 +78,7 @@ class AnswerEntry:
     waits_since_s: float = field(default_factory=now_s)
     documents: dict[int, tuple[str, str]] = field(default_factory=dict)  # name and text by source number
     imported: bool = False  # from a file, without figures
+    says_imported: bool = False  # the first such answer of its chat
     edited: bool = False  # a person wrote a part of it
     has_figures: bool = True  # False: edited and not continued since
     version_index: int = 0

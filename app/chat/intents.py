@@ -57,6 +57,12 @@ class Regenerate(Intent, frozen=True):
     turn_id: str
 
 
+class DeleteMessage(Intent, frozen=True):
+    """Delete the question of `turn_id` with its answer."""
+
+    turn_id: str
+
+
 class ReadEverything(Intent, frozen=True):
     """Answer the question of `turn_id` again from a dense prefill."""
 

@@ -13,7 +13,7 @@ from html import escape
 
 from msgspec import Struct
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.chat import strings
 from app.controls.buttons import Button
@@ -122,6 +122,9 @@ class SourcesRow(QWidget):
         self._title = TextLabel(strings.SOURCES, 11, 16, "text2", parent=self)
         self._sources: tuple[Source, ...] = ()
         self.buttons: list[Button] = []
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         self.hide()
 
     def show_sources(self, sources: tuple[Source, ...]) -> None:
@@ -141,7 +144,7 @@ class SourcesRow(QWidget):
             _describe(button, number, source)
         self.setVisible(bool(sources))
 
-    def height_for(self, width: int) -> int:
+    def heightForWidth(self, width: int) -> int:
         """The height in screen pixels for a row of that width."""
         first = left = self._title.sizeHint().width() + px(_GAP_PX)
         self._title.setGeometry(0, px(4), left, px(16))
@@ -155,4 +158,4 @@ class SourcesRow(QWidget):
         return top + px(_HEIGHT_PX)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self.height_for(self.width())
+        self.heightForWidth(self.width())

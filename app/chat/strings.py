@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from app.session.strings import MACHINE
 from core.documents.folder import Skipped
 
-RESTART_WORKER = "Restart Worker"
+RESTART_WORKER = "Restart Engine"
 TRY_AGAIN = "Try Again"
 DOWNLOAD_MODEL = "Download and Load"
 RESTORE_CHATS = "Restore from Backup"
@@ -21,7 +21,7 @@ CLOSE_BANNER = "Dismiss"
 CLOSE_NOTICE = "Dismiss"
 UNDO = "Undo"
 NEXT_TROUBLE = "Next"
-LOG_NAME = "Last lines of the worker’s log"
+LOG_NAME = "Last lines of the engine’s log"
 
 
 def smaller_context(tokens: int) -> str:
@@ -35,10 +35,11 @@ def trouble_count(number: int, count: int) -> str:
 # ---- answer footer
 SPEED = "{value} tok/s"
 DRAWN = "Sampled with seed {seed}."
-FIRST_TOKEN = "TTFT {seconds}"
-DRAFTS = "{accepted:,}/{tested:,} drafts accepted ({percent}%)"
+FIRST_TOKEN = "first token {seconds}"
+ACCEPTED_PERCENT = "{percent}% of drafts accepted"
+DRAFTS = "{accepted:,} of {tested:,} drafted tokens accepted"
 NO_DRAFTS = "no drafts tested"
-MEAN = "mean {value:.1f}/step"
+MEAN = "{value:.1f} tokens per step"
 READ_ALL = "read all {total:,} tokens"
 READ_SOME = "read {read:,} of {total:,} tokens"
 CACHED = "{cached:,} cached"
@@ -67,6 +68,7 @@ REGENERATE = "Regenerate"
 CONTINUE = "Continue"
 BRANCH = "Branch into new chat"
 EDIT_MESSAGE = "Edit and resend"
+DELETE_MESSAGE = "Delete question and answer"
 VERSION = "Version {number} of {count}"
 VERSION_KEYS = "Use ← and → for other versions"
 IMPORTED = "imported, without figures"
@@ -98,6 +100,7 @@ REPEATED = "Repeated text"
 REPEATED_SAYS = "The answer repeats what is above. Press to show or hide the repetition."
 MENU_COPY_MARKDOWN = "Copy Answer as Markdown"
 MENU_EDIT = "Edit Answer"
+MENU_DELETE = "Delete Question and Answer"
 MENU_CONTINUE = "Continue from Here"
 UNMATCHED = "Nothing in the text matches this question."
 SOURCES = "Sources"
@@ -347,7 +350,7 @@ READY = "{model} is ready."
 GETTING_READY = "Loading {model}…"
 A_MODEL = "the model"
 NOT_LOADED = "No model is loaded."
-STOPPED = "The worker has stopped."
+STOPPED = "The engine has stopped."
 UNLOADED = "{model} is unloaded."
 RUNS_HERE = f"It runs on {MACHINE}. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"
@@ -409,7 +412,7 @@ READING_NOTE = "The answer starts as soon as this is done. You can keep typing."
 # ---- token classes
 CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Alone"}
 CLASS_EXPLAINED = {
-    "accepted": "Guessed by the drafter and confirmed by the model. Solid underline.",
+    "accepted": "Guessed by the drafter and confirmed by the model. Tinted.",
     "bonus": "The model’s own token after a check, at no extra cost. Dotted underline.",
     "normal": "Written without a draft, or after one of which nothing was accepted. No mark.",
 }
@@ -427,19 +430,16 @@ DRAFTED_FROM = "Drafts of the last answer: {sources}"
 DRAFTED_FROM_ONE = "{source} {tokens:,}"
 
 # ---- tooltip
-TIP_CLASS = "Class"
-TIP_STEP = "Step"
-TIP_DRAFTER = "Drafter"
-TIP_SOURCE = "Drafted from"
-TIP_POSITION = "Position"
-TIP_ARRIVED = "Arrived"
-NONE = "–"
-TOKEN_ID = "id {id}"
-STEP_OF = "{step:,} of {steps:,}"
-POSITION_OF = "{index} of {length} drafted"
-ARRIVED_ALONE = "{seconds}, alone"
-ARRIVED_WITH_ONE = "{seconds}, with 1 other"
-ARRIVED_WITH = "{seconds}, with {others} others"
+TIP_ACCEPTED = "Guessed by {drafter}, then confirmed by the model."
+TIP_BONUS = "The model’s own token after a check of guesses, at no extra cost."
+TIP_NORMAL = "Written by the model alone: nothing was guessed, or no guess was right."
+THE_DRAFTER = "the drafter"
+DRAFTER_FROM = "{drafter} ({source})"
+TIP_STEP = "Step {step:,} of {steps:,}"
+TIP_GUESS = "guess {index} of {length}"
+ARRIVED = "{seconds} after the question"
+ARRIVED_WITH_ONE = "{seconds} after the question, with 1 other"
+ARRIVED_WITH = "{seconds} after the question, with {others} others"
 SECONDS = "{value} s"
 END_OF_ANSWER = "end of answer"
 PART_OF = "part of {text}"

@@ -31,7 +31,7 @@ from app.richtext.tint_paint import dots
 from app.theme.fonts import mono_font
 from app.theme.measures import STRETCH, Part, row_of, set_fixed_height, set_fixed_size, set_font
 from app.theme.theme import color
-from app.theme.zoom import design_point, painter_on, px, px_size, ratio_of, width_of
+from app.theme.zoom import design_point, painter_on, px, ratio_of, width_of
 from core.events import Origin, Token
 from core.settings import declared
 
@@ -40,39 +40,41 @@ _MAX_CHARACTERS = 24
 
 
 class TokenFacts(Struct, frozen=True):
-    """`rows` are labels and values, without the class, which is painted separately."""
+    """What a person reads of one token. `lines` are sentences that follow the class's name."""
 
     text: str
-    id: str
     origin: Origin
     class_name: str
-    rows: tuple[tuple[str, str], ...]
+    lines: tuple[str, ...]
     address: str = ""  # of the link that the token belongs to
 
 
 def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> TokenFacts:
     """The facts of the token `index`. `drafter` is empty while unknown."""
     token, origin = table[index], table.origin_of(index)
-    drafted = token.origin == "accepted" and token.draft_length > 0
+    step = strings.TIP_STEP.format(step=token.step, steps=max(table.steps, token.step))
+    if origin == "accepted" and token.draft_length > 0:
+        step += f", {strings.TIP_GUESS.format(index=token.draft_index, length=token.draft_length)}"
     return TokenFacts(
         _shown(table, index),
-        strings.TOKEN_ID.format(id=token.id),
         origin,
         strings.CLASS_NAMES[origin],
-        (
-            (strings.TIP_STEP, strings.STEP_OF.format(step=token.step, steps=max(table.steps, token.step))),
-            (strings.TIP_DRAFTER, drafter_label(drafter) if drafter else strings.NONE),
-            *([(strings.TIP_SOURCE, strings.SOURCES_OF_DRAFTS[token.source])] if token.source else []),
-            (
-                strings.TIP_POSITION,
-                strings.POSITION_OF.format(index=token.draft_index, length=token.draft_length)
-                if drafted
-                else strings.NONE,
-            ),
-            (strings.TIP_ARRIVED, _arrived(token, table.in_step(token.step) - 1)),
-        ),
+        (_origin_text(token, origin, drafter), step, _arrived(token, table.in_step(token.step) - 1)),
         address,
     )
+
+
+def _origin_text(token: Token, origin: Origin, drafter: str) -> str:
+    """Where a token of that class came from, as a sentence."""
+    if origin == "bonus":
+        return strings.TIP_BONUS
+    if origin == "normal":
+        return strings.TIP_NORMAL
+    name = drafter_label(drafter) if drafter not in ("", "off") else strings.THE_DRAFTER
+    if token.source:
+        source = strings.SOURCES_OF_DRAFTS[token.source]
+        name = strings.DRAFTER_FROM.format(drafter=name, source=source[:1].lower() + source[1:])
+    return strings.TIP_ACCEPTED.format(drafter=name)
 
 
 def drafter_label(name: str) -> str:
@@ -86,7 +88,7 @@ def drafter_label(name: str) -> str:
 def _arrived(token: Token, others: int) -> str:
     time = seconds(token.time_s)
     if others <= 0:
-        return strings.ARRIVED_ALONE.format(seconds=time)
+        return strings.ARRIVED.format(seconds=time)
     if others == 1:
         return strings.ARRIVED_WITH_ONE.format(seconds=time)
     return strings.ARRIVED_WITH.format(seconds=time, others=others)
@@ -106,7 +108,6 @@ def _shown(table: TokenTable, index: int) -> str:
 
 
 TIP_PX = 248
-_LABEL_PX = 88
 _GAP_PX = 8
 # Of a longer address the end is cut, so that the host is visible.
 _LINK_CHARACTERS = 110
@@ -139,7 +140,7 @@ class TokenTip(QLabel):
         """Show `facts` of the token at `target`, within `inside`; both in the parent's coordinates."""
         self.facts = facts
         self.setText(_card(facts))
-        texts = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
+        texts = [facts.text, facts.class_name, *facts.lines]
         if facts.address:
             texts.append(f"{strings.TIP_LINK} {facts.address}")
         self.setAccessibleName(", ".join(texts))
@@ -151,17 +152,9 @@ class TokenTip(QLabel):
 
 
 def _card(facts: TokenFacts) -> str:
-    """`facts` as rich text: the token and its id, the class in its tint, a row for each other fact."""
-    pale, code = color("text2").name(), mono_font(13).family()
-    tint = "transparent" if facts.origin == "normal" else color(f"{facts.origin}_tint").name()
-    rows = [
-        f"<tr><td width='{px(_LABEL_PX)}' style='color: {pale}'>{escape(label)}</td>"
-        f"<td><span style='background: {ground}'>{escape(in_own_direction(value))}</span></td></tr>"
-        for label, value, ground in (
-            (strings.TIP_CLASS, facts.class_name, tint),
-            *((label, value, "transparent") for label, value in facts.rows),
-        )
-    ]
+    """`facts` as rich text: the token, the class with its mark, the sentences, the link."""
+    pale = color("text2").name()
+    lines = "<br>".join(escape(in_own_direction(line)) for line in facts.lines)
     link = ""
     if facts.address:
         cut = facts.address[:_LINK_CHARACTERS] + "…" * (len(facts.address) > _LINK_CHARACTERS)
@@ -172,12 +165,13 @@ def _card(facts: TokenFacts) -> str:
             f"<span style='color: {color('accent').name()}'>{broken}</span></p>"
         )
     head = (
-        f"<span style='background: {color('fill2').name()}; font-family: {code}'>&nbsp;"
-        f"{escape(in_own_direction(facts.text))}&nbsp;</span> "
-        f"<span style='color: {pale}; font-family: {code}'>{escape(facts.id)}</span>"
+        f"<span style='background: {color('fill2').name()}; font-family: {mono_font(13).family()}'>&nbsp;"
+        f"{escape(in_own_direction(facts.text))}&nbsp;</span>&nbsp; <b>{facts.class_name}</b>"
     )
-    table = f"<table cellspacing='0' cellpadding='{px(2)}'>{''.join(rows)}</table>"
-    return f"<p dir='ltr' style='margin: 0 0 {px(4)}px 0'>{head}</p>{table}{link}"
+    return (
+        f"<p dir='ltr' style='margin: 0 0 {px(5)}px 0'>{head}</p>"
+        f"<p dir='ltr' style='margin: 0; line-height: 130%'>{lines}</p>{link}"
+    )
 
 
 _DELAY_MS = 150
@@ -235,18 +229,21 @@ class Tips(QObject):
         self.tip.show_facts(facts(), target, inside)
 
 
-STRIP_PX = 3
+_STRIP_PX = 4
 # The bar is too thin for the mouse: the widget extends this far above and below it.
 STRIP_REACH_PX = 4
 _STRIP_GAP_PX = 0.6
 _THOUGHT_VEIL = 0.55
 _GAP_FROM_PX = 3.0
-_COLORS: dict[Origin, str] = {"accepted": "series_green", "bonus": "series_amber", "normal": "normal_mark"}
+_COLORS: dict[Origin, str] = {"accepted": "series_green", "bonus": "bonus_line", "normal": "normal_mark"}
 _CLASSES = tuple(_COLORS)
 
 
 class TokenStrip(QWidget):
-    """A thin bar with a cell for each token in the colour of its class."""
+    """A thin bar with a cell for each token in the colour of its class, half as high for a bonus.
+
+    Empty until `finish()`, because the tokens of an answer that is being written are marked in its text.
+    """
 
     def __init__(self, point: Callable[[int], object], parent: QWidget | None = None) -> None:
         """`point` gets the index of the token under the mouse, or −1."""
@@ -256,11 +253,10 @@ class TokenStrip(QWidget):
         self._last: Token | None = None
         self._thoughts: tuple[range, ...] = ()
         self._pointed = -1
+        self._is_finished = False
         self.setMouseTracking(True)
         self.setAccessibleName(strings.STRIP_NAME)
-
-    def sizeHint(self) -> QSize:
-        return px_size(QSize(720, STRIP_PX + 2 * STRIP_REACH_PX))
+        set_fixed_height(self, _STRIP_PX + 2 * STRIP_REACH_PX)
 
     def append(self, tokens: Sequence[Token]) -> None:
         """Append cells; the others become narrower."""
@@ -275,23 +271,26 @@ class TokenStrip(QWidget):
             self._thoughts = tuple(thoughts)
             self.update()
 
-    def describe(self) -> None:
-        """Sets the accessible description: the tokens of each class."""
+    def finish(self) -> None:
+        """Shows the bar, and describes it by the tokens of each class."""
+        self._is_finished = True
+        self.update()
         counts = {origin: self._cells.count(number) for number, origin in enumerate(_CLASSES)}
         self.setAccessibleDescription(strings.STRIP_SAYS.format(**counts))
 
     def cell(self, token: int) -> QRectF:
         """The rectangle of a token's cell, in design pixels."""
         width = width_of(self) / max(1, len(self._cells))
-        return QRectF(token * width, STRIP_REACH_PX, width, STRIP_PX)
+        return QRectF(token * width, STRIP_REACH_PX, width, _STRIP_PX)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if not self._cells:
+        if not self._cells or not self._is_finished:
             return
         painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         shape = QPainterPath()
-        shape.addRoundedRect(QRectF(0, STRIP_REACH_PX, width_of(self), STRIP_PX), STRIP_PX / 2, STRIP_PX / 2)
+        bar, radius = QRectF(0, STRIP_REACH_PX, width_of(self), _STRIP_PX), _STRIP_PX / 2
+        shape.addRoundedRect(bar, radius, radius)
         painter.setClipPath(shape)
         self._paint_cells(painter)
         veil = color("window")
@@ -303,8 +302,10 @@ class TokenStrip(QWidget):
         width = width_of(self) / len(self._cells)
         if width > _GAP_FROM_PX:
             for number, index in enumerate(self._cells):
-                cell = QRectF(number * width, STRIP_REACH_PX, width - _STRIP_GAP_PX, STRIP_PX)
-                painter.fillRect(cell, color(_COLORS[_CLASSES[index]]))
+                origin, low = _CLASSES[index], STRIP_REACH_PX + _STRIP_PX
+                height = _STRIP_PX / 2 if origin == "bonus" else _STRIP_PX
+                cell = QRectF(number * width, low - height, width - _STRIP_GAP_PX, height)
+                painter.fillRect(cell, color(_COLORS[origin]))
             return
         # Thousands of narrow cells are scaled by Qt, because painting each takes long.
         bar = self._bar()
@@ -312,21 +313,22 @@ class TokenStrip(QWidget):
         if bar.width() > pixels:
             bar = bar.scaled(
                 pixels,
-                1,
+                2,
                 Qt.AspectRatioMode.IgnoreAspectRatio,
                 Qt.TransformationMode.SmoothTransformation,
             )
-        painter.drawImage(QRectF(0, STRIP_REACH_PX, width_of(self), STRIP_PX), bar)
+        painter.drawImage(QRectF(0, STRIP_REACH_PX, width_of(self), _STRIP_PX), bar)
 
     def _bar(self) -> QImage:
-        """An image with one pixel per token."""
-        count = len(self._cells)
-        indexed = QImage(bytes(self._cells), count, 1, count, QImage.Format.Format_Indexed8)
-        indexed.setColorTable([color(name).rgb() for name in _COLORS.values()])
-        return indexed.convertToFormat(QImage.Format.Format_RGB32)
+        """An image with a column per token and two rows; the upper one is empty over bonus tokens."""
+        count, bonus = len(self._cells), _CLASSES.index("bonus")
+        upper = self._cells.replace(bytes([bonus]), bytes([len(_CLASSES)]))
+        indexed = QImage(bytes(upper + self._cells), count, 2, count, QImage.Format.Format_Indexed8)
+        indexed.setColorTable([*(color(name).rgba() for name in _COLORS.values()), 0])
+        return indexed.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if event.buttons() != Qt.MouseButton.NoButton or not self._cells:
+        if event.buttons() != Qt.MouseButton.NoButton or not self._cells or not self._is_finished:
             return
         number = int(design_point(event.position()).x() * len(self._cells) / max(1, width_of(self)))
         self._point(max(0, min(number, len(self._cells) - 1)))
@@ -344,7 +346,7 @@ _LEGEND_HEIGHT_PX = 34
 
 
 class Swatch(QWidget):
-    """The tint and underline of a class; a dashed frame for tokens without a mark."""
+    """The mark of a class; a dashed frame for tokens without one."""
 
     def __init__(self, origin: Origin) -> None:
         super().__init__()
@@ -361,13 +363,11 @@ class Swatch(QWidget):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 3.5, 3.5)
             return
-        draw_box(painter, box, 4, color(f"{self._origin}_tint"))
-        line = color(f"{self._origin}_line")
         if self._origin == "accepted":
-            painter.fillRect(QRectF(3, 13, 18.5, 1.5), line)
+            draw_box(painter, box, 4, color("accepted_tint"))
             return
-        painter.setPen(dots(line))
-        painter.drawLine(QLineF(4, 13.5, 22.5, 13.5))
+        painter.setPen(dots(color("bonus_line")))
+        painter.drawLine(QLineF(4, 12.5, 22.5, 12.5))
 
 
 class Legend(QWidget):

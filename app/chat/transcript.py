@@ -185,7 +185,34 @@ class Transcript(QScrollArea):
             self._column.place()
             shown.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
 
+    def remove_turn(self, turn_id: str) -> None:
+        """Remove a question and its answer."""
+        answer = self._answers.pop(turn_id)
+        index = self._entries.index(answer)
+        self._tips.drop()
+        self._selecting.clear()
+        self._unfinished.discard(answer)
+        for entry in self._entries[index - 1 : index + 1]:
+            self._drop_widget(entry)
+        del self._entries[index - 1 : index + 1]
+        if self._continuable == turn_id:
+            self._continuable = ""
+        self._mark_newest()
+        self._column.place()
+        self._prefetch.fill()
+        self.finder.search_again()
+
+    @property
+    def focused_turn(self) -> str:
+        """The turn whose question or answer has the focus, or else the last one; empty without turns."""
+        focus = QApplication.focusWidget()
+        for entry, item in self._items.items():
+            if focus is not None and item.isAncestorOf(focus):
+                return entry.turn_id
+        return self._entries[-1].turn_id if self._entries else ""
+
     def _add_answer(self, entry: AnswerEntry) -> AnswerEntry:
+        entry.says_imported = entry.imported and not any(each.imported for each in self._answers.values())
         self._answers[entry.turn_id] = entry
         entry.height_px = entry.estimated_px = None  # of another column width, if it was shown before
         if not entry.over:

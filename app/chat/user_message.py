@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QEnterEvent, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QEnterEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.chat import reading_map, strings
 from app.chat.attachment_chip import Chip, full_words, note_words
 from app.chat.entry import QuestionEntry
-from app.chat.intents import EditMessage, Intent, OpenAttachment
+from app.chat.intents import DeleteMessage, EditMessage, Intent, OpenAttachment, OpenPassage
 from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, in_own_direction
-from app.richtext.canvas_menu import ActionButton
+from app.richtext.canvas_menu import ActionButton, add_command
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.session.reading import totals_of_passages
@@ -36,18 +45,29 @@ _LEAST_MAP_PX = 24
 
 
 class MessageChip(Chip):
-    """An attachment of a sent message: a click shows it in the Document tab.
+    """An attachment of a sent message: a click shows it in the Document tab; on its map, the passage there.
 
     Shows an eye, or the reading map once it is known which passages were read.
     """
 
     def __init__(self, attachment: Attachment, parent: QWidget | None = None) -> None:
         self.map = _ReadMap()
+        self._at: Passage | None = None
         super().__init__(attachment.name, self.map, _CHIP_PX, parent)
         self._attachment = attachment
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.show_passages(())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._at = self.map.passage_at(self.map.mapFrom(self, event.position()))
+        super().mouseReleaseEvent(event)
+        self._at = None
+
+    @property
+    def clicked_passage(self) -> Passage | None:
+        """During a click on the map, the passage there."""
+        return self._at
 
     def show_passages(self, passages: tuple[Passage, ...]) -> None:
         """Show which passages were read, and their share of the tokens. Empty: all, or unknown."""
@@ -78,6 +98,14 @@ class _ReadMap(QWidget):
         self.updateGeometry()
         self.update()
 
+    def passage_at(self, point: QPointF) -> Passage | None:
+        """The passage at a point of the map; None beside it, or without a map."""
+        if not (self._passages and QRectF(self.rect()).contains(point)):
+            return None
+        first, last = self._passages[0].start, self._passages[-1].end
+        token = first + point.x() / self.width() * (last - first)
+        return next((each for each in reversed(self._passages) if each.start <= token), None)
+
     def sizeHint(self) -> QSize:
         return px_size(_MAP if self._passages else QSize(_EYE_PX, _EYE_PX))
 
@@ -105,6 +133,26 @@ _MAX_UNFOLDED = 3
 _FOLD_PX = 24
 
 
+class _MessageBody(TextCanvas):
+    """The text of a message; `delete` is called by the menu, Delete and Backspace."""
+
+    def __init__(self, delete: Callable[[], object], parent: QWidget) -> None:
+        super().__init__((14.5, 21), parent)
+        self.can_delete = True
+        self._delete = delete
+
+    def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
+        if self.can_delete:
+            menu.addSeparator()
+            add_command(menu, strings.MENU_DELETE, self._delete)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self.can_delete and event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self._delete()
+        else:
+            super().keyPressEvent(event)
+
+
 class UserMessage(QWidget):
     """Extends `MARGIN_PX` beyond the text column on both sides, like an answer.
 
@@ -120,18 +168,22 @@ class UserMessage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._message = message = entry.message
+        self._entry, self._act = entry, act
         self._resized = resized
         self._fitted: tuple[tuple[int, float], int, int] | None = None
         self.chips = [MessageChip(attachment, self) for attachment in message.attachments]
         for index, chip in enumerate(self.chips):
             chip.show_passages(entry.passages.get(index, ()))
-            # The entry's id changes when its question is answered again.
-            chip.clicked.connect(lambda checked=False, at=index: act(OpenAttachment(entry.turn_id, at)))
+            chip.clicked.connect(partial(self._open, index))
         self._folded = len(self.chips) > _MAX_UNFOLDED
         self.fold_button = Button("", "link", True, self)
         self.fold_button.setVisible(self._folded)
         self._show_fold()
-        self.body = TextCanvas((14.5, 21), self)
+
+        def delete() -> None:
+            act(DeleteMessage(entry.turn_id))
+
+        self.body = _MessageBody(delete, self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
         self.body.set_pieces(pieces_of(message.content))
@@ -141,16 +193,21 @@ class UserMessage(QWidget):
         self.copy_button.setVisible(bool(message.content))
         self.edit_button = ActionButton("edit", strings.EDIT_MESSAGE, self)
         self.edit_button.set_revealed(False)
+        self.delete_button = ActionButton("trash", strings.DELETE_MESSAGE, self)
+        self.delete_button.set_revealed(False)
         on_click(
             (self.fold_button, self._toggle_fold),
             (self.copy_button, self._copy_text),
             (self.edit_button, lambda: act(EditMessage(entry.turn_id))),
+            (self.delete_button, delete),
         )
         self.edit_button.setVisible(bool(message.content))
 
     def offer_copy_only(self) -> None:
         """Offer Copy only, for messages of API clients."""
         self.edit_button.hide()
+        self.delete_button.hide()
+        self.body.can_delete = False
 
     @property
     def is_ready(self) -> bool:
@@ -182,7 +239,7 @@ class UserMessage(QWidget):
         self.body.setGeometry(left, round(bubble.top()) + px(_PAD_Y_PX), text_width + 2 * MARGIN_PX, height)
         size = px_size(ActionButton.SIZE)
         top = round(bubble.center().y() - size.height() / 2)
-        for index, button in enumerate((self.copy_button, self.edit_button)):
+        for index, button in enumerate(self._buttons):
             left = round(bubble.left()) - px(_COPY_GAP_PX) - (index + 1) * size.width()
             button.setGeometry(left, top, size.width(), size.height())
 
@@ -190,6 +247,11 @@ class UserMessage(QWidget):
         painter = QPainter(self)
         if self._message.content:
             draw_box(painter, self._bubble(), px(_RADIUS_PX), color("fill1"))
+
+    @property
+    def _buttons(self) -> tuple[ActionButton, ...]:
+        """From the right to the left."""
+        return (self.copy_button, self.edit_button, self.delete_button)
 
     @property
     def _column(self) -> int:
@@ -210,7 +272,8 @@ class UserMessage(QWidget):
         available = key[0]
         height = self.body.height_for(available)
         boxes = self.body.boxes
-        widest = max((line.right - line.left for box in boxes for line in box.layout.lines), default=0.0)
+        lines = [(box.text_left, line) for box in boxes for line in box.layout.lines]
+        widest = max((indent + line.right - line.left for indent, line in lines), default=0.0)
         width = available if any(box.is_code for box in boxes) else math.ceil(widest)
         if width < available and any(line.chunk.rtl for box in boxes for line in box.layout.lines):
             width = min(available, width + 1)
@@ -259,6 +322,12 @@ class UserMessage(QWidget):
         for chip in self.chips:
             chip.setVisible(not self._folded)
 
+    def _open(self, index: int, checked: bool = False) -> None:
+        # The entry's id changes when its question is answered again.
+        self._act(OpenAttachment(self._entry.turn_id, index))
+        if passage := self.chips[index].clicked_passage:
+            self._act(OpenPassage(passage))
+
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)
         self.copy_button.show_done()
@@ -270,5 +339,5 @@ class UserMessage(QWidget):
         self._reveal(False)
 
     def _reveal(self, revealed: bool) -> None:
-        for button in (self.copy_button, self.edit_button):
+        for button in self._buttons:
             button.set_revealed(revealed)

@@ -15,6 +15,7 @@ from app.chat.intents import (
     CancelEdit,
     ContinueAnswer,
     ContinueFrom,
+    DeleteMessage,
     EditAnswer,
     EditMessage,
     EditQueued,
@@ -85,7 +86,7 @@ class AskController(QObject):
         self._chat = chat
         self._page = page
         self._answering = answering
-        self._answer_edit: _AnswerEdit | None = None  # the last one
+        self._last_change: _AnswerEdit | _Deletion | None = None
         self._awaited = awaited
         self._was_ready = False
         # Chats whose queue goes on: the person sent something, and no answer since was stopped, failed or
@@ -134,6 +135,8 @@ class AskController(QObject):
             case Branch(turn_id):
                 self._chat.branch(turn_id)
                 composer.edit.setFocus()
+            case DeleteMessage(turn_id):
+                self.delete_message(turn_id)
             case EditMessage(turn_id):
                 if turn_id or not self.edited:
                     self.edit(turn_id)
@@ -169,6 +172,11 @@ class AskController(QObject):
         """The turn of the open chat whose answer the model can continue; empty if there is none."""
         last, info = self._chats.open.turns[-1:], self._app.link.info
         return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
+
+    @property
+    def asked_in(self) -> str:
+        """The chat of the running answer, or of the last one; empty before."""
+        return self._asked_in
 
     def submit(self, message: Message) -> None:
         """Send `message` in the open chat, or in place of the message that is being edited."""
@@ -308,20 +316,67 @@ class AskController(QObject):
         """Make a version of an answer of the open chat with `edits`, and offer Undo."""
         before, new_id = self._chats.open, self._chats.new_turn_id()
         chat = before.edit_answer(turn_id, new_id, edits, self._chats.now())
-        self._answer_edit = _AnswerEdit(chat.id, before.turn(turn_id), chat.turn(new_id))
+        self._last_change = _AnswerEdit(chat.id, before.turn(turn_id), chat.turn(new_id), self._typed)
         self._show_answer(chat, turn_id, new_id)
-        self._views.notice_bar.show_notice(strings.ANSWER_EDITED, strings.UNDO, self._undo_answer_edit)
+        self._views.notice_bar.show_notice(strings.ANSWER_EDITED, strings.UNDO, self._undo_change)
 
-    def undo_answer_edit(self) -> None:
-        """Undo the last edit of an answer if that was in the open chat."""
-        if self._answer_edit and self._answer_edit.chat_id == self._chats.open.id:
-            self._undo_answer_edit()
-
-    def _undo_answer_edit(self) -> None:
-        """Undo the last edit of an answer, in any chat, unless the answer has changed since."""
-        edit, self._answer_edit = self._answer_edit, None
-        if edit is None:
+    def delete_message(self, turn_id: str) -> None:
+        """Delete a question of the open chat with its answer in all versions, and offer Undo."""
+        if self.answers_here:
+            self._views.notice_bar.show_notice(strings.DELETE_LATER)
             return
+        turn_id = self._end_edits(turn_id)
+        before = self._chats.open
+        self._chats.delete_turn(turn_id)
+        self._page.remove_turn(before.turn(turn_id))
+        self._last_change = _Deletion(before.id, before, turn_id, self._typed)
+        self._views.transcript.offer_continue(self.continuable)
+        self._views.notice_bar.show_notice(strings.MESSAGE_DELETED, strings.UNDO, self._undo_change)
+
+    @property
+    def changed_last(self) -> bool:
+        """Whether nothing was typed since an edit or a deletion in the open chat, which can be undone."""
+        change = self._last_change
+        return change is not None and change.chat_id == self._chats.open.id and self._typed == change.typed
+
+    @property
+    def _typed(self) -> int:
+        """The state of the message field."""
+        return self._views.composer.edit.document().revision()
+
+    def undo(self) -> None:
+        """Undo the last edit of an answer or deletion of a question if that was in the open chat."""
+        if self._last_change and self._last_change.chat_id == self._chats.open.id:
+            self._undo_change()
+
+    def _undo_change(self) -> None:
+        change, self._last_change = self._last_change, None
+        if isinstance(change, _AnswerEdit):
+            self._undo_answer_edit(change)
+        elif change is not None:
+            self._undo_deletion(change)
+
+    def _undo_deletion(self, deletion: _Deletion) -> None:
+        """Put a deleted question back into its chat, which may have changed since."""
+        try:
+            chat = self._chats.get(deletion.chat_id)
+        except (KeyError, RequestError):  # it had no other question, and was left
+            chat = deletion.before.without_turn(deletion.turn_id)
+        if self.answers_here and chat.id == self._chats.open.id:
+            self._last_change = deletion
+            self._views.notice_bar.show_notice(strings.DELETE_LATER)
+            return
+        self._views.transcript.save_edit()
+        self._chats.keep(chat.with_turn_of(deletion.before, deletion.turn_id))
+        self._views.notice_bar.clear()
+        if chat.id == self._chats.open.id:
+            self._page.show()
+            self._views.transcript.show_turn(deletion.turn_id)
+        else:
+            self._page.show_names()
+
+    def _undo_answer_edit(self, edit: _AnswerEdit) -> None:
+        """Undo the edit of an answer, in any chat, unless the answer has changed since."""
         try:
             chat = self._chats.get(edit.chat_id)
         except (KeyError, RequestError):  # erased, or unreadable
@@ -569,11 +624,21 @@ class AskController(QObject):
 
 
 class _AnswerEdit(Struct, frozen=True):
-    """An edited answer: the turn before the edit and after it."""
+    """An edited answer: the turn before the edit and after it. `typed` is the message field's state then."""
 
     chat_id: str
     before: Turn
     after: Turn
+    typed: int
+
+
+class _Deletion(Struct, frozen=True):
+    """A deleted question: its chat before, and the turn. `typed` is the message field's state then."""
+
+    chat_id: str
+    before: Conversation
+    turn_id: str
+    typed: int
 
 
 def _ids(turn: Turn) -> set[str]:

@@ -162,6 +162,16 @@ class ChatPage(QObject):
         """The running answer ended."""
         self.live, self._ended = None, self.live
 
+    def remove_turn(self, turn: Turn) -> None:
+        """Show the open chat without `turn`, which was deleted from it."""
+        if turn.user.attachments or not self._chats.open.turns:
+            self.show()  # later sources have other numbers
+            return
+        self._views.transcript.remove_turn(turn.id)
+        self._show_figures()
+        self.show_names()
+        self.turn_added.emit()
+
     def _show_figures(self) -> None:
         chat, live = self._chats.open, self.live_here
         self._views.strip.reset()
@@ -169,10 +179,8 @@ class ChatPage(QObject):
         ended = self._ended if chat.turns and self._ended and self._ended.is_of(chat.turns[-1].id) else None
         if shown := live or ended:
             shown.restore(self._views.strip)
-        if live is None:
-            self._views.strip.show_end()
-            if last and last.finished:
-                self._views.strip.show_stats(last.finished.stats)
+        if live is None and last and last.finished:
+            self._views.strip.show_stats(last.finished.stats)
         self.show_sources()
         self.show_context()
 
@@ -432,8 +440,6 @@ class AnswerController(QObject):
         ended, shown = self._running, self._is_shown()
         self._running = None
         self._page.end_live()
-        if shown:
-            self._views.strip.show_end()
         return ended, self._chats.get(ended.chat_id), shown
 
     def finish(self, finished: Finished) -> None:

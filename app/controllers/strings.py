@@ -10,7 +10,7 @@ from app.session.turn.link_state import Phase
 BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
 SETTINGS_NOT_SAVED = "Your settings could not be saved. Saving is retried every few seconds."
 HELD = "Off for all chats, in Settings."
-AFTER_RESTART = "Changes apply after the worker restarts."
+AFTER_RESTART = "Changes apply after the engine restarts."
 NEXT_ANSWER = "Changes apply to the next answer."
 
 
@@ -23,7 +23,7 @@ def worker_detail(state: str, used_bytes: int, limit_bytes: int) -> str:
 
 
 ASK_NEXT = "Ask a follow-up…"
-STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
+STOPPED_EARLY_NOTE = "The engine stopped before this answer was finished."
 
 EXPORT_TITLE = "Export"
 EXPORT_AS = {"pdf": "Export as PDF", "html": "Export as HTML"}
@@ -129,6 +129,8 @@ def export_filter(ending: str) -> str:
 ANSWER_EDITED = "The answer was edited. The model sees this version."
 SAME_ANSWER = "The answer is the same: at temperature 0 the model always takes its likeliest words."
 VARY_ANSWER = "Answer Differently"
+MESSAGE_DELETED = "The question and its answer were deleted."
+DELETE_LATER = "A question can be deleted when the current answer is complete."
 EDIT_UNDONE = "The answer is as it was before the edit."
 SEND_EDIT_LATER = "An edited message cannot be queued. Send it when the model is ready for it."
 EDIT_LATER = "An answer can be edited when the current one is complete."
@@ -137,10 +139,10 @@ VERSIONS_LATER = "Other versions can be shown when the current answer is complet
 AFTER_THIS_ANSWER = "This chat is being answered. Stop that answer first, or try again after it."
 AFTER_RACE = "A race is being recorded. Try again after it."
 NOT_READY = {
-    Phase.STARTING: "The worker is starting. Try again when the model is ready.",
+    Phase.STARTING: "The engine is starting. Try again when the model is ready.",
     Phase.LOADING: "The model is loading. Try again when it is ready.",
     Phase.NO_MODEL: "No model is loaded. Load a model first.",
-    Phase.DEAD: "The worker has stopped. Restart it first.",
+    Phase.DEAD: "The engine has stopped. Restart it first.",
 }
 
 

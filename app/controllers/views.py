@@ -55,10 +55,9 @@ class Views:
         return self.side.document
 
     def show_first_page(self, shown: bool) -> None:
-        """Show the page of an empty chat, without gauges and legend."""
+        """Show the page of an empty chat, without the legend."""
         page: QWidget = self.first_page if shown else self.transcript
         self.pages.setCurrentWidget(page)
-        self.strip.setVisible(not shown)
         self.show_foot()
 
     def show_hint(self, text: str) -> None:

@@ -52,6 +52,7 @@ class Segment(QWidget):
             option.setCheckable(True)
             option.setAutoExclusive(True)
             option.setAutoDefault(False)
+            option.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a ring after a click would mean nothing
             layout.addWidget(option)
         self._options[options[0][0]].setChecked(True)
         for value, option in self._options.items():
@@ -80,6 +81,7 @@ class CheckBox(QCheckBox):
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
         super().__init__(text.replace("&", "&&"), parent)
         self.whole = text
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(px(64), super().minimumSizeHint().height())
@@ -101,6 +103,10 @@ class CheckBox(QCheckBox):
 class Switch(QCheckBox):
     """A check box without a text that looks like a switch."""
 
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
 
 class Popup(QComboBox):
     """A choice of one of many options. `options` are pairs of value and label; the first is selected."""
@@ -111,6 +117,7 @@ class Popup(QComboBox):
         super().__init__(parent)
         for value, label in options:
             self.addItem(label, value)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setItemDelegate(QStyledItemDelegate(self))  # Qt's own for popups ignores the style sheet
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.currentIndexChanged.connect(self._take_choice)

@@ -24,6 +24,7 @@ class Slider(QSlider):
 
     def __init__(self, minimum: float, maximum: float, step: float, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         if not (maximum > minimum and step > 0):
             raise ValueError(
                 f"A slider needs minimum < maximum and a step, not {minimum}, {maximum}, {step}."

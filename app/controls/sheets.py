@@ -178,7 +178,6 @@ def _confirm_replacing(
 ) -> None:
     box = QMessageBox(owner.window())
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.setIcon(QMessageBox.Icon.Warning)
     box.setWindowTitle(REPLACE)
     box.setText(f"“{path.name}” already exists. Do you want to replace it?")
     box.setInformativeText(REPLACE_DETAIL)

@@ -354,7 +354,7 @@ class ProjectsController(QObject):
             if chat_id:
                 self._chat.listing.move(chat_id, created.id)
             else:
-                self._views.sidebar.list.focus_project(created.id)
+                self.start_chat(created.id)
 
         self._open_sheet(NEW_PROJECT, Project("", "", self._chats.now()), save)
 

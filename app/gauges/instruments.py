@@ -1,15 +1,15 @@
 """The instruments of the strip: a title, a figure, and a bar or bars by position.
 
-All are 60 high with 16 px left and right and content from 10 px down. What is painted is also what assistive
-technology reads: the title is the accessible name, the figures are the description. A stale instrument (the
-worker has exited) has no figure, and its drawing is grey.
+All are 59 high with 16 px left and right and content from 10 px down. Every figure is painted on the same
+baseline, with or without a bar. What is painted is also what assistive technology reads: the title is the
+accessible name, the figures are the description. A stale instrument (the worker has exited) has only a dash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
@@ -17,24 +17,24 @@ from app.controls.shapes import draw_box, draw_text
 from app.gauges import strings
 from app.gauges.figures import Figure, count, gigabytes, percent, percent_so_far, seconds, short_count
 from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_size
 from app.theme.theme import color
 from app.theme.zoom import painter_on, width_of
 from core.events import Occupancy, PositionStat, TableUse
 
-HEIGHT_PX = 60
+HEIGHT_PX = 59
 PADDING_PX = 16
 TOP_PX = 10
-_TITLE_LINE_PX = 14
-_BIG = (17.0, 23)  # type size and line height of a figure without a bar
-_SMALL = (13.0, 20)  # and above a bar
+TITLE_LINE_PX = 14
+_FIGURE_FONT_PX, _FIGURE_LINE_PX = 15.0, 20
 _UNIT_GAP_PX = 3
 _BAR_PX = 4
-_LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
+_LEFT = Qt.AlignmentFlag.AlignLeft
 
 
 class Instrument(QLabel):
     """One figure and, with a `_share`, a bar. Subclasses with another drawing override `_paint` and
-    `_described`. The strip reads `width_px`.
+    `_described`.
 
     A QLabel, so that assistive technology knows it as text. Takes no focus.
     """
@@ -45,16 +45,10 @@ class Instrument(QLabel):
         self._share: float | None = None
         self._words = ""
         self._ink = ""
-        self._known = False
         self.title = title
-        self.width_px = width_px
         self.is_stale = False
+        set_fixed_size(self, QSize(width_px, HEIGHT_PX))
         self.refresh()
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is a figure and not only a dash."""
-        return self._known
 
     def set_stale(self, stale: bool) -> None:
         """Replaces the figures by a dash, or restores them."""
@@ -66,21 +60,22 @@ class Instrument(QLabel):
 
     def refresh(self) -> None:
         """Repaints, and updates the texts for assistive technology."""
-        described = "" if self.is_stale else self._described()
-        self._known = any(letter.isdigit() for letter in described)
-        if not self._known:
-            described = strings.NO_FIGURE
+        known = self._figure.is_known and not self.is_stale
+        described = self._described() if known else strings.NO_FIGURE
         self.setAccessibleName(self.title)
         if described != self.accessibleDescription():
             self.setAccessibleDescription(described)
-            self.setToolTip(f"{self.title}: {described}" if self._known else "")
+            self.setToolTip(f"{self.title}: {described}" if known else "")
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        title_box = QRectF(PADDING_PX, TOP_PX, width_of(self) - PADDING_PX, _TITLE_LINE_PX)
+        title_box = QRectF(PADDING_PX, TOP_PX, width_of(self) - PADDING_PX, TITLE_LINE_PX)
         draw_text(painter, title_box, self.title, ui_font(11), color("text2"), _LEFT)
-        self._paint(painter)
+        figure = Figure() if self.is_stale else self._figure
+        self._paint_figure(painter, figure)
+        if figure.is_known:
+            self._paint(painter)
 
     def _show(
         self, figure: Figure, share: float | None = None, words: str = "", ink: str = "series_blue"
@@ -92,30 +87,27 @@ class Instrument(QLabel):
         self.refresh()
 
     def _paint(self, painter: QPainter) -> None:
-        """Paints everything but the title."""
-        share = None if self.is_stale else self._share
-        self._paint_figure(painter, with_bar=share is not None)
-        if share is not None:
-            width = self.width_px - 2 * PADDING_PX
-            box = QRectF(PADDING_PX, TOP_PX + _TITLE_LINE_PX + _SMALL[1], width, _BAR_PX)
-            draw_box(painter, box, _BAR_PX / 2, color("fill2"))
-            if share > 0:
-                # At least as wide as the radius of the bar's ends.
-                box.setWidth(max(min(1.0, share) * width, _BAR_PX / 2))
-                draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), color(self._ink))
+        """Paints what belongs to a known figure."""
+        if self._share is None:
+            return
+        width = width_of(self) - 2 * PADDING_PX
+        box = QRectF(PADDING_PX, TOP_PX + TITLE_LINE_PX + _FIGURE_LINE_PX, width, _BAR_PX)
+        draw_box(painter, box, _BAR_PX / 2, color("fill2"))
+        if self._share > 0:
+            # At least as wide as the radius of the bar's ends.
+            box.setWidth(max(min(1.0, self._share) * width, _BAR_PX / 2))
+            draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), color(self._ink))
 
     def _described(self) -> str:
         """The painted figures as one phrase."""
         return self._words or self._figure.text
 
-    def _paint_figure(self, painter: QPainter, *, with_bar: bool = False) -> None:
-        """Paints the number in semibold and its small unit on one baseline; a dash if stale."""
-        figure = Figure() if self.is_stale else self._figure
-        size_px, line_px = _SMALL if with_bar else _BIG
-        font = ui_font(size_px, 600, tabular=True)
+    def _paint_figure(self, painter: QPainter, figure: Figure) -> None:
+        """Paints the number in semibold and its small unit on one baseline."""
+        font = ui_font(_FIGURE_FONT_PX, 600, tabular=True)
         metrics = QFontMetricsF(font)
-        top = TOP_PX + _TITLE_LINE_PX + (line_px - metrics.height()) / 2
-        baseline = QPointF(PADDING_PX, top + metrics.ascent())
+        top = TOP_PX + TITLE_LINE_PX + (_FIGURE_LINE_PX - metrics.height()) / 2
+        baseline = QPointF(PADDING_PX, round(top + metrics.ascent()))
         painter.setFont(font)
         painter.setPen(color("text" if figure.is_known else "text2"))
         painter.drawText(baseline, figure.value)
@@ -126,18 +118,16 @@ class Instrument(QLabel):
             painter.drawText(QPointF(x, baseline.y()), figure.unit)
 
     def _figure_px(self) -> float:
-        """The width of the figure without a bar, with its unit, in design pixels."""
-        figure = Figure() if self.is_stale else self._figure
-        value = QFontMetricsF(ui_font(_BIG[0], 600, tabular=True)).horizontalAdvance(figure.value)
-        unit = QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(figure.unit)
-        return value + (_UNIT_GAP_PX + unit if figure.unit else 0)
+        """The width of the figure with its unit, in design pixels."""
+        value = QFontMetricsF(ui_font(_FIGURE_FONT_PX, 600, tabular=True)).horizontalAdvance(
+            self._figure.value
+        )
+        unit = QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(self._figure.unit)
+        return value + (_UNIT_GAP_PX + unit if self._figure.unit else 0)
 
 
 class FirstTokenInstrument(Instrument):
     """The time to the first token; before it, the share of the prompt that has been read."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(strings.FIRST_TOKEN, 104, parent)
 
     def show_time(self, ttft_s: float) -> None:
         """Shows the seconds to the first token; at most 0 means that there was none."""
@@ -155,32 +145,32 @@ class FirstTokenInstrument(Instrument):
 
 
 class IndexInstrument(Instrument):
-    """The occupancy of the drafter's index, or of the family's table with its hits."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(strings.TABLE, 182, parent)
+    """How full the drafter's own index or the tokenizer family's table is, in n-grams."""
 
     def show_occupancy(self, occupancy: Occupancy) -> None:
-        """Shows the entries used and their limit; a drafter without an index (`capacity` 0) has no figure."""
+        """Shows the n-grams used and their limit; a drafter without an index (`capacity` 0) has no figure."""
         if occupancy.capacity > 0:
-            unit = strings.OF_ENTRIES.format(capacity=short_count(occupancy.capacity))
-            self._show(Figure(count(occupancy.used), unit), occupancy.used / occupancy.capacity)
+            self._show_used(occupancy.used, occupancy.capacity, strings.OWN_INDEX)
         else:
             self.reset()
 
     def show_table(self, use: TableUse, family: str) -> None:
-        hits = strings.hits(percent(use.hits / use.lookups)) if use.hits else strings.ENTRIES
-        figure = Figure(count(use.used), hits)
-        more = strings.table_use(family, short_count(use.slots), use.hits, use.lookups, use.used_before)
-        self._show(figure, use.used / use.slots, f"{figure.text}, {more}")
+        """Shows the same of a shared table, and describes its hits."""
+        self._show_used(
+            use.used, use.slots, strings.table_use(family, use.hits, use.lookups, use.used_before)
+        )
+
+    def _show_used(self, used: int, most: int, more: str) -> None:
+        figure = Figure(short_count(used), strings.NGRAMS_USED.format(most=short_count(most)))
+        self._show(figure, used / most, f"{figure.text}. {more}")
 
 
 class MemoryInstrument(Instrument):
     """The worker's memory and its limit, vermilion over the limit."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
         self._used_bytes = self._limit_bytes = 0
-        super().__init__(strings.MEMORY, 160, parent)
+        super().__init__(title, width_px, parent)
 
     def show_used(self, used_bytes: int, limit_bytes: int | None = None) -> None:
         """Shows the memory in use and, if given, its limit; 0 if unknown."""
@@ -194,7 +184,7 @@ class MemoryInstrument(Instrument):
 
 MAX_BARS = 16
 _POSITION_PX, _POSITION_GAP_PX = 8.0, 3.0  # width of a bar, and its distance to the next, if they fit
-_POSITIONS_BOX = QRectF(PADDING_PX + 130, TOP_PX + 3.5, 64, 30)
+_POSITIONS_PX = QSize(64, 30)
 
 
 def shares(positions: Sequence[PositionStat]) -> list[float]:
@@ -223,11 +213,11 @@ def paint_bars(
 
 
 class AcceptanceInstrument(Instrument):
-    """The accepted share of all drafted tokens, and of those at each position. As wide without bars."""
+    """The accepted share of all drafted tokens, and of those at each position."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
         self._positions: tuple[PositionStat, ...] = ()
-        super().__init__(strings.DRAFTS_ACCEPTED, 226, parent)
+        super().__init__(title, width_px, parent)
 
     def show_drafts(
         self, tested: int, acceptance: float, mean_per_step: float, positions: Sequence[PositionStat]
@@ -241,9 +231,9 @@ class AcceptanceInstrument(Instrument):
         self.show_drafts(0, 0.0, 0.0, ())
 
     def _paint(self, painter: QPainter) -> None:
-        self._paint_figure(painter)
-        ink = color("normal_mark" if self.is_stale else "series_green")
-        paint_bars(painter, _POSITIONS_BOX, self._positions, ink, color("hair2"))
+        left = width_of(self) - PADDING_PX - _POSITIONS_PX.width()
+        box = QRectF(left, TOP_PX + 3.5, _POSITIONS_PX.width(), _POSITIONS_PX.height())
+        paint_bars(painter, box, self._positions, color("series_green"), color("hair2"))
 
     def _described(self) -> str:
         heights = [percent(share) for share in shares(self._positions)]

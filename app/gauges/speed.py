@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections import deque
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
+from app.controls.shapes import draw_text
 from app.gauges import strings
 from app.gauges.figures import Figure, speed
-from app.gauges.instruments import PADDING_PX, TOP_PX, Instrument
+from app.gauges.instruments import PADDING_PX, TITLE_LINE_PX, TOP_PX, Instrument
+from app.theme.fonts import ui_font
 from app.theme.theme import color
+from app.theme.zoom import width_of
 
 SPAN_S = 20.0
 _MAX_SAMPLES = 240
@@ -22,6 +25,7 @@ _HEADROOM_PX = 3.0
 _FADE = 0.10  # opacity of the line's colour below the line
 _DOT_PX = 2.6
 _READING_WINDOW_S = 5.0
+_DASHES = [2.0, 3.0]
 
 
 class ReadingSpeed:
@@ -47,6 +51,13 @@ class ReadingSpeed:
 
     def clear(self) -> None:
         self._reports.clear()
+
+
+def dashes() -> QPen:
+    """The pen of the line of plain speed."""
+    pen = QPen(color("text2"), 1.0)
+    pen.setDashPattern(_DASHES)
+    return pen
 
 
 class Sparkline:
@@ -92,9 +103,7 @@ class Sparkline:
         points = self.points(box)
         if self.reference and points:
             y = self._y(self.reference, box)
-            pen = QPen(color("text3"), 1.0)
-            pen.setDashPattern([2.0, 3.0])
-            painter.setPen(pen)
+            painter.setPen(dashes())
             painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
         # One sample, or several within a moment, are not a line, and their dot would look like a stain.
         if len(points) > 1 and points[-1].x() - points[0].x() >= 2 * _DOT_PX:
@@ -115,19 +124,20 @@ class Sparkline:
         painter.restore()
 
 
-_WIDTH_PX = 216
 _LINE_GAP_PX = 8
 _LEAST_LINE_PX = 24
-_LINE_BOX = QRectF(PADDING_PX + 87, TOP_PX + 1.5, 95, 36)
+_LINE_LEFT_PX = 87
+_LINE_TOP_PX, _LINE_HEIGHT_PX = TOP_PX + 16, 22
+_KEY_PX, _KEY_GAP_PX = 12, 5  # the dashes before the label of the dashed line
 
 
 class SpeedInstrument(Instrument):
-    """The dashed line is the model's speed without drafts, if it is known."""
+    """The dashed line is the model's speed without drafts, if it is known, with its label above."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
         self._line = Sparkline()
         self._reading = False
-        super().__init__(strings.SPEED, _WIDTH_PX, parent)
+        super().__init__(title, width_px, parent)
 
     def show_speed(
         self, tokens_per_s: float | None, now_s: float, *, reading: bool = False, plain: float = 0.0
@@ -140,33 +150,53 @@ class SpeedInstrument(Instrument):
             self._reading = reading
             self._line.clear()
         self._line.reference = plain
-        if tokens_per_s:
+        if tokens_per_s is not None and (tokens_per_s > 0 or len(self._line)):
             self._line.add(tokens_per_s, now_s)
-        self._show_figure(tokens_per_s or 0.0)
+        # An unknown speed leaves the last one beside its line.
+        if tokens_per_s is not None or not len(self._line):
+            self._show_figure(tokens_per_s)
 
     def show_final(self, tokens_per_s: float) -> None:
         self._reading = False
-        self._show_figure(tokens_per_s)
+        self._show_figure(tokens_per_s or None)
 
     def reset(self) -> None:
         self._reading = False
         self._line.clear()
         super().reset()
 
-    def _show_figure(self, tokens_per_s: float) -> None:
+    @property
+    def plain_label(self) -> str:
+        """The words at the dashed line; empty without one."""
+        if not (self._figure.is_known and self._line.reference and len(self._line)):
+            return ""
+        return strings.PLAIN_SPEED.format(speed=speed(self._line.reference))
+
+    def _show_figure(self, tokens_per_s: float | None) -> None:
         unit = strings.READ_PER_S if self._reading else strings.TOKENS_PER_S
-        self._show(Figure(speed(tokens_per_s), unit) if tokens_per_s > 0 else Figure())
+        known = tokens_per_s is not None and (tokens_per_s > 0 or len(self._line) > 0)
+        self._show(Figure(speed(tokens_per_s or 0.0), unit) if known else Figure())
 
     def _paint(self, painter: QPainter) -> None:
-        self._paint_figure(painter)
-        ink = color("text3" if self.is_stale else "accent")
+        right = width_of(self) - PADDING_PX
         # A long figure ("12,345 tok/s read") shortens the line.
-        box = QRectF(_LINE_BOX)
-        box.setLeft(max(box.left(), PADDING_PX + self._figure_px() + _LINE_GAP_PX))
-        if box.width() >= _LEAST_LINE_PX:
-            self._line.paint(painter, box, ink, color("window"))
+        left = PADDING_PX + max(_LINE_LEFT_PX, self._figure_px() + _LINE_GAP_PX)
+        if right - left < _LEAST_LINE_PX:
+            return
+        self._line.paint(
+            painter,
+            QRectF(left, _LINE_TOP_PX, right - left, _LINE_HEIGHT_PX),
+            color("accent"),
+            color("window"),
+        )
+        if label := self.plain_label:
+            font = ui_font(11, tabular=True)
+            box = QRectF(0, TOP_PX, right, TITLE_LINE_PX)
+            draw_text(painter, box, label, font, color("text2"), Qt.AlignmentFlag.AlignRight)
+            x = right - QFontMetricsF(font).horizontalAdvance(label) - _KEY_GAP_PX
+            y = TOP_PX + TITLE_LINE_PX / 2 + 0.5
+            painter.setPen(dashes())
+            painter.drawLine(QPointF(x - _KEY_PX, y), QPointF(x, y))
 
     def _described(self) -> str:
-        if not (self._figure.is_known and self._line.reference):
-            return self._figure.text
-        return f"{self._figure.text}, {strings.PLAIN_SPEED.format(speed=speed(self._line.reference))}"
+        return ", ".join(filter(None, (self._figure.text, self.plain_label)))

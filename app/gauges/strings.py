@@ -16,21 +16,17 @@ PER_STEP = "{mean} per step"
 READ = "read"
 CHOOSING = "choosing"
 READ_SO_FAR = "{done} of {total} tokens read"
-ENTRIES = "entries"
-OF_ENTRIES = "of {capacity} entries"
+NGRAMS_USED = "of {most} n-grams used"
+OWN_INDEX = "The drafter’s index of the current text, emptied with each chat"
 OF_GB = "of {limit} GB"
 GB = "GB"
 
-PLAIN_SPEED = "plain speed {speed} tok/s"
+PLAIN_SPEED = "plain {speed} tok/s"
 POSITIONS = "by position {shares}"
 NO_FIGURE = "no figure"
 
 
-def hits(share: str) -> str:
-    return f"{ENTRIES} · {share} hits"
-
-
-def table_use(family: str, slots: str, hits: int, lookups: int, before: int) -> str:
-    of = f"{family}’s, room for {slots}" if family else f"room for {slots}"
-    was = f"warm: {before:,} entries were there before" if before else "cold: empty before"
-    return f"{of}, {hits:,} of {lookups:,} look-ups found a guess, {was}"
+def table_use(family: str, hits: int, lookups: int, before: int) -> str:
+    of = f"The table of {family}" if family else "The model’s table"
+    was = f"{before:,} of them from before" if before else "it was empty before"
+    return f"{of}: {was}, and {hits:,} of {lookups:,} look-ups found a guess"

@@ -196,7 +196,9 @@ def _hand_over(instance: Instance, files: Sequence[Path]) -> int | None:
                 return None
             print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
             if sys.stderr is None or not sys.stderr.isatty():  # started from the desktop
-                QMessageBox.critical(None, strings.APP_NAME, f"{error.message} {error.hint}")
+                box = QMessageBox(QMessageBox.Icon.NoIcon, strings.APP_NAME, error.message)
+                box.setInformativeText(error.hint)
+                box.exec()
             return 1
         if program is not None:
             print(ALREADY_RUNNING.format(program=program), file=sys.stderr)

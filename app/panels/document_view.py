@@ -10,11 +10,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import takewhile
 
-from PySide6.QtCore import QEvent, QMimeData, QTimer
+from PySide6.QtCore import QEvent, QMimeData, Qt, QTimer
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
     QColor,
+    QFocusEvent,
     QFont,
     QKeyEvent,
     QPainter,
@@ -33,6 +34,7 @@ from app.controls.shapes import blend
 from app.controls.text_fields import TextView
 from app.panels import strings
 from app.panels.document_text import NO_MATCHES, Matches, shown_text
+from app.richtext.text_canvas import FOCUS_RETURNS
 from app.theme.sheet import restyle
 from app.theme.theme import color, theme
 from app.theme.zoom import px
@@ -61,6 +63,12 @@ class DocumentView(TextView):
         self._marking.timeout.connect(self._show_marks)
         self.verticalScrollBar().actionTriggered.connect(self._leave)
         theme.changed.connect(self._mark)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        if event.reason() not in FOCUS_RETURNS:  # a ring for the keyboard only
+            self.setProperty("ringed", event.reason() is not Qt.FocusReason.MouseFocusReason)
+            restyle(self)
 
     # ---- display
 

@@ -99,7 +99,6 @@ class Header(QWidget):
         self.sidebar_button = IconButton("sidebar", strings.SHOW_SIDEBAR)
         self.new_chat_button = IconButton("compose", strings.NEW_CHAT)
         self.tint = TintButton()
-        self.gauges_button = IconButton("eye", strings.GAUGES, True)
         self.model_button = ModelButton()
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(strings.SERVER)
@@ -174,7 +173,6 @@ class Header(QWidget):
             (self.model_button, 1),
             8,
             self.server_button,
-            self.gauges_button,
             self.tint,
             self.inspector_button,
             gap=4,

@@ -10,7 +10,6 @@ NEW_CHAT = "New chat"
 
 TOKEN_TINT = "Token tint"
 TINT_OPTIONS = (("always", "Always"), ("hover", "On hover"), ("never", "Never"))
-GAUGES = "Always show all gauges"
 SERVER = "Local server, a click copies"
 CHOOSE_MODEL = "Choose model"
 SHOW_INSPECTOR = "Settings panel"
@@ -73,7 +72,7 @@ YESTERDAY = "Yesterday"
 PREVIOUS_7_DAYS = "Previous 7 days"
 PREVIOUS_30_DAYS = "Previous 30 days"
 EARLIER = "Earlier"
-WORKER = "Worker"
+WORKER = "Engine"
 MODELS = "Models"
 
 

@@ -105,7 +105,7 @@ def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | N
 
 
 MARGIN_PX = 8
-_RETURNS = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
+FOCUS_RETURNS = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
 _SELECTION_ALPHA = 70
 _KEY = QKeySequence.StandardKey
 _MOVES: dict[QKeySequence.StandardKey, Move] = {
@@ -171,7 +171,7 @@ class TextCanvas(ReadAloud):
         self._copies: list[CodeCopy] = []
         self._found: tuple[Match, ...] = ()
         self._looked_at: Match | None = None
-        self._clicked = False  # the mouse gave it the focus, so it has no ring
+        self._clicked = True  # without a ring, until the keyboard gives it the focus
         self._link = ""  # where the link under the mouse goes
         self._colours = CodeColours(self)
         self.setCursor(Qt.CursorShape.IBeamCursor)
@@ -456,11 +456,14 @@ class TextCanvas(ReadAloud):
                 draw_found(painter, area, color("accent"), match == self._looked_at)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        if event.reason() not in _RETURNS:
+        if event.reason() not in FOCUS_RETURNS:
             self._clicked = event.reason() is Qt.FocusReason.MouseFocusReason
         super().focusInEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
+        if not self._clicked:
+            self._clicked = True
+            self.update()
         if event.button() != Qt.MouseButton.LeftButton:
             return
         place = self.place_at(event.position(), between=True)

@@ -1,11 +1,12 @@
-"""Paints the tints, the outline of the pointed step and the underlines of one piece's lines.
+"""Paints the marks of one piece's lines: a tint behind accepted tokens, dots under bonus tokens, and the
+outline of the pointed step.
 
-Order: tints, the pointed token, outlines, underlines; the text is painted on top, elsewhere. Only lines in
+Order: tints, the pointed token, outlines, dots; the text is painted on top, elsewhere. Only lines in
 the update region are visited, and marks that do not depend on the pointer are cached per line (`LineMarks`),
 because scrolling paints the same lines repeatedly.
 
 An *ink* is the visible part of a token on one hard line, without spaces around it, line breaks and indents.
-A *run* is a row of neighboring inks of one class and step on one hard line, and gets one tint. A run is
+A *run* is a row of neighboring inks of one class and step on one hard line, and gets one mark. A run is
 *joined* at an end where it touches the neighboring token's ink inside a word.
 """
 
@@ -42,7 +43,7 @@ class Ink(Struct, frozen=True, gc=False):
 
 
 class TintRun(Struct, frozen=True, gc=False):
-    """Inks [first, last] (indices into the table) with one class and step: one tint over [start, end)."""
+    """Inks [first, last] (indices into the table) with one class and step: one mark over [start, end)."""
 
     first: int
     last: int
@@ -135,8 +136,6 @@ def _continues(text: str, ink: Ink, following: Ink) -> bool:
 
 TintMode = Literal["always", "hover", "never"]
 
-RULE_PX = 1.5
-RULE_GAP_PX = 1.5
 DOT_PX = 1.8
 DOT_PITCH_PX = 3.6
 _JOIN_PX = 1.0
@@ -161,48 +160,39 @@ class _Fragment:
 
 @dataclass(frozen=True)
 class LineMarks:
-    """All of one line, from the text's left top: tints of both classes and both kinds of underline."""
+    """All of one line, from the text's left top: tints of accepted tokens, dots under bonus tokens."""
 
     accepted: QPainterPath
-    bonus: QPainterPath
-    solid: tuple[QRectF, ...]
-    dotted: tuple[QRectF, ...]
+    bonus: tuple[QRectF, ...]
 
 
 def marks_of(layout: PieceLayout, inks: InkTable, number: int, only_step: int | None = None) -> LineMarks:
     """The marks of line `number`, of one step if given."""
     line, measures = layout.lines[number], layout.style.tint
-    paths = {"accepted": QPainterPath(), "bonus": QPainterPath()}
+    accepted, bonus = QPainterPath(), []
+    accepted.setFillRule(Qt.FillRule.WindingFill)
     for run in inks.runs_between(line.start, line.end):
         if only_step not in (None, run.step):
+            continue
+        if run.origin == "bonus":
+            top = line.baseline + measures.rule - DOT_PX / 2
+            spans = _spans(layout, line, run.start, run.end)
+            bonus += [QRectF(left, top, right - left, DOT_PX) for left, right in spans if right > left]
             continue
         for fragment in _fragments(layout, line, run):
             if fragment.square_left or fragment.square_right:
                 shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
-                paths[run.origin].addPath(shape)
+                accepted.addPath(shape)
             else:
-                paths[run.origin].addRoundedRect(fragment.rect, measures.radius, measures.radius)
-    for path in paths.values():
-        path.setFillRule(Qt.FillRule.WindingFill)
-    solid: list[QRectF] = []
-    dotted: list[QRectF] = []
-    for ink in inks.inks_between(line.start, line.end):
-        if ink.origin == "normal" or only_step not in (None, ink.step):
-            continue
-        y = line.baseline + measures.rule
-        for left, right in _spans(layout, line, ink.start, ink.end):
-            if ink.origin == "accepted":
-                solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
-            elif right > left:
-                dotted.append(QRectF(left, y - DOT_PX / 2, right - left - 0.5, DOT_PX))
-    return LineMarks(paths["accepted"], paths["bonus"], tuple(solid), tuple(dotted))
+                accepted.addRoundedRect(fragment.rect, measures.radius, measures.radius)
+    return LineMarks(accepted, tuple(bonus))
 
 
 def paint_marks(
     painter: QPainter,
     marks: Sequence[LineMarks],
     origin: QPointF,
-    tint_opacity: float = 1.0,
+    opacity: float = 1.0,
     paint_between: Callable[[], object] = lambda: None,
 ) -> None:
     """Paint the marks of lines whose text's left top is `origin`.
@@ -213,25 +203,17 @@ def paint_marks(
     painter.translate(origin)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setOpacity(tint_opacity)
+    painter.setOpacity(opacity)
     painter.setBrush(color("accepted_tint"))
     for line in marks:
         if not line.accepted.isEmpty():
             painter.drawPath(line.accepted)
-    painter.setBrush(color("bonus_tint"))
-    for line in marks:
-        if not line.bonus.isEmpty():
-            painter.drawPath(line.bonus)
     painter.setOpacity(1.0)
     paint_between()
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(color("accepted_line"))
+    painter.setOpacity(opacity)
+    tile = dot_tile(color("bonus_line"), painter.deviceTransform().m11())
     for line in marks:
-        if line.solid:
-            painter.drawRects(line.solid)
-    tile = dot_tile(color("bonus_line"), painter.device().devicePixelRatioF())
-    for line in marks:
-        for row in line.dotted:
+        for row in line.bonus:
             painter.drawTiledPixmap(row, tile)
     painter.restore()
 

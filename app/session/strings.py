@@ -11,7 +11,7 @@ def tokens(count: int) -> str:
     return f"{count:,} token" if count == 1 else f"{count:,} tokens"
 
 
-WORKER_STOPPED = "Worker stopped"
+WORKER_STOPPED = "Engine stopped"
 MACHINE = "this Mac" if sys.platform == "darwin" else "this computer"
 MODEL_NAMES = {"starter": "the starter model"}
 
@@ -22,7 +22,7 @@ def header_subtitle(model: str, drafter: str, drafts: bool) -> str:
 
 
 def header_stopped(model: str) -> str:
-    return f"{model}, worker stopped" if model else WORKER_STOPPED
+    return f"{model}, engine stopped" if model else WORKER_STOPPED
 
 
 def header_loading(model: str) -> str:
@@ -34,8 +34,8 @@ def model_name(model: str) -> str:
     return MODEL_NAMES.get(model) or model.rstrip("/").rpartition("/")[2] or model
 
 
-BLOCKED_DEAD = "Sending is paused until the worker is back. Your draft is kept."
-BLOCKED_STARTING = "The worker is starting. What you send waits for it."
+BLOCKED_DEAD = "Sending is paused until the engine is back. Your draft is kept."
+BLOCKED_STARTING = "The engine is starting. What you send waits for it."
 BLOCKED_LOADING = "The model is loading. What you send waits for it."
 BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
 BLOCKED_BY_RACE = "A race is being recorded. What you send here waits for its end."
@@ -68,17 +68,17 @@ def next_after(client: str) -> str:
     return f"{client or 'A request'} is being answered through the local server. A question comes after it."
 
 
-NO_LOG = "The worker wrote nothing to its log."
+NO_LOG = "The engine wrote nothing to its log."
 
-DIED_TITLE = "The worker stopped unexpectedly."
-DIED_LOADING_TITLE = "The worker stopped while the model was loading."
-NOT_STARTED_TITLE = "The worker could not be started."
-STUCK_TITLE = "The worker does not respond."
+DIED_TITLE = "The engine stopped unexpectedly."
+DIED_LOADING_TITLE = "The engine stopped while the model was loading."
+NOT_STARTED_TITLE = "The engine could not be started."
+STUCK_TITLE = "The engine does not respond."
 MODEL_FAILED_TITLE = "The model could not be loaded."
-LOAD_DEATHS = "The worker stopped twice while it loaded this model, so no model was loaded."
+LOAD_DEATHS = "The engine stopped twice while it loaded this model, so no model was loaded."
 OTHER_MODEL = "Choose another model, or try again."
 TEXT_IS_BACK = "Your text is back below."
-UNREADABLE_TITLE = "The worker sent something that cannot be read."
+UNREADABLE_TITLE = "The engine sent something that cannot be read."
 
 
 def tables_refused(family: str) -> str:

@@ -97,7 +97,6 @@ class Commands(QObject):
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
         views.header.tint.value_changed.connect(self.facts_changed)
-        views.strip.pinned_changed.connect(self.facts_changed)
         controller.chat.document_requested.connect(self.show_document)
 
     def facts(self) -> MenuFacts:
@@ -106,7 +105,6 @@ class Commands(QObject):
             "sidebar": plan.sidebar_px > 0,
             "inspector": plan.inspector_px > 0,
             "document": self._document_is_shown(plan),
-            "gauges": self.views.strip.is_pinned,
             "full_screen": self.window.isFullScreen(),
             "pin": controller.chats.open.pinned,
         }
@@ -282,11 +280,17 @@ def _focused() -> QWidget | None:
 
 
 def _undo(commands: Commands) -> None:
-    """Undoes the last change of the focused text; the last edit of an answer if a text without Undo has the
-    focus.
+    """Undoes the last change of the focused text.
+
+    If a text without Undo has the focus, or the message field and nothing was typed there since, undoes the
+    last edit or deletion in the chat.
     """
-    undo = getattr(_focused(), "undo", commands.controller.asking.undo_answer_edit)
-    undo()
+    focused, asking = _focused(), commands.controller.asking
+    of_text = getattr(focused, "undo", None)
+    if of_text is None or (focused is commands.views.composer.edit and asking.changed_last):
+        asking.undo()
+    else:
+        of_text()
 
 
 def _edit(*methods: str) -> Callable[[Commands], None]:
@@ -355,10 +359,10 @@ def _in_view(facts: MenuFacts) -> bool:
 class Command:
     """One row of the table.
 
-    `title_on` replaces `title` while `MenuFacts.checked` has the command; `checkable` ones get a check mark
-    instead. `act` is None for commands that the host of the window provides (`Actions.provide`); they are
-    hidden until then. `role` moves a command into the application menu on a Mac. Commands of reach `app` have
-    their keys in every window of Draftlight, others in the chat window.
+    `title_on` replaces `title` while `MenuFacts.checked` has the command. `act` is None for commands that the
+    host of the window provides (`Actions.provide`); they are hidden until then. `role` moves a command into
+    the application menu on a Mac. Commands of reach `app` have their keys in every window of Draftlight,
+    others in the chat window.
     """
 
     id: str
@@ -368,7 +372,6 @@ class Command:
     when: Callable[[MenuFacts], bool] = _always
     role: Role = "none"
     reach: Reach = "window"
-    checkable: bool = False
     title_on: str = ""
 
 
@@ -477,11 +480,6 @@ _VIEW = (
     ),
     (Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),),
     (
-        Command(
-            "gauges", "Always Show All Gauges", lambda c: c.views.header.gauges_button.click(), checkable=True
-        ),
-    ),
-    (
         # The plus sign is a shifted equals sign on many keyboards.
         Command("zoom_in", "Zoom In", lambda c: c.zoom(1), ("Ctrl++", "Ctrl+="), reach="app"),
         Command("zoom_out", "Zoom Out", lambda c: c.zoom(-1), ("Ctrl+-",), reach="app"),
@@ -537,6 +535,14 @@ _CHAT = (
             lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
             when=_in_view,
         ),
+        # Of the message that has the focus, or of the last one.
+        Command(
+            "delete_message",
+            "Delete Question and Answer",
+            lambda c: c.controller.asking.delete_message(c.views.transcript.focused_turn),
+            ("Ctrl+Shift+Backspace",),
+            lambda facts: facts.asked and not facts.busy_here,
+        ),
     ),
     (
         Command("rename", "Rename Chat", Commands.rename, when=_asked),
@@ -557,7 +563,7 @@ _CHAT = (
     ),
     (
         Command("race", "Race", lambda c: c.controller.racing.toggle(), ("Ctrl+Shift+R",), reach="app"),
-        Command("restart", "Restart Worker", lambda c: c.controller.restart()),
+        Command("restart", "Restart Engine", lambda c: c.controller.restart()),
     ),
 )
 

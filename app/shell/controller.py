@@ -294,7 +294,7 @@ class WindowController(QObject):
 
     def _on_answer_finished(self, turn_id: str) -> None:
         self.answer_finished.emit(turn_id)
-        self.titles.answer_finished()
+        self.titles.answer_finished(self.asking.asked_in)
         if self.link.connected:  # not if the answer ended with the worker
             self.saved_chats.show_open()
 

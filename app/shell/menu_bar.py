@@ -54,17 +54,16 @@ class Actions:
         self.refresh()
 
     def refresh(self) -> None:
-        """Enable and check the actions by the facts of the window."""
+        """Enable and name the actions by the facts of the window."""
         self.show_facts(self._commands.facts())
 
     def show_facts(self, facts: MenuFacts) -> None:
-        """Enable, check and name the actions by `facts`."""
+        """Enable and name the actions by `facts`."""
         for command_id, command in self._table.items():
-            action, on = self._actions[command_id], command_id in facts.checked
+            action = self._actions[command_id]
             action.setEnabled(action.isVisible() and command.when(facts))
-            if command.checkable:
-                action.setChecked(on)
             if command.title_on:
+                on = command_id in facts.checked
                 action.setText(command.title_on if on else command.title)
 
     def sheet(self) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -89,7 +88,6 @@ class Actions:
         action.setObjectName(command.id)
         action.setShortcuts([QKeySequence(key) for key in command.keys])
         action.setMenuRole(_ROLES[command.role])
-        action.setCheckable(command.checkable)
         context = Qt.ShortcutContext
         in_app = command.reach == "app"
         action.setShortcutContext(context.ApplicationShortcut if in_app else context.WindowShortcut)

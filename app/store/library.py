@@ -134,6 +134,11 @@ class Library:
     def save(self, chat: Conversation) -> None:
         self.do({key_of(chat): chat})
 
+    def rewrite(self, chat: Conversation) -> None:
+        if self._writer:
+            self._writer.erase_earlier([key_of(chat)])
+        self.save(chat)
+
     def purge(self, chat_id: str) -> None:
         self.do({("chats", chat_id): None})
 

@@ -55,7 +55,6 @@ class Preferences(Struct, frozen=True):
     `settings` are the app's own, for all chats.
     `model` is loaded at the start, empty for the starter model.
     `presets` are the person's own.
-    `gauges_pinned`: all gauges are shown, also between answers.
     `load_deaths`: as in `Link`, for the next start of the app.
     `model_offered`: the offer to download a larger model was answered.
     `erase_chats` and `erase_vectors` are what the worker has yet to erase: ids of chats, digests of texts.
@@ -70,7 +69,6 @@ class Preferences(Struct, frozen=True):
     load_deaths: int = 0
     presets: tuple[Preset, ...] = ()
     model_offered: bool = False
-    gauges_pinned: bool = False
     erase_chats: tuple[str, ...] = ()
     erase_vectors: tuple[str, ...] = ()
 

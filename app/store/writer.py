@@ -7,8 +7,10 @@ the reason reported. A failed attempt is repeated after a while with a new conne
 unwritten states, so that readers see everything that was saved. A chat with a value that SQLite refuses waits
 until it changes and does not block others.
 
-The others of a batch are one transaction. Permanent deletions are carried out last: first in all copies of
-the database, so that no copy brings a deleted chat back, then in the database, and its log is truncated.
+The others of a batch are one transaction. If the earlier states of a chat are to be erased, the copies are
+rewritten without the chat, until the next backup has it again, and the log is truncated. Permanent deletions
+are carried out last: first in all copies of the database, so that no copy brings a deleted chat back, then in
+the database, and its log is truncated.
 After a minute without a job the thread makes a backup if one is due, and abandons it for the next job.
 
 `close()` ends the thread after one more attempt, and returns after a limited time even if the disk hangs. The
@@ -85,6 +87,8 @@ class Writer:
         self._jobs: dict[Key, Job] = dict(jobs or {})
         self._in_flight: dict[Key, Job] = {}
         self._refused: Refused = {}
+        self._replaced: set[Key] = set()  # whose earlier states the next job erases
+        self._replacing: set[Key] = set()  # of them, those in flight
         self._known: dict[Key, Conversation] = {}
         self._waiters: list[Callable[[bool], None]] = []
         self._durable = True  # everything written so far
@@ -101,6 +105,11 @@ class Writer:
             for key in jobs:
                 self._refused.pop(key, None)
             self._wake.notify_all()
+
+    def erase_earlier(self, keys: Collection[Key]) -> None:
+        """Lets the next jobs of `keys` leave nothing of what they replace, in the copies either."""
+        with self._wake:
+            self._replaced.update(keys)
 
     def waiting(self) -> dict[Key, Job]:
         """Returns the jobs that are not written, or may not be after `close()`."""
@@ -220,6 +229,8 @@ class Writer:
         """Returns the batch, those who wait for its result, and whether it is the last one."""
         with self._wake:
             self._in_flight, self._jobs = self._jobs, {}
+            self._replacing = self._replaced & self._in_flight.keys()
+            self._replaced -= self._replacing
             waiters, self._waiters = self._waiters, []
             return self._in_flight, waiters, self._closing
 
@@ -236,25 +247,36 @@ class Writer:
         deleted = {key: job for key, job in batch.items() if job is None}
         others = {key: job for key, job in batch.items() if job is not None}
         if others or durable:
-            refused.update(self._write(store, others, durable=durable))
+            replacing = self._replacing & others.keys()
+            durable = durable or bool(replacing)
+            refused.update(self._write(store, others, durable=durable, forget=bool(replacing)))
+            if replacing:
+                self._stop_if_abandoned()
+                self._erase_copies(replacing)
+                store.truncate_log()
             written.update(others)
             self._durable = durable
         if deleted:
             self._stop_if_abandoned()
             self._erase_copies(deleted)
-            refused.update(self._write(store, deleted, durable=True))
+            refused.update(self._write(store, deleted, durable=True, forget=True))
             store.truncate_log()
             written.update(deleted)
             self._durable = True
 
-    def _write(self, store: ChatStore, batch: Mapping[Key, Job], *, durable: bool) -> Refused:
-        """Writes `batch` in one transaction; returns the jobs with a value that cannot be stored."""
+    def _write(
+        self, store: ChatStore, batch: Mapping[Key, Job], *, durable: bool, forget: bool = False
+    ) -> Refused:
+        """Writes `batch` in one transaction; returns the jobs with a value that cannot be stored.
+
+        `forget`: the search indexes keep no word of what was deleted.
+        """
         refused: Refused = {}
         with store.transaction(durable=durable):
             for key, job in batch.items():
                 if error := store.attempt(key, job, self._known.get(key)):
                     refused[key] = job, StoreError(saving_trouble(error))
-            if None in batch.values():
+            if forget:
                 store.forget_words()
             store.set_mark(Mark(store.mark().changes + bool(batch), *self._clock.read()))
             self._stop_if_abandoned()
@@ -286,6 +308,7 @@ class Writer:
                     self._remember(job)
             self._jobs = {key: job for key, job in batch.items() if key not in written} | newer
             self._in_flight = {}
+            self._replaced |= {key for key in self._replacing if key in refused or key not in written}
 
     def _remember(self, chat: Conversation) -> None:
         self._known.pop(key_of(chat), None)

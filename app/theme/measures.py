@@ -42,6 +42,10 @@ def set_spacing(layout: QBoxLayout | QGridLayout, spacing: int) -> None:
     _note(layout, spacing=(spacing,))
 
 
+def set_grid_spacing(grid: QGridLayout, across: int, down: int) -> None:
+    _note(grid, grid_spacing=(across, down))
+
+
 def add_gap(layout: QBoxLayout, length: int) -> None:
     """Adds a gap at the end of `layout`."""
     layout.addSpacing(px(length))
@@ -192,6 +196,10 @@ def _apply(of: Any, noted: dict[str, list[float]]) -> None:
 _SETTERS: dict[str, Any] = {
     "margins": lambda of, *lengths: of.setContentsMargins(*lengths),
     "spacing": lambda layout, length: layout.setSpacing(length),
+    "grid_spacing": lambda grid, across, down: (
+        grid.setHorizontalSpacing(across),
+        grid.setVerticalSpacing(down),
+    ),
     "fixed_width": lambda widget, length: widget.setFixedWidth(length),
     "fixed_height": lambda widget, length: widget.setFixedHeight(length),
     "minimum_height": lambda widget, length: widget.setMinimumHeight(length),

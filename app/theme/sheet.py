@@ -57,6 +57,7 @@ QMenuBar::item { background: transparent; padding: 3dp 8dp; border-radius: 5dp; 
 QMenuBar::item:selected { background: @fill2; }
 QMessageBox QLabel { color: @text2; font-size: 12dp; }
 QMessageBox #qt_msgbox_label { color: @text; font-size: 15dp; font-weight: 600; }
+QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 TokenTip { background: @tip; color: @text; border: 1px solid @hair2; border-radius: 10dp;
     padding: 9dp 12dp; }
 QToolTip { background: @tip; color: @text; border: 1px solid @hair2; padding: 2dp 4dp; }
@@ -185,7 +186,7 @@ TextArea { background: @text_area; color: @text; border: 1px solid @control_bord
 TextArea:focus { border: 2px solid @focus; padding: 8dp-2 10dp-2; }
 DocumentView { color: @text; border: 2px solid transparent; }
 DocumentView[dim="true"] { color: @dim; }
-DocumentView:focus { border-color: @focus; }
+DocumentView[ringed="true"]:focus { border-color: @focus; }
 
 QListWidget { color: @text; padding-top: 8dp; outline: 0; }
 QListWidget::item { padding: 6dp 16dp; }

@@ -209,7 +209,7 @@ class Theme(QObject):
 class Palette:
     """A complete set of colours as "#RRGGBB"; a field's name is the token's name.
 
-    Green and amber (`accepted_*`, `bonus_*`, `series_green`, `series_amber`) are reserved for token classes;
+    Green and sand (`accepted_*`, `bonus_*`, `series_green`) are reserved for token classes;
     blue is for actions, progress, memory and reading; vermilion and `danger*` for failures.
     """
 
@@ -239,7 +239,6 @@ class Palette:
     accepted_tint: str
     accepted_line: str
     accepted_hover: str
-    bonus_tint: str
     bonus_line: str
     bonus_hover: str
     normal_mark: str
@@ -257,7 +256,6 @@ class Palette:
     series_blue: str
     series_sky: str
     series_green: str
-    series_amber: str
     series_purple: str
     series_grey: str
     series_vermilion: str
@@ -290,9 +288,8 @@ LIGHT = Palette(
     accepted_tint="#C7E9E0",
     accepted_line="#00835F",
     accepted_hover="#8FD3BF",
-    bonus_tint="#F9EAC7",
-    bonus_line="#A06C00",
-    bonus_hover="#F2CF80",
+    bonus_line="#9C8350",
+    bonus_hover="#EFE7D6",
     normal_mark="#C9C9D0",
     danger="#B83B00",
     danger_tint="#FDF1EA",
@@ -308,7 +305,6 @@ LIGHT = Palette(
     series_blue="#0072B2",
     series_sky="#56B4E9",
     series_green="#009E73",
-    series_amber="#E69F00",
     series_purple="#B6568F",
     series_grey="#9A9AA3",
     series_vermilion="#D55E00",
@@ -341,9 +337,8 @@ DARK = Palette(
     accepted_tint="#17493B",
     accepted_line="#3CCBA0",
     accepted_hover="#1F6B56",
-    bonus_tint="#4C3C19",
-    bonus_line="#F2B84B",
-    bonus_hover="#73591F",
+    bonus_line="#A89468",
+    bonus_hover="#413B2E",
     normal_mark="#55555B",
     danger="#FF9466",
     danger_tint="#36241C",
@@ -359,7 +354,6 @@ DARK = Palette(
     series_blue="#4FA9DC",
     series_sky="#8FD0F5",
     series_green="#2FBF95",
-    series_amber="#EDB03A",
     series_purple="#D48BB8",
     series_grey="#82828B",
     series_vermilion="#F08447",

@@ -134,8 +134,8 @@ _MOST_WORDS_CUT = 7
 # Short chunks, because a new question has to wait for the current one.
 _CHUNK_TOKENS = 64
 _ASK = (
-    "Write a title of two to six words for this conversation. Say what it is about. Answer with the title"
-    " alone.\n\nQuestion: {question}\n\nAnswer: {answer}"
+    "Write a title of two to six words for this conversation. Name its subject, not the task, such as to"
+    " summarize or translate. Answer with the title alone.\n\nQuestion: {question}\n\nAnswer: {answer}"
 )
 # “Title: …”, perhaps in Markdown.
 _LABEL = re.compile(r"^[\s#*_>-]*title\b[\s*_]*[:\-–—]?[\s*_]*", re.I)
@@ -148,6 +148,24 @@ _TO_THE_PERSON = re.compile(
 )
 
 
+# It names what is done with a text, not what that is about.
+_TASK_ALONE = re.compile(
+    r"(?:(?:text|passage|article|document|code|email|message) )?(?:summary|summari[sz](?:e|ing|ation)"
+    r"|translat(?:e|ing|ion)|rewrit(?:e|ing)|paraphras(?:e|ing)|proofread(?:ing)?|correct(?:ion|ing)|explanation"
+    r"|analysis|review)(?: (?:of|the|a|an|this|following|given|provided|text|passage|article|document|code"
+    r"|email|message|request|task))*",
+    re.I,
+)
+
+
+def _ends(text: str, most: int) -> str:
+    """At most `most` characters of `text`: its beginning and its end, where the question may be."""
+    if len(text) <= most:
+        return text
+    half = max(0, (most - 3) // 2)
+    return f"{text[:half]} … {text[len(text) - half :]}" if half else text[:most]
+
+
 def title_request(messages: Sequence[Message], context_tokens: int) -> Generate | None:
     """The request for a title; None without a question or an answer."""
     question = next((each for each in messages if each.role == "user"), None)
@@ -157,7 +175,8 @@ def title_request(messages: Sequence[Message], context_tokens: int) -> Generate 
     names = ", ".join(attachment.name for attachment in question.attachments)
     # A token has at least one character.
     limit = max(0, (context_tokens - MOST_TOKENS) // 2 - len(_ASK))
-    asked = " ".join(f"{question.content} {names}".split())[: min(_QUESTION_CHARACTERS, limit)]
+    asked = " ".join(f"{names} {question.content}".split())
+    asked = _ends(asked, min(_QUESTION_CHARACTERS, limit))
     answered = " ".join(answer.split())[: min(_ANSWER_CHARACTERS, limit)]
     settings = assign_all(
         Settings(),
@@ -199,5 +218,7 @@ def _is_unusable(title: str) -> bool:
     if letters < (2 if wide else 3) or 2 * letters < len(title) or len(title) > _MOST_CHARACTERS:
         return True
     if any(mark in title for mark in ("<", "|", ". ", '"')) or _TO_THE_PERSON.match(title):
+        return True
+    if _TASK_ALONE.fullmatch(title):
         return True
     return len(words) > 2 and len(set(words)) <= len(words) // 2

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from core.events import Passage
 from core.models.loader import LoadedModel
-from core.prefill.layout import Layout
+from core.prefill.layout import Layout, Passages
 from core.prefill.read import Positions
-from core.prefill.words import Words, asked_by, clearness, matching, words_of
+from core.prefill.words import Array, Words, asked_by, clearness, matching, words_of
 from core.settings.prefill import Prefill
 
 _MOST_SOURCES = 3
@@ -29,6 +29,9 @@ _BELONGS = 0.7
 # The least `clearness`. `python -m tests.tuning sources` counts quotations below it, and those of other texts
 # above it.
 _CLEAR = 7.0
+# The least share of a sentence's words, weighted by rarity, that the best passage has. Polite phrases share
+# only small words with a text, however long they are.
+_SHARED = 0.5
 
 
 def sources(
@@ -43,7 +46,8 @@ def sources(
     in_documents = layout.source >= 0
     if not in_documents.any() or not answer:
         return ()
-    said = words_of(loaded.tokenizer.convert_ids_to_tokens(list(answer)))
+    pieces = loaded.tokenizer.convert_ids_to_tokens(list(answer))
+    said = words_of(pieces)
     asked = asked_by(said, np.ones(len(answer), dtype=np.bool_))
     start, end = np.flatnonzero(in_documents)[[0, -1]].tolist()
     passages = layout.passages(start, end + 1, settings)
@@ -54,6 +58,8 @@ def sources(
     was_seen[seen[seen < len(was_seen)]] = True  # the answer is in the cache as well
     held = np.add.reduceat((was_seen & in_documents)[: end + 1].astype(np.int32), passages.firsts)
     scores = matching(words, asked, passages) * (held > 0)
+    if not scores.any() or _shared(words, said, _sentences(pieces), passages, int(scores.argmax())) < _SHARED:
+        return ()
     best, found, taken = float(scores.max(initial=0.0)), list[Passage](), np.zeros(len(scores), np.bool_)
     for at in np.argsort(-scores, kind="stable").tolist():
         if len(found) == _MOST_SOURCES or scores[at] <= _LEAST * best:
@@ -74,3 +80,36 @@ def sources(
         own = own[layout.source[own] == most]
         found.append(layout.passage(int(own[0]), int(own[-1]) + 1, kept=True, score=float(scores[at])))
     return tuple(found)
+
+
+def _sentences(pieces: Sequence[str]) -> Array:
+    """The number of the sentence that each piece of an answer is in."""
+    ends = np.array([any(mark in piece for mark in ".!?\n。！？") for piece in pieces], dtype=np.int32)
+    return np.asarray(np.cumsum(ends) - ends)
+
+
+def _shared(words: Words, said: Words, sentences: Array, passages: Passages, best: int) -> float:
+    """The highest share of a sentence's words that passage `best` or a neighbour has, by their rarity.
+
+    `sentences`: of each token of the answer. A word that the text does not have counts like the rarest.
+    """
+    hashes, starts = _single(words)
+    of = passages.of[words.owners[starts]]
+    own, own_starts = _single(said)
+    number = sentences[said.owners[own_starts]]
+    most = 0.0
+    for sentence in np.unique(number):
+        total = shared = 0.0
+        for word in np.unique(own[number == sentence]):
+            holding = np.unique(of[(hashes == word) & (of >= 0)])
+            weight = float(np.log(1 + len(passages) / max(1, len(holding))))
+            total += weight
+            shared += weight * bool((abs(holding - best) <= 1).any())
+        most = max(most, shared / total)
+    return most
+
+
+def _single(words: Words) -> tuple[Array, Array]:
+    """Hash and start of each single word; pairs follow them in `Words.stems`."""
+    count = (len(words.stems.hashes) + 1) // 2
+    return words.stems.hashes[:count], words.stems.starts[:count]

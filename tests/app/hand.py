@@ -70,7 +70,7 @@ class Hand:
     def footer(self) -> str:
         turn = self.window.controller.chats.open.turns[-1]
         shown = self.window.views.transcript.answer(turn.id)
-        return shown.footer.stats.text if shown else ""
+        return shown.footer.stats.figures if shown else ""
 
     @property
     def draft(self) -> str:

@@ -13,7 +13,7 @@ ADD = "Add from Disk…"
 ADD_TITLE = "Choose a model folder"
 LISTING = "Listing models…"
 NO_MODELS = "No model is installed, and no suggested one fits."
-NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."
+NO_WORKER = "The engine is not running, so nothing can be asked. Restart it in the chat window."
 
 MODEL = "Model"
 TOKENIZER = "Tokenizer"

@@ -38,7 +38,7 @@ RECORDING_DRAFTED = "Recording the drafted answer"
 RECORDING_TEXT = "The texts appear when both are recorded, so that showing them slows neither."
 STOPPING = "Stopping"
 NOT_DONE = "The race was not finished."
-WORKER_GONE = "The worker stopped before the race was recorded. Restart it, then run again."
+WORKER_GONE = "The engine stopped before the race was recorded. Restart it, then run again."
 NO_SPEED = "Too short to compare"
 
 

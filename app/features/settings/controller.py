@@ -43,8 +43,6 @@ class AppSettings(QObject):
             theme.set_scheme(self.now.look.scheme)
         self._show()
         views.header.tint.value_changed.connect(lambda tint: self.set("look.tint", tint))
-        self.pin_gauges(preferences.now.gauges_pinned)
-        views.header.gauges_button.clicked.connect(self.pin_gauges)
 
     @property
     def now(self) -> WindowSettings:
@@ -88,12 +86,6 @@ class AppSettings(QObject):
         saved_chats.listed.connect(window.show_saved)
         window.shown.connect(saved_chats.refresh)
         return window
-
-    def pin_gauges(self, pinned: bool) -> None:
-        """Show all gauges always, or only during an answer."""
-        self._preferences.change(gauges_pinned=pinned)
-        self._views.strip.set_pinned(pinned)
-        self._views.header.gauges_button.setChecked(pinned)
 
     def _try(self, window: SettingsWindow | SettingsForm, key: str, value: Any) -> None:
         try:

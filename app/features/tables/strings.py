@@ -64,7 +64,7 @@ WORKING: dict[TableAction, str] = {
     "import": "Importing…",
 }
 AFTER_ANSWER = "It comes after the running answer."
-WORKER_GONE = "The worker is not running, so nothing can be changed now."
+WORKER_GONE = "The engine is not running, so nothing can be changed now."
 ONE_AT_A_TIME = "Something else is being done."
 NOTHING_CHOSEN = "Choose a table first."
 NO_MODEL = "No model is loaded."

@@ -445,30 +445,48 @@ class _Walk:
         self._add("table", shown, segments, tuple(styles), self.table_map, cells=tuple(cells))
 
 
+# Marks that a person writes on purpose: stars around words, code, links with a text, lists and quotes.
+_MARKS = re.compile(r"\*\S|~~|`|\]\(|^[ ]{0,3}(?:[-*+]|\d{1,9}[.)])[ ]|^[ ]{0,3}>", re.M)
+
+
 def pieces_of(content: str) -> tuple[Piece, ...]:
-    """A person's message as pieces, kept as it was typed, because stars and numbers may mean anything in it:
-    only fenced code becomes a code block, and addresses become links.
+    """A person's message as pieces: marked words, lists, quotes and fenced code as in an answer.
+
+    The rest stays as it was typed, such as underscores, headings and tables; addresses become links.
     """
-    if "```" not in content and "~~~" not in content:
+    if not _MARKS.search(content) and "~~~" not in content:
         return (_plain(content, 0, len(content)),)
     splitter = BlockSplitter()
     found: list[Piece] = []
     plain_from = 0
     for block in [*splitter.feed(content), *splitter.finish()]:
         pieces = parse_block(content, block.start, block.end)
-        if (
-            len(pieces) != 1
-            or pieces[0].kind != "code"
-            or not content[block.start : block.end].lstrip().startswith(("```", "~~~"))
-        ):
+        if not _is_marked(content[block.start : block.end], pieces):
             continue
         if content[plain_from : block.start].strip():
             found.append(_plain(content, plain_from, block.start))
-        found.append(pieces[0])
+        found += pieces
         plain_from = block.end
     if content[plain_from:].strip() or not found:
         found.append(_plain(content, plain_from, len(content)))
     return tuple(found)
+
+
+def _is_marked(source: str, pieces: Sequence[Piece]) -> bool:
+    """Whether the block `source` of a message is to be shown as `pieces`."""
+    if len(pieces) == 1 and pieces[0].kind == "code":
+        return source.lstrip().startswith(("```", "~~~"))
+    if not _MARKS.search(source) or any(piece.kind not in ("text", "code") for piece in pieces):
+        return False
+    if re.search(r"\b_|_\b", source) and "*" not in source:
+        return False  # a name such as __init__
+    return any(
+        piece.depth or piece.quotes or any(each.style in _WRITTEN for each in piece.styles)
+        for piece in pieces
+    )
+
+
+_WRITTEN = ("bold", "italic", "strike", "code", "link")
 
 
 def _plain(content: str, start: int, end: int) -> Piece:

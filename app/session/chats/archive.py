@@ -57,6 +57,10 @@ class ChatArchive(ProjectArchive, Protocol):
 
     def save(self, chat: Conversation) -> None: ...
 
+    def rewrite(self, chat: Conversation) -> None:
+        """Saves `chat` and erases its earlier states, in all copies too."""
+        ...
+
     def purge(self, chat_id: str) -> None: ...
 
     def search(self, query: str) -> Sequence[Hit]:

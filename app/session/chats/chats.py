@@ -258,6 +258,19 @@ class Chats:
         self._archive.purge(chat_id)
         self._purged(chat_id)
 
+    def delete_turn(self, turn_id: str) -> Conversation:
+        """Delete a question of the open chat with its answer, permanently. Raises `KeyError`."""
+        before = self.open
+        chat = before.without_turn(turn_id)
+        self.keep(chat)
+        self._archive.rewrite(chat)
+        kept = {attachment.text for attachment in chat.attachments}
+        for attachment in before.attachments:
+            if attachment.text not in kept:
+                self._erased(attachment.text)
+        self._purged(chat.id)
+        return chat
+
     def delete(self, chat_id: str) -> Conversation:
         """Mark a chat as deleted, so that it can be restored until `purge_old`."""
         chat = self.get(chat_id).with_deleted(self.steady_now())

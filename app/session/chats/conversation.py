@@ -8,7 +8,8 @@ here depends on the clock, widgets or the worker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import reduce
 from typing import Literal
@@ -28,7 +29,7 @@ from app.session.chats.answers import (
     with_edits,
 )
 from app.session.chats.presets import Override
-from core.events import TYPED, Attachment, Finished, Message, ReadingMap, Token
+from core.events import TYPED, Attachment, Finished, Message, Passage, ReadingMap, Token
 from core.settings import Settings
 
 # `imported` answers are text only: their one token, `TYPED`, is the whole text. `edited` ones were changed by
@@ -345,6 +346,41 @@ class Conversation(Struct, frozen=True):
     def without(self, turn_id: str) -> Conversation:
         return replace(self, turns=tuple(turn for turn in self.turns if turn.id != turn_id))
 
+    def without_turn(self, turn_id: str) -> Conversation:
+        """Returns the chat without a question and its answer, in all versions. Raises `KeyError`.
+
+        What follows stays; its passages of the question's attachments are left out. Without turns, the chat
+        has no title either.
+        """
+        index = self._index(turn_id)
+        turn, before, later = self.turns[index], self.turns[:index], self.turns[index + 1 :]
+        first = sum(len(each.user.attachments) for each in before)
+        gone = range(first, first + len(turn.user.attachments))
+        chat = replace(self, turns=(*before, *(_without_sources(each, gone) for each in later)))
+        used_tokens = _context_after(before)
+        if later:
+            used_tokens = max(0, self.context_used_tokens - _context_after((turn,)) + used_tokens)
+        return replace(chat, context_used_tokens=used_tokens, name=self.name if chat.turns else "")
+
+    def with_turn_of(self, before: Conversation, turn_id: str) -> Conversation:
+        """Returns the chat with the turn back that was deleted from `before`, at its place.
+
+        Later turns that have not changed since are as they were before.
+        """
+        after = before.without_turn(turn_id)
+        index = before._index(turn_id)
+        old = {each.id: (each, was) for each, was in zip(after.turns[index:], before.turns[index + 1 :])}
+        count = len(before.turns[index].user.attachments)
+        first = sum(len(each.user.attachments) for each in before.turns[:index])
+        later = []
+        for turn in self.turns[index:]:
+            now, was = old.get(turn.id, (None, turn))
+            later.append(was if turn == now else _with_sources(turn, first, count))
+        chat = replace(self, turns=(*self.turns[:index], before.turns[index], *later))
+        if self.turns == after.turns:
+            chat = chat.with_context(before.context_used_tokens)
+        return replace(chat, name=self.name or before.name)
+
     def with_turns(self, turns: tuple[Turn, ...]) -> Conversation:
         return replace(self, turns=turns)
 
@@ -437,6 +473,43 @@ class Conversation(Struct, frozen=True):
         raise KeyError(turn_id)
 
 
+def _context_after(turns: Sequence[Turn]) -> int:
+    """The used context after the last of `turns`; 0 if it is unknown."""
+    finished = turns[-1].answer.finished if turns else None
+    return finished.stats.context_used_tokens if finished else 0
+
+
+def _without_sources(turn: Turn, gone: range) -> Turn:
+    """`turn` without passages of the attachments `gone`, numbered without them."""
+    return _renumbered(
+        turn, lambda source: None if source in gone else source - len(gone) * (source >= gone.stop)
+    )
+
+
+def _with_sources(turn: Turn, first: int, count: int) -> Turn:
+    """`turn`, numbered as if `count` attachments preceded number `first`."""
+    return _renumbered(turn, lambda source: source + count * (source >= first))
+
+
+def _renumbered(turn: Turn, number: Callable[[int], int | None]) -> Turn:
+    """`turn` with other numbers of its passages' sources; without those passages that get none."""
+
+    def passages(of: Sequence[Passage]) -> tuple[Passage, ...]:
+        numbered = ((each, number(each.source)) for each in of)
+        return tuple(replace(each, source=source) for each, source in numbered if source is not None)
+
+    def answer(of: Answer) -> Answer:
+        if of.reading is not None:
+            of = replace(of, reading=replace(of.reading, passages=passages(of.reading.passages)))
+        if of.finished is not None and of.finished.sources:
+            of = replace(of, finished=replace(of.finished, sources=passages(of.finished.sources)))
+        return of
+
+    others = tuple(replace(each, answer=answer(each.answer)) for each in turn.others)
+    changed = replace(turn, answer=answer(turn.answer), others=others)
+    return turn if changed == turn else changed
+
+
 def merged(messages: Sequence[Message]) -> Message:
     """Joins several user messages into one, in order, with each document once."""
     joined = reduce(_join, messages)
@@ -444,8 +517,43 @@ def merged(messages: Sequence[Message]) -> Message:
     return replace(joined, attachments=tuple(reversed(once.values())))
 
 
+# “Summarise the following text:”: what the person wants done with the text behind it.
+_INSTRUCTION = re.compile(
+    r"[^:\n]{0,120}\b(?:follow(?:ing|s)|below|th(?:is|ese)|folgend\w*|unten|dies\w*|suivante?s?|ci-dessous"
+    r"|siguientes?|seguente?i?|abaixo)\b[^:\n]{0,80}:\s+",
+    re.I,
+)
+_QUOTED = re.compile(
+    r"(?:[ \t]*>[^\n]*(?:\n+|$))+|[ \t]*(?P<fence>```|~~~).*?(?:\n[ \t]*(?P=fence)[^\n]*(?:\n|$)|$)", re.S
+)
+_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>+|```.*|~~~.*)[ \t]?", re.M)
+# Such a question has its subject in the passage.
+_ABOUT_THE_PASSAGE = re.compile(
+    r"\b(?:this|that|these|those|it|above|passage|text|das|dies\w*|cela|esto)\b", re.I
+)
+_PASSAGE_CHARACTERS = 400
+_QUESTION_CHARACTERS = 160
+_LEAST_WORDS = 3
+
+
+def _topic(content: str) -> str:
+    """The part of a question that names its subject: without an instruction about the text that follows, and
+    without pasted passages before it, unless the question only points at them.
+    """
+    if (found := _INSTRUCTION.match(content)) and content[found.end() :].strip():
+        content = content[found.end() :]
+    if found := _QUOTED.match(content):
+        behind = content[found.end() :].strip()
+        names = len(behind.split()) >= _LEAST_WORDS and not _ABOUT_THE_PASSAGE.search(behind)
+        return behind if names else _QUOTE_MARKS.sub("", content)
+    passages, _, last = content.rstrip().rpartition("\n\n")
+    long = len(passages) >= _PASSAGE_CHARACTERS and len(last) <= _QUESTION_CHARACTERS
+    asks = last.endswith(("?", "？")) and len(last.split()) >= _LEAST_WORDS
+    return last if long and asks and not _ABOUT_THE_PASSAGE.search(last) else content
+
+
 def _title(message: Message) -> str:
-    words = " ".join(message.content.split())
+    words = " ".join(_topic(message.content).split())
     if not words and message.attachments:
         words = message.attachments[0].name
     if len(words) <= TITLE_CHARACTERS:

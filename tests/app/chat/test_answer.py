@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QGuiApplication, QHelpEvent
-from PySide6.QtWidgets import QApplication, QMenu, QToolTip
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
@@ -33,12 +34,12 @@ def test_reading_shows_a_card_until_the_first_token(transcript: Transcript) -> N
 
 def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbot: QtBot) -> None:
     answer = stream(transcript, FERRY)
-    assert "tokens" in answer.footer.stats.text
+    assert "tokens" in answer.footer.stats.figures
     change = Change("sampling.max_tokens", "1024", "512", "the context ends there")
     transcript.finish_answer(
         "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9), changes=(change,))
     )
-    assert answer.footer.stats.text.endswith("read all 9 tokens")
+    assert answer.footer.stats.figures.endswith("read all 9 tokens")
     assert answer.footer.notes == ("Length 512 instead of 1,024: the context ends there.",)
     copy, again, *_ = answer.footer.buttons
     qtbot.mouseClick(copy, Qt.MouseButton.LeftButton)
@@ -66,6 +67,7 @@ def test_reading_everything_is_offered_only_where_everything_fits(transcript: Tr
 
 def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
+    transcript.set_tint_mode("hover")
     transcript.finish_answer("t", finished())
     before = answer.height_for(600)
     transcript.set_tint_mode("never")
@@ -79,7 +81,7 @@ def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
 def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", None, "The worker ran out of memory.")
-    assert answer.footer.stats.text.endswith("stopped early")
+    assert answer.footer.stats.figures.endswith("stopped early")
     assert answer.footer.notes == ("The worker ran out of memory.",)
     assert transcript.answer_text("t").startswith("Under section")
     assert colour("danger") in colours(enlarged(answer.footer.stats))
@@ -88,7 +90,7 @@ def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None
     transcript.show_progress("u", PrefillProgress("r", 100, 5000, 0, 9.0))
     transcript.finish_answer("u", None, "Cancelled.")
     assert transcript.answer("u").card is None
-    assert transcript.answer("u").footer.stats.text == "stopped early"
+    assert transcript.answer("u").footer.stats.figures == "stopped early"
 
 
 def test_actions_show_on_the_newest_answer_and_on_hover(transcript: Transcript, qtbot: QtBot) -> None:
@@ -103,53 +105,62 @@ def test_actions_show_on_the_newest_answer_and_on_hover(transcript: Transcript, 
     assert first.footer.buttons[0].is_revealed
 
 
-def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None:
+def test_each_figure_can_be_copied(transcript: Transcript) -> None:
     answer = stream(transcript, "Two words")
     transcript.finish_answer(
         "t", finished(Stats(tokens=2, prompt_tokens=9, read_tokens=9, tokens_per_s=50.0))
     )
     stats = answer.footer.stats
-    assert stats.shown_text == "50.0 tok/s · 2 tokens · read all 9 tokens"
-    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
-    assert stats.shown_text == stats.text
-    found = [stats.part_at(QPointF(x, 8)) for x in range(0, 700, 4)]
-    texts = [part.text for part in dict.fromkeys(found) if part]
-    assert texts[:3] == ["50.0 tok/s", "TTFT 0.00 s", "2 tokens"]
-    assert stats.part_at(QPointF(5, 60)) is None
+    assert stats.line == "50.0 tok/s · first token 0.00 s"
     at = QPoint(4, 8)
     event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, stats.mapToGlobal(at))
     QApplication.sendEvent(stats, event)
     menu = stats.findChild(QMenu)
-    assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy All Figures"]
+    titles = [action.text() for action in menu.actions()]
+    assert titles[:3] == ["Copy “50.0 tok/s”", "Copy “first token 0.00 s”", "Copy “2 tokens”"]
+    assert titles[-1] == "Copy All Figures"
     menu.actions()[0].trigger()
     assert QGuiApplication.clipboard().text() == "50.0 tok/s"
-    menu.actions()[1].trigger()
-    assert QGuiApplication.clipboard().text() == stats.text
+    menu.actions()[-1].trigger()
+    assert QGuiApplication.clipboard().text() == stats.figures
     menu.hide()
 
 
-def test_pointing_at_figures_says_why_and_what_does_not_fit(transcript: Transcript) -> None:
+def test_figures_have_their_reasons_in_a_tooltip_and_for_screen_readers(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", finished(reading_reason="9 new tokens are quickly read"))
     stats = answer.footer.stats
-
-    def pointed(x: int) -> str:
-        at = QPoint(x, 8)
-        QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
-        return QToolTip.text()
-
-    stats.resize(700, stats.height_for(700))
-    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
-    where = {part.text: x for x in range(0, 700, 4) if (part := stats.part_at(QPointF(x, 8)))}
-    assert pointed(where["3 tokens"]) == ""
-    assert pointed(where["read all 9 tokens"]) == "9 new tokens are quickly read."
+    assert "read all 9 tokens: 9 new tokens are quickly read." in stats.toolTip().split("\n")
     assert stats.accessibleDescription() == "9 new tokens are quickly read."
-    QApplication.sendEvent(answer, QEvent(QEvent.Type.Leave))
-    height = stats.height_for(260)
-    stats.resize(260, height)
+    assert stats.accessibleName() == stats.figures
+
+
+@pytest.mark.parametrize("width", [720, 260])
+def test_nothing_under_an_answer_moves_when_it_is_pointed_at(transcript: Transcript, width: int) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished(), "A note.")
+
+    def places() -> object:
+        footer = answer.footer
+        footer.resize(width, footer.height_for(width))
+        return [(type(each), each.geometry()) for each in footer.children() if isinstance(each, QWidget)]
+
+    before = places(), answer.footer.stats.line
     QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
-    assert stats.height_for(260) == height
-    assert "mean" in stats.text
-    assert "mean" not in stats.shown_text
-    assert pointed(4) == stats.text
-    QToolTip.hideText()
+    assert (places(), answer.footer.stats.line) == before
+
+
+def test_a_token_has_one_mark(transcript: Transcript) -> None:
+    """A tint or dots in the text, or a cell of the bar where the text has none."""
+    answer = stream(transcript, FERRY)
+    transcript.set_tint_mode("hover")
+    marks = {colour("accepted_tint"), colour("bonus_line")}
+    bar = {colour("series_green"), colour("bonus_line")}
+    assert marks <= colours(enlarged(answer.body))
+    assert not bar & colours(enlarged(answer.footer.strip))  # while it is written
+    transcript.finish_answer("t", finished())
+    assert not marks & colours(enlarged(answer.body))
+    assert bar <= colours(enlarged(answer.footer.strip))
+    transcript.set_tint_mode("always")
+    assert marks <= colours(enlarged(answer.body))
+    assert answer.footer.strip.isHidden()

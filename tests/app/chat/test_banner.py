@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.bars import WIDTH_PX, Banner
 from app.session.trouble import Remedy, Trouble
 
-DIED = Trouble("The worker stopped.", "It was ended by signal SIGKILL.", "restart", ("one", "two", "three"))
+DIED = Trouble("The engine stopped.", "It was ended by signal SIGKILL.", "restart", ("one", "two", "three"))
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def banner(qtbot: QtBot) -> Banner:
     return widget
 
 
-@pytest.mark.parametrize(("remedy", "label"), [("restart", "Restart Worker"), ("load", "Try Again")])
+@pytest.mark.parametrize(("remedy", "label"), [("restart", "Restart Engine"), ("load", "Try Again")])
 def test_the_button_requests_the_remedy(qtbot: QtBot, banner: Banner, remedy: Remedy, label: str) -> None:
     banner.show_trouble(Trouble("No model.", "", remedy))
     assert banner.remedy_button.text() == banner.remedy_button.accessibleName() == label
@@ -63,7 +63,7 @@ def test_one_of_several_is_counted(banner: Banner) -> None:
     assert banner.next_button.isHidden()
     banner.show_trouble(DIED, 2, 3)
     assert banner.count_label.text() == "2 of 3"
-    assert banner.accessibleName().startswith("2 of 3 The worker stopped.")
+    assert banner.accessibleName().startswith("2 of 3 The engine stopped.")
     banner.show_trouble(DIED)
     assert banner.next_button.isHidden()
     banner.clear()

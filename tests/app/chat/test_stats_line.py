@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-
-from hypothesis import given
-from hypothesis import strategies as st
+from collections.abc import Sequence
 
 from app.chat.answer_text import PartFigures, TokenTable
 from app.chat.stats_line import (
     StatsPart,
-    break_parts,
     change_text,
     cut_off_parts,
     details_text,
     finished_parts,
     live_parts,
     plain_text,
+    tip_text,
 )
 from core.events import Change, Stats
 from tests.app.chat.written import finished, tokens_of
@@ -39,8 +36,8 @@ STATS = Stats(
 
 def test_the_whole_line() -> None:
     assert plain_text(finished_parts(finished(STATS))) == (
-        "58.4 tok/s · TTFT 0.41 s · 214 tokens · 148/231 drafts accepted (64%) · mean 3.2/step"
-        " · ngram-simple · read all 28,020 tokens"
+        "58.4 tok/s · first token 0.41 s · 64% of drafts accepted · 214 tokens"
+        " · 148 of 231 drafted tokens accepted · 3.2 tokens per step · ngram-simple · read all 28,020 tokens"
     )
 
 
@@ -53,8 +50,24 @@ def test_an_answer_that_was_thought_about_has_its_own_figures_and_those_of_all()
     assert finished_parts(finished(STATS), alone=PartFigures(0, None, 0.0))
 
 
-def test_the_speed_stands_out_and_nothing_else() -> None:
-    assert [part.emphasis for part in finished_parts(finished(STATS))] == ["strong"] + ["plain"] * 6
+def shown(parts: Sequence[StatsPart]) -> str:
+    return plain_text([part for part in parts if not part.minor])
+
+
+def test_one_brief_line_is_always_shown() -> None:
+    """Speed, first token, accepted share, and an ending that a person would not expect."""
+    brief = "58.4 tok/s · first token 0.41 s · 64% of drafts accepted"
+    assert shown(finished_parts(finished(STATS))) == brief
+    alone = finished_parts(finished(STATS), alone=PartFigures(58, 19, 1.64))
+    assert shown(alone) == brief
+    stopped = finished_parts(finished(STATS, reason="length"))
+    assert shown(stopped) == f"{brief} · stopped at the token limit"
+    off = finished_parts(finished(STATS, drafter="off"))
+    assert shown(off) == "58.4 tok/s · first token 0.41 s"
+    table = TokenTable()
+    table.extend(tokens_of("One{ two| three^ four} five"))
+    assert shown(live_parts(table)) == "first token 0.44 s"
+    assert shown(cut_off_parts(table)) == "50.0 tok/s · first token 0.44 s · stopped early"
 
 
 def test_what_was_cached_and_what_was_skipped_are_two_things() -> None:
@@ -66,8 +79,8 @@ def test_what_was_cached_and_what_was_skipped_are_two_things() -> None:
 def test_while_it_is_written_the_speed_is_the_gauge_s_alone() -> None:
     table = TokenTable()
     table.extend(tokens_of("One{ two| three^ four} five"))
-    assert plain_text(live_parts(table)) == "TTFT 0.44 s · 5 tokens · mean 1.7/step"
-    assert plain_text(cut_off_parts(table)).startswith("50.0 tok/s · TTFT 0.44 s")
+    assert plain_text(live_parts(table)) == "first token 0.44 s · 5 tokens · 1.7 tokens per step"
+    assert plain_text(cut_off_parts(table)).startswith("50.0 tok/s · first token 0.44 s")
 
 
 def test_who_points_at_a_figure_is_told_why_it_is_so() -> None:
@@ -92,7 +105,7 @@ def test_who_points_at_a_figure_is_told_why_it_is_so() -> None:
 
 def test_without_a_drafter_there_are_no_drafts_to_count() -> None:
     line = plain_text(finished_parts(finished(Stats(tokens=1), drafter="off")))
-    assert "drafts" not in line
+    assert "draft" not in line
     assert "· off ·" in line
     assert "1 token ·" in line
 
@@ -102,16 +115,18 @@ def test_a_drafter_that_never_drafted_says_so() -> None:
 
 
 def test_how_it_ended() -> None:
-    assert finished_parts(finished(reason="cancelled"))[-1] == StatsPart("stopped by you")
-    assert finished_parts(finished(reason="length"))[-1] == StatsPart("stopped at the token limit")
+    for reason, words in (("cancelled", "stopped by you"), ("length", "stopped at the token limit")):
+        assert StatsPart(words) in finished_parts(finished(reason=reason))
 
 
 def test_cut_off_has_what_the_tokens_tell_and_the_reason_in_danger() -> None:
     table = TokenTable()
     table.extend(tokens_of("One{ two| three^ four} five"))
     parts = cut_off_parts(table)
-    assert plain_text(parts) == "50.0 tok/s · TTFT 0.44 s · 5 tokens · mean 1.7/step · stopped early"
-    assert parts[-1].emphasis == "danger"
+    assert plain_text(parts) == (
+        "50.0 tok/s · first token 0.44 s · 5 tokens · 1.7 tokens per step · stopped early"
+    )
+    assert [part.text for part in parts if part.failed] == ["stopped early"]
     assert plain_text(cut_off_parts(TokenTable())) == "stopped early"
 
 
@@ -122,23 +137,8 @@ def test_changes_are_plain_sentences() -> None:
     assert change_text(Change("prefill.mode", "on", "off", "why")) == "Reading Whole instead of Quick: why."
 
 
-widths = st.lists(st.integers(1, 40), min_size=1, max_size=9)
-
-
-@given(widths, st.integers(10, 120))
-def test_lines_break_only_between_figures_and_fit(sizes: list[int], width: int) -> None:
-    parts = [StatsPart("x" * size) for size in sizes]
-    lines = break_parts(parts, width, lambda part: len(part.text))
-    assert [part for line in lines for part in line] == parts
-    for line in lines:
-        assert len(line) == 1 or len(plain_text(line)) <= width
-    for line, following in itertools.pairwise(lines):
-        assert len(plain_text([*line, following[0]])) > width
-
-
-def test_speed_tokens_and_share_read_are_always_shown() -> None:
-    done = finished(Stats(prompt_tokens=28020, read_tokens=5620, tokens=214, tokens_per_s=58.4, tested=9))
-    shown = [part.text for part in finished_parts(done) if not part.minor]
-    assert shown == ["58.4 tok/s", "214 tokens", "read 5,620 of 28,020 tokens"]
-    stopped = finished_parts(finished(reason="length"))
-    assert not stopped[-1].minor
+def test_the_tooltip_has_every_figure_and_why_it_is_so() -> None:
+    parts = finished_parts(finished(STATS, reading_reason="all of the text is kept"))
+    lines = tip_text(parts).split("\n")
+    assert [line.partition(":")[0] for line in lines] == [part.text for part in parts]
+    assert lines[-1] == "read all 28,020 tokens: All of the text is kept."

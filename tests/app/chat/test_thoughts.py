@@ -197,7 +197,7 @@ def test_a_thought_is_folded_until_it_is_opened(transcript: Transcript, qtbot: Q
     assert head.text() == f"Thought for {(said - 1) / 10:.1f} s · {said} tokens"
     item = transcript.answer("t")
     rest = len(WRITTEN) - said
-    assert f"answer {rest} tokens in {rest / 10:.1f}" in item.footer.stats.text
+    assert f"answer {rest} tokens in {rest / 10:.1f}" in item.footer.stats.figures
     body = body_of(transcript)
     assert [box.piece.text for box in body.boxes if not box.hidden] == ["", "Yes, [x] < y."]
     folded = body.height()

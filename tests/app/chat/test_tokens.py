@@ -20,7 +20,7 @@ from app.richtext.tint_paint import TintMode
 from app.session.chats.conversation import Answer, AnswerStatus, Turn
 from core.events import TYPED, Message
 from tests.app.chat.watching import body_of, picture, point_at, stream
-from tests.app.chat.written import FERRY, token, tokens_of
+from tests.app.chat.written import FERRY, finished, token, tokens_of
 
 
 def facts(written: str, index: int, drafter: str = "ngram-simple") -> TokenFacts:
@@ -29,31 +29,45 @@ def facts(written: str, index: int, drafter: str = "ngram-simple") -> TokenFacts
     return facts_of(table, index, drafter)
 
 
+GUESSED = "Guessed by {}, then confirmed by the model."
+WITHOUT = "Written by the model alone: nothing was guessed, or no guess was right."
+
+
 @pytest.mark.parametrize(
-    ("written", "index", "drafter", "rows"),
+    ("written", "index", "drafter", "lines"),
     [
         (
             "The{ check|list|,| and^ officer} has",
             2,
             "ngram-simple",
-            {
-                "Step": "2 of 3",
-                "Drafter": "N-gram simple",
-                "Position": "2 of 8 drafted",
-                "Arrived": "0.48 s, with 4 others",
-            },
+            (
+                GUESSED.format("N-gram simple"),
+                "Step 2 of 3, guess 2 of 8",
+                "0.48 s after the question, with 4 others",
+            ),
         ),
-        ("a{ b^ c}", 2, "ngram-simple", {"Position": "–"}),
-        ("a{ b^ c}", 0, "ngram-simple", {"Position": "–", "Arrived": "0.44 s, alone"}),
-        ("{a^ b}", 0, "ngram-simple", {"Arrived": "0.44 s, with 1 other"}),
-        ("a", 0, "", {"Drafter": "–"}),
-        ("a", 0, "off", {"Drafter": "Off"}),
-        ("a", 0, "of-tomorrow", {"Drafter": "of-tomorrow"}),
+        (
+            "a{ b^ c}",
+            2,
+            "ngram-simple",
+            (
+                "The model’s own token after a check of guesses, at no extra cost.",
+                "Step 2 of 2",
+                "0.48 s after the question, with 1 other",
+            ),
+        ),
+        ("a{ b^ c}", 0, "ngram-simple", (WITHOUT, "Step 1 of 2", "0.44 s after the question")),
+        ("a", 0, "", (WITHOUT, "Step 1 of 1", "0.44 s after the question")),
+        ("a{ b^ c}", 1, "of-tomorrow", (GUESSED.format("of-tomorrow"),)),
+        ("a{ b^ c}", 1, "off", (GUESSED.format("the drafter"),)),
     ],
 )
-def test_the_rows_of_a_tooltip(written: str, index: int, drafter: str, rows: dict[str, str]) -> None:
-    found = dict(facts(written, index, drafter).rows)
-    assert {title: found[title] for title in rows} == rows
+def test_a_tooltip_says_in_words_what_a_token_is(
+    written: str, index: int, drafter: str, lines: tuple[str, ...]
+) -> None:
+    found = facts(written, index, drafter)
+    assert found.lines[: len(lines)] == lines
+    assert not any(line.endswith("–") or str(tokens_of(written)[index].id) in line for line in found.lines)
 
 
 def test_one_that_came_alone_after_a_rejected_draft_is_no_bonus() -> None:
@@ -68,7 +82,7 @@ def test_the_text_of_a_tooltip() -> None:
         assert facts("{" + written + "}", 0).text == text
     assert len(facts("{" + "=" * 60 + "}", 0).text) == 24
     found = facts("The{ check|list}", 2)
-    assert (found.text, found.id, found.class_name) == ("list", "id 102", "Accepted draft")
+    assert (found.text, found.class_name) == ("list", "Accepted draft")
     table = TokenTable()
     table.extend([token(""), token("🙂"), token("")])
     assert facts_of(table, 0, "").text == "part of 🙂"
@@ -108,8 +122,7 @@ def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) ->
     ]
     table = TokenTable()
     table.extend(tokens)
-    assert dict(facts_of(table, 1, "auto").rows)["Drafted from"] == "Trained head"
-    assert "Drafted from" not in dict(facts_of(table, 3, "auto").rows)
+    assert facts_of(table, 1, "auto").lines[0] == GUESSED.format("Auto (trained head)")
     legend = Legend()
     qtbot.addWidget(legend)
     legend.resize(900, 34)
@@ -137,8 +150,7 @@ def test_resting_on_a_token_tells_its_facts_as_long_as_the_pointer_is_there(
     qtbot.waitUntil(transcript.tip.isVisible, timeout=20_000)
     facts = transcript.tip.facts
     assert (facts.text, facts.class_name) == ("list", "Accepted draft")
-    assert dict(facts.rows)["Position"] == "2 of 8 drafted"
-    assert dict(facts.rows)["Drafter"] == "N-gram simple"
+    assert facts.lines[:2] == (GUESSED.format("N-gram simple"), "Step 34 of 49, guess 2 of 8")
     assert transcript.rect().contains(transcript.tip.geometry())
     # The open tooltip follows the pointer.
     number = next(i for i, one in enumerate(body.table.tokens) if one.text == " officer")
@@ -171,6 +183,8 @@ def test_arrow_keys_walk_through_the_tokens(transcript: Transcript, qtbot: QtBot
 
 def test_the_strip_points_at_tokens_too(transcript: Transcript, qtbot: QtBot) -> None:
     answer = stream(transcript, FERRY)
+    transcript.set_tint_mode("hover")
+    transcript.finish_answer("t", finished())
     strip = answer.footer.strip
     number = next(i for i, one in enumerate(answer.body.table.tokens) if one.text == "list")
     qtbot.mouseMove(strip, QPoint(1, 1))
@@ -192,7 +206,7 @@ def test_what_no_model_wrote_has_no_tooltip(
     answer = transcript.findChildren(AnswerView)[-1]
     if written:
         facts = answer.facts(0)
-        assert dict(facts.rows)["Arrived"] == "0.44 s, with 2 others"
+        assert facts.lines[-1] == "0.44 s after the question, with 2 others"
     strip = answer.footer.strip
     qtbot.mouseMove(strip, QPoint(1, 1))
     qtbot.mouseMove(strip, strip.cell(len(written)).center().toPoint())

@@ -88,7 +88,7 @@ def test_colours_change_with_the_theme(transcript: Transcript, theme: Theme) -> 
     theme.set_scheme("dark")
     QApplication.processEvents()
     dark = Counter(pixels_of(enlarged(transcript)))
-    for name in ("window", "text", "accepted_tint", "bonus_tint", "fill1"):
+    for name in ("window", "text", "accepted_tint", "bonus_line", "fill1"):
         colour = theme.color(name).rgb()
         # The edges of dark letters on white pass through every grey, a few pixels of each.
         assert dark[colour] > 10 * light[colour], name

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+import pytest
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.entry_column import COLUMN_PX
-from app.chat.intents import Intent, OpenAttachment
+from app.chat.intents import Intent, OpenAttachment, OpenPassage
 from app.chat.transcript import Transcript
 from app.chat.user_message import MessageChip, UserMessage
 from app.richtext.text_canvas import MARGIN_PX
@@ -90,3 +91,55 @@ def test_many_attachments_are_one_row_that_unfolds(qtbot: QtBot, transcript: Tra
     assert message.chips[-1].geometry().bottom() < message.body.y()
     message.fold_button.click()
     assert message.height() == folded_px
+
+
+def test_a_click_on_the_map_opens_the_passage_there(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.add_user("t", Message("user", "What?", (HANDBOOK,)))
+    transcript.show_passages("t", 0, PASSAGES)
+    (chip,) = transcript.findChildren(MessageChip)
+    intents: list[Intent] = []
+    transcript.intent.connect(intents.append)
+    for place, number in ((0.1, 10), (0.5, 50), (0.9, 90)):
+        at = chip.map.mapTo(chip, QPoint(round(place * chip.map.width()), chip.map.height() // 2))
+        qtbot.mouseClick(chip, Qt.MouseButton.LeftButton, pos=at)
+        opened, passage = intents
+        assert opened == OpenAttachment("t", 0)
+        assert isinstance(passage, OpenPassage)
+        assert abs(passage.passage.start // 32 - number) <= 1
+        intents.clear()
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
+    qtbot.keyClick(chip, Qt.Key.Key_Space)
+    assert intents == [OpenAttachment("t", 0)] * 2
+
+
+@pytest.mark.parametrize(
+    ("written", "texts"),
+    [
+        ("Is **this** a *star*?", ["Is this a star?"]),
+        ("See [the docs](https://a.example) and `x = 1`", ["See the docs and x = 1"]),
+        ("Buy:\n\n- bread\n- milk\n\nthen come", ["Buy:", "bread", "milk", "then come"]),
+        ("> He said so.\n\nIs it true?", ["He said so.", "Is it true?"]),
+        ("a **b**\nc", ["a b\nc"]),  # its lines stay
+        # What people write without meaning marks.
+        ("What are __init__ and snake_case_name?", ["What are __init__ and snake_case_name?"]),
+        ("5 * 3 * 2 = 30", ["5 * 3 * 2 = 30"]),
+        ("# 1 in line\n| a | b |", ["# 1 in line\n| a | b |"]),
+        ("C:\\*.txt", ["C:\\*.txt"]),
+    ],
+)
+def test_marks_in_a_message_are_shown_as_in_an_answer(
+    transcript: Transcript, qtbot: QtBot, written: str, texts: list[str]
+) -> None:
+    transcript.add_user("t", Message("user", written))
+    item = transcript.findChild(UserMessage)
+    assert [box.piece.text for box in item.body.boxes] == texts
+    qtbot.mouseClick(item.copy_button, Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == written
+
+
+def test_a_list_in_a_message_is_inside_its_bubble(transcript: Transcript) -> None:
+    transcript.add_user("t", Message("user", "- a longer point of a list\n- b"))
+    item = transcript.findChild(UserMessage)
+    for box in item.body.boxes:
+        assert len(box.layout.lines) == 1
+        assert box.text_left + box.layout.lines[0].right <= item.body.width() - 2 * MARGIN_PX + 1

@@ -126,6 +126,9 @@ def test_search_finds_pages_and_marks_the_words(helping: HelpWindow) -> None:
     assert len(helping.text.extraSelections()) == 1
     helping.search.results_wanted.emit()
     assert helping.text.textCursor().selectedText() == "spreadsheets"
+    for words in ("citation", "sources"):
+        helping.search.setText(words)
+        assert "ask" in shown(helping)
     helping.search.setText("larger MODEL")
     helping.search.results_wanted.emit()
     assert helping.text.textCursor().selectedText().lower() in ("larger", "model")

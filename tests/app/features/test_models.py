@@ -173,7 +173,7 @@ def test_the_best_that_fit_are_suggested() -> None:
 def test_families_have_colours_that_mean_nothing_else() -> None:
     colors = family_colors([LARGE, OTHER, SMALL])
     assert list(colors) == ["alpha", "beta"]
-    assert not {"series_green", "series_amber", "series_vermilion"} & set(colors.values())
+    assert not {"series_green", "series_vermilion"} & set(colors.values())
     assert len(set(colors.values())) == 2
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
 from app.gauges import strings
+from app.gauges.figures import DASH, speed
 from app.gauges.instruments import MAX_BARS, Instrument, shares
 from app.gauges.strip import InstrumentStrip
 from app.theme.theme import Theme
@@ -45,10 +47,24 @@ def strip(qtbot: QtBot) -> InstrumentStrip:
     strip = InstrumentStrip()
     qtbot.addWidget(strip)
     strip.resize(896, 60)
-    strip.set_pinned(True)
     strip.show()
     strip.set_memory(int(11.2 * GB), 27 * GB)
     return strip
+
+
+def _words(instrument: Instrument) -> list[str]:
+    with noted_words() as noted:
+        instrument.grab()
+    return [word.text for word in noted]
+
+
+def _baseline(instrument: Instrument) -> float:
+    """Of the figure, which is painted after the title; 0 for a gauge that is left out."""
+    if instrument.isHidden():
+        return 0.0
+    with noted_words() as noted:
+        instrument.grab()
+    return noted[1].area.bottom()
 
 
 def _said(instrument: Instrument) -> str:
@@ -70,7 +86,7 @@ def test_live_figures_are_read_out_as_given(strip: InstrumentStrip) -> None:
     assert _said(strip.first_token) == "0.41 s"
     by_position = "by position 80%, 73%, 64%, 58%, 51%, 45%"
     assert _said(strip.acceptance) == f"64%, 3.2 per step, {by_position}"
-    assert _said(strip.index) == "412,306 of 4.19 M entries"
+    assert _said(strip.index).startswith("412,306 of 4.19 M n-grams used. ")
     assert _said(strip.memory) == "11.2 of 27.0 GB"
     assert strip.height() == 60
 
@@ -94,15 +110,15 @@ def test_final_figures_replace_them(strip: InstrumentStrip) -> None:
     assert _said(strip.speed) == "41.2 tok/s"
     assert _said(strip.first_token) == "24.3 s"
     assert _said(strip.acceptance) == "57%, 1.4 per step, by position 56%, 57%"
-    assert _said(strip.index) == "812 of 8,192 entries"
+    assert _said(strip.index).startswith("812 of 8,192 n-grams used. ")
     assert _said(strip.memory) == "9.0 of 27.0 GB"
 
 
-def test_a_gauge_without_a_figure_is_not_shown(strip: InstrumentStrip) -> None:
+def test_a_gauge_without_a_figure_has_a_dash(strip: InstrumentStrip) -> None:
     strip.show_gauges(_gauges(tested=0, accepted=0, acceptance=0.0, positions=(), occupancy=Occupancy()))
-    assert _said(strip.acceptance) == _said(strip.index) == strings.NO_FIGURE
-    shown = [each.title for each in strip.instruments if not each.isHidden()]
-    assert shown == ["Speed", "First token", strings.MEMORY]
+    for each in (strip.acceptance, strip.index):
+        assert _said(each) == strings.NO_FIGURE
+        assert _words(each) == [each.title, DASH]
 
 
 def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> None:
@@ -165,10 +181,44 @@ def test_plain_speed_is_a_line_and_is_said(strip: InstrumentStrip) -> None:
         strip.show_gauges(_gauges(), now_s=i / 4)
     before = strip.speed.grab().toImage()
     strip.show_gauges(_gauges(plain_tokens_per_s=23.04), now_s=10.0)
-    assert _said(strip.speed) == "58.4 tok/s, plain speed 23.0 tok/s"
+    assert _said(strip.speed) == "58.4 tok/s, plain 23.0 tok/s"
     assert strip.speed.grab().toImage() != before
     strip.show_gauges(_gauges(), now_s=10.0)
     assert _said(strip.speed) == "58.4 tok/s"
+
+
+def test_the_dashed_line_has_a_label_that_touches_nothing(strip: InstrumentStrip) -> None:
+    """Not the title, the figure or the line, at any speed."""
+    for tokens_per_s, plain in ((58.44, 23.04), (12_345.0, 9_876.0), (0.4, 0.1)):
+        for i in range(80):
+            strip.show_gauges(_gauges(tokens_per_s=tokens_per_s, plain_tokens_per_s=plain), now_s=i / 4)
+        with noted_words() as noted:
+            strip.speed.grab()
+        label = next(word for word in noted if word.text == strip.speed.plain_label)
+        assert label.text == f"plain {speed(plain)} tok/s"
+        others = [word.area for word in noted if word is not label]
+        assert not any(label.area.intersects(area) for area in others), (label, others)
+        assert QRectF(strip.speed.rect()).contains(label.area)
+    strip.show_prefill(PrefillProgress("r2", 0, 5120, 0, time_s=0.1), now_s=30.0)
+    assert strip.speed.plain_label == ""
+
+
+def test_no_dash_is_beside_a_drawn_line(strip: InstrumentStrip, theme: Theme) -> None:
+    """A speed that is unknown for a moment, a worker that died, an answer of no speed."""
+    accent = theme.color("accent").name()
+    for i in range(40):
+        strip.show_gauges(_gauges(), now_s=i / 4)
+    for change in (
+        lambda: strip.show_gauges(_gauges(tokens_per_s=0.0), now_s=10.0),
+        lambda: strip.speed.show_speed(None, 10.5),
+        lambda: strip.show_stats(Stats()),
+        lambda: strip.set_stale(True),
+        lambda: strip.set_stale(False),
+        strip.reset,
+    ):
+        change()
+        drawn = accent in colors(strip.speed)
+        assert drawn is not (DASH in _words(strip.speed))
 
 
 def test_memory_over_the_limit_is_vermilion(strip: InstrumentStrip, theme: Theme) -> None:
@@ -185,65 +235,66 @@ def test_a_shared_table_is_named_with_what_it_gave(strip: InstrumentStrip) -> No
     strip.set_family("Qwen3")
     strip.show_gauges(_gauges(table=TableUse(412_306, 4_194_304, 410_000, 200, 68)))
     assert _said(strip.index) == (
-        "412,306 entries · 34% hits, Qwen3’s, room for 4.19 M, 68 of 200 look-ups found a guess,"
-        " warm: 410,000 entries were there before"
+        "412,306 of 4.19 M n-grams used. The table of Qwen3: 410,000 of them from before,"
+        " and 68 of 200 look-ups found a guess"
     )
     cold = TableUse(50, 4096, 0, 0, 0)
     strip.show_stats(Stats(table=cold, occupancy=Occupancy(50, 4096)))
-    assert _said(strip.index).startswith("50 entries, Qwen3’s, room for 4,096, 0 of 0 look-ups")
+    assert _said(strip.index).startswith("50 of 4,096 n-grams used. The table of Qwen3: it was empty")
     strip.show_gauges(_gauges())
-    assert _said(strip.index) == "412,306 of 4.19 M entries"
+    assert "Qwen3" not in _said(strip.index)
 
 
-def test_instruments_stand_side_by_side_and_drop_whole_from_the_right(strip: InstrumentStrip) -> None:
-    strip.show_gauges(_gauges())
-    for width, kept in ((896, 5), (895, 4), (700, 3), (540, 2), (300, 1), (120, 0), (1200, 5)):
+def test_gauges_are_side_by_side_and_left_out_from_the_right(strip: InstrumentStrip) -> None:
+    for width, kept in ((896, 5), (895, 4), (760, 4), (700, 3), (330, 2), (300, 1), (120, 0), (1200, 5)):
         strip.resize(width, 60)
         shown = [each for each in strip.instruments if not each.isHidden()]
-        assert len(shown) == kept
+        assert shown == list(strip.instruments[:kept])
         rights = [each.geometry().right() + 1 for each in shown]
         assert [each.x() for each in shown[1:]] == rights[:-1]
         assert all(right <= width for right in rights)
 
 
-def test_between_answers_only_speed_and_first_token_are_shown(strip: InstrumentStrip) -> None:
-    """The others while an answer is written, or always once they are pinned."""
-
-    def titles() -> list[str]:
-        return [each.title for each in strip.instruments if not each.isHidden()]
-
-    basics, whole = ["Speed", "First token"], ["Speed", "First token", "Drafts accepted", "Table"]
-    strip.set_pinned(False)
-    strip.reset()
-    assert titles() == basics
-    strip.show_gauges(_gauges())
-    assert titles() == [*whole, strings.MEMORY]
-    strip.show_stats(Stats(tested=9, acceptance=0.5, occupancy=Occupancy(1, 9), memory_bytes=GB))
-    assert titles() == basics
-    strip.set_pinned(True)
-    assert titles() == [*whole, strings.MEMORY]
-    strip.set_pinned(False)
-    strip.show_gauges(_gauges())
-    strip.show_end()
-    assert titles() == basics
-
-
-def test_nothing_changes_its_name_or_place_while_figures_change(strip: InstrumentStrip) -> None:
+@pytest.mark.parametrize("width", [896, 640])
+def test_no_gauge_appears_vanishes_or_moves(strip: InstrumentStrip, width: int) -> None:
+    """Whatever happens; also each figure stays on its baseline."""
+    strip.resize(width, 60)
     strip.set_family("Qwen3")
     table = TableUse(412_306, 4_194_304, 410_000, 200, 68)
-    stood = []
+    seen = []
     for show in (
         strip.reset,
+        lambda: strip.show_prefill(PrefillProgress("r", 0, 5120, 0, None, "scoring"), now_s=0.0),
         lambda: strip.show_prefill(PrefillProgress("r", 0, 128_020, 0), now_s=0.0),
         lambda: strip.show_prefill(PrefillProgress("r", 128_000, 128_020, 0, time_s=9.0), now_s=9.0),
         lambda: strip.show_gauges(_gauges(positions=(), tested=0)),
-        lambda: strip.show_gauges(_gauges(table=table)),
+        lambda: strip.show_gauges(_gauges(table=table, plain_tokens_per_s=20.0)),
         lambda: strip.show_stats(Stats(table=TableUse(50, 4096, 0, 0, 0))),
+        lambda: strip.set_stale(True),
+        lambda: strip.set_memory(0, 0),
+        lambda: strip.set_stale(False),
     ):
         show()
-        always = (strip.speed, strip.first_token)
-        stood.append([(each.title, each.geometry()) for each in always])
-    assert all(each == stood[0] for each in stood)
+        places = [
+            (each.title, each.geometry(), each.isHidden(), _baseline(each)) for each in strip.instruments
+        ]
+        seen.append(places)
+    assert all(each == seen[0] for each in seen)
+
+
+def test_every_figure_fits_its_gauge(strip: InstrumentStrip) -> None:
+    table = TableUse(999_999, 99_999_999, 410_000, 200, 68)
+    most = _gauges(
+        tokens_per_s=12_345.0, ttft_s=12_345.0, mean_per_step=16.0, acceptance=1.0, table=table,
+        positions=(PositionStat(9, 9),) * MAX_BARS, memory_bytes=512 * GB,
+    )  # fmt: skip
+    strip.set_memory(0, 512 * GB)
+    strip.show_gauges(most)
+    for each in strip.instruments:
+        with noted_words() as noted:
+            each.grab()
+        for word in noted:
+            assert QRectF(each.rect()).adjusted(0, 0, -4, 0).contains(word.area), (each.title, word)
 
 
 def test_shares_leave_out_places_that_were_never_tested() -> None:

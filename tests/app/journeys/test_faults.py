@@ -88,7 +88,7 @@ async def test_a_worker_that_hangs(stage: Stage, toy_folder: Path) -> None:
     os.kill(pid, signal.SIGSTOP)
     await until(lambda: window.views.banner.trouble is not None, timeout_s=20)
     trouble = window.views.banner.trouble
-    assert trouble.title == "The worker does not respond."
+    assert trouble.title == "The engine does not respond."
     assert "the chat is kept" in trouble.text
     written = len(last(window).tokens)
     assert written > 5

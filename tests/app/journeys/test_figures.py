@@ -48,9 +48,9 @@ def agree(window: MainWindow) -> None:
     assert stats.tokens == len(answer.tokens) == stats.accepted + stats.bonus + stats.normal
     assert f"{stats.tokens:,} tokens" in text
     assert said(strip.speed).partition(",")[0] in text
-    assert f"TTFT {said(strip.first_token)}" in text
+    assert f"first token {said(strip.first_token)}" in text
     assert stats.accepted <= stats.tested
-    share = re.search(r"\((\d+%)\)", text)
+    share = re.search(r"(\d+%) of drafts accepted", text)
     assert said(strip.acceptance).startswith(share.group(1) if share else "")
     assert window.views.composer.pill.used_tokens == stats.context_used_tokens
     origins = [token.origin for token in answer.tokens]
@@ -103,7 +103,7 @@ async def test_what_is_written_on_and_what_is_read_have_one_figure_each(window: 
     before = len(last(window).tokens)
     window.controller.asking.continue_answer()
     await until(lambda: len(last(window).tokens) > before + 6)
-    assert "TTFT 0.10 s" in line(window)
+    assert "first token 0.10 s" in line(window)
     assert said(window.views.strip.first_token) == "0.10 s"
     await stop(window)
     assert said(window.views.strip.first_token) == "0.10 s"

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
+from app.chat.answer import AnswerView
 from app.chat.answer_body import ThoughtHead
 from app.controllers import importing as importing_module
 from app.session.chats.chats import utc_now
@@ -123,6 +124,9 @@ async def test_details_and_undo_and_an_archive_is_dropped_on_the_window(stage: S
     await until(lambda: not window.controller.chat.importing.is_busy)
     answer = answer_view(window)
     assert answer.footer.strip.isHidden()  # nobody knows how its tokens were written
+    lines = [each.footer.stats.figures for each in window.views.transcript.findChildren(AnswerView)]
+    assert len(lines) > 1
+    assert [line for line in lines if line] == ["imported, without figures"]  # said once in a chat
     window.controller.chat.start()
     assert [each.name for each in window.views.composer.attachments] == ["note.txt"]
 

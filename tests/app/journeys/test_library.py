@@ -321,4 +321,4 @@ async def test_a_second_chat_about_a_kept_document_says_what_is_cached(stage: St
     # All but the question and the template around it.
     assert cached[1].read_tokens < 24
     answer = answer_view(window)
-    assert f"{cached[1].reused_tokens:,} cached" in answer.footer.stats.text
+    assert f"{cached[1].reused_tokens:,} cached" in answer.footer.stats.figures

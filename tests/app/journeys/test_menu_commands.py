@@ -41,7 +41,7 @@ async def test_the_last_answer_help_and_the_full_screen(window: MainWindow) -> N
     assert not window.isFullScreen()
 
 
-async def test_tint_and_gauges_are_in_the_view_menu_and_remembered(stage: Stage, tmp_path: Path) -> None:
+async def test_the_tint_is_in_the_view_menu_and_remembered(stage: Stage, tmp_path: Path) -> None:
     window = await stage.open(folder=tmp_path)
     actions, views = window.menu_actions, window.views
     await asked(window, "write 5")
@@ -53,12 +53,5 @@ async def test_tint_and_gauges_are_in_the_view_menu_and_remembered(stage: Stage,
     window.controller.chat.start()
     await asked(window, "write 5")
     assert not views.legend.isVisible()  # in a chat that is opened later, too
-    assert views.strip.memory.isHidden()
-    actions["gauges"].trigger()
-    assert actions["gauges"].isChecked()
-    assert views.header.gauges_button.isChecked()
-    await until(lambda: views.strip.memory.isVisible(), what="the gauges are not shown")
     window = await stage.ready(folder=tmp_path)
-    assert window.views.strip.is_pinned
-    assert window.menu_actions["gauges"].isChecked()
     assert window.views.header.tint.value == "never"

@@ -83,8 +83,10 @@ async def test_a_new_project_gives_its_settings_and_a_spreadsheet_to_new_chats(
     assert project.name == "Harbour master"
     assert [each.name for each in window.controller.library.documents.listed()] == ["Tides.xlsx"]
     assert titles(window) == ["Projects", "Harbour master"]
-    assert not window.menu_actions["new_chat_in_project"].isEnabled()
-    window.views.sidebar.list.new_chat_requested.emit(project.id)
+    # Its first chat is open.
+    assert window.views.header.title == "New chat in “Harbour master”"
+    assert window.controller.chats.open.project == project.id
+    assert [each.name for each in window.views.composer.attachments] == ["Tides.xlsx"]
     assert window.menu_actions["project_settings"].isEnabled()
     window.menu_actions["new_chat_in_project"].trigger()
     assert window.views.header.title == "New chat in “Harbour master”"

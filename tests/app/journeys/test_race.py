@@ -44,7 +44,7 @@ async def test_a_race_is_recorded_compared_stopped_and_left_and_follows_the_chat
     for side in (page.plain, page.drafted):
         assert side.transcript.answer_text("race") == whole
         assert side.status.text() == strings.FINISHED
-        assert side.transcript.answer("race").footer.stats.text.startswith("50.0 tok/s")
+        assert side.transcript.answer("race").footer.stats.figures.startswith("50.0 tok/s")
     assert page.headline.text() == "1.00× the plain speed"
     await click(page.done_button)
     assert window.views.composer.isVisible()

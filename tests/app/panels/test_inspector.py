@@ -297,8 +297,8 @@ def test_the_footer_says_when_changes_apply(inspector: Inspector) -> None:
         return {label.text() for label in inspector.findChildren(TextLabel)}
 
     assert "Changes apply to the next answer." in shown()
-    inspector.set_footer("Changes apply after the worker restarts.")
-    assert "Changes apply after the worker restarts." in shown()
+    inspector.set_footer("Changes apply after the engine restarts.")
+    assert "Changes apply after the engine restarts." in shown()
     assert "Changes apply to the next answer." not in shown()
 
 

@@ -12,7 +12,7 @@ from app.chat.transcript import Transcript
 from app.richtext.markdown.piece import segments_of
 from app.richtext.tint_paint import InkTable
 from core.events import Token
-from tests.app.chat.watching import body_of, colour, colours, picture, point_at, stream
+from tests.app.chat.watching import body_of, colour, colours, enlarged, picture, point_at, stream
 from tests.app.chat.written import FERRY, finished, token, tokens_of
 
 
@@ -31,18 +31,18 @@ def test_runs_wrap_with_their_lines(transcript: Transcript) -> None:
 def test_three_modes_paint_differently(transcript: Transcript, qtbot: QtBot) -> None:
     stream(transcript, FERRY)
     body = body_of(transcript)
-    tints = {colour(name) for name in ("accepted_tint", "bonus_tint")}
-    assert tints <= colours(picture(body))
+    tints = {colour(name) for name in ("accepted_tint", "bonus_line")}
+    assert tints <= colours(enlarged(body))
     transcript.set_tint_mode("hover")
-    assert tints <= colours(picture(body))  # while it is written
+    assert tints <= colours(enlarged(body))  # while it is written
     transcript.finish_answer("t", finished())
-    assert not tints & colours(picture(body))
+    assert not tints & colours(enlarged(body))
     point_at(qtbot, body, "list")
-    hovered = picture(body)
-    assert tints <= colours(hovered)
-    assert colour("accepted_hover") in colours(hovered)
+    hovered = colours(enlarged(body))
+    assert tints <= hovered
+    assert colour("accepted_hover") in hovered
     transcript.set_tint_mode("never")
-    never = colours(picture(body))
+    never = colours(enlarged(body))
     assert not tints & never
     assert colour("accepted_hover") not in never
 

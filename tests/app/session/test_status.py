@@ -39,8 +39,8 @@ def test_a_dead_worker_blocks_and_greys() -> None:
     assert said.composer == "blocked"
     assert said.stale
     assert said.level == "bad"
-    assert said.worker_title == "Worker stopped"
-    assert said.subtitle == "Toy 1M, worker stopped"
+    assert said.worker_title == "Engine stopped"
+    assert said.subtitle == "Toy 1M, engine stopped"
     assert "Your draft is kept" in said.reason
 
 

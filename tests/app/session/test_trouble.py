@@ -22,7 +22,7 @@ from tests.app.session.words import KILLED, failed
 
 def test_death_by_signal_in_mid_answer() -> None:
     trouble = of_death(WorkerDied(KILLED, "writing"), 138)
-    assert trouble.title == "The worker stopped unexpectedly."
+    assert trouble.title == "The engine stopped unexpectedly."
     assert "SIGKILL" in trouble.text
     assert trouble.text.endswith("The chat is kept, with the 138 tokens written so far.")
     assert (trouble.remedy, trouble.log) == ("restart", ("last words",))
@@ -72,7 +72,7 @@ def test_one_token_is_one_token() -> None:
 def test_death_with_a_status_while_loading() -> None:
     died = WorkerDied(replace(KILLED, returncode=1, signal_name="", log=()), "loading")
     trouble = of_death(died)
-    assert trouble.title == "The worker stopped while the model was loading."
+    assert trouble.title == "The engine stopped while the model was loading."
     assert "status 1" in trouble.text
     assert trouble.log  # even an empty log says so
 
@@ -84,7 +84,7 @@ def test_what_the_worker_said_is_the_reason() -> None:
 
 def test_a_worker_that_never_started() -> None:
     trouble = of_death(WorkerDied(None, "starting", "No such file."))
-    assert (trouble.title, trouble.text) == ("The worker could not be started.", "No such file.")
+    assert (trouble.title, trouble.text) == ("The engine could not be started.", "No such file.")
 
 
 def test_silence_passes() -> None:

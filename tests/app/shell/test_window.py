@@ -46,7 +46,7 @@ async def test_one_question_and_its_answer(stage: Stage) -> None:
     assert views.composer.state == "later"
     assert "starting" in views.hint.text()
     assert views.pages.currentWidget() is views.first_page
-    assert views.strip.isHidden()
+    assert views.strip.isVisible()
     await ready(window)
     assert views.header.subtitle == "Fake 1M, drafting with Auto"
     assert views.header.title == "New chat"
@@ -78,14 +78,14 @@ async def test_killed_in_mid_answer_and_restarted(window: MainWindow) -> None:
     assert shown(window) == written.text
     trouble = views.banner.trouble
     assert views.banner.isVisible()
-    assert trouble.title == "The worker stopped unexpectedly."
+    assert trouble.title == "The engine stopped unexpectedly."
     assert "SIGKILL" in trouble.text
     assert f"with the {len(written.tokens):,} tokens written so far" in trouble.text
-    assert views.header.subtitle == "Fake 1M, worker stopped"
+    assert views.header.subtitle == "Fake 1M, engine stopped"
     assert views.composer.state == "blocked"
     assert views.composer.text == "typed meanwhile"
     assert views.hint.isVisible()
-    assert views.hint.text() == "Sending is paused until the worker is back. Your draft is kept."
+    assert views.hint.text() == "Sending is paused until the engine is back. Your draft is kept."
     await press(window, Qt.Key.Key_Return)
     assert len(window.controller.chats.open.turns) == 1
 
@@ -229,11 +229,11 @@ async def test_a_model_that_cannot_be_loaded_can_be_tried_again(
 async def test_death_at_the_start_and_while_loading(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     window = await stage.open(command=["/nowhere/draftlight-worker"])
     await until(lambda: window.controller.link.phase is Phase.DEAD)
-    assert window.views.banner.trouble.title == "The worker could not be started."
+    assert window.views.banner.trouble.title == "The engine could not be started."
     monkeypatch.setenv("FAKE_LOAD", "die")
     window = await stage.open()
     await until(lambda: window.controller.link.phase is Phase.DEAD)
-    assert window.views.first_page.title == "The worker has stopped."
+    assert window.views.first_page.title == "The engine has stopped."
     assert "while the model was loading" in window.views.banner.trouble.title
     assert window.views.banner.trouble.log == ("no room for the weights",)
 

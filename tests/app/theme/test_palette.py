@@ -27,9 +27,9 @@ SURFACES = ("window", "sidebar", "panel", "raised")
     [
         ("text", SURFACES, 12),
         ("text2 accent danger", SURFACES, 4.5),
-        ("text", ("accepted_tint", "bonus_tint"), 8.7),
-        ("accepted_line", ("accepted_tint",), 3.6),
-        ("bonus_line", ("bonus_tint",), 3.6),
+        ("text", ("accepted_tint",), 8.7),
+        ("text", ("accepted_hover", "bonus_hover"), 4.5),
+        ("bonus_line", ("window", "code", "fill1"), 3),
         ("focus", (*SURFACES, "code", "fill2"), 3),
         ("on_accent", ("accent_fill", "accent_pressed"), 4.5),
         ("text", ("danger_tint", "accent_tint"), 4.5),

@@ -45,6 +45,30 @@ def test_what_is_a_title(written: str, title: str) -> None:
     assert cleaned(written) == title
 
 
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("Text Summary", ""),
+        ("Summary of the Following Text", ""),
+        ("Translation Request", ""),
+        ("Summarizing a passage", ""),
+        ("Summary of the Peace of Westphalia", "Summary of the Peace of Westphalia"),
+        ("Code Review Habits", "Code Review Habits"),
+    ],
+)
+def test_a_title_of_the_task_alone_is_none(written: str, title: str) -> None:
+    assert cleaned(written) == title
+
+
+def test_the_end_of_a_long_question_is_in_the_request() -> None:
+    question = Message("user", "Passage. " * 500 + "Which cities signed it?")
+    request = title_request((question, Message("assistant", "Münster.")), 8192)
+    assert request is not None
+    (asked,) = request.messages
+    assert "Which cities signed it?" in asked.content
+    assert len(asked.content) < 1500
+
+
 def test_a_title_that_was_cut_loses_what_may_not_be_whole() -> None:
     assert cleaned("Conditions for the Dep", cut=True) == "Conditions"
     assert cleaned("", cut=True) == ""

@@ -110,6 +110,44 @@ def test_what_was_not_read_is_no_source(loaded: Any, prompt: Prompt, parts: Layo
         assert other.end <= unseen.start or other.start >= unseen.stop
 
 
+MANUAL = (
+    "The heat pump takes heat from the air outside. The compressor needs 1.4 kW.\n\n"
+    "The cylinder for hot water holds 180 litres; a plate on its side names the year.\n\n"
+    "I do not know a filter that lasts for ever: rinse it with water each spring and let it dry.\n\n"
+    "Thank you for your trust in our product. If you have any other questions, feel free to write to us."
+    " You are welcome to visit our works.\n\n"
+    "The model of your unit is on the plate. We can help you choose a language for the display.\n\n"
+)
+POLITE = (
+    "Hello!",
+    "You're welcome!",
+    "I don't know.",
+    "Yes.",
+    "Hello! How can I help you today?",
+    "I don't have enough information to answer that question.",
+    "The document does not say.",
+    "As an AI language model, I do not have personal opinions, but I can help you with the text.",
+    "I'm sorry, but as a model I do not have feelings, so I can not say how you should feel about your day.",
+)
+USED = (
+    ("The cylinder for hot water holds 180 litres.", "cylinder"),
+    ("Rinse the filter with water each spring, and let it dry.", "filter"),
+    (f"{POLITE[4]} The heat pump takes heat from the air; its compressor needs 1.4 kW.", "compressor"),
+)
+
+
+def test_an_answer_that_says_nothing_of_the_documents_has_none(loaded: Any) -> None:
+    """Whatever small words it shares with them; one sentence about them is enough."""
+    for document in (MANUAL, MANUAL * 3, "".join(LINES) + MANUAL):
+        prompt = render(loaded.tokenizer, (Message("user", "Thanks", (Attachment("m.txt", document),)),))
+        parts = layout(prompt, offsets(loaded.tokenizer, prompt))
+        for answer in POLITE:
+            assert found(loaded, prompt, parts, answer) == (), answer
+    for answer, word in USED:  # of the last document
+        (first, *_) = found(loaded, prompt, parts, answer)
+        assert word in document[first.first_char : first.last_char], answer
+
+
 def test_an_answer_about_something_else_has_none(loaded: Any, prompt: Prompt, parts: Layout) -> None:
     assert found(loaded, prompt, parts, "Good morning!") == ()
     assert found(loaded, prompt, parts, "") == ()

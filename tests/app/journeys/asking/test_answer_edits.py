@@ -71,7 +71,7 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     assert [each.answer.text for each in turn.versions] == [before.text, "ECHO 1: w1 w2 w3 w4 typed by me"]
     footer = answer_view(window).footer
     assert footer.versions.text() == "‹ 2/2 ›"
-    assert footer.stats.text == "Edited"
+    assert footer.stats.figures == "Edited"
     assert answer_view(window).body.hasFocus()
     # The tints of the model's tokens stay, the person's text has none.
     inks = [ink for box in answer_view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
@@ -87,8 +87,8 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     assert [each.content for each in commands[0].messages] == ["write 6"]
     assert commands[0].continuation == (0, 1, 2, 3, 4, TYPED)
     assert commands[0].continuation_texts[-2:] == (" w4", " typed by me")
-    assert "Edited" in answer_view(window).footer.stats.text
-    assert "tokens" in answer_view(window).footer.stats.text
+    assert "Edited" in answer_view(window).footer.stats.figures
+    assert "tokens" in answer_view(window).footer.stats.figures
     # The next question sees it.
     await asked(window, "write 1")
     assert commands[-1].messages[1].content == turn.answer.text
@@ -98,7 +98,7 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     turn = window.controller.chats.open.turns[0]
     assert turn.answer.is_edited
     assert len(turn.versions) == 2
-    assert "Edited" in answer_view(window, 0).footer.stats.text
+    assert "Edited" in answer_view(window, 0).footer.stats.figures
     assert window.controller.chats.search("typed")
 
 
@@ -177,7 +177,7 @@ async def test_an_edit_is_asked_about_undone_exact_and_an_answer_continues_from_
     await edit_end(window, " again")
     chat = window.controller.chats.open.id
     window.controller.chat.start()
-    window.controller.asking.undo_answer_edit()  # by the key
+    window.controller.asking.undo()  # by the key
     assert window.controller.chats.get(chat).turns[0].answer.text.endswith(" again")
     await click(window.views.notice_bar.action_button)
     assert window.controller.chats.get(chat).turns == before

@@ -73,7 +73,7 @@ async def test_an_answer_goes_on_that_was_stopped_or_cut_off(stage: Stage, tmp_p
     assert stats.tokens == len(tokens) == stats.accepted + stats.bonus + stats.normal
     assert stats.steps == stats.bonus + stats.normal == steps[-1]
     assert (stats.prompt_tokens, stats.read_tokens) == (10, 10)
-    assert f"{len(tokens):,} tokens" in footer(window).stats.text
+    assert f"{len(tokens):,} tokens" in footer(window).stats.figures
     # The second part is tinted, too.
     body = window.views.transcript.answer(turn.id)
     inked = {ink.token for box in body.body.boxes for ink in box.inks.inks if ink.origin != "normal"}
@@ -82,7 +82,7 @@ async def test_an_answer_goes_on_that_was_stopped_or_cut_off(stage: Stage, tmp_p
     window = await stage.ready(folder=tmp_path)
     answer = last(window)
     assert answer.finished.stats.tokens == len(answer.tokens)
-    assert f"{len(answer.tokens):,} tokens" in footer(window).stats.text
+    assert f"{len(answer.tokens):,} tokens" in footer(window).stats.figures
     await keep_writing(window, 4)
     await stop(window)
     assert last(window).tokens[: len(answer.tokens)] == answer.tokens

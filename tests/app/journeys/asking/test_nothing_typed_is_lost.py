@@ -171,7 +171,7 @@ async def test_an_answer_stopped_before_its_first_token_leaves_the_message_field
     controller.asking.regenerate()
     await until(lambda: controller.link.phase is Phase.READING)
     assert controller.chats.open.turns[0].answer.text == "my own answer"
-    controller.asking.undo_answer_edit()
+    controller.asking.undo()
     window.views.composer.set_text("next question")
     controller.asking.stop_running()
     await ready(window)

@@ -267,7 +267,7 @@ async def test_an_answer_that_loops_is_stopped_folded_and_can_be_continued(windo
     answer = last(window)
     assert 21 <= len(answer.tokens) < 60
     shown = answer_view(window)
-    assert "the answer repeated itself" in shown.footer.stats.text
+    assert "the answer repeated itself" in shown.footer.stats.figures
     head, *hidden = [box for box in shown.body.boxes if box.piece.thought >= 0]
     assert head.piece.kind == "thought"
     assert all(box.hidden for box in hidden)

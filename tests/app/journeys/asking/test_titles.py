@@ -107,6 +107,35 @@ async def test_a_persons_title_stays_typing_goes_first_and_it_can_be_switched_of
     assert title(window) == "write 3 about harbours"
 
 
+async def test_chats_that_are_answered_in_the_background_get_a_title_too(window: MainWindow) -> None:
+    """One is left while it is answered, another answers its queue; a third one is open meanwhile."""
+    chats = window.controller.chats
+    ask(window, "write 40 slowly about harbours")
+    left = chats.open.id
+    await until(lambda: window.controller.link.busy)
+    window.controller.chat.start()
+    await until(lambda: chats.get(left).turns[0].answer.over)
+    await until(lambda: chats.get(left).title == "Title of harbours")
+    assert chats.open.id != left
+    row = window.views.sidebar.list.row(left)
+    assert row.title == "Title of harbours"
+
+    # Typing has precedence; later both that wait get theirs.
+    waiting = []
+    for name in ("ropes", "buoys"):
+        ask(window, f"write 40 about {name}")
+        waiting.append(chats.open.id)
+        window.controller.chat.start()
+        window.views.composer.set_text("And")
+        await until(lambda: chats.get(waiting[-1]).turns[0].answer.over)
+        await ready(window)
+        window.views.composer.set_text("")
+    window.controller.chat.start()
+    await answered(window, "write 3 about piers")
+    await until(lambda: title(window) == "Title of piers")
+    await until(lambda: [chats.get(each).title for each in waiting] == ["Title of ropes", "Title of buoys"])
+
+
 async def test_over_the_real_worker_the_next_answer_reuses_what_was_read(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,11 +92,10 @@ def test_code_of_normal_tokens_is_coloured_though_tints_are_on(transcript: Trans
 def test_pasted_code_in_a_message(transcript: Transcript, qtbot: QtBot) -> None:
     content = "What is *this*?\n\n```python\ndef f():\n    return None\n```\n1. one"
     assert [(p.kind, p.text) for p in pieces_of(content)] == [
-        ("text", "What is *this*?"),
+        ("text", "What is this?"),
         ("code", "def f():\n    return None"),
-        ("text", "1. one"),
+        ("text", "one"),
     ]
-    assert [p.text for p in pieces_of("no *fence*\n\n- a")] == ["no *fence*\n\n- a"]
     transcript.add_user("t", Message("user", content))
     qtbot.wait(20)
     assert colour("series_purple") in colours(picture(transcript))

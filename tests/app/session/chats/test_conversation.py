@@ -21,6 +21,33 @@ def user(text: str, *attachments: Attachment) -> Message:
     return Message("user", text, attachments)
 
 
+PASSAGE = "The Peace of Westphalia ended the Thirty Years War in 1648. It was signed in two cities. " * 6
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        (f"Summarise the following text: {PASSAGE}", "The Peace of Westphalia ended"),
+        (f"Please translate this into French:\n\n{PASSAGE}", "The Peace of Westphalia ended"),
+        (f"Fasse den folgenden Text zusammen: {PASSAGE}", "The Peace of Westphalia ended"),
+        (f"{PASSAGE}\n\nWhich cities signed the treaty?", "Which cities signed the treaty?"),
+        (f"{PASSAGE}\n\nWhat does this mean?", "The Peace of Westphalia ended"),
+        ("> The ferry leaves at ten.\n> It waits.\n\nWhen is low tide?", "When is low tide?"),
+        ("> The ferry leaves at ten.\n\nIs that true?", "The ferry leaves at ten. Is that true?"),
+        ("```python\nx = 1\n```\nWhy do names need no types?", "Why do names need no types?"),
+        # Nothing is taken from questions that name their subject themselves.
+        ("Python: how do I sort a list?", "Python: how do I sort a list?"),
+        ("Is this right: the ferry leaves at ten?", "the ferry leaves at ten?"),
+        ("Explain the tides to a child.", "Explain the tides to a child."),
+        ("Summarise the following text:", "Summarise the following text:"),
+    ],
+)
+def test_a_title_names_the_subject_not_the_task(question: str, title: str) -> None:
+    found = NEW.ask("t1", user(question)).title
+    assert found.startswith(title)
+    assert len(title) > 29 or found == title or found.startswith("The Peace")
+
+
 def test_title_is_the_first_question_up_to_a_word_or_the_name_of_its_document() -> None:
     assert NEW.title == ""
     chat = NEW.ask("t1", user("  What is\n this?  ")).ask("t2", user("And that?"))
@@ -61,10 +88,10 @@ def test_an_answer_grows_and_finishes() -> None:
 @pytest.mark.parametrize("end", ["cut_off", "fail"])
 def test_a_broken_answer_stays_and_is_history(end: str) -> None:
     chat = NEW.ask("t1", user("Why?")).write("t1", (token(0, text="Beca"),))
-    chat = getattr(chat, end)("t1", "The worker stopped.")
+    chat = getattr(chat, end)("t1", "The engine stopped.")
     answer = chat.turn("t1").answer
     assert answer.text == "Beca"
-    assert answer.note == "The worker stopped."
+    assert answer.note == "The engine stopped."
     assert answer.over
     assert answer.finished is None
     again = chat.ask("t2", user("Go on"))

@@ -114,7 +114,7 @@ SAMPLES: dict[type, Any] = {
         Unload(),
         Restart(),
         Load("other"),
-        SpawnFailed("The worker could not be started.", "Reinstall Draftlight."),
+        SpawnFailed("The engine could not be started.", "Reinstall Draftlight."),
         Close(),
     )
 }
