@@ -158,7 +158,10 @@ _RIGHT = Qt.AlignmentFlag.AlignRight
 
 
 class ReadingCard(QWidget):
-    """`height_px` may change with `show_progress` and `show_map`. `act` gets the person's intents."""
+    """`height_px` may change with `show_progress` and `show_map`. `act` gets the person's intents.
+
+    Between two events the remaining time is counted on each second. `now`: the steady clock.
+    """
 
     def __init__(
         self,

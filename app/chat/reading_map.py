@@ -20,6 +20,7 @@ from app.controls.shapes import blend
 from app.session.reading import totals_of
 from app.theme.theme import color, theme
 from core.events import Passage, PrefillProgress, ReadingMap
+from core.prefill.forecast import display, duration, of_documents
 from core.settings.declaration import find
 
 # More do not fit on a strip.
@@ -372,29 +373,6 @@ def read_so_far(progress: PrefillProgress) -> int:
     return max(0, min(unread, progress.done_tokens - progress.reused_tokens))
 
 
-def time_left(seconds: float | None) -> str:
-    """The remaining time as a text; empty if unknown."""
-    return "" if seconds is None else strings.LEFT.format(time=duration(seconds))
-
-
-def duration(seconds: float) -> str:
-    """A rounded duration: `8 s`, `1 min 52 s`, `2 h 5 min`."""
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return strings.DURATION_S.format(seconds=whole)
-    if whole < 3600:
-        return strings.DURATION_MIN.format(minutes=whole // 60, seconds=whole % 60)
-    return strings.DURATION_H.format(hours=whole // 3600, minutes=whole % 3600 // 60)
-
-
-def reading_rate(progress: PrefillProgress) -> float | None:
-    """Tokens per second, from the remaining tokens and time; None while unknown."""
-    unread = progress.total_tokens - progress.reused_tokens - read_so_far(progress)
-    if progress.phase != "reading" or not progress.seconds_left or not unread:
-        return None
-    return unread / progress.seconds_left
-
-
 def dense_estimate(tokens: int, dense_s: float | None) -> str:
     """The tokens of a dense prefill, and its time if that is known."""
     # Figures of a stored answer may be corrupt.
@@ -404,10 +382,11 @@ def dense_estimate(tokens: int, dense_s: float | None) -> str:
 
 
 def facts_of(
-    progress: PrefillProgress, reading: ReadingMap | None, scored_s: float | None, rate: float | None
+    progress: PrefillProgress, reading: ReadingMap | None, scored_s: float | None, now_s: float
 ) -> ReadingFacts:
-    """The card's content. `scored_s` is the time of scoring, `rate` the current tokens per second."""
-    left = time_left(progress.seconds_left)
+    """The card's content at `now_s` of the steady clock. `scored_s` is the time of scoring."""
+    shown = display(progress, now_s)
+    title, left, fraction = shown.title, shown.left, shown.fraction
     if progress.phase == "scoring":
         note = strings.SCORING_NOTE.format(done=progress.scored_tokens, total=progress.total_tokens)
         phases = (
@@ -415,18 +394,15 @@ def facts_of(
             ReadingPhase(strings.CHOSEN, "", "ahead"),
             ReadingPhase(strings.READING_PHASE, "", "ahead"),
         )
-        title = strings.SCORING_TITLE.format(total=progress.total_tokens)
-        return ReadingFacts(title, left, strings.SCORING_DONE, progress.fraction, phases)
+        return ReadingFacts(title, left, strings.SCORING_DONE, fraction, phases)
     unread = max(1, to_read(progress))
     done = read_so_far(progress)
     if reading is None or not progress.kept_tokens:
         # Without kept tokens the prefill is dense, even if there is a map.
         words = strings.READING_DONE.format(done=done, unread=unread)
-        return ReadingFacts(_title(progress), left, words, progress.fraction)
+        return ReadingFacts(title, left, words, fraction)
     words = strings.READING_KEPT.format(done=done, kept=unread)
-    some = strings.READING_ON if reads_on(reading) else strings.READING_SOME_OF
-    title = some.format(read=reading.read_tokens, total=reading.prompt_tokens)
-    return ReadingFacts(title, left, words, progress.fraction, _phases(reading, scored_s, rate))
+    return ReadingFacts(title, left, words, fraction, _phases(reading, scored_s, shown.speed))
 
 
 def reads_on(reading: ReadingMap) -> bool:
@@ -434,31 +410,19 @@ def reads_on(reading: ReadingMap) -> bool:
     return any(passage.earlier for passage in reading.passages)
 
 
-def _title(progress: PrefillProgress) -> str:
-    unread = progress.total_tokens - progress.reused_tokens
-    if progress.reused_tokens:
-        return strings.READING_REST.format(unread=unread, total=progress.total_tokens)
-    return strings.READING.format(total=progress.total_tokens)
-
-
-def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> tuple[ReadingPhase, ...]:
+def _phases(reading: ReadingMap, scored_s: float | None, speed: str) -> tuple[ReadingPhase, ...]:
     scorer = find("prefill.scorer").labels.get(reading.scorer, reading.scorer).lower()
-    passages = _of_documents(reading)
+    passages = of_documents(reading.passages)  # as the Document tab counts them
     scored = strings.SCORED_BY.format(passages=len(passages), scorer=scorer)
     if scored_s is not None:
         scored += strings.SCORED_IN.format(seconds=scored_s)
     chosen = chosen_words(reading)
-    speed = strings.READING_SPEED.format(rate=rate) if rate else ""
+    speed = strings.READING_SPEED.format(speed=speed) if speed else ""
     return (
         ReadingPhase(strings.SCORED, scored, "done"),
         ReadingPhase(strings.CHOSEN, chosen, "done"),
         ReadingPhase(strings.READING_PHASE, speed, "active"),
     )
-
-
-def _of_documents(reading: ReadingMap) -> Sequence[Passage]:
-    """The passages of documents if there are any, else all; as the Document tab counts them."""
-    return [passage for passage in reading.passages if passage.source >= 0] or reading.passages
 
 
 def chosen_words(reading: ReadingMap) -> str:

@@ -20,7 +20,6 @@ from PySide6.QtCore import QObject, QRectF, QSize
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
-from app.chat.reading_map import duration
 from app.controls.buttons import Button, on_click
 from app.controls.choices import CheckBox
 from app.controls.numbers import Spin
@@ -42,6 +41,7 @@ from core.events.bench import (
     decode_bench_event,
     groups,
 )
+from core.prefill.forecast import duration
 from core.settings import Settings
 from core.settings.declaration import find
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment

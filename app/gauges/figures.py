@@ -46,11 +46,6 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f}%"
 
 
-def percent_so_far(share: float) -> str:
-    """23% for 0.239: what is not all done never says 100%."""
-    return f"{int(100 * min(1.0, max(0.0, share)))}%"
-
-
 def count(number: int) -> str:
     """412,306."""
     return f"{number:,}"

@@ -15,12 +15,13 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from app.controls.shapes import draw_box, draw_text
 from app.gauges import strings
-from app.gauges.figures import Figure, count, gigabytes, percent, percent_so_far, seconds, short_count
+from app.gauges.figures import Figure, gigabytes, percent, seconds, short_count
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_size
 from app.theme.theme import color
 from app.theme.zoom import painter_on, width_of
 from core.events import Occupancy, PositionStat, TableUse
+from core.prefill.forecast import PrefillDisplay
 
 HEIGHT_PX = 59
 PADDING_PX = 16
@@ -127,21 +128,16 @@ class Instrument(QLabel):
 
 
 class FirstTokenInstrument(Instrument):
-    """The time to the first token; before it, the share of the prompt that has been read."""
+    """The time to the first token; before it, the progress of the prefill."""
 
     def show_time(self, ttft_s: float) -> None:
         """Shows the seconds to the first token; at most 0 means that there was none."""
         self._show(Figure(seconds(ttft_s), strings.SECONDS) if ttft_s > 0 else Figure())
 
-    def show_scoring(self, share: float) -> None:
-        """Shows that the passages to read are being chosen, `share` of the whole prefill."""
-        figure = Figure(percent_so_far(share), strings.CHOOSING)
-        self._show(figure, share, ink="accent")
-
-    def show_reading(self, share: float, done_tokens: int, total_tokens: int) -> None:
-        """Shows the part of the prefill that is done, and how many tokens were read."""
-        words = strings.READ_SO_FAR.format(done=count(done_tokens), total=count(total_tokens))
-        self._show(Figure(percent_so_far(share), strings.READ), share, words, "accent")
+    def show_prefill(self, shown: PrefillDisplay, unit: str) -> None:
+        """Shows which share of the time until then is over; in words what is done, and how long it takes."""
+        words = f"{shown.percent}, {shown.words}"
+        self._show(Figure(shown.percent, unit), shown.fraction, words, "accent")
 
 
 class IndexInstrument(Instrument):

@@ -24,33 +24,7 @@ _MAX_SAMPLES = 240
 _HEADROOM_PX = 3.0
 _FADE = 0.10  # opacity of the line's colour below the line
 _DOT_PX = 2.6
-_READING_WINDOW_S = 5.0
 _DASHES = [2.0, 3.0]
-
-
-class ReadingSpeed:
-    """The speed of a prefill over the last 5 s, or between the last two reports if they are rarer."""
-
-    def __init__(self) -> None:
-        self._reports: deque[tuple[float, int]] = deque()
-
-    def add(self, done_tokens: int, now_s: float) -> float | None:
-        """Returns the speed after a report; None until two reports differ in time.
-
-        Fewer tokens than before begin another prompt.
-        """
-        if self._reports and done_tokens < self._reports[-1][1]:
-            self._reports.clear()
-        self._reports.append((now_s, done_tokens))
-        while len(self._reports) > 2 and self._reports[1][0] <= now_s - _READING_WINDOW_S:
-            self._reports.popleft()
-        first_s, first_tokens = self._reports[0]
-        if now_s <= first_s:
-            return None
-        return (done_tokens - first_tokens) / (now_s - first_s)
-
-    def clear(self) -> None:
-        self._reports.clear()
 
 
 def dashes() -> QPen:

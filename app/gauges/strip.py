@@ -1,15 +1,16 @@
 """InstrumentStrip: the row of gauges under the header, 60 high.
 
 All gauges are always shown, in the same places; one without a figure has a dash. In a narrow strip, gauges
-are left out from the right, depending on its width alone. It has no timer: figures arrive about four times a
-second, with the time as an argument or taken from the steady clock at the call.
+are left out from the right, depending on its width alone. Figures arrive about four times a second, with the
+time as an argument or taken from the steady clock at the call; only the progress of a prefill is counted on
+by a timer.
 """
 
 from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import QRectF, QSize
+from PySide6.QtCore import QRectF, QSize, QTimer
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLayout, QSizePolicy, QWidget
 
@@ -21,11 +22,12 @@ from app.gauges.instruments import (
     IndexInstrument,
     MemoryInstrument,
 )
-from app.gauges.speed import ReadingSpeed, SpeedInstrument
+from app.gauges.speed import SpeedInstrument
 from app.theme.measures import STRETCH, row_of, set_fixed_height
 from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_px, painter_on, px, width_of
 from core.events import Gauges, PrefillProgress, Stats
+from core.prefill.forecast import display
 
 _SIDE_PX = 4
 _HAIR_PX = 1
@@ -37,7 +39,9 @@ class InstrumentStrip(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._reading_speed = ReadingSpeed()
+        self._prefill: PrefillProgress | None = None
+        self._prefill_timer = QTimer(self, interval=1000)
+        self._prefill_timer.timeout.connect(self._count_on)
         self._family = ""
         self.speed = SpeedInstrument(strings.SPEED, 216)
         self.first_token = FirstTokenInstrument(strings.FIRST_TOKEN, 104)
@@ -62,7 +66,7 @@ class InstrumentStrip(QWidget):
         self._show_answer(stats)
 
     def _show_answer(self, figures: Gauges | Stats) -> None:
-        self._reading_speed.clear()
+        self._end_prefill()
         self.first_token.show_time(figures.ttft_s)
         self.acceptance.show_drafts(
             figures.tested, figures.acceptance, figures.mean_per_step, figures.positions
@@ -75,21 +79,28 @@ class InstrumentStrip(QWidget):
 
     def show_prefill(self, progress: PrefillProgress, now_s: float | None = None) -> None:
         """The prompt is being read: its progress stands where the first token's time will."""
+        self._prefill = progress
         now_s = time.monotonic() if now_s is None else now_s
-        if progress.phase == "scoring":
-            self.first_token.show_scoring(progress.fraction)
-        else:
-            # As the reading card counts: what was read for an earlier question is not read now.
-            done_tokens = max(0, progress.done_tokens - progress.reused_tokens)
-            total_tokens = progress.kept_tokens or progress.total_tokens - progress.reused_tokens
-            speed = self._reading_speed.add(done_tokens, progress.time_s)
-            self.speed.show_speed(speed, now_s, reading=True)
-            self.first_token.show_reading(progress.fraction, done_tokens, total_tokens)
+        is_scoring = progress.phase == "scoring"
+        if not is_scoring:
+            self.speed.show_speed(progress.tokens_per_s or None, now_s, reading=True)
+        unit = strings.CHOOSING if is_scoring else strings.READING
+        self.first_token.show_prefill(display(progress, now_s), unit)
         self.acceptance.reset()
+        self._prefill_timer.start()
+
+    def _count_on(self) -> None:
+        """Count the prefill on while no event comes."""
+        if self._prefill is not None:
+            self.show_prefill(self._prefill)
+
+    def _end_prefill(self) -> None:
+        self._prefill = None
+        self._prefill_timer.stop()
 
     def reset(self) -> None:
         """No answer yet: no figures but the memory's, which belong to the worker."""
-        self._reading_speed.clear()
+        self._end_prefill()
         self.speed.reset()
         self.first_token.reset()
         self.acceptance.reset()
@@ -99,6 +110,7 @@ class InstrumentStrip(QWidget):
         """The worker is gone (figures become a dash, without a drawing) or is back."""
         for instrument in self.instruments:
             instrument.set_stale(stale)
+        self._end_prefill()
 
     def set_memory(self, used_bytes: int, limit_bytes: int) -> None:
         """The worker's memory and the most the machine allows (0: unknown)."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from app.chat.reading_map import duration
 from core.events import ModelInfo
-from core.prefill.forecast import ReadingForecast
+from core.prefill.forecast import ReadingForecast, duration
 
 NEW_CHAT = "New chat"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from codecs import BOM_UTF8
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from core.events import (
     Token,
 )
 from core.events.wire import well_formed_record
+from core.prefill.forecast import display
 from core.settings import Settings, read
 from core.system.files import read_limited, read_stream
 from core.system.paths import tables_dir
@@ -114,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
             request = Generate(json_lines.REQUEST, messages, settings, stop_repeating=True)
             for event in engine.generate(request):
                 if isinstance(event, PrefillProgress):
-                    line.say(_reading(event))
+                    line.say(display(event, time.monotonic()).words)
                 elif isinstance(event, Token | Finished):
                     line.clear()
                 if options.json:
@@ -135,12 +137,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _ended(event: ClusterEnded) -> None:
     print(f"\ndraftlight: {event.message} {event.hint}".rstrip(), file=sys.stderr, flush=True)
-
-
-def _reading(event: PrefillProgress) -> str:
-    left = f", about {event.seconds_left:.0f} s left" if event.seconds_left is not None else ""
-    work = "Choosing what to read" if event.phase == "scoring" else f"Reading {event.total_tokens:,} tokens"
-    return f"{work}: {event.fraction:.0%}{left}"
 
 
 def model_notes(info: ModelInfo, settings: Settings) -> list[str]:

@@ -21,7 +21,7 @@ from core.drafting.draft_model import Proposer
 from core.drafting.gate import Gate, TimedGate
 from core.drafting.registry import DrafterSpec, drafter_spec
 from core.errors import NotEnoughMemoryError
-from core.events import Change, Generate, MemoryNeed, Stats
+from core.events import Change, Generate, MemoryNeed, ReadingPace, Stats
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.models.folder import gigabytes
@@ -50,7 +50,11 @@ FAST = Exactness("fast")
 
 
 class Pace(Protocol):
-    """How fast a model reads on this machine."""
+    """How fast a model reads on this machine, and passages are scored for it."""
+
+    @property
+    def pace(self) -> ReadingPace | None:
+        """The pace of reading; None if unknown."""
 
     def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
         """Predicted seconds of reading `tokens` after `context_tokens` others; None if unknown."""
@@ -58,12 +62,25 @@ class Pace(Protocol):
     def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
         """Receives the measured time of a chunk."""
 
+    def scoring_s(self, scorer: str) -> float | None:
+        """Measured seconds a token of `scorer`, where it computes anything; None if unknown."""
 
-class DraftReader(Pace, Proposer, Protocol):
+    def scored(self, scorer: str, tokens: float, seconds: float) -> None:
+        """Receives the measured time in which `scorer` scored `tokens`."""
+
+    def probe(self) -> ReadingPace | None:
+        """The pace by a timing of a fraction of a second, to begin with; None if it is not possible."""
+
+
+class DraftReader(Proposer, Protocol):
     """A draft model that drafts, and reads the prompt for it."""
 
     loaded: LoadedModel
     sequence: CachedSequence
+
+    @property
+    def profile(self) -> Pace:
+        """Its pace."""
 
 
 class StepTimes(Protocol):

@@ -172,6 +172,13 @@ class Embedder:
         begun = self._begun.get(_key(text, passages))
         return begun.done / begun.pieces if begun and begun.pieces else 0.0
 
+    def left(self, text: str, passages: Array) -> float:
+        """The share of an embedding that is still to be computed, 0 to 1."""
+        begun = self._begun.get(_key(text, passages))
+        if begun is None:
+            return float(self._store.read(text, passages) is None)
+        return 1.0 - begun.done / begun.pieces if begun.pieces else 1.0
+
     def of_digest(self, digest: str) -> tuple[Array, TextVectors] | None:
         """Passages and vectors on the disk of the text that `text_key` names so."""
         return self._store.of_digest(digest)

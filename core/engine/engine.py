@@ -449,6 +449,7 @@ class Engine:
             preference = session.profile.preference
             reading = Reading(answer, session.drafts, self._embedder, profile, guard, preference)
             after.callback(profile.keep_pace)
+            after.callback(session.drafts.keep_pace)
             self._take_sequence(answer, reading, after)
             model, need = answer.model, answer.model.need
             cache_bytes = need.cache_at(answer.reach_tokens) if need else 0

@@ -22,7 +22,7 @@ from core.errors import DraftModelError, ModelTooLargeError
 from core.events import DraftSource, ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
-from core.machine.profile import MachineProfile, Pace
+from core.machine.profile import KeptPace, MachineProfile
 from core.machine.width_cost import LiveCost
 from core.models.folder import family_of, identity_of
 from core.models.head_loader import NO_HEAD, load_head
@@ -47,21 +47,13 @@ class ModelProposer:
     `loaded` must keep every position in its cache (`CachedSequence.keeps_all`). The cache follows the context
     by longest common prefix: tokens that the target rejected are trimmed, and those it chose instead are read
     in the first forward of the next proposal. No notification is needed, and the cache is exact after any
-    stop.
+    stop. `profile`: the pace at which it reads prompts.
     """
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedModel, profile: KeptPace | None = None) -> None:
         self.loaded = loaded
         self.sequence = CachedSequence(loaded.new_cache)
-        self._pace = Pace("")  # of reading prompts
-
-    def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
-        """Predicted seconds of reading `tokens` after `context_tokens` others; None until it was timed."""
-        return self._pace.seconds(tokens, context_tokens)
-
-    def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
-        """Receives the measured time of a chunk of a prompt."""
-        self._pace = self._pace.read(tokens, context_tokens, seconds)
+        self.profile = profile or KeptPace(loaded.info)
 
     def propose(self, context: Sequence[int], count: int) -> Proposal:
         """Up to `count` greedy ids after `context`; one evaluation for all.
@@ -142,6 +134,7 @@ class DraftModels:
         self._held: tuple[str, LoadedModel] | None = None
         # By user and files: message and hint. An error would keep the model in its traceback.
         self._refused: dict[tuple[str, str], tuple[str, str]] = {}
+        self._profile: KeptPace | None = None
         self.proposer: ModelProposer | None = None
 
     @property
@@ -157,7 +150,7 @@ class DraftModels:
         """The draft model for drafting, loaded if necessary. Raises `DraftModelError`, `ModelError`."""
         draft = self._of_family(reference, "drafter")
         if self.proposer is None:
-            proposer = ModelProposer(draft)
+            proposer = ModelProposer(draft, self._profile_of(draft))
             if not proposer.sequence.keeps_all:
                 why_not = f"{draft.info.name} cannot roll back rejected tokens, so it cannot draft."
                 self._refuse("drafter", draft, why_not, "Choose a draft model with plain full attention.")
@@ -172,7 +165,16 @@ class DraftModels:
         """
         draft = self._of_family(reference, "scorer")
         sequence = self.proposer.sequence if drafts and self.proposer else CachedSequence(draft.new_cache)
-        return ScoringDraft(draft, sequence)
+        return ScoringDraft(draft, sequence, self._profile_of(draft))
+
+    def keep_pace(self) -> None:
+        """Saves the draft model's pace if chunks were timed since it was last saved."""
+        if self._profile is not None:
+            self._profile.keep_pace()
+
+    def _profile_of(self, draft: LoadedModel) -> KeptPace:
+        self._profile = self._profile or KeptPace(draft.info)
+        return self._profile
 
     def forget(self) -> None:
         if self.proposer is not None:
@@ -187,7 +189,7 @@ class DraftModels:
 
     def _free(self) -> None:
         if self._held:
-            self._held = self.proposer = None
+            self._held = self._profile = self.proposer = None
             self._freed()
             mx.clear_cache()
 

@@ -167,7 +167,7 @@ class ReadingPace(Wire, frozen=True):
     token_s: float
     attention_s: float
 
-    def seconds(self, tokens: int, context_tokens: int = 0) -> float:
+    def seconds(self, tokens: float, context_tokens: float = 0) -> float:
         """Predicted seconds for reading `tokens` after `context_tokens` others."""
         return tokens * (self.token_s + self.attention_s * (context_tokens + tokens / 2))
 
@@ -425,9 +425,11 @@ class PrefillProgress(Wire, frozen=True):
 
     A sparse prefill begins with the phase `scoring`: `scored_tokens` of `total_tokens` new ones are scored,
     none is read. In the phase `reading`, `total_tokens` is the cache's final size and `kept_tokens` the
-    selected part of it, 0 if dense. `seconds_left`: to the end of the prefill; None while it is
-    unknown how much will be read, or how fast. `fraction`: of the whole prefill, 0 to 1; it never falls.
-    `time_s`: since the start.
+    selected part of it, in `passages` passages; 0 if dense. `seconds_left`: predicted, to the end of the
+    prefill; None while no speed is known. It may rise. `fraction`: the share of the predicted time that is
+    over, 0 to 1; it never falls. `tokens_per_s`: the current speed of reading, 0 if unknown. `time_s`: since
+    the start. `at_s`: when this was predicted, by the machine's steady clock (`time.monotonic`), from which
+    displays count on; 0: unknown.
     """
 
     request: str
@@ -440,6 +442,9 @@ class PrefillProgress(Wire, frozen=True):
     kept_tokens: int = 0
     time_s: float = 0.0
     fraction: float = 0.0
+    passages: int = 0
+    tokens_per_s: float = 0.0
+    at_s: float = 0.0
 
 
 class ReadingMap(Wire, frozen=True):

@@ -38,6 +38,7 @@ from core.machine.trials import (
 )
 from core.machine.width_cost import CONTEXTS, COSTS, CostProfile, LiveCost, load_costs, measure
 from core.models.loader import LoadedModel
+from core.prefill.clock import slowing
 from core.prefill.plan import Preference, preference_by_size
 from core.system.files import JsonStore
 
@@ -50,6 +51,10 @@ T = TypeVar("T")
 # while they are the minority. Without enough chunks the prediction is None: no decision is based on a guess.
 
 _MOST_CHUNKS = 24
+# The most that earlier scorings count.
+_SCORED_TOKENS = 4096.0
+# Of a timing that begins a prefill on a machine that was not measured; the first one may compile kernels.
+_WARM_TOKENS, _TIMED_TOKENS = 8, 64
 # In shorter chunks the fixed cost of a forward pass dominates.
 _LEAST_TOKENS = 64
 # Minimum tokens in all chunks: compilation or paging during a single short chunk, extrapolated to a long
@@ -77,13 +82,14 @@ class Chunk(Struct, frozen=True, array_like=True):
 
 class Pace(Struct, frozen=True):
     """The latest timed chunks of one (model, machine), oldest first; accepted guesses and steps by the source
-    of a head of the model in `folder`.
+    of a head of the model in `folder`; tokens and seconds by scorer.
     """
 
     key: str
     chunks: tuple[Chunk, ...] = ()
     folder: str = ""
     heads: dict[str, tuple[int, int]] = {}
+    scoring: dict[str, tuple[float, float]] = {}
 
     def read(self, tokens: int, context_tokens: int, seconds: float) -> Pace:
         """This pace with one more chunk; unchanged if the chunk is too short."""
@@ -91,6 +97,15 @@ class Pace(Struct, frozen=True):
             return self
         chunks = (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:]
         return replace(self, chunks=chunks)
+
+    def scored(self, scorer: str, tokens: float, seconds: float) -> Pace:
+        """This pace with one more scoring, unchanged if it is too short. Older ones count less."""
+        if tokens < _LEAST_TOKENS or seconds <= 0:
+            return self
+        before, before_s = self.scoring.get(scorer, (0.0, 0.0))
+        kept = min(1.0, _SCORED_TOKENS / before) if before else 0.0
+        found = kept * before + tokens, kept * before_s + seconds
+        return replace(self, scoring=self.scoring | {scorer: found})
 
     def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
         """Predicted seconds for `tokens` after `context_tokens`; None until enough chunks were timed."""
@@ -278,14 +293,72 @@ def finished(steps: Generator[object, None, T]) -> T:
             return cast(T, done.value)
 
 
-class MachineProfile:
+class KeptPace:
+    """How fast one model reads on this machine, and passages are scored for it; saved with `keep_pace`."""
+
+    def __init__(self, info: ModelInfo) -> None:
+        self._info = info
+        self._pace: Pace | None = None
+        self._timed = False  # whether the pace holds more than the disk
+
+    @property
+    def pace(self) -> ReadingPace | None:
+        """The pace of prefill; None before it was measured."""
+        return self._held_pace().fitted()
+
+    def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
+        """Predicted seconds for reading `tokens` after `context_tokens`; None before it was measured."""
+        return self._held_pace().seconds(tokens, context_tokens)
+
+    def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
+        """Records the time of a prompt chunk of `tokens` after `context_tokens`."""
+        before = self._held_pace()
+        self._pace = before.read(tokens, context_tokens, seconds)
+        self._timed |= self._pace is not before
+
+    def scoring_s(self, scorer: str) -> float | None:
+        """Measured seconds a token of `scorer`; None before it was measured."""
+        tokens, seconds = self._held_pace().scoring.get(scorer, (0.0, 0.0))
+        return seconds / tokens if tokens else None
+
+    def scored(self, scorer: str, tokens: float, seconds: float) -> None:
+        """Records the time in which `scorer` scored `tokens`."""
+        before = self._held_pace()
+        self._pace = before.scored(scorer, tokens, seconds)
+        self._timed |= self._pace is not before
+
+    def probe(self) -> ReadingPace | None:
+        """The pace by a short timing; None if that is not possible."""
+        return None
+
+    def count_head(self, source: str, tokens: int, steps: int) -> None:
+        """Records the accepted guesses of the head `source` in an answer of `steps`."""
+        before = self._held_pace()
+        known = before.heads.get(source, (0, 0))
+        counted = before.heads | {source: (known[0] + tokens, known[1] + steps)}
+        self._pace = replace(before, folder=self._info.path, heads=counted)
+        self._timed = True
+
+    def keep_pace(self) -> None:
+        """Saves the pace if chunks were timed or a head was counted since it was last saved."""
+        if self._timed:
+            self._timed = False
+            PACES.save(self._held_pace())
+
+    def _held_pace(self) -> Pace:
+        if self._pace is None:
+            key = machine_key(self._info)
+            self._pace = PACES.load(key) or Pace(key)
+        return self._pace
+
+
+class MachineProfile(KeptPace):
     """Measurements of one loaded model. `clock` gives seconds, for failed measurements."""
 
     def __init__(self, loaded: LoadedModel, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(loaded.info)
         self._loaded = loaded
         self.widths = ExactWidths(loaded)
-        self._pace: Pace | None = None
-        self._timed = False  # whether the pace holds more than the disk
         info = loaded.info
         self._trials = Measurement(clock, lambda: load_verdict(info), self._try, self._keep_verdict)
         self._pacing = Measurement(clock, self._timed_pace, self._measure_pace, self._keep_pace)
@@ -331,34 +404,14 @@ class MachineProfile:
         due = (each.due_s for each in (self._costs, self._pacing, self._trials, self._readings))
         return min((each for each in due if each is not None), default=None)
 
-    @property
-    def pace(self) -> ReadingPace | None:
-        """The pace of prefill; None before it was measured."""
-        return self._held_pace().fitted()
-
-    def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
-        """Predicted seconds for reading `tokens` after `context_tokens`; None before it was measured."""
-        return self._held_pace().seconds(tokens, context_tokens)
-
-    def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
-        """Records the time of a prompt chunk of `tokens` after `context_tokens`."""
-        before = self._held_pace()
-        self._pace = before.read(tokens, context_tokens, seconds)
-        self._timed |= self._pace is not before
-
-    def count_head(self, source: str, tokens: int, steps: int) -> None:
-        """Records the accepted guesses of the head `source` in an answer of `steps`."""
-        before = self._held_pace()
-        known = before.heads.get(source, (0, 0))
-        counted = before.heads | {source: (known[0] + tokens, known[1] + steps)}
-        self._pace = replace(before, folder=self._loaded.info.path, heads=counted)
-        self._timed = True
-
-    def keep_pace(self) -> None:
-        """Saves the pace if chunks were timed or a head was counted since it was last saved."""
-        if self._timed:
-            self._timed = False
-            PACES.save(self._held_pace())
+    def probe(self) -> ReadingPace:
+        """The pace by a timing of some tokens, too short to be kept."""
+        cache = self._loaded.new_cache()
+        for tokens in (_WARM_TOKENS, _TIMED_TOKENS):
+            started = time.perf_counter()
+            self._loaded.model(mx.array(random_ids(random.Random(0), tokens))[None], cache=cache)
+            mx.eval([entry.state for entry in cache])
+        return slowing((time.perf_counter() - started) / _TIMED_TOKENS)
 
     def cost(self, context_tokens: int) -> LiveCost:
         """T(w) at that context length; a guess until it was measured."""
@@ -420,9 +473,3 @@ class MachineProfile:
             self._pace = replace(self._held_pace(), chunks=found.chunks)
             PACES.save(self._pace)
         return bool(found.chunks)
-
-    def _held_pace(self) -> Pace:
-        if self._pace is None:
-            key = machine_key(self._loaded.info)
-            self._pace = PACES.load(key) or Pace(key)
-        return self._pace

@@ -1,24 +1,20 @@
-"""Forecasts of a prefill: how many tokens will be read, how long that takes, how far it is.
+"""Forecasts of a prefill: how many tokens will be read, how long that takes, and how displays show it.
 
-The window, the command line and the server show these figures and none of their own. Times rest on timed
-chunks (`ReadingPace`); without them they are None. Pure.
+The window, the command line and the server show these words and figures and none of their own. Times rest on
+timed chunks (`ReadingPace`); without them they are None. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from core.events import ReadingPace
+from core.events import Passage, PrefillProgress, ReadingPace
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, Prefill
-
-Seconds = Callable[[int, int], float | None]
 
 # The share of the context that a text longer than it may fill; later turns need the remainder.
 _FILLS = 0.75
-# The part of the progress bar for scoring, which takes a tenth of a sparse prefill or less.
-_SCORING = 0.1
 
 
 def most_held_tokens(context_tokens: int, max_tokens: int) -> int:
@@ -81,50 +77,95 @@ def forecast(
     return ReadingForecast(new_tokens, new_tokens, dense_s, dense_s)
 
 
-class PrefillClock:
-    """Progress and remaining time of one prefill, over scoring, reading, and reading by a draft model.
+# ---- displays
+#
+# An event carries a prediction, and each display counts it on by its own clock until the next event, so that
+# a long step stops neither the seconds nor the bar. Words are exact to the second, so they never stand still.
 
-    `seconds(tokens, context_tokens)` predicts a dense prefill by the model; None if unknown.
+# Below this many rounded seconds no number is shown, and from this many past the predicted end the excess is.
+_FEW_S, _LATE_S = 3, 2
+# What is left after the predicted end, as a share of what was predicted: the bar slows down, but never stops.
+_LEAST_LEFT = 0.1
+
+
+def of_documents(passages: Sequence[Passage]) -> Sequence[Passage]:
+    """The passages of documents if there are any, else all."""
+    return [passage for passage in passages if passage.source >= 0] or passages
+
+
+def chosen_passages(passages: Sequence[Passage]) -> int:
+    """How many passages of documents are read in this turn."""
+    return sum(passage.kept and not passage.earlier for passage in of_documents(passages))
+
+
+class PrefillDisplay(Struct, frozen=True):
+    """What every display shows of a prefill. `left` is empty while no speed is known, `speed` until a part is
+    read.
     """
 
-    def __init__(self, seconds: Seconds) -> None:
-        self._seconds = self._draft_seconds = seconds
-        self._draft_tokens = 0
-        self._base = 0.0
-        self._unread_tokens = 0
-        self.fraction = 0.0  # 0 to 1; never falls
+    title: str
+    left: str
+    fraction: float
+    speed: str
 
-    def expect_draft(self, tokens: int, seconds: Seconds) -> None:
-        """A draft model reads `tokens` after the model, at its own pace."""
-        self._draft_tokens, self._draft_seconds = tokens, seconds
+    @property
+    def percent(self) -> str:
+        """Never 100% before the end."""
+        return f"{int(100 * self.fraction)}%"
 
-    def scored(self, done_tokens: int, total_tokens: int) -> None:
-        """Scoring has no remaining time: what it finds decides how much is read."""
-        self._base = _SCORING
-        self._rise(_SCORING * done_tokens / max(1, total_tokens))
+    @property
+    def words(self) -> str:
+        """Title and remaining time in one line."""
+        if not self.left:
+            return self.title
+        return f"{self.title}{'' if self.title.endswith('…') else ','} {self.left}"
 
-    def read(self, done_tokens: int, total_tokens: int, reused_tokens: int) -> float | None:
-        """The cache holds `done_tokens` of `total_tokens`, of which `reused_tokens` were there before.
 
-        Returns the remaining seconds.
-        """
-        self._unread_tokens = total_tokens - reused_tokens
-        self._rise_by_tokens(done_tokens - reused_tokens)
-        left_tokens = total_tokens - done_tokens
-        left_s = self._seconds(left_tokens, done_tokens) if left_tokens else 0.0
-        draft_s = self._draft_seconds(self._draft_tokens, 0) if self._draft_tokens else 0.0
-        return None if left_s is None or draft_s is None else left_s + draft_s
+def display(progress: PrefillProgress, now_s: float) -> PrefillDisplay:
+    """What to show at `now_s` of `time.monotonic` if `progress` is the latest event."""
+    passed_s = max(0.0, now_s - progress.at_s) if progress.at_s else 0.0
+    if progress.fraction >= 1.0:
+        passed_s = 0.0
+    left = "" if progress.seconds_left is None else time_left(progress.seconds_left - passed_s)
+    fraction = fraction_after(progress.fraction, progress.time_s, progress.seconds_left, passed_s)
+    speed = progress.tokens_per_s
+    # As the gauges write speeds.
+    figure = f"{speed:.1f}" if speed < 99.95 else f"{speed:,.0f}"
+    return PrefillDisplay(_title(progress), left, fraction, figure if speed else "")
 
-    def read_by_draft(self, done_tokens: int) -> float | None:
-        """The draft model's cache holds `done_tokens` of the prompt. Returns the remaining seconds."""
-        self._rise_by_tokens(self._unread_tokens + done_tokens)
-        left_tokens = self._draft_tokens - done_tokens
-        return self._draft_seconds(left_tokens, done_tokens) if left_tokens else 0.0
 
-    def _rise_by_tokens(self, done_tokens: int) -> None:
-        all_tokens = self._unread_tokens + self._draft_tokens
-        done = done_tokens / all_tokens if all_tokens else 1.0
-        self._rise(self._base + (1 - self._base) * done)
+def fraction_after(fraction: float, time_s: float, left_s: float | None, passed_s: float) -> float:
+    """The share of the predicted time that is over, `passed_s` after `fraction` was told at `time_s`."""
+    if not left_s:
+        return fraction
+    over_s = time_s + passed_s
+    return max(fraction, over_s / (over_s + max(left_s - passed_s, _LEAST_LEFT * left_s)))
 
-    def _rise(self, fraction: float) -> None:
-        self.fraction = max(self.fraction, min(1.0, fraction))
+
+def _title(progress: PrefillProgress) -> str:
+    if progress.phase == "scoring":
+        return "Choosing passages…"
+    if progress.passages and progress.kept_tokens:
+        return f"Reading {progress.passages:,} {'passage' if progress.passages == 1 else 'passages'}"
+    return f"Reading {progress.total_tokens - progress.reused_tokens:,} tokens"
+
+
+def time_left(seconds: float) -> str:
+    """The remaining time in words; negative seconds are past the predicted end."""
+    whole = round(seconds)
+    if whole <= -_LATE_S:
+        return f"{_exact(-whole)} longer than expected"
+    return f"{_exact(whole)} left" if whole >= _FEW_S else "a few seconds left"
+
+
+def duration(seconds: float) -> str:
+    """A rounded duration: `8 s`, `1 min 52 s`, `2 h 5 min`."""
+    whole = max(1, round(seconds))
+    return f"{whole // 3600} h {whole % 3600 // 60} min" if whole >= 3600 else _exact(whole)
+
+
+def _exact(whole_s: int) -> str:
+    """To the second, because what stands still looks stuck."""
+    hours, minutes, seconds = whole_s // 3600, whole_s % 3600 // 60, whole_s % 60
+    parts = [f"{hours} h"] * (hours > 0) + [f"{minutes} min"] * (whole_s >= 60)
+    return " ".join([*parts, f"{seconds} s"])

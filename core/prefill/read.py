@@ -8,7 +8,8 @@ architecture supports it. Worker's main thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import Any
 
@@ -16,17 +17,25 @@ import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 
+from core.decoding.answer import Pace
 from core.kv.cached_sequence import CachedSequence
 from core.models.parts import StateReceiver
 
 Positions = np.ndarray[Any, Any]
 
+# Of a chunk, between two reports of progress.
+_PART_S = 0.5
+
 
 class ReadProgress(Struct, frozen=True):
-    """`done_tokens` of `total_tokens` are in the cache."""
+    """`done_tokens` of `total_tokens` are in the cache. `part_tokens`: how far the next chunk is."""
 
     done_tokens: int
     total_tokens: int
+    part_tokens: float = 0.0
+
+
+ReadSteps = Generator[ReadProgress, None, None]
 
 
 def read_prompt(
@@ -37,11 +46,13 @@ def read_prompt(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     states: StateReceiver | None = None,
-) -> Iterator[ReadProgress]:
+    clock: Callable[[], float] | None = None,
+) -> ReadSteps:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
-    Yields before the first chunk and after each. A chunk ends at each of the lengths `snapshots` (ascending),
-    where the sequence takes a snapshot. `states` receives the hidden states.
+    Yields before the first chunk and after each, and with `clock` (seconds) twice a second within a
+    chunk, which is read to its end if the iterator is closed then. A chunk ends at each of the lengths
+    `snapshots` (ascending), where the sequence takes a snapshot. `states` receives the hidden states.
     """
     if states is not None:
         states.begin(sequence, prompt)
@@ -53,8 +64,8 @@ def read_prompt(
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
         end = min(at + chunk_tokens, *ends)
-        _read_chunk(model, sequence, prompt, np.arange(at, end, dtype=np.int32), snapshots, states)
-        yield ReadProgress(sequence.columns.count, total_tokens)
+        chunk = np.arange(at, end, dtype=np.int32)
+        yield from _read_chunk(model, sequence, prompt, chunk, total_tokens, snapshots, states, clock)
 
 
 def read_kept(
@@ -66,7 +77,8 @@ def read_kept(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     states: StateReceiver | None = None,
-) -> Iterator[ReadProgress]:
+    clock: Callable[[], float] | None = None,
+) -> ReadSteps:
     """Like `read_prompt`, but reads only the positions `kept`; the sequence knows the others as skipped.
 
     `kept` (ascending int32) begins at or after the sequence's end and ends with the next-to-last position of
@@ -77,8 +89,22 @@ def read_kept(
     total_tokens = sequence.columns.count + len(kept)
     yield ReadProgress(sequence.columns.count, total_tokens)
     for chunk in _chunks(kept, chunk_tokens, snapshots):
-        _read_chunk(model, sequence, prompt, chunk, snapshots, states)
-        yield ReadProgress(sequence.columns.count, total_tokens)
+        yield from _read_chunk(model, sequence, prompt, chunk, total_tokens, snapshots, states, clock)
+
+
+def timed_steps(steps: ReadSteps, pace: Pace | None, clock: Callable[[], float] | None) -> ReadSteps:
+    """`steps`, which are closed at the end; `pace` receives the time of each chunk."""
+    before, chunk_s = None, 0.0
+    with closing(steps):
+        started = clock() if clock else 0.0
+        for step in steps:
+            chunk_s += clock() - started if clock else 0.0
+            if before is not None and step.done_tokens > before and pace and clock:
+                pace.timed(step.done_tokens - before, before, chunk_s)
+            if not step.part_tokens:
+                before, chunk_s = step.done_tokens, 0.0
+            yield step
+            started = clock() if clock else 0.0  # the time of whoever gets the step does not count
 
 
 def _read_chunk(
@@ -86,17 +112,25 @@ def _read_chunk(
     sequence: CachedSequence,
     prompt: Sequence[int],
     positions: Positions,
+    total_tokens: int,
     snapshots: Sequence[int],
     states: StateReceiver | None,
-) -> None:
+    clock: Callable[[], float] | None,
+) -> ReadSteps:
     """Read the tokens of `prompt` at `positions`; take a snapshot if they end at one of `snapshots`."""
     ids = [prompt[at] for at in positions]
     # The logits are not evaluated, so MLX never computes the output layer.
-    block, found = mx.array(ids)[None], None
+    block, found, is_closed = mx.array(ids)[None], None, False
     if states is None:
         model(block, cache=sequence.cache)
     else:
         _, found = states.read(block, sequence.cache)
+    if clock is not None:
+        try:
+            for share in _evaluated(sequence, clock):
+                yield ReadProgress(sequence.columns.count, total_tokens, share * len(ids))
+        except GeneratorExit:  # the cache must not hold half a chunk
+            is_closed = True
     sequence.settle()
     sequence.append_at(prompt, positions)
     if states is not None and found is not None:
@@ -104,6 +138,25 @@ def _read_chunk(
     if len(sequence.tokens) in snapshots:
         sequence.snapshot(snapshots)
     mx.clear_cache()
+    if not is_closed:
+        yield ReadProgress(sequence.columns.count, total_tokens)
+
+
+def _evaluated(sequence: CachedSequence, clock: Callable[[], float]) -> Iterator[float]:
+    """Evaluate the cache from the first layer to the last; yields the share that is done.
+
+    The layers' computation is the same as in one evaluation. Waiting for a layer costs a fraction of a
+    millisecond, so as many are evaluated at a time as take about `_PART_S`.
+    """
+    states = [entry.state for entry in sequence.cache]
+    done, last, started = 0, len(states) - 1, clock()
+    while done < last:
+        each_s = (clock() - started) / done if done else 0.0
+        count = max(1, int(_PART_S / each_s)) if each_s else 1
+        mx.eval(states[done : done + count + 1])  # the keys of one layer need the layers before it
+        done += count
+        if done < last:
+            yield done / last
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:

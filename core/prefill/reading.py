@@ -13,7 +13,10 @@ that is cancelled or fails leaves the sequence as it was after `plan`. Worker's 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator
+from contextlib import closing
+from math import inf
 from typing import Any, Literal, Protocol
 
 import mlx.core as mx
@@ -23,12 +26,13 @@ from msgspec.structs import replace
 from core.decoding.answer import Answer, DraftReader, MemoryGuard, Pace
 from core.encoder.store import Embedder
 from core.errors import DraftModelError, NotEnoughMemoryError, PromptTooLongError, reason_of
-from core.events import PrefillProgress, ReadingMap
+from core.events import PrefillProgress, ReadingMap, ReadingPace
 from core.events.answer import PrefillPhase
 from core.kv.mlx_lm_caches import largest_window
 from core.models import memory
 from core.models.prompt import offsets
-from core.prefill.forecast import PrefillClock, most_read_tokens
+from core.prefill.clock import PrefillClock
+from core.prefill.forecast import chosen_passages, most_read_tokens
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.plan import (
     ASKS_FOR_ALL,
@@ -50,7 +54,7 @@ from core.prefill.plan import (
     select,
     to_quote,
 )
-from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt
+from core.prefill.read import Positions, ReadProgress, ReadSteps, read_kept, read_prompt, timed_steps
 from core.prefill.scorers import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
 from core.prefill.words import Words, stands_out, words_of
@@ -58,16 +62,33 @@ from core.prefill.words import Words, stands_out, words_of
 _DEFAULT_SCORER = "fusion"
 # A snapshot ends a chunk, and an additional chunk costs about as much as reading this many tokens.
 _SNAPSHOT_EVERY = 16
+# Between two events within a chunk.
+_EVENT_S = 0.4
+# Of a shorter text it is known after a moment how long it takes.
+_PROBED_TOKENS = 256
+# Parameters of the encoder's layers, which read each piece of a text in two windows.
+_ENCODER_PARAMETERS = 2 * 10_600_000
 
 
 class Unmeasured:
     """The pace of a machine that was not measured."""
+
+    pace: ReadingPace | None = None
 
     def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
         return None
 
     def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
         pass
+
+    def scoring_s(self, scorer: str) -> float | None:
+        return None
+
+    def scored(self, scorer: str, tokens: float, seconds: float) -> None:
+        pass
+
+    def probe(self) -> ReadingPace | None:
+        return None
 
 
 class Drafts(Protocol):
@@ -108,7 +129,9 @@ class Reading:
         self._layout: Layout | None = None
         self._words: Words | None = None
         self._quoted: Positions = np.empty(0, np.int32)
-        self._clock = PrefillClock(self._pace.dense_s)
+        self._clock = PrefillClock(self._pace.pace)
+        self._event_s = -inf  # time of the latest event
+        self._passages = 0  # that are read
         self._draft_tokens = 0  # what a draft model that drafts will read
 
     @property
@@ -158,6 +181,8 @@ class Reading:
             # A request that seems to be about all of a text is read sparsely if a passage answers it.
             needs = "" if self._dense == ASKS_FOR_ALL else self._dense
             decision = decide(settings, needs, len(answer.ids) - self._from, self._dense_s())
+        self._expect_reading(len(answer.ids) - 1 - self._from)
+        self._expect_draft()
         stats.reused_tokens = sequence.columns.count
         stats.disk_tokens = min(sequence.loaded_columns, stats.reused_tokens)
         ahead_tokens = min(sequence.ahead_columns, stats.reused_tokens)
@@ -258,6 +283,8 @@ class Reading:
         try:
             start = 0 if self._columns else self._from
             passages = self.layout.passages(start, len(answer.ids), settings)
+            if decision.sparse:
+                self._expect_reading(self._probably_read(passages))
             scored = yield from self._score(answer.scorer, passages)
         except Exception as error:
             if memory.fault(error) or answer.most_tokens is not None:
@@ -332,7 +359,9 @@ class Reading:
         answer, stats = self._answer, self._answer.stats
         started, before_s = answer.clock(), stats.score_s
         total = passages.end - int(passages.firsts[0])
-        yield self._scoring_progress(total)
+        if self._clock.pace is None and total >= _PROBED_TOKENS:
+            self._clock.guess(self._pace.probe())
+        self._expect_scoring(scorer)
         inputs = ScorerInputs(
             answer.model,
             answer.ids,
@@ -343,12 +372,20 @@ class Reading:
             draft=self._draft,
             embedder=self._embedder,
             about_all=self._dense == ASKS_FOR_ALL,
+            clock=answer.clock,
         )
         scoring = SCORERS[scorer].score(inputs)
+        computed, computed_s, before = 0.0, 0.0, (inf, 0.0)
         try:
             while True:
-                done = next(scoring)
-                stats.scored_tokens, stats.score_s = min(done, total), before_s + answer.clock() - started
+                step, now_s = next(scoring), answer.now()
+                if step.left_tokens < before[0] < inf:
+                    computed += before[0] - step.left_tokens
+                    computed_s += now_s - before[1]
+                before = step.left_tokens, now_s
+                self._clock.scored(step.left_tokens, step.read_tokens, now_s)
+                stats.scored_tokens = min(step.tokens, total)
+                stats.score_s = before_s + answer.clock() - started
                 yield self._scoring_progress(total)
         except StopIteration as end:
             scored: Scored = end.value
@@ -358,8 +395,48 @@ class Reading:
             mx.clear_cache()
         if not np.isfinite(scored.scores).all():
             raise ValueError("the scores are not numbers")
+        self._pace.scored(scorer, computed, computed_s)
         stats.scored_tokens, stats.score_s = total, before_s + answer.clock() - started
         return scored
+
+    # ---- what is to come
+
+    def _expect_scoring(self, scorer: str) -> None:
+        """The speed of `scorer`: as measured, else that of a model of its size."""
+        model, draft = self._clock.pace, self._draft
+        parameters = max(1, self._answer.model.info.parameters)
+        if draft is not None:
+            measured = draft.pace.pace if draft.pace else None
+            size = draft.loaded.info.parameters / parameters
+            guess = model and ReadingPace(model.token_s * size, model.attention_s * size)
+            if self._answer.proposer and draft.sequence is self._answer.proposer.sequence:
+                self._clock.expect_draft(0, None, size)  # it reads for both
+        else:
+            token_s = self._pace.scoring_s(scorer)
+            measured = None if token_s is None else ReadingPace(token_s, 0.0)
+            guess = model and ReadingPace(model.token_s * _ENCODER_PARAMETERS / parameters, 0.0)
+        self._clock.expect_scoring(measured, guess=guess, attends=draft is not None)
+
+    def _expect_reading(self, tokens: float) -> None:
+        self._clock.expect_reading(tokens, self._answer.sequence.columns.count)
+
+    def _probably_read(self, passages: Passages) -> float:
+        """How many of the new tokens will be read, whatever their scores: a share, and the fixed parts."""
+        must = must_keep(self.layout.always_read, passages, largest_window(self._answer.sequence.cache))
+        lengths, is_new = passages.lengths, passages.firsts >= self._from
+        total = float(lengths[is_new].sum())
+        share = self._answer.settings.prefill.keep_pct / 100 * total + float(lengths.mean()) / 2
+        most = self._answer.most_tokens
+        read = min(total, share + float(lengths[is_new & must].sum()))
+        return read if most is None else min(read, most_read_tokens(most))
+
+    def _expect_draft(self) -> None:
+        """What a draft model that drafts will have to read, unless it reads all of it for scoring."""
+        proposer, answer = self._answer.proposer, self._answer
+        if proposer is not None:
+            size = proposer.loaded.info.parameters / max(1, answer.model.info.parameters)
+            tokens = len(answer.ids) - 1 - proposer.sequence.shared(answer.ids)
+            self._clock.expect_draft(tokens, proposer.profile.pace, size)
 
     def _dense_s(self) -> float | None:
         """Predicted seconds of reading all new tokens; None if unknown or if the context cannot hold them."""
@@ -378,7 +455,7 @@ class Reading:
         proposer = answer.proposer_for(answer.ids)  # quotations were inserted after the plan
         if proposer is not None:
             self._draft_tokens = len(answer.ids) - 1
-            self._clock.expect_draft(self._draft_tokens, proposer.dense_s)
+            self._expect_draft()
         if not ((answer.sparse or self._columns) and (yield from self._skip())):
             steps = read_prompt(
                 answer.model.model,
@@ -387,6 +464,7 @@ class Reading:
                 chunk_tokens=self._fit_chunk(answer.held_tokens),
                 snapshots=self._snapshot_lengths(),
                 states=answer.head,
+                clock=answer.clock,
             )
             yield from self._followed(steps)
         if proposer is not None:
@@ -401,8 +479,15 @@ class Reading:
             stats.reused_tokens = at
         before = answer.ids[: at + 1]
         chunk_tokens, head = self._fit_chunk(at), answer.head
-        steps = read_prompt(answer.model.model, sequence, before, chunk_tokens=chunk_tokens, states=head)
-        yield from self._followed(steps)
+        steps = read_prompt(
+            answer.model.model,
+            sequence,
+            before,
+            chunk_tokens=chunk_tokens,
+            states=head,
+            clock=answer.clock,
+        )
+        yield from self._followed(steps, later_tokens=len(answer.ids) - len(before))
         if head is not None:
             head.end()  # it has read what the other sequence begins with
         chosen = self._select(self.layout)
@@ -512,18 +597,21 @@ class Reading:
             chunk_tokens=self._fit_chunk(sequence.columns.count + len(kept)),
             snapshots=[*(min(length, end - 2) for length in lengths), end],
             states=answer.head,
+            clock=answer.clock,
         )
         yield from self._followed(steps)
 
     def _map(self, chosen: Selection, layout: Layout, held_tokens: int) -> ReadingMap:
         answer = self._answer
         answer.stats.prefill_s = answer.now()
+        passages = passage_map(chosen, layout)
+        self._passages = chosen_passages(passages)
         return ReadingMap(
             answer.request.request,
             answer.scorer,
             len(answer.ids),
             answer.stats.kept_tokens,
-            passage_map(chosen, layout),
+            passages,
             dense_s=self._dense_s(),
             held_tokens=held_tokens,
             all_fits=answer.most_tokens is None,
@@ -554,56 +642,68 @@ class Reading:
             answer.downgrade("prefill.chunk_tokens", fits, "the memory does not suffice for larger chunks")
         return fits
 
-    def _followed(self, steps: Iterator[ReadProgress]) -> Iterator[PrefillProgress]:
-        """Convert `steps` to progress events and record the time of each chunk."""
-        answer, stats, started = self._answer, self._answer.stats, 0.0
-        left_out = answer.unattended
-        before: int | None = None  # the first step comes before anything was read
-        for step in steps:
-            if before is not None:
-                self._pace.timed(step.done_tokens - before, before, answer.clock() - started)
-            done_tokens, total_tokens = step.done_tokens + left_out, step.total_tokens + left_out
-            stats.read_tokens = done_tokens - stats.reused_tokens
-            # The pace includes this reading's chunks, and that later chunks attend to more.
-            left_s = self._clock.read(done_tokens, total_tokens, stats.reused_tokens)
-            yield self._progress(done_tokens, total_tokens + self._draft_tokens, left_s)
-            before, started = step.done_tokens, answer.clock()
+    def _followed(self, steps: ReadSteps, later_tokens: int = 0) -> Generator[PrefillProgress, None, None]:
+        """Convert `steps` to progress events and record the time of each chunk.
 
-    def _read_by_draft(self, proposer: DraftReader) -> Iterator[PrefillProgress]:
+        `later_tokens` are read after them.
+        """
+        answer, stats = self._answer, self._answer.stats
+        left_out = answer.unattended
+        with closing(timed_steps(steps, self._pace, answer.clock)) as timed:
+            for step in timed:
+                left_tokens = step.total_tokens - step.done_tokens - step.part_tokens + later_tokens
+                self._clock.read(left_tokens, step.done_tokens + step.part_tokens, answer.now())
+                done_tokens, total_tokens = step.done_tokens + left_out, step.total_tokens + left_out
+                stats.read_tokens = done_tokens - stats.reused_tokens
+                if self._is_due(step):
+                    yield self._progress(done_tokens, total_tokens + self._draft_tokens)
+
+    def _read_by_draft(self, proposer: DraftReader) -> Generator[PrefillProgress, None, None]:
         """Bring the draft model's sequence to the prompt."""
         answer = self._answer
         proposer.sequence.reuse(answer.ids)
         read = answer.held_tokens - 1
-        before, started = None, 0.0
-        chunk = answer.settings.prefill.chunk_tokens
-        for step in read_prompt(proposer.loaded.model, proposer.sequence, answer.ids, chunk_tokens=chunk):
-            if before is not None:
-                proposer.timed(step.done_tokens - before, before, answer.clock() - started)
-            left_s = self._clock.read_by_draft(step.done_tokens)
-            progress = self._progress(read + step.done_tokens, read + self._draft_tokens, left_s)
-            yield replace(progress, scored_tokens=0, kept_tokens=0)  # the draft model reads all of it
-            before, started = step.done_tokens, answer.clock()
+        steps = read_prompt(
+            proposer.loaded.model,
+            proposer.sequence,
+            answer.ids,
+            chunk_tokens=answer.settings.prefill.chunk_tokens,
+            clock=answer.clock,
+        )
+        with closing(timed_steps(steps, proposer.profile, answer.clock)) as timed:
+            for step in timed:
+                left_tokens = step.total_tokens - step.done_tokens - step.part_tokens
+                self._clock.read_by_draft(left_tokens, step.done_tokens + step.part_tokens, answer.now())
+                if self._is_due(step):
+                    progress = self._progress(read + step.done_tokens, read + self._draft_tokens)
+                    yield replace(progress, scored_tokens=0, kept_tokens=0)  # the draft model reads all of it
+
+    def _is_due(self, step: ReadProgress) -> bool:
+        """Whether to tell of a step: of each chunk, and now and then within one."""
+        return not step.part_tokens or self._answer.now() - self._event_s >= _EVENT_S
 
     def _scoring_progress(self, total_tokens: int) -> PrefillProgress:
-        self._clock.scored(self._answer.stats.scored_tokens, total_tokens)
-        return self._progress(0, total_tokens, None, phase="scoring")
+        return self._progress(0, total_tokens, phase="scoring")
 
-    def _progress(
-        self, done: int, total: int, left_s: float | None, phase: PrefillPhase = "reading"
-    ) -> PrefillProgress:
+    def _progress(self, done: int, total: int, phase: PrefillPhase = "reading") -> PrefillProgress:
         answer, stats = self._answer, self._answer.stats
-        stats.prefill_s = answer.now()
+        stats.prefill_s = self._event_s = answer.now()
+        forecast = self._clock.forecast(stats.prefill_s)
+        kept_tokens = stats.kept_tokens if answer.sparse else 0
         return PrefillProgress(
             answer.request.request,
             done,
             total,
             stats.reused_tokens,
-            seconds_left=left_s,
+            seconds_left=forecast.seconds_left,
             phase=phase,
             scored_tokens=stats.scored_tokens,
-            kept_tokens=stats.kept_tokens if answer.sparse else 0,
+            kept_tokens=kept_tokens,
             time_s=stats.prefill_s,
-            fraction=self._clock.fraction,
+            fraction=forecast.fraction,
+            passages=self._passages if kept_tokens else 0,
+            tokens_per_s=forecast.tokens_per_s,
+            at_s=time.monotonic(),
         )
 
     def _take_back(self) -> None:

@@ -38,6 +38,7 @@ from core.events import (
     TokenCount,
     api_id,
 )
+from core.prefill.forecast import display
 from core.serve.fields import change
 from core.serve.http import (
     ApiError,
@@ -192,8 +193,9 @@ def commented(happening: Event | None) -> bytes:
     match happening:
         case Queued(ahead=ahead, loads=loads):
             return comment("loading model" if loads else f"waiting {ahead}")
-        case PrefillProgress(fraction=fraction):
-            return comment(f"keepalive {fraction:.0%}")
+        case PrefillProgress():
+            shown = display(happening, time.monotonic())
+            return comment(f"keepalive {shown.percent}: {shown.words}")
         case None:
             return comment("waiting")
         case _:

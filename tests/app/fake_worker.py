@@ -80,7 +80,9 @@ from core.events import (
     decode_command,
     encode,
 )
-from core.prefill.forecast import PrefillClock
+from core.events.answer import PrefillPhase
+from core.prefill.clock import PrefillClock
+from core.prefill.forecast import chosen_passages
 from core.worker.queue import CommandQueue, Entry
 
 INFO = ModelInfo(
@@ -330,21 +332,30 @@ def map_of(command: Generate) -> ReadingMap | None:
 def skim(reading: ReadingMap, pause_s: float) -> bool:
     """Score, choose, read. False if it was cancelled."""
     request, total, kept = reading.request, reading.prompt_tokens, reading.read_tokens
-    progress = PrefillClock(ReadingPace(1 / 300, 0.0).seconds)
+    pace, begun_s = ReadingPace(1 / 300, 0.0), time.monotonic()
+    clock = PrefillClock(pace)
+    clock.expect_scoring(ReadingPace(pace.token_s / 10, 0.0), guess=None, attends=False)
+    clock.expect_reading(kept, 0)
+
+    def tell(phase: PrefillPhase, done: int, whole: int, scored: int, passages: int = 0) -> None:
+        shown = clock.forecast(time.monotonic() - begun_s)
+        sent = PrefillProgress(request, done, whole, 0, shown.seconds_left, phase, scored)
+        sent = replace(sent, kept_tokens=kept if passages else 0, passages=passages)
+        sent = replace(sent, time_s=time.monotonic() - begun_s, at_s=time.monotonic())
+        send(replace(sent, fraction=shown.fraction, tokens_per_s=shown.tokens_per_s))
+
     for part in range(10):
         scored = total * part // 10
-        progress.scored(scored, total)
-        scoring = PrefillProgress(request, 0, total, 0, phase="scoring", scored_tokens=scored)
-        send(replace(scoring, fraction=progress.fraction))
+        clock.scored(total - scored, scored, time.monotonic() - begun_s)
+        tell("scoring", 0, total, scored)
         time.sleep(pause_s)
         if _commands.is_cancelled(request):
             return False
     send(reading)
     for part in range(10):
         done = kept * part // 10
-        left_s = progress.read(done, kept, 0)
-        sent = PrefillProgress(request, done, kept, 0, left_s, "reading", total, kept)
-        send(replace(sent, fraction=progress.fraction))
+        clock.read(kept - done, done, time.monotonic() - begun_s)
+        tell("reading", done, kept, total, chosen_passages(reading.passages))
         time.sleep(pause_s)
         if _commands.is_cancelled(request):
             return False

@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     command("ahead", "time to first token of a document that was read before its question", _ahead)
     command("readings", "which way of reading answers best, in longer texts", _readings)
     command("served", "what the local server adds to an answer", _served)
+    command("predictions", "predicted time left of a prefill, against what it takes", _predictions)
     return root
 
 
@@ -123,6 +124,11 @@ def _readings(parser: argparse.ArgumentParser) -> None:
 def _served(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_option(parser, "--pairs", whole(), 9, "answers")
+
+
+def _predictions(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--most", whole(), 9000, "tokens of the longest attachment")
 
 
 def _replay(parser: argparse.ArgumentParser) -> None:

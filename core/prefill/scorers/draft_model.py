@@ -30,18 +30,21 @@ import mlx.nn as nn
 import numpy as np
 from mlx_lm.models.base import scaled_dot_product_attention
 
+from core.decoding.answer import Pace
 from core.errors import InternalError
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import kind_of
 from core.models.loader import LoadedModel
-from core.prefill.read import read_prompt
-from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, carried, means_of
+from core.prefill.read import read_prompt, timed_steps
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep, carried, means_of
 from core.prefill.words import stands_out
 
 _LOOKAHEAD_TOKENS = 8  # the SpecPrefill paper
 _ATTENTION = "scaled_dot_product_attention"
 _SIGNATURE = inspect.signature(scaled_dot_product_attention)
 _POOL = 13
+# A forward of one token, with its attention recorded, takes about as long as reading this many.
+_FORWARD_TOKENS = 16
 
 
 class AttentionSeen:
@@ -150,6 +153,8 @@ def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
         inputs.asking(),
         lookahead_tokens=min(_LOOKAHEAD_TOKENS, inputs.draft.loaded.info.context_tokens - len(inputs.ids)),
         chunk_tokens=inputs.settings.chunk_tokens,
+        pace=inputs.draft.pace,
+        clock=inputs.clock,
     )
     words, question = inputs.words, inputs.layout.question
     clear, stands = stands_out(words, question, inputs.passages, inputs.loaded.word_rank)
@@ -164,8 +169,10 @@ def draft_scores(
     *,
     lookahead_tokens: int = _LOOKAHEAD_TOKENS,
     chunk_tokens: int,
-) -> Generator[int, None, np.ndarray[Any, Any]]:
-    """Yields the number of scored tokens; returns float32 scores, one for each of `ids`.
+    pace: Pace | None = None,
+    clock: Callable[[], float] | None = None,
+) -> Generator[ScoringStep, None, np.ndarray[Any, Any]]:
+    """Returns float32 scores, one for each of `ids`. `pace` receives the times of chunks by `clock`.
 
     `asking` are the question's rows, ascending, near the end of `ids` and within one chunk; those
     that `sequence` holds already do not count. `sequence` is the draft model's; it holds `ids` but the
@@ -177,8 +184,11 @@ def draft_scores(
     last = len(ids) - 1
     asking = [row for row in asking if len(sequence.tokens) <= row < last]
     first = asking[0] if asking else last
-    for progress in read_prompt(draft.model, sequence, ids[: first + 1], chunk_tokens=chunk_tokens):
-        yield progress.done_tokens
+    end = len(ids) + _FORWARD_TOKENS * (1 + lookahead_tokens)
+    reading = read_prompt(draft.model, sequence, ids[: first + 1], chunk_tokens=chunk_tokens, clock=clock)
+    for read in timed_steps(reading, pace, clock):
+        read_tokens = read.done_tokens + read.part_tokens
+        yield ScoringStep(read.done_tokens, end - read_tokens, round(read_tokens))
     try:
         asked = Attended([row - first for row in asking], len(ids))
         tried: mx.array | None = None
@@ -193,7 +203,7 @@ def draft_scores(
                 raise InternalError("No layer of the draft model attends to the whole prompt.")
             tried = attended.result if tried is None else tried + attended.result
         sequence.append(ids[first:last])
-        yield len(ids)
+        yield ScoringStep(len(ids))
         assert tried is not None
         scores = tried / (1 + lookahead_tokens)
         return np.array(scores if asked.result is None else mx.maximum(scores, asked.result))

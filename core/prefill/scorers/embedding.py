@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from core.errors import EncoderUnavailableError
 from core.prefill.layout import Text
-from core.prefill.scorers.lexical import score_by_words
-from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring
+from core.prefill.scorers.lexical import scored_by_words
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep
 
 Array = np.ndarray[Any, Any]
 
@@ -68,8 +68,8 @@ class Meaning(Struct, frozen=True):
 
 def score_by_words_and_meaning(inputs: ScorerInputs) -> Scoring:
     """A `Score`. By words where no passage has a vector."""
-    words = yield from score_by_words(inputs)
     meaning = yield from meaning_of(inputs)
+    words = scored_by_words(inputs)
     if np.isnan(meaning.similarity).all():
         return _by_words(words, meaning, inputs.about_all)
     scores = fused(words.scores, meaning.similarity, meaning.share)
@@ -111,44 +111,56 @@ def _by_words(words: Scored, meaning: Meaning, about_all: bool) -> Scored:
     return replace(words, stands_out=clear, without=meaning.why, used="lexical")
 
 
-def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
-    """The passages' similarity with the question; yields the number of scored tokens."""
+def meaning_of(inputs: ScorerInputs) -> Generator[ScoringStep, None, Meaning]:
+    """The passages' similarity with the question."""
     from core.encoder.encoder import similarity  # not loaded before its first use
 
     layout, passages = inputs.layout, inputs.passages
     nothing = np.full(len(passages), np.nan, np.float32)
     halves = np.full(len(passages), _MEANING, np.float32)
     first, end = int(passages.firsts[0]), passages.end
+    embedder = inputs.embedder if layout.asked else None
     texts = [
         text
         for text in layout.texts
-        if len(text.text) >= _LEAST_CHARACTERS
+        if embedder is not None
+        and len(text.text) >= _LEAST_CHARACTERS
         and text.start < end
         and text.end > first
         and (passages.of[text.start : text.end] >= 0).any()
     ]
+    unread, seen = list[float](), set[str]()  # vectors of a text that is attached twice are computed once
+    for text in texts:
+        is_new = text.text not in seen
+        left = embedder.left(text.text, text.passages) if embedder and is_new else 0.0
+        unread.append((text.end - text.start) * left)
+        seen.add(text.text)
+    yield ScoringStep(0, sum(unread))
     if not layout.texts or not layout.asked:
         return Meaning(nothing, halves, "" if inputs.settings.scorer == "auto" else _NO_TEXT)
-    if inputs.embedder is None or not texts:
+    if embedder is None or not texts:
         return Meaning(nothing, halves)
     of_tokens = np.full(end, np.nan, np.float32)
     shares = np.full(end, _MEANING, np.float32)
     done, why, fragmented = 0, "", list[bool]()
     query: Array | None = None
     try:
-        for text in texts:
-            embedding = inputs.embedder.vectors(text.text, text.passages)
+        for number, text in enumerate(texts):
+            tokens = text.end - text.start
+            embedding = embedder.vectors(text.text, text.passages)
             try:
                 while True:
-                    yield min(end - first, done + min(next(embedding), text.end - text.start))
+                    scored = done + min(next(embedding), tokens)
+                    unread[number] = tokens * embedder.left(text.text, text.passages)
+                    yield ScoringStep(min(end - first, scored), sum(unread))
             except StopIteration as stop:
                 vectors = stop.value
-            done += text.end - text.start
+            done, unread[number] = done + tokens, 0.0
             if vectors.unknown > _UNKNOWN_SHARE:
                 why = _NO_LANGUAGE
             else:
                 if query is None:
-                    query = inputs.embedder.query(layout.asked)
+                    query = embedder.query(layout.asked)
                 _put(of_tokens, text, similarity(vectors, query))
                 badly = vectors.pieces_per_word > _FRAGMENTED and _is_accented(text.text)
                 fragmented.append(badly)

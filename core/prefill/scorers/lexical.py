@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from core.prefill.layout import Passages
-from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, carried
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep, carried
 from core.prefill.words import Array, Words, asked_by, matching, stands_out
 
 # Small compared with any match.
@@ -19,7 +19,12 @@ _RECENT = 0.01
 
 def score_by_words(inputs: ScorerInputs) -> Scoring:
     """A `Score`."""
-    yield 0
+    yield ScoringStep(0)
+    return scored_by_words(inputs)
+
+
+def scored_by_words(inputs: ScorerInputs) -> Scored:
+    """What `score_by_words` returns."""
     words, layout = inputs.words, inputs.layout
     clear, stands = stands_out(words, layout.question, inputs.passages, inputs.loaded.word_rank)
     scores = lexical_scores(words, layout.question, inputs.passages)

@@ -1,7 +1,7 @@
 """The protocol of scorers, which rate how much each passage of a prompt matters to the question.
 
-A scorer is a generator function: it yields the number of scored tokens, often enough for progress and
-cancellation, and returns `Scored`. If it raises, the whole prompt is read and the answer gives the reason.
+A scorer is a generator function: it yields `ScoringStep`s, often enough for progress and cancellation, and
+returns `Scored`. If it raises, the whole prompt is read and the answer gives the reason.
 Worker's main thread.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
+from core.decoding.answer import Pace
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.layout import Layout, Passages
@@ -42,21 +43,32 @@ class Scored(Struct, frozen=True):
     used: str = ""
 
 
-Scoring = Generator[int, None, Scored]
+class ScoringStep(Struct, frozen=True):
+    """`tokens` are scored. What takes time are `left_tokens`: those without a vector, or that a draft model
+    has yet to read after `read_tokens` others.
+    """
+
+    tokens: int
+    left_tokens: float = 0.0
+    read_tokens: int = 0
+
+
+Scoring = Generator[ScoringStep, None, Scored]
 
 
 class ScoringDraft(Struct, frozen=True):
-    """A draft model and the cached sequence it may read into."""
+    """A draft model and the cached sequence it may read into. `pace`: None if it is not measured."""
 
     loaded: LoadedModel
     sequence: CachedSequence
+    pace: Pace | None = None
 
 
 class ScorerInputs(Struct, frozen=True):
     """`ids` is the prompt, `layout` its layout, `passages` the part to score, `words` its terms.
 
     `loaded` is the target; `draft` is None without a draft model, `embedder` without a sentence encoder.
-    `about_all`: the request seems to be about all of a text (`core.prefill.plan`).
+    `about_all`: the request seems to be about all of a text (`core.prefill.plan`). `clock` counts seconds.
     """
 
     loaded: LoadedModel
@@ -68,6 +80,7 @@ class ScorerInputs(Struct, frozen=True):
     draft: ScoringDraft | None = None
     embedder: Embedder | None = None
     about_all: bool = False
+    clock: Callable[[], float] | None = None
 
     def asking(self) -> list[int]:
         """Indices into `ids`, ascending: the question's new tokens among the last `ASKING_ROWS` but one."""

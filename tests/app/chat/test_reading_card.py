@@ -112,35 +112,27 @@ def test_buttons_and_map_send_intents(qtbot: QtBot, card: ReadingCard, intents: 
     assert intents == [ReadEverything("t"), StopAnswer(), OpenPassage(PASSAGES[50])]
 
 
-def test_the_time_left_goes_on_between_reports(card: ReadingCard, clock: Clock) -> None:
-    def left() -> str:
-        card.findChild(QTimer).timeout.emit()  # as each second
-        return card.facts.left
-
-    def report(at_s: float, done: int, seconds_left: float) -> None:
+def test_the_time_left_goes_on_between_events(card: ReadingCard, clock: Clock) -> None:
+    def left(at_s: float) -> tuple[str, float]:
         clock.s = at_s
-        card.show_progress(PrefillProgress("r", done, 7000, 0, seconds_left))
+        card.findChild(QTimer).timeout.emit()  # as each second
+        return card.facts.left, card.facts.fraction
 
-    report(0.0, 0, 140.0)
-    report(10.0, 500, 130.0)
-    assert left() == "About 2 min 10 s left"
-    clock.s = 14.0
-    assert left() == "About 2 min 6 s left"
-    # A chunk that takes longer than the one before takes off no more than that one did.
-    clock.s = 50.0
-    assert left() == "About 2 min 0 s left"
-    report(50.0, 1000, 119.0)
-    assert left() == "About 1 min 59 s left"
+    clock.s = 110.0
+    told = PrefillProgress("r", 500, 7000, 0, 130.0, time_s=10.0, fraction=0.07, at_s=110.0)
+    card.show_progress(told)
+    assert left(110.0) == ("2 min 10 s left", pytest.approx(10 / 140))
+    assert left(114.0) == ("2 min 6 s left", pytest.approx(14 / 140))
+    assert left(238.0)[0] == "a few seconds left"
+    assert left(250.0)[0] == "10 s longer than expected"
+    assert left(250.0)[1] < 1.0
+    clock.s = 251.0
+    card.show_progress(replace(told, seconds_left=60.0, time_s=151.0, fraction=0.95, at_s=251.0))
+    assert card.facts.left == "1 min 0 s left"  # it may rise
 
 
-def test_the_time_left_never_rises_while_the_work_is_the_same(card: ReadingCard, clock: Clock) -> None:
-    def left(total: int, kept: int, seconds_left: float) -> str:
-        clock.s += 1.0
-        card.show_progress(PrefillProgress("r", 100, total, 0, seconds_left, kept_tokens=kept))
-        return card.facts.left
-
-    assert left(7000, 0, 40.0) == "About 40 s left"
-    assert left(7000, 0, 55.0) == "About 40 s left"  # the forecast was refitted
-    assert left(7000, 0, 30.0) == "About 30 s left"
-    assert left(7000, 0, 31.0) == "About 29 s left"  # as shown just before this report
-    assert left(7000, 900, 50.0) == "About 50 s left"  # other tokens are read
+def test_a_card_that_is_made_late_is_right_from_the_last_event(card: ReadingCard, clock: Clock) -> None:
+    clock.s = 130.0
+    card.show_progress(PrefillProgress("r", 500, 7000, 0, 130.0, time_s=10.0, fraction=0.07, at_s=110.0))
+    assert card.facts.left == "1 min 50 s left"
+    assert card.facts.fraction == pytest.approx(30 / 140)

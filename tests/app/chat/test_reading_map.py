@@ -14,7 +14,6 @@ from app.chat.reading_map import (
     cells,
     covered,
     dense_estimate,
-    duration,
     facts_of,
     heading_level,
     heading_levels,
@@ -27,10 +26,8 @@ from app.chat.reading_map import (
     playhead,
     position_of_character,
     read_so_far,
-    reading_rate,
     sections,
     stretches,
-    time_left,
 )
 from app.session.reading import ReadingTotals, totals_of
 from core.events import Passage, PrefillProgress, ReadingMap
@@ -195,48 +192,32 @@ def test_a_card_is_for_many_tokens_or_for_a_few_that_take_long() -> None:
 
 
 def test_dense_reading() -> None:
-    facts = facts_of(PrefillProgress("r", 7005, 28020, 0, 112, fraction=0.25), None, None, None)
-    assert (facts.title, facts.left) == ("Reading 28,020 tokens", "About 1 min 52 s left")
+    facts = facts_of(PrefillProgress("r", 7005, 28020, 0, 112, fraction=0.25), None, None, 0.0)
+    assert (facts.title, facts.left) == ("Reading 28,020 tokens", "1 min 52 s left")
     assert (facts.done, facts.fraction) == ("7,005 of 28,020 tokens read", 0.25)
     assert facts.phases == ()
     # What was reused does not count as read, and a map that was given up is not shown.
     rest = PrefillProgress("r", 632, 5620, 120)
-    assert facts_of(rest, None, None, None).title == "Reading 5,500 of 5,620 tokens"
+    assert facts_of(rest, None, None, 0.0).title == "Reading 5,500 tokens"
     assert (read_so_far(rest), read_so_far(PrefillProgress("r", 0, 5620, 120))) == (512, 0)
-    given_up = facts_of(PrefillProgress("r", 1000, 4000, 0, 9.0), MAP, 4.6, None)
+    given_up = facts_of(PrefillProgress("r", 1000, 4000, 0, 9.0), MAP, 4.6, 0.0)
     assert (given_up.title, given_up.phases) == ("Reading 4,000 tokens", ())
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "1 s"),
-        (8.4, "8 s"),
-        (59.6, "1 min 0 s"),
-        (112, "1 min 52 s"),
-        (3600, "1 h 0 min"),
-        (7500, "2 h 5 min"),
-    ],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-    assert time_left(seconds) == f"About {words} left"
-    assert time_left(None) == ""
 
 
 def test_scoring_and_sparse_reading() -> None:
     scoring = PrefillProgress("r", 0, 4000, 0, None, "scoring", 1000, fraction=0.025)
-    facts = facts_of(scoring, None, None, None)
-    assert (facts.title, facts.left, facts.fraction) == ("Scoring 4,000 tokens", "", 0.025)
+    facts = facts_of(scoring, None, None, 0.0)
+    assert (facts.title, facts.left, facts.fraction) == ("Choosing passages…", "", 0.025)
     assert [(phase.title, phase.state) for phase in facts.phases] == [
         ("Scoring", "active"),
         ("Chosen", "ahead"),
         ("Reading", "ahead"),
     ]
     assert facts.phases[0].note == "1,000 of 4,000 tokens"
-    progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800, fraction=0.3)
-    facts = facts_of(progress, MAP, 4.6, reading_rate(progress))
-    assert (facts.title, facts.fraction) == ("Reading 800 of 4,000 tokens", 0.3)
+    progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800, fraction=0.3, passages=25)
+    progress = replace(progress, tokens_per_s=300.0)
+    facts = facts_of(progress, MAP, 4.6, 0.0)
+    assert (facts.title, facts.fraction) == ("Reading 25 passages", 0.3)
     assert facts.done == "200 of 800 kept tokens read"
     assert [(phase.note, phase.state) for phase in facts.phases] == [
         ("100 passages by draft model, 4.6 s", "done"),
@@ -247,8 +228,7 @@ def test_scoring_and_sparse_reading() -> None:
     reading = ReadingMap("r", "draft-model", 4000, 646, PASSAGES)
     for reused in (0, 100):
         progress = PrefillProgress("r", reused + 323, reused + 645, reused, 2.0, "reading", 4000, 646)
-        facts = facts_of(progress, reading, 4.6, None)
-        assert facts.title == "Reading 646 of 4,000 tokens"
+        facts = facts_of(progress, reading, 4.6, 0.0)
         assert facts.done == "323 of 646 kept tokens read"
 
 
@@ -256,8 +236,7 @@ def test_reading_on_counts_what_is_read_now() -> None:
     later = tuple(replace(p, kept=p.kept or n % 4 == 1, earlier=p.kept) for n, p in enumerate(PASSAGES))
     reading = ReadingMap("r", "lexical", 4000, 800, later)
     progress = PrefillProgress("r", 1000, 1640, 800, 2.0, "reading", 0, 840)
-    facts = facts_of(progress, reading, None, None)
-    assert facts.title == strings.READING_ON.format(read=800, total=4000)
+    facts = facts_of(progress, reading, None, 0.0)
     assert facts.done == strings.READING_KEPT.format(done=200, kept=840)
     assert facts.phases[1].note == strings.CHOSEN_NOTE.format(chosen=800, all=3200, percent=25)
 
@@ -265,17 +244,11 @@ def test_reading_on_counts_what_is_read_now() -> None:
 def test_estimates_need_a_time() -> None:
     assert dense_estimate(28_020, 112.08) == "All 28,020 tokens, about 1 min 52 s"
     assert dense_estimate(28_020, None) == "All 28,020 tokens"
-    for progress in (
-        PrefillProgress("r", 0, 800, 0, None),
-        PrefillProgress("r", 800, 800, 0, 0.0),
-        PrefillProgress("r", 0, 800, 0, 2.0, "scoring"),
-    ):
-        assert reading_rate(progress) is None
 
 
 def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
     document = [replace(passage, source=0) for passage in PASSAGES[:96]]
     reading = replace(MAP, passages=(*document, *PASSAGES[96:]))
     progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
-    notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
+    notes = [phase.note for phase in facts_of(progress, reading, None, 0.0).phases]
     assert notes[0] == f"{len(passages_of(reading, 0))} passages by draft model"

@@ -1,11 +1,11 @@
-"""Speed: the mean speed of a prefill, and the line of the last 20 seconds."""
+"""Speed: the line of the last 20 seconds."""
 
 from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QRectF
 
-from app.gauges.speed import SPAN_S, ReadingSpeed, Sparkline
+from app.gauges.speed import SPAN_S, Sparkline
 
 BOX = QRectF(0, 0, 100, 33)  # 30 px under the headroom
 
@@ -13,27 +13,6 @@ BOX = QRectF(0, 0, 100, 33)  # 30 px under the headroom
 @pytest.fixture
 def line() -> Sparkline:
     return Sparkline()
-
-
-@pytest.mark.parametrize(
-    ("reports", "tokens_per_s"),
-    [
-        pytest.param([(0, 10.0)], None, id="one report"),
-        pytest.param([(0, 1.0), (100, 1.0)], None, id="no time between them"),
-        pytest.param([(0, 10.0), (512, 12.0)], 256, id="two reports"),
-        pytest.param(
-            [*((100 * s, s) for s in range(5)), *((400 + 10 * s, 4.0 + s) for s in range(7))],
-            10,
-            id="the last 5 s",
-        ),
-        pytest.param([(0, 0.0), (1000, 20.0), (3000, 40.0)], 100, id="rare reports"),
-        pytest.param([(0, 0.0), (5000, 1.0), (0, 2.0), (100, 3.0)], 100, id="another prompt"),
-    ],
-)
-def test_reading_speed(reports: list[tuple[int, float]], tokens_per_s: float | None) -> None:
-    speed = ReadingSpeed()
-    latest = [speed.add(*report) for report in reports][-1]
-    assert latest == (tokens_per_s if tokens_per_s is None else pytest.approx(tokens_per_s))
 
 
 def test_it_starts_left_and_takes_20_seconds_to_the_right(line: Sparkline) -> None:

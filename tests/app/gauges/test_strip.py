@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, QTimer
 from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
+from app.chat.reading_card import ReadingCard
 from app.gauges import strings
 from app.gauges.figures import DASH, speed
 from app.gauges.instruments import MAX_BARS, Instrument, shares
 from app.gauges.strip import InstrumentStrip
 from app.theme.theme import Theme
-from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats, TableUse
+from core.events import (
+    Gauges,
+    Occupancy,
+    Passage,
+    PositionStat,
+    PrefillProgress,
+    ReadingMap,
+    Stats,
+    TableUse,
+)
+from core.events.answer import PrefillPhase
+from core.prefill.forecast import display
 from tests.app.controls.painting import colors
 from tests.app.painted import noted_words
 
@@ -121,20 +134,16 @@ def test_a_gauge_without_a_figure_has_a_dash(strip: InstrumentStrip) -> None:
         assert _words(each) == [each.title, DASH]
 
 
-def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> None:
+def test_the_progress_stands_where_the_first_token_will(strip: InstrumentStrip) -> None:
     strip.show_gauges(_gauges(), now_s=0.0)
-    strip.show_prefill(PrefillProgress("r2", 0, 5120, 0, time_s=0.1), now_s=10.0)
+    begun = PrefillProgress("r2", 0, 5120, 26, 20.0, time_s=0.1, at_s=10.0)
+    strip.show_prefill(begun, now_s=10.0)
     assert _said(strip.speed) == strings.NO_FIGURE
-    strip.show_prefill(PrefillProgress("r2", 1024, 5120, 0, time_s=4.1), now_s=10.5)
-    assert _said(strip.first_token) == "1,024 of 5,120 tokens read"
+    assert _said(strip.first_token) == "0%, Reading 5,094 tokens, 20 s left"
+    strip.show_prefill(replace(begun, tokens_per_s=256.0, time_s=4.1, at_s=14.0), now_s=15.0)
+    assert _said(strip.first_token) == "21%, Reading 5,094 tokens, 19 s left"
     assert _said(strip.speed) == "256 tok/s read"
     assert _said(strip.acceptance) == strings.NO_FIGURE
-    # What an earlier question read already is no part of it.
-    strip.show_prefill(PrefillProgress("r3", 1026, 5146, 26, time_s=0.1), now_s=11.0)
-    assert _said(strip.first_token) == "1,000 of 5,120 tokens read"
-    # Of what is kept, the prompt's last token is read at the end.
-    strip.show_prefill(PrefillProgress("r4", 326, 671, 26, None, "reading", 5120, 646), now_s=12.0)
-    assert _said(strip.first_token) == "300 of 646 tokens read"
     strip.show_gauges(_gauges(), now_s=20.0)
     assert _said(strip.speed) == "58.4 tok/s"
     assert _said(strip.first_token) == "0.41 s"
@@ -142,15 +151,62 @@ def test_reading_stands_where_the_first_token_will(strip: InstrumentStrip) -> No
 
 def test_scoring_is_not_shown_as_reading(strip: InstrumentStrip) -> None:
     """Passages whose vectors are cached are scored at once; that is no speed of reading."""
-    scoring = PrefillProgress("r", 0, 5120, 0, None, "scoring", 5000, time_s=0.1, fraction=0.098)
+    scoring = PrefillProgress("r", 0, 5120, 0, 100.0, "scoring", 5000, time_s=0.1, fraction=0.098)
     strip.show_prefill(scoring, now_s=1.0)
-    strip.show_prefill(replace(scoring, scored_tokens=5100, time_s=0.2), now_s=1.1)
-    assert _said(strip.first_token) == "9% choosing"
+    assert _said(strip.first_token) == "9%, Choosing passages… 1 min 40 s left"
     assert _said(strip.speed) == strings.NO_FIGURE
+    with noted_words() as noted:
+        strip.first_token.grab()
+    assert [word.text for word in noted][1:] == ["9%", "choosing"]
     strip.show_prefill(PrefillProgress("r", 0, 640, 0, 9.0, "reading", 5120, 640, fraction=0.1), now_s=1.2)
     with noted_words() as noted:
         strip.first_token.grab()
-    assert [word.text for word in noted][1:] == ["10%", "read"]
+    assert [word.text for word in noted][1:] == ["10%", "reading"]
+
+
+@pytest.mark.parametrize("later_s", [0.0, 3.0, 20.0, 31.0, 300.0])
+@pytest.mark.parametrize("phase", ["scoring", "reading"])
+def test_card_and_strip_show_the_same_figures(
+    qtbot: QtBot, strip: InstrumentStrip, phase: PrefillPhase, later_s: float
+) -> None:
+    """From one event, whenever they look, and what the server and the command line write is the same."""
+    event = PrefillProgress("r", 300, 900, 100, 30.0, phase, 900, 700, 12.0, 0.2, 18, 41.4, 500.0)
+    passages = tuple(Passage(32 * n, 32 * n + 32, n < 18, 0.5) for n in range(100))
+    card = ReadingCard("t", lambda intent: None, now=lambda: 500.0 + later_s)
+    qtbot.addWidget(card)
+    if phase == "reading":
+        card.show_map(ReadingMap("r", "lexical", 3200, 576, passages))
+    card.show_progress(event)
+    strip.show_prefill(event, now_s=500.0 + later_s)
+    facts = card.facts
+    assert facts is not None
+    with noted_words() as noted:
+        strip.first_token.grab()
+        strip.speed.grab()
+        card.grab()
+    painted = [word.text for word in noted]
+    assert painted.count(f"{int(100 * facts.fraction)}%") == 2
+    shown = display(event, 500.0 + later_s)
+    assert (facts.title, facts.left, facts.fraction) == (shown.title, shown.left, shown.fraction)
+    assert _said(strip.first_token) == f"{shown.percent}, {shown.words}"
+    if phase == "reading":
+        assert "41.4" in painted
+        assert "41.4 tok/s" in painted
+        assert shown.title == "Reading 18 passages"
+
+
+def test_the_progress_is_counted_on_while_no_event_comes(strip: InstrumentStrip) -> None:
+    now_s = time.monotonic()
+    strip.show_prefill(PrefillProgress("r", 0, 5120, 0, 90.0, time_s=1.0, at_s=now_s - 20))
+    (timer,) = strip.findChildren(QTimer)
+    assert timer.isActive()
+    assert timer.interval() <= 5000
+    said = _said(strip.first_token)
+    strip.show_prefill(PrefillProgress("r", 0, 5120, 0, 90.0, time_s=1.0, at_s=now_s - 40))
+    timer.timeout.emit()
+    assert _said(strip.first_token) != said
+    strip.show_gauges(_gauges())
+    assert not timer.isActive()
 
 
 def test_reset_leaves_only_the_memory(strip: InstrumentStrip) -> None:

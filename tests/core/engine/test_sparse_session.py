@@ -24,7 +24,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.machine.profile import PACES
 from core.models.parts import rotations
 from core.prefill.scorers import SCORERS as SPECS
-from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, carried, means_of
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep, carried, means_of
 from core.settings import Settings, assign_all
 from core.settings.prefill import SCORERS
 from core.system.paths import cache_dir
@@ -172,9 +172,9 @@ def test_progress_tells_both_phases(engine: Engine, folder: Path) -> None:
     assert len(scoring) > 6
     assert (reading[0].done_tokens, reading[-1].done_tokens) == (0, reading[-1].total_tokens)
     assert {e.kept_tokens for e in reading} == {map_of(events).read_tokens}
-    # What scoring finds decides how much is read.
-    assert {e.seconds_left for e in scoring} == {None}
-    assert all(e.seconds_left is not None for e in reading[2:])
+    assert all(e.seconds_left is not None for e in progress)
+    assert {e.passages for e in scoring} == {0}
+    assert {e.passages for e in reading} == {sum(each.kept for each in map_of(events).passages)}
     fractions = [e.fraction for e in progress]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
@@ -360,7 +360,7 @@ def test_what_is_pointed_at_is_read_on_from_there(
     """One passage has all the attention, the others hardly any: those behind it are read."""
 
     def scores(inputs: ScorerInputs) -> Scoring:
-        yield inputs.passages.end
+        yield ScoringStep(inputs.passages.end)
         found = np.random.default_rng(5).random(len(inputs.ids)).astype(np.float32) * 0.2
         found[320:352] = 1.0
         return Scored(carried(means_of(found, inputs.passages)), True)

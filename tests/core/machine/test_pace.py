@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from core.engine.engine import Engine
-from core.machine.profile import Pace, finished, measure_pace
+from core.machine.profile import KeptPace, MachineProfile, Pace, finished, measure_pace
 
 
 def fed(a: float, b: float, chunks: int = 12, width: int = 512) -> Pace:
@@ -123,3 +123,34 @@ def test_a_chunk_during_which_the_machine_slept_does_not_count(at: int) -> None:
         pace = pace.read(512, 512 * number, 600.0 if number == at else seconds)
     expected = 0.002 * 8000 + 1e-7 * 8000 * 4000
     assert pace.seconds(8000) == pytest.approx(expected, rel=0.05)
+
+
+def test_scorers_have_speeds_of_their_own_and_old_scorings_count_less() -> None:
+    pace = Pace("k").scored("fusion", 4000, 40.0).scored("lexical", 4000, 0.4)
+    for scorer, token_s in (("fusion", 0.01), ("lexical", 0.0001)):
+        tokens, seconds = pace.scoring[scorer]
+        assert seconds / tokens == pytest.approx(token_s)
+    for _ in range(4):
+        pace = pace.scored("fusion", 8000, 160.0)
+    tokens, seconds = pace.scoring["fusion"]
+    assert seconds / tokens == pytest.approx(0.02, rel=0.05)
+    assert pace.scored("fusion", 10, 50.0) is pace  # a handful of tokens says nothing
+    assert pace.chunks == ()
+
+
+def test_speeds_of_scoring_are_kept_beside_those_of_reading(toy_engine: Engine) -> None:
+    info = toy_engine.loaded.info
+    kept = KeptPace(info)
+    kept.scored("fusion", 4000, 40.0)
+    kept.keep_pace()
+    assert KeptPace(info).scoring_s("fusion") == pytest.approx(0.01)
+    assert KeptPace(info).scoring_s("lexical") is None
+
+
+def test_a_short_timing_gives_a_pace_that_is_not_kept(toy_engine: Engine) -> None:
+    profile = MachineProfile(toy_engine.loaded)
+    before = profile.pace
+    found = profile.probe()
+    assert found.token_s > 0
+    assert found.attention_s > 0
+    assert profile.pace == before

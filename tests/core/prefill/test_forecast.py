@@ -1,12 +1,14 @@
-"""Forecasts: within the context, resting on timed chunks, and a progress that never falls."""
+"""Forecasts: within the context, resting on timed chunks; the words of displays."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from core.events import ReadingPace
-from core.prefill.forecast import PrefillClock, forecast
+from core.events import PrefillProgress, ReadingPace
+from core.prefill.forecast import display, duration, forecast, time_left
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, Prefill
 
 PACES = st.builds(ReadingPace, st.floats(1e-4, 1.0), st.floats(0.0, 1e-4))
@@ -61,47 +63,57 @@ def test_what_automatic_mode_reads() -> None:
     assert read(50_000, 1.0, mode="off") == 50_000
 
 
-Work = tuple[str, int, int]  # scoring or reading, tokens reused, tokens to read
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["score", "read"]), TOKENS, st.integers(1, 5000)), max_size=4),
-    st.integers(0, 3000),
-    PACES,
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "1 s"),
+        (8.4, "8 s"),
+        (59.6, "1 min 0 s"),
+        (112, "1 min 52 s"),
+        (3600, "1 h 0 min"),
+        (7500, "2 h 5 min"),
+    ],
 )
-def test_progress_never_falls_and_time_left_is_that_of_what_is_left(
-    works: list[Work], draft_tokens: int, pace: ReadingPace
-) -> None:
-    """Whatever follows: scoring twice, a sparse reading that failed and is made again, a draft model."""
-    clock = PrefillClock(pace.seconds)
-    if draft_tokens:
-        clock.expect_draft(draft_tokens, pace.seconds)
-    fraction = 0.0
-    for kind, reused, tokens in [*works, ("read", 10, 700)]:
-        before_s = float("inf")
-        for done in range(0, tokens + 1, max(1, tokens // 7)):
-            if kind == "score":
-                clock.scored(done, tokens)
-            else:
-                left_s = clock.read(reused + done, reused + tokens, reused)
-                assert left_s is not None
-                draft_s = pace.seconds(draft_tokens)
-                expected_s = pace.seconds(tokens - done, reused + done) + draft_s
-                assert abs(left_s - expected_s) <= 1e-9 * expected_s
-                assert left_s <= before_s
-                before_s = left_s
-            assert fraction <= clock.fraction <= 1.0
-            fraction = clock.fraction
-    if draft_tokens:
-        assert clock.fraction < 1.0
-        assert clock.read_by_draft(draft_tokens) == 0.0
-    assert clock.fraction == 1.0
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
 
 
-def test_without_timed_chunks_there_is_no_time() -> None:
-    clock = PrefillClock(lambda tokens, context_tokens: None)
-    clock.scored(500, 1000)
-    assert clock.read(100, 200, 0) is None
-    known = PrefillClock(lambda tokens, context_tokens: 1.0)
-    known.expect_draft(100, lambda tokens, context_tokens: None)
-    assert known.read(100, 200, 0) is None  # how fast the draft model reads is unknown
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (7512, "2 h 5 min 12 s left"),
+        (100.4, "1 min 40 s left"),
+        (40, "40 s left"),
+        (3, "3 s left"),
+        (2.4, "a few seconds left"),
+        (0, "a few seconds left"),
+        (-1.4, "a few seconds left"),
+        (-2, "2 s longer than expected"),
+        (-75, "1 min 15 s longer than expected"),
+    ],
+)
+def test_time_left_in_words(seconds: float, words: str) -> None:
+    assert time_left(seconds) == words
+
+
+@given(st.floats(-4000, 20_000))
+def test_no_words_hold_for_longer_than_five_seconds(seconds: float) -> None:
+    assert time_left(seconds) != time_left(seconds - 5)
+
+
+def test_words_of_a_prefill() -> None:
+    scoring = PrefillProgress("r", 0, 4000, 0, 100.0, "scoring", 1000, at_s=50.0)
+    assert display(scoring, 50.0).words == "Choosing passages… 1 min 40 s left"
+    assert display(scoring, 53.0).words == "Choosing passages… 1 min 37 s left"
+    assert display(replace(scoring, seconds_left=None), 50.0).words == "Choosing passages…"
+    sparse = PrefillProgress("r", 200, 800, 0, 40.0, "reading", 4000, 600, passages=18)
+    assert display(sparse, 0.0).words == "Reading 18 passages, 40 s left"
+    assert display(replace(sparse, passages=1), 0.0).title == "Reading 1 passage"
+    dense = PrefillProgress("r", 1000, 5000, 800, 40.0)
+    assert display(dense, 0.0).words == "Reading 4,200 tokens, 40 s left"
+    assert display(replace(dense, seconds_left=None), 0.0).words == "Reading 4,200 tokens"
+    # At the end nothing is counted on.
+    done = PrefillProgress("r", 5000, 5000, 800, 0.0, time_s=60.0, fraction=1.0, at_s=50.0)
+    assert display(done, 90.0) == display(done, 50.0)
+    assert (display(done, 50.0).left, display(done, 50.0).percent) == ("a few seconds left", "100%")
+    assert display(replace(done, fraction=0.999), 50.0).percent == "99%"

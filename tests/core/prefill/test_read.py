@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import cache
+from itertools import count
 from typing import Any
 
 import mlx.core as mx
@@ -11,9 +13,10 @@ import numpy as np
 import pytest
 
 from core.kv.mlx_lm_caches import kind_of, leaves
-from core.prefill.read import read_kept
+from core.prefill.read import read_kept, read_prompt, timed_steps
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.prefill.gaps import (
+    CHUNK_TOKENS,
     PROMPT_TOKENS,
     arrays,
     difference,
@@ -113,3 +116,40 @@ def test_a_forward_that_fails_leaves_a_whole_prefix(name: str) -> None:
     again = read(model, sequence, prompt, kept[24:])
     wanted = read(model, sequence_of(model), prompt, kept)
     assert difference(logits(model, again, prompt[-1:]), logits(model, wanted, prompt[-1:])) < TOLERANCE
+
+
+LAYERED = ["gemma3_text", "mistral", "gpt_oss"]  # with three layers
+
+
+def slow_clock() -> Callable[[], float]:
+    """A second later at each call, so that each layer of a chunk takes one."""
+    times = count(0.0)
+    return lambda: next(times)
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_progress_within_a_chunk_changes_nothing_of_what_is_read(name: str) -> None:
+    model, prompt = model_of(name), prompt_of(random.Random(0))
+    wanted, sequence = read(model, sequence_of(model), prompt), sequence_of(model)
+    steps = list(read_prompt(model, sequence, prompt, chunk_tokens=CHUNK_TOKENS, clock=slow_clock()))
+    read_tokens = [step.done_tokens + step.part_tokens for step in steps]
+    assert read_tokens == sorted(set(read_tokens))
+    assert sum(step.part_tokens > 0 for step in steps) >= PROMPT_TOKENS // CHUNK_TOKENS
+    assert sequence.tokens == wanted.tokens
+    for got, expected in zip(arrays(sequence.cache), arrays(wanted.cache), strict=True):
+        assert mx.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_a_chunk_that_was_begun_is_read_to_its_end(name: str) -> None:
+    """As when an answer is stopped: what the cache says is in it."""
+    model, prompt = model_of(name), prompt_of(random.Random(1))
+    sequence = sequence_of(model)
+    steps = read_prompt(model, sequence, prompt, chunk_tokens=CHUNK_TOKENS, clock=slow_clock())
+    timed = timed_steps(steps, None, slow_clock())
+    assert next(step for step in timed if step.part_tokens and step.done_tokens == CHUNK_TOKENS)
+    timed.close()
+    assert sequence.tokens == prompt[: 2 * CHUNK_TOKENS]
+    again = read(model, sequence, prompt)
+    wanted = read(model, sequence_of(model), prompt)
+    assert mx.array_equal(logits(model, again, prompt[-1:]), logits(model, wanted, prompt[-1:]))

@@ -50,7 +50,9 @@ def test_pings_keep_the_line_alive_while_a_long_prompt_is_read(served: Served) -
     assert kinds[0] == "message_start"
     assert kinds[1 : kinds.index("content_block_start")].count("ping") > 0
     assert kinds.count("message_start") == 1
-    assert any(re.fullmatch(r"keepalive \d+%", comment) for comment in reply.comments)
+    assert any(
+        re.fullmatch(r"keepalive \d+%: Reading [\d,]+ tokens.*", comment) for comment in reply.comments
+    )
 
 
 def test_a_stop_sequence_is_named(served: Served) -> None:

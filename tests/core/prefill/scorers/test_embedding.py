@@ -128,13 +128,18 @@ def test_progress_is_told_while_texts_are_embedded_and_the_question_once(
 
     fresh = Counting(VectorStore(tmp_path))
     scoring = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 2, PARAPHRASE, fresh, 3))
-    done = list(scoring)
+    steps = list(scoring)
+    done, left = [step.tokens for step in steps], [step.left_tokens for step in steps]
     assert len(done) > 3
     assert done == sorted(done)
     assert done[-1] > 0
+    assert left == sorted(left, reverse=True)  # of the text that has no vectors yet
+    assert left[-1] == 0.0
     assert asked == [PARAPHRASE]
     again = SCORERS["fusion"].score(inputs_of(tokenizer, document(5) * 2, "Who signs?", fresh))
-    assert len(list(again)) < len(done)  # from the disk
+    again_left = [step.left_tokens for step in again]
+    assert len(again_left) < len(done)  # from the disk
+    assert set(again_left) == {0.0}
     fresh.unload()
 
 
