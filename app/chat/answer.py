@@ -25,6 +25,7 @@ from app.chat.reading_state import now_s
 from app.chat.sources import Source, sources_of
 from app.chat.tokens import TokenFacts, facts_of
 from app.controls.buttons import Button, on_click
+from app.controls.keys import held
 from app.controls.sheets import Question
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
@@ -110,8 +111,8 @@ class AnswerEditor(QWidget):
     def eventFilter(self, field: QObject, event: QEvent) -> bool:
         if not isinstance(event, QKeyEvent):
             return super().eventFilter(field, event)
-        held = event.modifiers() & Qt.KeyboardModifier.ControlModifier
-        saves = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and bool(held)
+        returns = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        saves = returns and bool(held(event) & Qt.KeyboardModifier.ControlModifier)
         if not saves and event.key() != Qt.Key.Key_Escape:
             return super().eventFilter(field, event)
         if event.type() is QEvent.Type.ShortcutOverride:  # else Escape stops the answer of another chat

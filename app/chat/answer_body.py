@@ -18,6 +18,7 @@ from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable
 from app.chat.intents import ContinueFrom, DeleteMessage, EditAnswer, Intent
 from app.chat.stats_line import SEPARATOR, seconds
 from app.controls.buttons import Button, themed_icon
+from app.controls.keys import held
 from app.richtext.canvas_menu import open_outside, to_clipboard
 from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at
 from app.richtext.piece_box import PieceBox
@@ -442,7 +443,7 @@ class AnswerBody(TextCanvas):
             self._point(-1)
         elif event.key() in (keys.Key_Return, keys.Key_Enter) and self.pointed_token >= 0:
             open_outside(self.link_of(self.pointed_token))
-        elif event.key() in steps and not event.modifiers() and last >= 0:
+        elif event.key() in steps and not held(event) and last >= 0:
             self._point(max(0, min(last, steps[keys(event.key())])))
         else:
             super().keyPressEvent(event)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
+from app.controls.keys import held
 from app.controls.text_fields import text_of
 from app.theme.measures import set_font
 from app.theme.theme import clear_base, theme
@@ -144,17 +145,16 @@ class ComposerEdit(QTextEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-            if held == _SENDING[self.send_keys]:
+            if held(event) == _SENDING[self.send_keys]:
                 self._receiver.submit()
-            elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
+            elif held(event) in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
                 self.textCursor().insertBlock()
                 self.ensureCursorVisible()
             event.accept()
         elif event.key() == Qt.Key.Key_Escape:
             self._receiver.escape()
             event.accept()
-        elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
+        elif event.key() == Qt.Key.Key_Up and not held(event) and not self.text:
             self._receiver.edit_last()
             event.accept()
         elif _is_raw_paste(event):
@@ -182,10 +182,10 @@ class ComposerEdit(QTextEdit):
             self._receiver.take_files(files)
         elif source.hasImage() and not source.hasText():
             self._receiver.refuse_image()
-        elif is_document(source.text()):
-            self._receiver.attach_pasted(source.text())
+        elif is_document(text := with_line_feeds(source.text())):
+            self._receiver.attach_pasted(text)
         else:
-            self.textCursor().insertText(source.text())
+            self.textCursor().insertText(text)
             self.ensureCursorVisible()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
@@ -238,7 +238,12 @@ _SENDING: dict[SendKeys, Qt.KeyboardModifier] = {
 
 def _is_raw_paste(event: QKeyEvent) -> bool:
     wanted = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
-    return event.key() == Qt.Key.Key_V and event.modifiers() == wanted
+    return event.key() == Qt.Key.Key_V and held(event) == wanted
+
+
+def with_line_feeds(text: str) -> str:
+    """`text` of another program; some on macOS end lines with a carriage return."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def local_files(source: QMimeData) -> list[Path]:

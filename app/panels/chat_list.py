@@ -39,6 +39,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
+from app.controls.keys import held
 from app.controls.record_table import EditedInPlace
 from app.controls.scroll_bar import lay_bars_over
 from app.panels import strings
@@ -159,7 +160,7 @@ class ChatList(EditedInPlace, QListView):
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) and self.selected:
             self.delete_requested.emit(self.selected)
             event.accept()
-        elif event.text().strip() and not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+        elif event.text().strip() and not held(event) & Qt.KeyboardModifier.ControlModifier:
             event.ignore()  # for the composer; Qt would search the list for it
         else:
             super().keyPressEvent(event)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QWid
 from shiboken6 import isValid
 
 from app.controls.buttons import IconButton, on_click
+from app.controls.keys import held
 from app.controls.text_label import TextLabel
 from app.richtext import strings
 from app.theme.measures import row_of, set_fixed_width, set_font
@@ -182,7 +183,7 @@ class _Field(QLineEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._finder.step(not event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._finder.step(not held(event) & Qt.KeyboardModifier.ShiftModifier)
         elif event.key() == Qt.Key.Key_Escape:
             self._finder.close()
         else:

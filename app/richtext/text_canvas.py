@@ -32,6 +32,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAccessibleWidget, QMenu, QWidget
 
+from app.controls.keys import held
 from app.controls.shapes import draw_found, draw_ring
 from app.richtext import strings
 from app.richtext.canvas_menu import (
@@ -469,7 +470,7 @@ class TextCanvas(ReadAloud):
         place = self.place_at(event.position(), between=True)
         if place is None:
             return
-        extends = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        extends = bool(held(event) & Qt.KeyboardModifier.ShiftModifier)
         self.pointer_moved(None)
         if self.beyond and self.beyond.begin(self, place, extends):
             return
@@ -489,9 +490,7 @@ class TextCanvas(ReadAloud):
         """Sideways it scrolls the wide table under the pointer; everything else is the transcript's."""
         moved = event.pixelDelta() if not event.pixelDelta().isNull() else event.angleDelta() / 3
         sideways = (
-            moved.y()
-            if event.modifiers() & Qt.KeyboardModifier.ShiftModifier and not moved.x()
-            else moved.x()
+            moved.y() if held(event) & Qt.KeyboardModifier.ShiftModifier and not moved.x() else moved.x()
         )
         y = event.position().y()
         box = next((box for box in self.boxes if box.most_scroll and box.top <= y < box.bottom), None)

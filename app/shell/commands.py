@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QWidget
 from app.chat.intents import Branch
 from app.controllers.strings import NO_ANSWER_TEXT
 from app.controllers.views import Views
+from app.controls.keys import held
 from app.features.help import SHORTCUTS_PAGE, HelpWindow
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import documents
@@ -55,14 +56,14 @@ class MenuFacts(Struct, frozen=True):
 
 def is_typing(event: QKeyEvent) -> bool:
     """Whether `event` types a visible character. Space is excluded: it presses buttons and scrolls."""
-    held = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier)
+    modifiers = held(event) & ~Qt.KeyboardModifier.ShiftModifier
     # On some systems AltGr is reported as Ctrl+Alt, together with the character.
     alt_gr = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
     typing = [Qt.KeyboardModifier.NoModifier, alt_gr]
     if sys.platform == "darwin":  # Option writes @, [ or € there
         typing.append(Qt.KeyboardModifier.AltModifier)
     text = event.text()
-    return bool(text.strip()) and text.isprintable() and held in typing
+    return bool(text.strip()) and text.isprintable() and modifiers in typing
 
 
 class Commands(QObject):
@@ -335,12 +336,14 @@ def _show(name: str) -> Callable[[Commands], object]:
     return lambda c: c.windows.show(name)
 
 
-Role = Literal["none", "about", "preferences", "quit"]
+Role = Literal["none", "text", "about", "preferences", "quit"]
 Reach = Literal["window", "app"]
 _MAC = sys.platform == "darwin"
 # ⌃⌘S has no equivalent on other systems, where ⌘ is Ctrl.
 SIDEBAR_KEYS = "Ctrl+Meta+S" if _MAC else "Ctrl+Alt+S"
-_FULL_SCREEN_KEYS = ("Ctrl+Meta+F",) if _MAC else ("F11",)
+# macOS itself uses ⌥⌘D, for the Dock.
+_DOCUMENT_KEYS = ("Ctrl+Alt+O",) if _MAC else ("Ctrl+Alt+D",)
+_HELP_KEYS = ("Ctrl+?",) if _MAC else ("F1",)
 
 
 def _always(facts: MenuFacts) -> bool:
@@ -361,8 +364,8 @@ class Command:
 
     `title_on` replaces `title` while `MenuFacts.checked` has the command. `act` is None for commands that the
     host of the window provides (`Actions.provide`); they are hidden until then. `role` moves a command into
-    the application menu on a Mac. Commands of reach `app` have their keys in every window of Draftlight,
-    others in the chat window.
+    the application menu on a Mac; "text" commands also act on the text of the system's own panels there.
+    Commands of reach `app` have their keys in every window of Draftlight, others in the chat window.
     """
 
     id: str
@@ -430,13 +433,13 @@ _FILE = (
 _EDIT = (
     (Command("undo", "Undo", _undo, ("Ctrl+Z",)), Command("redo", "Redo", _edit("redo"), ("Ctrl+Shift+Z",))),
     (
-        Command("cut", "Cut", _edit("cut"), ("Ctrl+X",)),
-        Command("copy", "Copy", _edit("copy"), ("Ctrl+C",)),
-        Command("paste", "Paste", _edit("paste"), ("Ctrl+V",)),
+        Command("cut", "Cut", _edit("cut"), ("Ctrl+X",), role="text"),
+        Command("copy", "Copy", _edit("copy"), ("Ctrl+C",), role="text"),
+        Command("paste", "Paste", _edit("paste"), ("Ctrl+V",), role="text"),
         Command(
             "paste_raw", "Paste as Plain Text", lambda c: c.views.composer.edit.paste_raw(), ("Ctrl+Shift+V",)
         ),
-        Command("select_all", "Select All", _edit("selectAll", "select_all"), ("Ctrl+A",)),
+        Command("select_all", "Select All", _edit("selectAll", "select_all"), ("Ctrl+A",), role="text"),
         Command("quote", "Quote Selection", Commands.quote, ("Ctrl+Shift+B",), _in_view),
     ),
     (
@@ -462,6 +465,16 @@ _EDIT = (
     (Command("settings", "Settings…", _show("settings"), ("Ctrl+,",), role="preferences", reach="app"),),
 )
 
+_FULL_SCREEN = (
+    Command(
+        "full_screen",
+        "Enter Full Screen",
+        Commands.toggle_full_screen,
+        ("F11",),
+        title_on="Exit Full Screen",
+    ),
+)
+
 _VIEW = (
     (
         Command("sidebar", "Show Sidebar", Commands.toggle_sidebar, (SIDEBAR_KEYS,), title_on="Hide Sidebar"),
@@ -475,7 +488,7 @@ _VIEW = (
     ),
     (
         Command(
-            "document", "Show Document", Commands.toggle_document, ("Ctrl+Alt+D",), title_on="Hide Document"
+            "document", "Show Document", Commands.toggle_document, _DOCUMENT_KEYS, title_on="Hide Document"
         ),
     ),
     (Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),),
@@ -485,15 +498,8 @@ _VIEW = (
         Command("zoom_out", "Zoom Out", lambda c: c.zoom(-1), ("Ctrl+-",), reach="app"),
         Command("zoom_reset", "Actual Size", lambda c: c.zoom(0), ("Ctrl+0",), reach="app"),
     ),
-    (
-        Command(
-            "full_screen",
-            "Enter Full Screen",
-            Commands.toggle_full_screen,
-            _FULL_SCREEN_KEYS,
-            title_on="Exit Full Screen",
-        ),
-    ),
+    # macOS adds its own item to a menu named View.
+    *(() if _MAC else (_FULL_SCREEN,)),
 )
 
 _CHAT = (
@@ -589,7 +595,7 @@ _WINDOW = (
 
 _HELP = (
     (
-        Command("help", "Draftlight Help", lambda c: c.show_help(), ("F1",), reach="app"),
+        Command("help", "Draftlight Help", lambda c: c.show_help(), _HELP_KEYS, reach="app"),
         Command(
             "shortcuts", "Keyboard Shortcuts", lambda c: c.show_help(SHORTCUTS_PAGE), ("Ctrl+/",), reach="app"
         ),

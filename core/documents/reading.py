@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import IO
+from unicodedata import normalize
 
 import msgspec
 from msgspec import Struct
@@ -106,8 +107,10 @@ def shown_name(path: Path) -> str:
 
 
 def shown_text(name: str) -> str:
-    """A file name without characters that cannot be shown or sent."""
-    return _CONTROLS.sub("\ufffd", os.fsencode(name).decode("utf-8", "replace"))
+    """A file name without characters that cannot be shown or sent. Composed, as people type it: some file
+    systems of macOS decompose names.
+    """
+    return _CONTROLS.sub("\ufffd", normalize("NFC", os.fsencode(name).decode("utf-8", "replace")))
 
 
 class Document(Struct, frozen=True):

@@ -346,8 +346,10 @@ def gone(pid: int) -> bool:
 async def press(
     window: QWidget, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
 ) -> None:
-    """A key as the window system delivers it, so that shortcuts see it."""
+    """A key as the window system delivers it, so that shortcuts see it. Arrow keys as on macOS."""
     window.activateWindow()
+    if key in (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Right):
+        modifiers |= Qt.KeyboardModifier.KeypadModifier
 
     def click() -> None:
         QTest.keyPress(window.windowHandle(), key, modifiers)

@@ -17,7 +17,15 @@ from shiboken6 import delete
 from app.chat.composer import Composer
 from app.chat.composer_edit import quote_lines
 from app.chat.composer_tools import ContextUse, MessageSize
-from app.chat.intents import Escape, Intent, MoveToNewChat, OpenAttachment, SendMessage, StopAnswer
+from app.chat.intents import (
+    EditMessage,
+    Escape,
+    Intent,
+    MoveToNewChat,
+    OpenAttachment,
+    SendMessage,
+    StopAnswer,
+)
 from app.controls.buttons import Button
 from app.theme.theme import theme
 from core.documents.limits import QUICK_BYTES
@@ -148,6 +156,29 @@ def test_chips_say_how_many_tokens_and_what_the_text_lacks(composer: Composer) -
     composer.attach(Attachment("b.xlsx", "A", left_out=(LeftOut("hidden row", 2, "S, rows 3 to 4"),)))
     assert composer.chips.chips[1].note == "~0 tokens, without 2 hidden rows"
     assert "2 hidden rows (S, rows 3 to 4)" in composer.chips.chips[1].accessibleDescription()
+
+
+@pytest.mark.parametrize("flag", [Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier])
+def test_up_in_an_empty_field_edits_the_last_message(
+    qtbot: QtBot, composer: Composer, flag: Qt.KeyboardModifier
+) -> None:
+    intents = intents_of(composer)
+    for key in (SHIFT, CTRL, Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.MetaModifier):
+        qtbot.keyClick(composer.edit, Qt.Key.Key_Up, flag | key)
+    assert intents == []
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Up, flag)
+    assert intents == [EditMessage()]
+    composer.set_text("written")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Up, flag)
+    assert intents == [EditMessage()]
+
+
+def test_old_line_ends_of_the_clipboard_end_lines(qtbot: QtBot, composer: Composer) -> None:
+    """Some programs on macOS end lines with a carriage return."""
+    for text in ("a\rb\r\nc\n", DOCUMENT + "\rb\r\nc\n"):
+        paste(qtbot, composer, text)
+    assert composer.text == "a\nb\nc\n"
+    assert composer.attachments[0].text == DOCUMENT + "\nb\nc\n"
 
 
 def test_many_chips_are_one_row(qtbot: QtBot, composer: Composer) -> None:

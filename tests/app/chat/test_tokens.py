@@ -165,13 +165,16 @@ def test_resting_on_a_token_tells_its_facts_as_long_as_the_pointer_is_there(
     assert not transcript.tip.isVisible()
 
 
-def test_arrow_keys_walk_through_the_tokens(transcript: Transcript, qtbot: QtBot) -> None:
+@pytest.mark.parametrize("flag", [Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier])
+def test_arrow_keys_walk_through_the_tokens(
+    transcript: Transcript, qtbot: QtBot, flag: Qt.KeyboardModifier
+) -> None:
     stream(transcript, FERRY)
     body = body_of(transcript)
     body.setFocus()
-    qtbot.keyClick(body, Qt.Key.Key_Right)
+    qtbot.keyClick(body, Qt.Key.Key_Right, flag)
     assert body.pointed_token == 0
-    qtbot.keyClick(body, Qt.Key.Key_Right)
+    qtbot.keyClick(body, Qt.Key.Key_Right, flag)
     qtbot.waitUntil(transcript.tip.isVisible, timeout=20_000)
     assert transcript.tip.facts.text == "section"
     qtbot.keyClick(body, Qt.Key.Key_End)

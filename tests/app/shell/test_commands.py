@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections import Counter
 from typing import Any
@@ -94,6 +95,28 @@ def test_the_menus_are_those_of_a_mac() -> None:
     assert {"Minimize", "Zoom", "Bring All to Front"} <= window
     assert sum(map(len, MENUS[2].groups)) <= 9  # a menu that is taken in at a glance
     assert [each.id for each in all_commands() if each.act is None] == ["about"]
+
+
+# Keys of macOS itself, which a program never gets (Apple's list of keyboard shortcuts).
+OF_MACOS = {
+    "Ctrl+Alt+D", "Ctrl+Meta+D", "Ctrl+H", "Ctrl+Alt+H", "Ctrl+Space", "Ctrl+Alt+Space", "Ctrl+Meta+Space",
+    "Ctrl+Meta+Q", "Ctrl+Shift+Q", "Ctrl+Alt+Esc", "Ctrl+Tab", "Ctrl+`", "Ctrl+Shift+3", "Ctrl+Shift+4",
+    "Ctrl+Shift+5", "Ctrl+Alt+F5", "Meta+Up", "Meta+Down", "Meta+Left", "Meta+Right", "F11",
+}  # fmt: skip
+
+
+def test_on_a_mac_no_key_and_no_item_is_the_systems_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    source = importlib.util.find_spec("app.shell.commands")
+    assert source is not None and source.loader is not None
+    on_a_mac: Any = importlib.util.module_from_spec(source)
+    monkeypatch.setitem(sys.modules, source.name, on_a_mac)  # dataclasses look their module up
+    source.loader.exec_module(on_a_mac)
+    commands = on_a_mac.all_commands()
+    assert not {key for each in commands for key in each.keys} & OF_MACOS
+    # macOS adds “Enter Full Screen” to the menu View.
+    assert "full_screen" not in [each.id for each in commands]
+    assert next(each for each in commands if each.id == "help").keys == ("Ctrl+?",)
 
 
 @pytest.mark.parametrize(("platform", "typed"), [("darwin", True), ("linux", False)])

@@ -29,6 +29,10 @@ async def test_commands_have_roles_follow_facts_and_are_in_menus(window: MainWin
     assert actions["settings"].menuRole() == role.PreferencesRole
     assert actions["quit"].menuRole() == role.QuitRole
     assert actions["inspector"].menuRole() == role.NoRole
+    # Qt recognises these by title, and passes them to an open panel of macOS.
+    guessed = [each.id for each in all_commands() if actions[each.id].menuRole() == role.TextHeuristicRole]
+    assert guessed == ["cut", "copy", "paste", "select_all"]
+    assert [actions[name].text() for name in guessed] == ["Cut", "Copy", "Paste", "Select All"]
 
     actions = window.menu_actions
     actions.show_facts(MenuFacts())

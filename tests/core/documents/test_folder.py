@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
 from core.documents import folder as module
 from core.documents.folder import list_folder
+from core.documents.reading import shown_name
 from core.errors import RequestError
 
 
@@ -52,6 +54,17 @@ def test_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     listing = list_folder(tmp_path)
     assert len(listing.files) <= 5
     assert listing.skipped[-1].reason == "the folder has more than 5 files and folders"
+
+
+@pytest.mark.parametrize("text", ["Übung für Café", "한국어", "が", "e\u0301\u0323"])
+def test_names_are_composed_as_people_type_them(tmp_path: Path, text: str) -> None:
+    """Some file systems of macOS, and archives made there, decompose names."""
+    folder = tmp_path / normalize("NFD", text)
+    folder.mkdir()
+    (folder / normalize("NFD", f"{text}.txt")).write_text("x")
+    (found,) = list_folder(tmp_path).files
+    assert module.name_in(found, tmp_path) == normalize("NFC", f"{text}/{text}.txt")
+    assert shown_name(folder) == normalize("NFC", text)
 
 
 def test_names_that_are_no_text_can_be_shown(tmp_path: Path) -> None:
