@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
-from app.chat.intents import ContinueFrom, DeleteMessage, EditAnswer, Intent
+from app.chat.intents import ContinueFrom, DeleteMessage, EditAnswer, Intent, SelectAnswer
 from app.chat.stats_line import SEPARATOR, seconds
 from app.controls.buttons import Button, themed_icon
 from app.controls.keys import held
@@ -433,6 +433,19 @@ class AnswerBody(TextCanvas):
             self.point_at(token)
             self._on_pointed(token)
 
+    def _show_typed_link(self) -> None:
+        """Show where a link goes that the keys point at, if its token has no tooltip: a person wrote it."""
+        link, rect = self.link_of(self.pointed_token), self.token_rect(self.pointed_token)
+        if link and rect and not self.is_of_model(self.pointed_token):
+            self.show_address(link, rect)
+
+    def text_clicked(self) -> None:
+        self._act(SelectAnswer(self._turn_id))
+
+    def link_tip(self, point: QPointF) -> str:
+        # The tooltip of a token has the address.
+        return "" if self.pointed_token >= 0 else super().link_tip(point)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """The arrow keys point at tokens; Return opens a link."""
         last = len(self.table) - 1
@@ -445,6 +458,7 @@ class AnswerBody(TextCanvas):
             open_outside(self.link_of(self.pointed_token))
         elif event.key() in steps and not held(event) and last >= 0:
             self._point(max(0, min(last, steps[keys(event.key())])))
+            self._show_typed_link()
         else:
             super().keyPressEvent(event)
 

@@ -46,6 +46,7 @@ from app.controls.buttons import IconButton, on_click
 from app.controls.sheets import choose_folder, open_files
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import pop_up
+from app.session.chats.conversation import message_text
 from app.theme.measures import (
     STRETCH,
     column_of,
@@ -187,7 +188,7 @@ class Composer(QWidget):
 
     def message(self) -> Message:
         """The draft as it is sent."""
-        return well_formed_record(Message("user", self.text.strip(), self.attachments))
+        return well_formed_record(Message("user", message_text(self.text), self.attachments))
 
     def quote(self, text: str) -> None:
         """Quote `text` in the message; attach it as a document if it is long."""

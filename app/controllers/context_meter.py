@@ -19,6 +19,7 @@ from app.chat.attachment_chip import estimated_tokens
 from app.chat.composer_tools import ContextUse, MessageSize
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
+from app.session.chats.conversation import message_text
 from app.session.context import Held
 from core.events import CountTokens, Generate, Message, ModelInfo, ReadingPace, TokenCount
 from core.prefill.forecast import forecast
@@ -194,7 +195,7 @@ class ContextMeter(QObject):
             self._end_prompt_count()
             self._prompt_task = self._worker.begin(self._count_prompt(prompt))
         self._composer.chips.show_tokens(self._counts.of)
-        if asked != (self._composer.text.strip(),):  # else its figure would flicker at each word
+        if asked != (message_text(self._composer.text),):  # else its figure would flicker at each word
             self._show()
 
     @property
@@ -259,7 +260,7 @@ class ContextMeter(QObject):
     def _draft_texts(self) -> list[str]:
         """The typed text and the attached ones."""
         composer = self._composer
-        return [composer.text.strip(), *(attachment.text for attachment in composer.attachments)]
+        return [message_text(composer.text), *(attachment.text for attachment in composer.attachments)]
 
     def _texts(self) -> list[str]:
         return [*self._held.uncounted, *self._draft_texts()]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QLocale, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QSlider, QWidget
+from decimal import Decimal
 
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QValidator, QWheelEvent
+from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QSlider, QToolTip, QWidget
+
+from app.controls.number_text import NOT_ABOVE, OUTSIDE, Notation, may_be_typed, read, shown
 from app.theme.measures import set_font
 from app.theme.zoom import design_point, px_size, width_of
+from core.errors import RequestError
 
 _SLIDER_HEIGHT_PX = 18
 _KNOB_PX = 16
@@ -104,33 +108,40 @@ class Slider(QSlider):
 
 
 class Spin(QDoubleSpinBox):
-    """A number field. `decimals` 0 shows integers. Thousands are separated unless
-    `set_grouped(False)`.
+    """A number field in the notation of the person's region, with all digits of the value. `whole`: without
+    fractions. Thousands are separated unless `set_grouped(False)`.
 
     A typed number is committed on Return or when the field loses focus; steps (arrow keys, Page Up/Down, the
-    small arrows) at once. Bounds are inclusive and enforced while typing.
+    small arrows) at once. A text that is no number, may be two, or is outside the bounds is replaced by the
+    value, and `refused` has the reason. Bounds are inclusive, the lower one not if it is `open_minimum`.
     """
+
+    refused = Signal(str)  # why a typed text was not accepted; empty: it was
 
     def __init__(
         self,
         minimum: float,
         maximum: float,
         step: float,
-        decimals: int = 0,
+        *,
+        whole: bool = True,
+        open_minimum: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._factor = 0
-        self.setDecimals(decimals)
+        self._whole, self._open_minimum, self._grouped = whole, open_minimum, True
+        self._edited, self._refusal = False, ""
+        self.setDecimals(_DECIMALS)
         self.setRange(minimum, maximum)
         self.setSingleStep(step)
         self.setKeyboardTracking(False)
-        self.setLocale(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
-        self.setGroupSeparatorShown(True)
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         set_font(self, 12, tabular=True)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.value_changed = self.valueChanged  # named like every other control's
+        self.lineEdit().textEdited.connect(self._note_edit)
+        self.editingFinished.connect(self._report)
 
     @property
     def value(self) -> float:  # type: ignore[override]  # a property like every other control's
@@ -141,20 +152,80 @@ class Spin(QDoubleSpinBox):
 
     def set_grouped(self, grouped: bool) -> None:
         """Turns the thousands separator on or off; a seed is read better without it."""
-        self.setGroupSeparatorShown(grouped)
+        self._grouped = grouped
+        self.set_value(self.value)  # writes it again
         self.updateGeometry()
 
     def set_factor(self, factor: int) -> None:
         """Makes steps multiply and divide by `factor`; 0 adds."""
         self._factor = factor
 
+    def show_refusal(self, reason: str) -> None:
+        """Show at the field why a text was refused; for fields without a line for it."""
+        if reason:
+            QToolTip.showText(self.mapToGlobal(self.rect().bottomLeft()), reason, self)
+
+    def textFromValue(self, value: float) -> str:
+        return shown(value, self._notation, grouped=self._grouped)
+
+    def valueFromText(self, text: str) -> float:
+        try:
+            return self._read(text)
+        except RequestError:
+            return self.value
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        try:
+            self._read(text)
+        except RequestError:
+            state = QValidator.State.Intermediate if may_be_typed(text) else QValidator.State.Invalid
+            return state, text, position
+        return QValidator.State.Acceptable, text, position
+
+    def fixup(self, text: str) -> str:
+        try:
+            self._read(text)
+        except RequestError as refused:
+            self._refusal = refused.message if text.strip() else ""
+        return text
+
     def stepBy(self, steps: int) -> None:
-        if self._factor:
-            self.interpretText()  # a number being typed
-            self.setValue(super().value() * self._factor**steps)
-            self.selectAll()
-        else:
-            super().stepBy(steps)
+        self.interpretText()  # a number being typed
+        # Decimals: a tenth is added exactly.
+        value, step = Decimal(repr(self.value)), Decimal(repr(self.singleStep()))
+        value = value * self._factor**steps if self._factor else value + steps * step
+        if self._open_minimum and value <= self.minimum():
+            value = min(Decimal(repr(self.value)), Decimal(repr(self.minimum())) + step)
+        self.setValue(float(value))
+        self.selectAll()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()  # the wheel scrolls the panel and must not change a setting
+
+    @property
+    def _notation(self) -> Notation:
+        return Notation.of(self.locale())
+
+    def _read(self, text: str) -> float:
+        """The number in `text`. Raises RequestError if it is none, or outside the bounds."""
+        value = read(text, self._notation, whole=self._whole)
+        low, high = self.minimum(), self.maximum()
+        above = value > low if self._open_minimum else value >= low
+        if not above or value > high:
+            reason = NOT_ABOVE if self._open_minimum else OUTSIDE
+            bounds = [self.textFromValue(bound) for bound in (low, high)]
+            raise RequestError(reason.format(text=text.strip(), low=bounds[0], high=bounds[1]), "")
+        return value
+
+    def _note_edit(self) -> None:
+        self._edited = True
+
+    def _report(self) -> None:
+        """A field reports once for each text: losing the focus later says nothing new."""
+        if self._edited:
+            reason, self._edited, self._refusal = self._refusal, False, ""
+            self.refused.emit(reason)
+
+
+# More than a float has: nothing is rounded.
+_DECIMALS = 60

@@ -389,6 +389,8 @@ class LabWindow(SideWindow):
         self.most_tokens = Spin(8, 1024, 32)
         self.most_tokens.setAccessibleName(AT_MOST)
         self.most_tokens.set_value(128)
+        for number in (self.repeats, self.most_tokens):
+            number.refused.connect(number.show_refusal)
         self.run_button = Button(RUN, "primary", small=True)
         self.stop_button = Button(STOP, small=True, icon_name="stop")
         self.folder_button = Button(SHOW_FOLDER, "link", small=True)

@@ -23,7 +23,6 @@ from app.theme.measures import set_fixed_height, set_margins, set_minimum_height
 from core.settings import Setting
 
 _SHUFFLE = "Shuffle: draw another seed"
-_DECIMALS = 4
 _STEPS_IF_UNDECLARED = 100
 _Report = Callable[[Any], object]
 
@@ -70,6 +69,7 @@ class _WholeNumber(SettingControl):
         self._spin.set_grouped(bool(setting.unit))
         super().__init__(setting, self._spin, report)
         self.add_unit()
+        self.refused = self._spin.refused
         self.shuffle_button: IconButton | None = None
         if setting.random:
             self.shuffle_button = IconButton("shuffle", _SHUFFLE, size=QSize(26, 24))
@@ -91,10 +91,10 @@ class _Number(SettingControl):
     def __init__(self, setting: Setting, report: _Report) -> None:
         low, high = _bounds(setting)
         step = setting.step or (high - low) / _STEPS_IF_UNDECLARED
-        low = low + step if setting.minimum_open else low
-        self._slider = Slider(low, high, step)
+        self._slider = Slider(low + step if setting.minimum_open else low, high, step)
         super().__init__(setting, self._slider, report)
-        self._spin = _Typed(low, high, step)
+        self._spin = Spin(low, high, step, whole=False, open_minimum=setting.minimum_open)
+        self.refused = self._spin.refused
         self._spin.setAccessibleName(setting.title)
         self._spin.setAccessibleDescription(setting.help)
         self.row.addWidget(self._spin)
@@ -110,16 +110,6 @@ class _Number(SettingControl):
     def _take(self, value: float) -> None:
         self.show_value(value)
         self.report(value)
-
-
-class _Typed(Spin):
-    """Any number within the slider's bounds, also between its steps, without trailing zeros."""
-
-    def __init__(self, low: float, high: float, step: float) -> None:
-        super().__init__(low, high, step, _DECIMALS)
-
-    def textFromValue(self, value: float) -> str:
-        return f"{value:g}"
 
 
 class _Choice(SettingControl):
@@ -237,7 +227,9 @@ class SettingField(QWidget):
         self.setting = setting
         self.control: SettingControl = _CONTROLS[setting.kind](setting, self._take)
         self._terse = terse
-        self._held = self._note_of_value = self._source = ""
+        self._held = self._note_of_value = self._source = self._refusal = ""
+        if isinstance(self.control, _WholeNumber | _Number):
+            self.control.refused.connect(self._show_refusal)
         indent = label_px + GAP_PX if labelled else 0
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
@@ -324,6 +316,14 @@ class SettingField(QWidget):
     def _take(self, value: Any) -> None:
         self._show_note(value)
         self.edited.emit(self.setting.key, value)
+
+    def _show_refusal(self, reason: str) -> None:
+        """The text in the number's field was refused; empty: it was accepted."""
+        if reason:
+            self.show_error(reason)
+        elif self.error == self._refusal:
+            self.clear_error()
+        self._refusal = reason
 
     def _show_note(self, value: Any) -> None:
         self._note_of_value = self.setting.notes.get(str(value), "")

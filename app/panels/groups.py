@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.controls.number_text import plain
 from app.panels import strings
 from app.session.chats.presets import Override
 from core.settings import Setting, Settings, assign_all, declared, read, unused
@@ -115,7 +116,7 @@ def _written(setting: Setting, value: Any) -> str:
     if setting.kind == "switch":
         return strings.ON if value else strings.OFF
     if setting.kind == "number":
-        return f"{value:g}"
+        return plain(value)
     if setting.kind == "integer":
         return f"{value:,}" if setting.unit else str(value)
     words = " ".join(value.split())

@@ -16,6 +16,7 @@ from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons import Button, on_click
+from app.controls.number_text import plain
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import CONTENT_PX, FieldColumn, SettingField
@@ -383,9 +384,9 @@ class Inspector(QWidget):
             return ""
         value, default = read(self._settings, key), read(self._defaults, key)
         if key in self._chosen or value != default:
-            return strings.CHOSEN_HERE.format(value=model.value)
+            return strings.CHOSEN_HERE.format(value=plain(model.value))
         if default != model.value:
-            return strings.CHOSEN_FOR_ALL.format(value=model.value)
+            return strings.CHOSEN_FOR_ALL.format(value=plain(model.value))
         moved = model.given != model.value
         return strings.MODEL_DEFAULT_MOVED.format(given=model.given) if moved else strings.MODEL_DEFAULT
 

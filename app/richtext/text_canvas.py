@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Protocol
 
-from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QAccessibleInterface,
     QContextMenuEvent,
     QFocusEvent,
+    QHelpEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -30,10 +31,10 @@ from PySide6.QtGui import (
     QPaintEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAccessibleWidget, QMenu, QWidget
+from PySide6.QtWidgets import QAccessibleWidget, QMenu, QToolTip, QWidget
 
 from app.controls.keys import held
-from app.controls.shapes import draw_found, draw_ring
+from app.controls.shapes import draw_found, draw_ring, in_own_direction, show_tip
 from app.richtext import strings
 from app.richtext.canvas_menu import (
     CodeCopy,
@@ -44,7 +45,7 @@ from app.richtext.canvas_menu import (
     pop_up,
     to_clipboard,
 )
-from app.richtext.markdown.piece import Piece, gap_px, report
+from app.richtext.markdown.piece import Piece, Styled, gap_px, report
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import (
     Match,
@@ -378,6 +379,9 @@ class TextCanvas(ReadAloud):
         """Whether the words of a code block have colours of their own now."""
         return True
 
+    def text_clicked(self) -> None:
+        """Called when the text is clicked where it has no link."""
+
     def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
         """Called before the context menu opens at `at`."""
 
@@ -390,7 +394,50 @@ class TextCanvas(ReadAloud):
     def paint_over_text(self, painter: QPainter) -> None:
         """Called after everything else."""
 
+    # ---- links
+
+    def show_address(self, address: str, rect: QRectF) -> None:
+        """Show in a tooltip, and to a screen reader, where the link at `rect` on the canvas goes."""
+        QToolTip.showText(self.mapToGlobal(rect.bottomLeft().toPoint()), in_own_direction(address), self)
+        announce(self, address)
+
+    def _links(self) -> list[tuple[int, Styled]]:
+        """The visible links in reading order, each with the number of its box."""
+        boxes = [(number, box.piece) for number, box in enumerate(self.boxes) if not box.hidden]
+        return [(number, each) for number, piece in boxes for each in piece.styles if each.style == "link"]
+
+    def _step_link(self, forward: bool) -> bool:
+        """Select the link after, or before, the selection's anchor and show its address, if there is one."""
+        at = self._selection and self._selection.anchor
+        links = self._links() if forward else self._links()[::-1]
+        for number, link in links:
+            place = TextPlace(number, link.start)
+            if at is None or (place > at if forward else place < at):
+                if self.beyond:
+                    self.beyond.begin(self, place, False)
+                self.show_selection(TextSelection(place, TextPlace(number, link.end)))
+                self.show_address(link.target, self.rects_of(number, link.start, link.end)[0])
+                return True
+        return False
+
+    def _selected_link(self) -> str:
+        """Where the link goes that is selected as a whole; empty if none is."""
+        for number, link in self._links() if self._selection else ():
+            if self._selection == TextSelection(TextPlace(number, link.start), TextPlace(number, link.end)):
+                return link.target
+        return ""
+
     # ---- events
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            show_tip(event, self, self.link_tip(event.pos().toPointF()))
+            return True
+        return super().event(event)
+
+    def link_tip(self, point: QPointF) -> str:
+        """The tooltip at `point`: where a link goes."""
+        return self.link_at(point)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -503,10 +550,11 @@ class TextCanvas(ReadAloud):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self.beyond:
             self.beyond.release()
-        clicked = self.selection is None
+        clicked = not self.copied_text
         self.show_selection(self.selection)
         if clicked and event.button() == Qt.MouseButton.LeftButton:
-            open_outside(self.link_at(event.position()))
+            link = self.link_at(event.position())
+            open_outside(link) if link else self.text_clicked()
 
     def _point_at_link(self, link: str) -> None:
         if link != self._link:
@@ -555,6 +603,12 @@ class TextCanvas(ReadAloud):
             if event.matches(key) and self.boxes:
                 self._extend(move)
                 return
+        keys = Qt.Key
+        if event.key() in (keys.Key_Left, keys.Key_Right) and not held(event):
+            if self._step_link(event.key() == keys.Key_Right):
+                return
+        elif event.key() in (keys.Key_Return, keys.Key_Enter) and open_outside(self._selected_link()):
+            return
         event.ignore()
 
     def _extend(self, move: Move) -> None:

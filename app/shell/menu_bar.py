@@ -23,7 +23,7 @@ _NATIVE = QKeySequence.SequenceFormat.NativeText
 _ROLES: dict[Role, QAction.MenuRole] = {
     # Not Qt's default, which guesses the role from the title.
     "none": QAction.MenuRole.NoRole,
-    # Qt passes these to the system's own panels, such as one for saving a file, if it may guess them by title.
+    # Qt passes these to the system's own panels, such as one for saving, if it may guess them by title.
     "text": QAction.MenuRole.TextHeuristicRole,
     "about": QAction.MenuRole.AboutRole,
     "preferences": QAction.MenuRole.PreferencesRole,

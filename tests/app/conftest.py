@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QLocale, QTimer
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -51,6 +51,7 @@ def qapp_cls() -> type[QApplication]:
 def qapp(qapp: QApplication) -> QApplication:
     """The application with the style sheet of the light theme."""
     app_theme.set_scheme("light")
+    QLocale.setDefault(QLocale("en_US"))  # numbers in fields, whatever the machine's region
     return qapp
 
 

@@ -17,7 +17,7 @@ from app.controls.text_label import TextLabel
 from app.features.race import strings
 from app.features.race.state import Race, Recording, Stage, verdict
 from app.features.side_window import Hairline, WindowTitles
-from app.session.chats.conversation import Answer, Turn
+from app.session.chats.conversation import Answer, Turn, message_text
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
 from app.theme.sheet import set_ground
 from app.theme.zoom import px_size
@@ -47,6 +47,7 @@ class PromptBar(QWidget):
         set_fixed_width(self.drafter, 160)
         self.most_tokens = Spin(_LEAST_TOKENS, _MOST_TOKENS, 32)
         self.most_tokens.setAccessibleName(f"{strings.AT_MOST} {strings.TOKENS}")
+        self.most_tokens.refused.connect(self.most_tokens.show_refusal)
         self.seed = TextLabel("", 12, 16, tabular=True)
         self.context = TextLabel("", 12, 16, align=Qt.AlignmentFlag.AlignRight)
         drafter, at_most, tokens = (
@@ -63,7 +64,7 @@ class PromptBar(QWidget):
 
     @property
     def message(self) -> Message:
-        return Message("user", self.question.value.strip(), self._attachments)
+        return Message("user", message_text(self.question.value), self._attachments)
 
     def show_message(self, message: Message, earlier: int) -> None:
         """Replaces the question; `earlier` are the preceding messages of its chat."""

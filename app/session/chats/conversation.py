@@ -109,6 +109,17 @@ class Answer(Struct, frozen=True):
         return self.asked_of is not None and self.asked_of.model == model
 
 
+_EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+
+
+def message_text(typed: str) -> str:
+    """What is sent of a typed text: without white space at its end and empty lines at its beginning.
+
+    The first line keeps its indentation, since code is pasted.
+    """
+    return _EMPTY_LINES.sub("", typed.rstrip())
+
+
 def uncounted(message: Message) -> Message:
     """`message` without the tokens of its documents, which may be counted at any time."""
     attachments = tuple(replace(each, tokens=0) for each in message.attachments)

@@ -82,7 +82,7 @@ def test_return_enter_and_a_click_send_and_keep_the_text_until_it_is_cleared(
     qtbot.keyClick(edit, Qt.Key.Key_Return)
     qtbot.keyClick(edit, Qt.Key.Key_Enter, Qt.KeyboardModifier.KeypadModifier)
     qtbot.mouseClick(composer.send_button, Qt.MouseButton.LeftButton)
-    assert messages == [Message("user", "One\nTwo")] * 3
+    assert messages == [Message("user", "  One\nTwo")] * 3
     assert composer.text == "  One\nTwo "
     composer.clear()
     assert composer.text == ""
@@ -171,6 +171,18 @@ def test_up_in_an_empty_field_edits_the_last_message(
     composer.set_text("written")
     qtbot.keyClick(composer.edit, Qt.Key.Key_Up, flag)
     assert intents == [EditMessage()]
+
+
+def test_pasted_code_keeps_its_first_indentation(composer: Composer) -> None:
+    code = "    def f():\n        pass"
+    for typed in (code, f"\n \n{code}\n\n  \t", f"  \n\n{code} "):
+        composer.set_text(typed)
+        assert composer.message().content == code
+    for typed in ("", " ", "\n \n\t"):
+        composer.set_text(typed)
+        assert composer.message().content == ""
+    composer.set_text("\u3000Hello\u00a0 \n")
+    assert composer.message().content == "\u3000Hello"
 
 
 def test_old_line_ends_of_the_clipboard_end_lines(qtbot: QtBot, composer: Composer) -> None:

@@ -1,4 +1,4 @@
-"""Keys as each system sends them: the modifiers, and the keys that a Mac's keyboard has under another code."""
+"""Keys as each system sends them: modifiers, and keys that a Mac's keyboard has under another code."""
 
 from __future__ import annotations
 

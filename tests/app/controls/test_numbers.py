@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -71,7 +71,10 @@ def spin(window: QWidget) -> Spin:
 def _type(spin: Spin, qtbot: QtBot, text: str) -> None:
     spin.setFocus()
     spin.selectAll()
-    qtbot.keyClicks(spin.lineEdit(), text)
+    if text.isascii():
+        qtbot.keyClicks(spin.lineEdit(), text)
+    else:
+        spin.lineEdit().insert(text)  # as an input method; QTest has no such keys
 
 
 def test_a_spin_writes_thousands_apart(spin: Spin) -> None:
@@ -95,12 +98,64 @@ def test_a_spin_counts_typed_numbers_when_they_are_done(spin: Spin, qtbot: QtBot
 
 
 def test_a_spin_takes_fractions(window: QWidget, qtbot: QtBot) -> None:
-    spin = Spin(0.0, 1.0, 0.05, 2)
+    spin = Spin(0.0, 1.0, 0.1, whole=False)
     add(window, spin)
-    spin.set_value(0.4)
-    assert spin.text() == "0.40"
-    qtbot.keyClick(spin, Qt.Key.Key_Up)
-    assert spin.value == pytest.approx(0.45)
+    spin.set_value(0.1)
+    for shown in ("0.2", "0.3", "0.4"):
+        qtbot.keyClick(spin, Qt.Key.Key_Up)
+        assert spin.text() == shown  # tenths are added exactly
+        assert spin.value == float(shown)
+
+
+def test_an_open_minimum_is_never_reached(window: QWidget, qtbot: QtBot) -> None:
+    spin = Spin(0.0, 1.0, 0.01, whole=False, open_minimum=True)
+    add(window, spin)
+    for value in (0.02, 0.01, 0.005):
+        spin.set_value(value)
+        qtbot.keyClick(spin, Qt.Key.Key_Down)
+        assert spin.value == min(value, 0.01)
+    refusals: list[str] = []
+    spin.refused.connect(refusals.append)
+    _type(spin, qtbot, "0")
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+    assert refusals == ["“0” is outside the range above 0 up to 1."]
+    assert spin.value == 0.005
+
+
+def test_a_refusal_is_reported_once_and_withdrawn_by_the_next_number(spin: Spin, qtbot: QtBot) -> None:
+    refusals: list[str] = []
+    spin.refused.connect(refusals.append)
+    told: list[float] = []
+    spin.value_changed.connect(told.append)
+    _type(spin, qtbot, "1.5")
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+    spin.clearFocus()
+    assert refusals == ["“1.5” is not a whole number."]
+    assert spin.text() == "1,024"
+    _type(spin, qtbot, "1024")
+    spin.clearFocus()
+    assert refusals[1:] == [""]
+    _type(spin, qtbot, "200,000")
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+    assert refusals[2:] == ["“200,000” is outside the range from 1 to 131,072."]
+    _type(spin, qtbot, "x12")
+    assert spin.text() == "12"  # letters are not typed
+    assert told == []
+
+
+@pytest.mark.parametrize("name", ["en_US", "de_DE", "ar_EG"])
+def test_a_spin_uses_the_notation_of_the_region(name: str, window: QWidget, qtbot: QtBot) -> None:
+    spin = Spin(0, 131072, 1)
+    add(window, spin)
+    spin.setLocale(QLocale(name))
+    for value in (0, 7, 4096, 131072):
+        spin.set_value(value)
+        assert spin.text() == QLocale(name).toString(value)
+        shown = spin.text()
+        spin.set_value(1)
+        _type(spin, qtbot, shown)
+        qtbot.keyClick(spin, Qt.Key.Key_Return)
+        assert spin.value == value
 
 
 @pytest.mark.parametrize("kind", ["slider", "spin"])

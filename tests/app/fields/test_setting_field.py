@@ -85,6 +85,28 @@ def test_the_number_beside_a_slider_can_be_typed(qtbot: QtBot) -> None:
         assert spin.text() == text
 
 
+def test_a_value_below_the_slider_s_first_step_is_shown_as_it_is(qtbot: QtBot) -> None:
+    field, told = _field(NUMBER, qtbot, 0.005)
+    spin = field.control.findChildren(Spin)[0]
+    assert spin.text() == "0.005"
+    assert spin.value == 0.005
+    assert told == []
+
+
+def test_a_refused_number_says_why_until_the_next_one(qtbot: QtBot) -> None:
+    field, told = _field(WHOLE, qtbot, 8)
+    spin = field.control.editor
+    assert isinstance(spin, Spin)
+    for typed, error in (("4.096", "two numbers"), ("65", "outside the range"), ("9", "")):
+        spin.selectAll()
+        qtbot.keyClicks(spin.lineEdit(), typed)
+        qtbot.keyClick(spin, Qt.Key.Key_Return)
+        assert error in field.error
+        assert bool(error) == bool(field.error)
+        assert field.error in spin.accessibleDescription()
+    assert told == [("g.whole", 9)]
+
+
 def test_choices_pop_up_with_their_note(qtbot: QtBot) -> None:
     field, told = _field(CHOICE, qtbot, "off")
     popup = field.control.editor

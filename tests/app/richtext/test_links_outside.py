@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QObject, QPoint, Qt, QUrl, Slot
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QUrl, Slot
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
+from app.chat.intents import Intent, SelectAnswer
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
 from app.richtext.canvas_menu import open_outside
 from app.richtext.markdown.inline import bare_links, may_open
 from app.richtext.text_canvas import TextCanvas
-from core.events import Message
+from core.events import TYPED, Message
 from tests.app.chat.watching import body_of, point_at, stream
-from tests.app.chat.written import finished
+from tests.app.chat.written import finished, token
 
 
 class Browser(QObject):
@@ -98,6 +101,80 @@ def test_a_link_opens_by_keyboard(transcript: Transcript, qtbot: QtBot, browser:
         qtbot.keyClick(body, Qt.Key.Key_Right)
     qtbot.keyClick(body, Qt.Key.Key_Return)
     assert browser.opened == ["https://example.org/"]
+
+
+def tip_at(widget: TextCanvas, point: QPoint) -> str:
+    QApplication.sendEvent(widget, QHelpEvent(QEvent.Type.ToolTip, point, widget.mapToGlobal(point)))
+    return QToolTip.text() if QToolTip.isVisible() else ""
+
+
+LINKS = "Read https://e.org/a first, then https://e.org/b too"
+
+
+def test_a_questions_link_shows_its_address_by_mouse_and_by_keyboard(
+    transcript: Transcript, qtbot: QtBot, browser: Browser
+) -> None:
+    transcript.add_user("t", Message("user", LINKS))
+    body = transcript.findChild(UserMessage).body
+    assert tip_at(body, place_of(body, "org/b")) == "https://e.org/b"
+    qtbot.waitUntil(lambda: tip_at(body, place_of(body, "first")) == "")  # it fades
+    body.setFocus()
+    qtbot.keyClick(body, Qt.Key.Key_Return)
+    assert browser.opened == []
+    keys = Qt.Key
+    for key, address in (
+        (keys.Key_Right, "a"),
+        (keys.Key_Right, "b"),
+        (keys.Key_Right, "b"),
+        (keys.Key_Left, "a"),
+    ):
+        qtbot.keyClick(body, key, Qt.KeyboardModifier.KeypadModifier)
+        assert QToolTip.text() == f"https://e.org/{address}"
+        qtbot.keyClick(body, Qt.Key.Key_Return)
+        assert browser.opened.pop() == f"https://e.org/{address}"
+    assert body.selected_text == "https://e.org/a"
+
+
+def test_a_link_that_a_person_wrote_into_an_answer_shows_its_address(
+    transcript: Transcript, qtbot: QtBot, browser: Browser
+) -> None:
+    transcript.begin_answer("t", "off")
+    transcript.append_tokens(
+        "t", [replace(token(text), id=TYPED) for text in ("See ", "https://e.org/a", " now")]
+    )
+    transcript.finish_answer("t", finished())
+    body = body_of(transcript)
+    assert tip_at(body, place_of(body, "https")) == "https://e.org/a"
+    assert not transcript.tip.isVisible()
+    QToolTip.hideText()
+    qtbot.waitUntil(lambda: not QToolTip.isVisible())
+    body.setFocus()
+    qtbot.keyClick(body, Qt.Key.Key_Right)
+    assert not QToolTip.isVisible()
+    qtbot.keyClick(body, Qt.Key.Key_Right)
+    assert QToolTip.text() == "https://e.org/a"
+
+
+def test_a_click_on_the_text_selects_the_answer_and_neither_a_drag_nor_a_link_does(
+    transcript: Transcript, qtbot: QtBot, browser: Browser
+) -> None:
+    stream(transcript, "Read [this](https://example.org/) first, and then all of the rest of it.")
+    transcript.finish_answer("t", finished())
+    intents: list[Intent] = []
+    transcript.intent.connect(intents.append)
+    body = body_of(transcript)
+    left = Qt.MouseButton.LeftButton
+    qtbot.mouseClick(body, left, pos=place_of(body, "this"))
+    assert browser.opened == ["https://example.org/"]
+    qtbot.mousePress(body, left, pos=place_of(body, "first"))
+    body.select_to(place_of(body, "rest").toPointF())
+    qtbot.mouseRelease(body, left, pos=place_of(body, "rest"))
+    assert body.selected_text
+    assert intents == []
+    for button in (Qt.MouseButton.RightButton, left):
+        qtbot.mouseClick(body, button, pos=place_of(body, "first"))
+    assert intents == [SelectAnswer("t")]
+    assert body.selected_text == ""
 
 
 def test_a_selecting_drag_over_a_link_opens_nothing(

@@ -108,7 +108,8 @@ OF_MACOS = {
 def test_on_a_mac_no_key_and_no_item_is_the_systems_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     source = importlib.util.find_spec("app.shell.commands")
-    assert source is not None and source.loader is not None
+    assert source is not None
+    assert source.loader is not None
     on_a_mac: Any = importlib.util.module_from_spec(source)
     monkeypatch.setitem(sys.modules, source.name, on_a_mac)  # dataclasses look their module up
     source.loader.exec_module(on_a_mac)
