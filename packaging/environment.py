@@ -13,6 +13,7 @@ import glob
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -26,6 +27,7 @@ SUPPORTED = (
     " or later, for example Debian 12 or Ubuntu 22.04)."
 ).format(*(OLDEST_MACOS + OLDEST_GLIBC))
 _STAMP = ".installed"
+_PIP_PACKAGE = re.compile("(?:Collecting|Ignoring|Requirement already satisfied:|Obtaining) ([^ :;]+)")
 
 
 def unsupported(system, machine, release):
@@ -86,15 +88,55 @@ def install(folder):
     if stamp:
         os.unlink(os.path.join(folder, _STAMP))
     if not stamp or moved or not _works(folder, "import pip"):
+        print(f"1 of 3: creating the environment in {os.path.relpath(folder)}", flush=True)
         subprocess.check_call([sys.executable, "-m", "venv", "--clear", folder])
-    print("Installing dependencies (about half a minute, once)", flush=True)
-    pip = [os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+    pip = [os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--no-deps", "--no-color"]
     pip.append("--disable-pip-version-check")
-    subprocess.check_call([*pip, "--require-hashes", "-r", os.path.join(ROOT, "requirements.lock")])
-    subprocess.check_call([*pip, "--no-build-isolation", "-e", ROOT])
+    lock = os.path.join(ROOT, "requirements.lock")
+    with open(lock) as file:
+        packages = sum("==" in line for line in file)
+    print(f"2 of 3: installing {packages} packages, some minutes the first time", flush=True)
+    run_pip([*pip, "--require-hashes", "-r", lock], packages)
+    print("3 of 3: installing Draftlight itself", flush=True)
+    run_pip([*pip, "--no-build-isolation", "-e", ROOT], 1)
     make_path_relative(folder)
     with open(os.path.join(folder, _STAMP), "w") as file:
         file.write(stamp_of(folder))
+
+
+def run_pip(command, packages, output=None):
+    """Run pip for so many packages. Raises CalledProcessError, after what pip said, if it fails.
+
+    A terminal shows the current package, in one line; elsewhere nothing is printed. pip's warnings are about its
+    cache, its version and the user, so they are printed only if it fails.
+    """
+    output = output or sys.stdout
+    is_terminal = output.isatty() and "CI" not in os.environ
+    environment = dict(os.environ, PIP_ROOT_USER_ACTION="ignore", PYTHONUNBUFFERED="1")
+    said, begun = [], 0
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, universal_newlines=True
+    ) as pip:
+        for line in pip.stdout:
+            said.append(line)
+            package = _PIP_PACKAGE.match(line)
+            if package:
+                begun += 1
+                shown = f"{min(begun, packages)} of {packages}: {package.group(1)}"
+            elif line.startswith("Installing collected packages"):
+                shown = "copying them into the environment"
+            elif "Retrying" in line:
+                shown = "the package index does not answer; trying again"
+            else:
+                continue
+            if is_terminal:
+                output.write("\r\x1b[K        " + shown[:70])
+                output.flush()
+    if is_terminal:
+        output.write("\r\x1b[K")
+    if pip.returncode:
+        sys.stderr.writelines(said[-30:])
+        raise subprocess.CalledProcessError(pip.returncode, command)
 
 
 def make_path_relative(folder):

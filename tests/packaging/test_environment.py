@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import re
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -187,7 +189,8 @@ def test_a_killed_set_up_is_repaired_and_a_moved_one_made_again(project: Path) -
 def test_two_at_once_wait_for_each_other_and_a_changed_lock_updates(project: Path) -> None:
     runs = [set_up(project), set_up(project)]
     said = [finish(run) for run in runs]
-    assert sum("Installing" in text for text in said) == 1
+    assert sum("1 of 3: creating" in text for text in said) == 1
+    assert sum("2 of 3: installing" in text for text in said) == 1
     assert sum("Waiting for another" in text for text in said) == 1
     assert installed(project)
     (project / ".venv" / "kept").write_text("not created again")
@@ -206,6 +209,55 @@ def test_an_environment_whose_interpreter_is_gone_is_made_again(project: Path) -
     broken.unlink()
     broken.symlink_to("/nowhere/python3")
     finish(set_up(project))
+    assert installed(project)
+
+
+# What pip 25 prints, with warnings that nobody can act on.
+PIP_SAYS = """\
+WARNING: The directory '/root/.cache/pip' or its parent directory is not owned by the current user.
+Ignoring appnope: markers 'sys_platform == "darwin"' don't match your environment
+Collecting mlx==0.32.4 (from -r requirements.lock (line 1))
+WARNING: Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError'
+  Downloading mlx-0.32.4.whl (120.0 MB)
+Requirement already satisfied: numpy==2.3.0 in ./lib (from -r requirements.lock (line 2)) (2.3.0)
+Installing collected packages: mlx
+WARNING: Running pip as the 'root' user can result in broken permissions
+Successfully installed mlx-0.32.4
+"""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("status", [0, 1])
+@pytest.mark.parametrize("where", ["terminal", "pipe", "ci"])
+def test_pip_shows_progress_in_a_terminal_and_its_warnings_only_if_it_fails(
+    where: str, status: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    if where == "ci":
+        monkeypatch.setenv("CI", "true")
+    output = io.StringIO() if where == "pipe" else Terminal()
+    command = [sys.executable, "-c", f"print({PIP_SAYS!r}, end=''); raise SystemExit({status})"]
+    with pytest.raises(subprocess.CalledProcessError) if status else nullcontext():
+        ENVIRONMENT.run_pip(command, 3, output)
+    assert capfd.readouterr() == ("", PIP_SAYS if status else "")
+    if where != "terminal":
+        assert output.getvalue() == ""
+        return
+    shown = [line.strip() for line in output.getvalue().split("\r\x1b[K")]
+    assert shown == [
+        *("", "1 of 3: appnope", "2 of 3: mlx==0.32.4", "the package index does not answer; trying again"),
+        *("3 of 3: numpy==2.3.0", "copying them into the environment", ""),
+    ]
+
+
+def test_each_step_is_named(project: Path) -> None:
+    """Also where it takes minutes."""
+    lines = finish(set_up(project)).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["1 of 3", "2 of 3", "3 of 3"]
     assert installed(project)
 
 
