@@ -107,8 +107,8 @@ def install(folder):
 def run_pip(command, packages, output=None):
     """Run pip for so many packages. Raises CalledProcessError, after what pip said, if it fails.
 
-    A terminal shows the current package, in one line; elsewhere nothing is printed. pip's warnings are about its
-    cache, its version and the user, so they are printed only if it fails.
+    A terminal shows the current package, in one line; elsewhere nothing is printed. pip's warnings are about
+    its cache, its version and the user, so they are printed only if it fails.
     """
     output = output or sys.stdout
     is_terminal = output.isatty() and "CI" not in os.environ

@@ -19,6 +19,7 @@ import stat
 import struct
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -32,14 +33,13 @@ from core.system.paths import shown
 from core.system.private import FOLDER_MODE, make_folder, tighten
 
 NOT_HEARD = "Draftlight is already running, but it does not answer."
-NOT_HEARD_HINT = (
-    "Look for its window, or end its process and start again. If it is not running, delete {lock}."
-)
+NOT_HEARD_HINT = "Look for its window and wait until it responds, or end its process, and start again."
 _LOCK = "window.lock"
 _HEARD = b"heard"
 _CLOSING = b"closing"
 _PROGRAM = Path(__file__).resolve().parents[2]
-_PATIENCE_MS = 10_000  # imports of a first start
+PATIENCE_S = 60.0  # the imports of a first start on a busy machine
+_SLICE_MS = 200
 _MOST_BYTES = 1_000_000
 # <sys/un.h> of macOS; Python has no names for them.
 _SOL_LOCAL = 0
@@ -95,27 +95,39 @@ class Instance(QObject):
         name = hashlib.sha256(os.fsencode(self._folder.resolve())).hexdigest()[:16]
         return str(socket_folder() / name)
 
-    def hand_over(self, files: Sequence[Path]) -> str | None:
+    def hand_over(self, files: Sequence[Path], give_up: Callable[[], bool] = lambda: False) -> str | None:
         """Bring the first instance to the front with `files`; returns the folder of its program, or None if
         it is closing.
 
-        Raises `RequestError` if it does not answer, or not as this user.
+        Raises `RequestError` if it does not answer within `PATIENCE_S` or until `give_up`, which is called
+        every 0.2 s, if it releases the lock, or if it is another user's.
         """
-        connection = QLocalSocket()
-        connection.connectToServer(self.address)
-        heard = b""
-        if connection.waitForConnected(_PATIENCE_MS) and is_own(connection):
-            asks = Asks(tuple(os.fsencode(path.resolve()) for path in files))
-            connection.write(msgspec.json.encode(asks) + b"\n")
-            connection.waitForBytesWritten(_PATIENCE_MS)
-            if connection.waitForReadyRead(_PATIENCE_MS):
-                heard = bytes(connection.readLine().data())
-        connection.abort()
-        if heard.startswith(_CLOSING):
-            return None
-        if not heard.startswith(_HEARD):
-            raise RequestError(NOT_HEARD, NOT_HEARD_HINT.format(lock=self._folder / _LOCK))
-        return os.fsdecode(heard.removeprefix(_HEARD).strip())
+        asks = Asks(tuple(os.fsencode(path.resolve()) for path in files))
+        connection, address = QLocalSocket(), self.address
+        until = time.monotonic() + PATIENCE_S
+        try:
+            while time.monotonic() < until and not give_up():
+                if connection.state() is QLocalSocket.LocalSocketState.UnconnectedState:
+                    connection.connectToServer(address)
+                    if not connection.waitForConnected(_SLICE_MS):
+                        # It holds the lock and does not listen yet, or it has ended.
+                        if self._lock.tryLock(_SLICE_MS):
+                            self._lock.unlock()
+                            break
+                        continue
+                    if not is_own(connection):
+                        break
+                    connection.write(msgspec.json.encode(asks) + b"\n")
+                if connection.waitForReadyRead(_SLICE_MS):
+                    heard = bytes(connection.readLine().data())
+                    if heard.startswith(_CLOSING):
+                        return None
+                    if heard.startswith(_HEARD):
+                        return os.fsdecode(heard.removeprefix(_HEARD).strip())
+                    break
+        finally:
+            connection.abort()
+        raise RequestError(NOT_HEARD, NOT_HEARD_HINT)
 
     def hear(self, asked: Asked) -> None:
         """Call `asked` with the files of each later start, and now of those before this call."""

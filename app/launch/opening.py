@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +40,8 @@ ALREADY_RUNNING = (
     "Draftlight is already running (from {program}); its window comes to the front.\n"
     "Quit it first to start another copy, or set DRAFTLIGHT_HOME to use another data folder."
 )
+WAITING = "Draftlight is already running but busy; waiting for its answer. Ctrl+C ends this."
+_SILENT_S = 3.0
 # The window has been painted by then.
 _FIRST_PAINTED_MS = 500
 # Its child has exited, so this is short. A child that cannot be ended must not keep the process.
@@ -63,10 +67,10 @@ def open_window(
     at once; if that one is closing, this waits. Closing waits for the worker, so no process and no thread
     is left when this returns.
     """
-    with _early_signals() as early:
+    with _signals(signal.SIGTERM) as early:
         application = _application()
         instance = Instance(folder) if folder else None
-        if instance and not instance.claim() and (status := _hand_over(instance, files)) is not None:
+        if instance and not instance.claim() and (status := _hand_over(instance, files, early)) is not None:
             return status
         for file in files:
             application.opened.add(file.resolve())
@@ -86,20 +90,21 @@ def open_window(
 
 
 @contextmanager
-def _early_signals() -> Iterator[list[int]]:
-    """Collects SIGTERM, so that one during the start closes the window as soon as there is one.
+def _signals(*numbers: int) -> Iterator[list[int]]:
+    """Collects these signals, so that one during the start closes the window as soon as there is one.
 
     The event loop's handlers replace this one while it runs. Only the main thread may set handlers.
     """
-    early: list[int] = []
+    came: list[int] = []
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield early
+        yield came
         return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: early.append(number))
+    before = [signal.signal(number, lambda number, frame: came.append(number)) for number in numbers]
     try:
-        yield early
+        yield came
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
 
 
 def _join_watchers() -> None:
@@ -186,25 +191,58 @@ def _window(
     return MainWindow(model, command, started=started, home=Home(folder))
 
 
-def _hand_over(instance: Instance, files: Sequence[Path]) -> int | None:
-    """Returns the exit status, or None once the other instance has ended and this one is the first."""
-    while True:
-        try:
-            program = instance.hand_over(files)
-        except RequestError as error:
+def _hand_over(instance: Instance, files: Sequence[Path], early: Sequence[int]) -> int | None:
+    """Returns the exit status, or None once the other instance has ended and this one is the first.
+
+    `early`: signals that came before. SIGINT and SIGTERM end the wait and the message.
+    """
+    with _signals(signal.SIGINT, signal.SIGTERM) as ended:
+        ended.extend(early)
+        say_at = time.monotonic() + _SILENT_S
+
+        def give_up() -> bool:
+            nonlocal say_at
+            if time.monotonic() > say_at:
+                say_at = math.inf
+                print(WAITING, file=sys.stderr, flush=True)
+            return bool(ended)
+
+        while not ended:
+            try:
+                program = instance.hand_over(files, give_up)
+            except RequestError as error:
+                if ended:
+                    break
+                if instance.claim(_AGAIN_MS):
+                    return None
+                print(f"draftlight: {error.message} {error.hint}", file=sys.stderr, flush=True)
+                if sys.stderr is None or not sys.stderr.isatty():  # started from the desktop
+                    _show_error(error, ended)
+                return _status(ended) or 1
+            if program is not None:
+                print(ALREADY_RUNNING.format(program=program), file=sys.stderr)
+                return 0
             if instance.claim(_AGAIN_MS):
                 return None
-            print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
-            if sys.stderr is None or not sys.stderr.isatty():  # started from the desktop
-                box = QMessageBox(QMessageBox.Icon.NoIcon, strings.APP_NAME, error.message)
-                box.setInformativeText(error.hint)
-                box.exec()
-            return 1
-        if program is not None:
-            print(ALREADY_RUNNING.format(program=program), file=sys.stderr)
-            return 0
-        if instance.claim(_AGAIN_MS):
-            return None
+        return _status(ended)
+
+
+def _status(signals: Sequence[int]) -> int:
+    """The exit status of a process that ends by the first of `signals`, as shells have it; 0 without any."""
+    return 128 + signals[0] if signals else 0
+
+
+def _show_error(error: RequestError, ended: Sequence[int]) -> None:
+    """Show `error` until it is closed or a signal has come."""
+    box = QMessageBox(QMessageBox.Icon.NoIcon, strings.APP_NAME, error.message)
+    box.setInformativeText(error.hint)
+    # Python's signal handlers run between its instructions, so the timer also lets them run.
+    timer = QTimer(box, interval=_AGAIN_MS)
+    timer.timeout.connect(lambda: box.reject() if ended else None)
+    timer.start()
+    box.exec()
+    timer.stop()
+    box.deleteLater()
 
 
 def _application() -> Application:

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QTimer
-from PySide6.QtNetwork import QLocalSocket
+from PySide6.QtCore import QLockFile, QTimer
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -95,6 +95,67 @@ def test_a_start_while_the_first_closes_is_the_next_first(qtbot: QtBot, tmp_path
     finally:
         second.terminate()
         second.communicate(timeout=60)
+
+
+SECOND = """
+import sys
+from pathlib import Path
+from app.launch import instance, opening
+instance.PATIENCE_S, opening._SILENT_S = float(sys.argv[2]), 0.5
+sys.exit(opening.open_window("starter", None, folder=Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("patience_s", "state"), [(1.0, "draftlight: "), (600.0, "Draftlight is already")])
+def test_a_second_start_that_gets_no_answer_ends_on_a_signal(
+    qapp: QApplication, tmp_path: Path, number: signal.Signals, patience_s: float, state: str
+) -> None:
+    first = Instance(tmp_path)
+    assert first.claim()  # and runs no event loop, like a window that hangs
+    command = [sys.executable, "-c", SECOND, str(tmp_path), str(patience_s)]
+    second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        said = until_says(second, state)
+        second.send_signal(number)
+        assert second.wait(60) == 128 + number
+        assert "delete" not in said
+    finally:
+        second.kill()
+        second.communicate()
+        first.release()
+
+
+def test_a_second_start_waits_for_one_that_does_not_listen_yet(qtbot: QtBot, tmp_path: Path) -> None:
+    """On a busy machine some time passes between the first one's lock and its socket."""
+    address = Instance(tmp_path).address
+    lock = QLockFile(str(tmp_path / "window.lock"))
+    assert lock.tryLock(0)
+    script = (
+        "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication;"
+        "from app.launch.instance import Instance; app = QCoreApplication([]);"
+        "other = Instance(Path(sys.argv[1])); assert not other.claim();"
+        "asked = lambda: print('asked', file=sys.stderr, flush=True);"
+        "print('got', other.hand_over([Path('a.txt')], asked), file=sys.stderr)"
+    )
+    second = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
+    for _ in range(3):
+        until_says(second, "asked")
+    server = QLocalServer()
+    server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+    assert server.listen(address)
+    connections: list[QLocalSocket] = []
+    server.newConnection.connect(lambda: connections.append(server.nextPendingConnection()))
+    qtbot.waitUntil(lambda: bool(connections) and connections[-1].canReadLine(), timeout=60_000)
+    connections[-1].write(b"heard /somewhere\n")
+    connections[-1].flush()
+    assert until_says(second, "got") == "got /somewhere\n"
+    assert second.wait(60) == 0
+    second.communicate()
+    server.close()
+    lock.unlock()
 
 
 def test_what_is_no_request_changes_nothing(qtbot: QtBot, tmp_path: Path) -> None:
