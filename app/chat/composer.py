@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QVBoxLayout, QWidget
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
 from app.chat.chip_row import ChipRow, FileIntake
-from app.chat.composer_edit import ComposerEdit, is_document, local_files
+from app.chat.composer_edit import ComposerEdit, is_document, is_longer_than_field, local_files
 from app.chat.composer_tools import (
     ComposerNotice,
     ContextPill,
@@ -192,10 +192,12 @@ class Composer(QWidget):
 
     def quote(self, text: str) -> None:
         """Quote `text` in the message; attach it as a document if it is long."""
-        if is_document(text):
+        if not text.strip():
+            return
+        if is_document(text) or is_longer_than_field(self.text + text):
             self._attach_text(strings.QUOTED_TEXT, text)
             self.edit.setFocus()
-        elif text.strip():
+        else:
             self.edit.insert_quote(text)
 
     def clear(self) -> None:

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QPoint
 from PySide6.QtWidgets import QScrollArea
 
 from app.chat import strings
-from app.chat.entry import AnswerEntry, Entry
+from app.chat.entry import AnswerEntry, Entry, QuestionEntry
 from app.chat.entry_column import WidgetPool
 from app.controls.scroll_bar import DragScroll
 from app.richtext.markdown.markdown import pieces_of
@@ -214,6 +214,8 @@ class TranscriptSelection(QObject):
 
     def _text_of(self, entry: Entry) -> str:
         item, part = self._pool.items.get(entry), self.part(entry)
+        if isinstance(entry, QuestionEntry) and entry.is_long and part and part.end >= self._last(entry):
+            return entry.source  # selected beyond what is shown of it
         if item and item.is_ready:
             return item.body.selected_text
         if part is None:

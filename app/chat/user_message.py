@@ -186,7 +186,9 @@ class UserMessage(QWidget):
         self.body = _MessageBody(delete, self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
-        self.body.set_pieces(pieces_of(message.content))
+        self.body.set_pieces(pieces_of(entry.shown_text))
+        self.more_button = Button("", "link", True, self)
+        self._show_more()
         self.body.setVisible(bool(message.content))
         self.copy_button = ActionButton("copy", strings.COPY_MESSAGE, self)
         self.copy_button.set_revealed(False)
@@ -197,6 +199,7 @@ class UserMessage(QWidget):
         self.delete_button.set_revealed(False)
         on_click(
             (self.fold_button, self._toggle_fold),
+            (self.more_button, self._toggle_more),
             (self.copy_button, self._copy_text),
             (self.edit_button, lambda: act(EditMessage(entry.turn_id))),
             (self.delete_button, delete),
@@ -228,7 +231,7 @@ class UserMessage(QWidget):
         height = self._chips_height
         if not self._message.content:
             return height - px(_GAP_PX)
-        return height + self._text_size(width)[1] + 2 * px(_PAD_Y_PX)
+        return height + self._text_size(width)[1] + 2 * px(_PAD_Y_PX) + self._more_height
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._place_chips()
@@ -237,6 +240,13 @@ class UserMessage(QWidget):
         left = round(bubble.left()) + px(_PAD_X_PX) - MARGIN_PX
         _, height = self._text_size(self._column)
         self.body.setGeometry(left, round(bubble.top()) + px(_PAD_Y_PX), text_width + 2 * MARGIN_PX, height)
+        more = self.more_button.sizeHint()
+        self.more_button.setGeometry(
+            MARGIN_PX + self._column - more.width(),
+            round(bubble.bottom()) + px(_GAP_PX),
+            more.width(),
+            px(_FOLD_PX),
+        )
         size = px_size(ActionButton.SIZE)
         top = round(bubble.center().y() - size.height() / 2)
         for index, button in enumerate(self._buttons):
@@ -307,6 +317,28 @@ class UserMessage(QWidget):
             width = min(self._column, chip.sizeHint().width())
             top = self._fold_height + number * (px(_CHIP_PX) + px(_GAP_PX))
             chip.setGeometry(right - width, top, width, px(_CHIP_PX))
+
+    @property
+    def _more_height(self) -> int:
+        return 0 if self.more_button.isHidden() else px(_GAP_PX) + px(_FOLD_PX)
+
+    def _show_more(self) -> None:
+        entry, whole = self._entry, len(self._message.content)
+        left = whole - len(entry.shown_text)
+        more = strings.SHOW_MORE.format(count=f"{whole:,}")
+        less = strings.SHOW_LESS_OF_MANY.format(count=f"{left:,}") if left else strings.SHOW_LESS
+        self.more_button.setText(less if entry.unfolded else more)
+        self.more_button.setAccessibleName(self.more_button.text())
+        self.more_button.setVisible(entry.unfolded or bool(left))
+
+    def _toggle_more(self) -> None:
+        self._entry.unfolded = not self._entry.unfolded
+        self._fitted = None
+        self.body.set_pieces(pieces_of(self._entry.shown_text))
+        self._show_more()
+        self._resized()
+        self.resizeEvent(QResizeEvent(self.size(), self.size()))
+        self.update()
 
     def _toggle_fold(self) -> None:
         self._folded = not self._folded

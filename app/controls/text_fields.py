@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import (
     QInputMethodEvent,
     QKeyEvent,
@@ -80,6 +80,13 @@ class SearchField(QLineEdit):
 
 
 _PAD_X_PX, _PAD_Y_PX = 10, 8
+
+
+def _wrap_mode(text: str) -> QTextOption.WrapMode:
+    # Qt searches for a word's end again for each visual line: 15 s for 400,000 letters without spaces.
+    return _ANYWHERE if max(map(len, text.split()), default=0) > 20_000 else _AT_WORDS
+
+
 _LINE_ENDS = dict.fromkeys(map(ord, "\u2028\u2029\ufdd0\ufdd1"), "\n")
 
 
@@ -127,6 +134,7 @@ class TextArea(QTextEdit):
         if text == self._value:
             return
         was_blocked = self.blockSignals(True)
+        self.setWordWrapMode(_wrap_mode(text))
         self.setPlainText(text)
         self._space_lines()
         self.blockSignals(was_blocked)
@@ -134,6 +142,10 @@ class TextArea(QTextEdit):
 
     def setPlaceholderText(self, text: str) -> None:
         self.placeholder.setText(text)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        self.setWordWrapMode(_wrap_mode(self._value + source.text()))
+        super().insertFromMimeData(source)
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         super().inputMethodEvent(event)
@@ -197,6 +209,5 @@ class TextView(QPlainTextEdit):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def setPlainText(self, text: str) -> None:
-        # Qt searches for a word's end again for each visual line: 15 s for 400,000 letters without spaces.
-        self.setWordWrapMode(_ANYWHERE if max(map(len, text.split()), default=0) > 20_000 else _AT_WORDS)
+        self.setWordWrapMode(_wrap_mode(text))
         super().setPlainText(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import threading
 import traceback
@@ -80,4 +81,8 @@ class Failures(QObject):
 
 class _PrivateFile(RotatingFileHandler):
     def _open(self) -> TextIOWrapper:
-        return open(self.baseFilename, "a", encoding=self.encoding, opener=opener)
+        # Without blocking, should it be a pipe that nothing reads.
+        def unblocked(path: str, flags: int) -> int:
+            return opener(path, flags | os.O_NONBLOCK)
+
+        return open(self.baseFilename, "a", encoding=self.encoding, opener=unblocked)

@@ -60,7 +60,8 @@ class Instance(QObject):
     def __init__(self, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._folder = folder
-        self._lock = QLockFile(str(folder / _LOCK))
+        self._lock_path = folder / _LOCK
+        self._lock = QLockFile(str(self._lock_path))
         # No expiry: the process named in it shows whether it is stale.
         self._lock.setStaleLockTime(0)
         self._server = QLocalServer(self)
@@ -79,9 +80,14 @@ class Instance(QObject):
         """
         with contextlib.suppress(OSError):
             make_folder(self._folder)
+            # Qt would wait for a writer of a pipe. Nothing but a file is a lock.
+            if self._lock_path.is_dir():
+                self._lock_path.rmdir()
+            elif not self._lock_path.is_file():
+                self._lock_path.unlink(missing_ok=True)
         if not self._lock.tryLock(patience_ms) and self._lock.error() == QLockFile.LockError.LockFailedError:
             return False
-        tighten(self._folder / _LOCK)
+        tighten(self._lock_path)
         with contextlib.suppress(RequestError):  # reported to the second instance, which needs the socket
             QLocalServer.removeServer(self.address)
             self._server.listen(self.address)

@@ -354,9 +354,10 @@ class TextCanvas(ReadAloud):
         return None
 
     def rects_of(self, number: int, start: int, end: int) -> list[QRectF]:
-        """Where characters of piece `number` are on the canvas."""
-        box = self.boxes[number]
-        found = box.layout.rects(start, end)
+        """Where characters of piece `number` are on the canvas; the last ones for what is not shown."""
+        box = self.boxes[min(number, len(self.boxes) - 1)]
+        last = len(box.piece.text)
+        found = box.layout.rects(min(start, last), min(end, last))
         for rect in found:
             rect.translate(MARGIN_PX + box.text_left, box.text_top)
         return found

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from app.store import strings
 from core.system.private import make_file
 
 Value = str | int | bytes | None
@@ -58,6 +59,8 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
     """
     if path is None:
         return sqlite3.connect(":memory:", isolation_level=None)
+    if path.exists() and not path.is_file():  # SQLite waits for the writer of a pipe
+        raise sqlite3.OperationalError(strings.not_a_file(str(path)))
     if not read_only:
         with contextlib.suppress(OSError):
             make_file(path)  # SQLite would apply the umask

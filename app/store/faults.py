@@ -6,7 +6,8 @@ import errno
 import sqlite3
 
 from app.store import strings
-from core.errors import RequestError
+from core.errors import RequestError, reason_of
+from core.system.paths import shown
 
 
 class StoreError(RequestError):
@@ -92,4 +93,6 @@ def saving_trouble(error: Exception | None) -> str:
         return strings.STORE_BUSY
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN")):
         return strings.NOT_WRITABLE
+    if isinstance(error, OSError) and error.errno == errno.ENOENT and error.filename:
+        return strings.folder_missing(shown(str(error.filename)), reason_of(error))
     return strings.not_saved(getattr(error, "strerror", None) or str(error))

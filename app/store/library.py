@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from os.path import lexists
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -297,6 +298,8 @@ class Library:
         with self._preparing:
             if not self._lock:
                 make_folder(self._folder)
+                if lexists(self._path) and not self._path.is_file():
+                    raise StoreError(strings.not_a_file(str(self._path)), strings.MOVE_AWAY)
                 lock = FileLock(self._folder / "chats.lock", mode=0o600, thread_local=False)
                 try:
                     lock.acquire(blocking=False)

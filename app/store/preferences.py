@@ -24,7 +24,7 @@ from app.store.packing import forgiving
 from core.errors import reason_of
 from core.events.wire import well_formed_record
 from core.settings import Settings, WindowSettings
-from core.system.files import set_aside, write_atomic
+from core.system.files import open_regular, set_aside, write_atomic
 from core.system.private import make_folder
 
 _FILE = "preferences.json"
@@ -158,7 +158,8 @@ class PreferencesFile:
 
     def _read(self, path: Path) -> None:
         try:
-            found: Preferences = forgiving(msgspec.json.decode(path.read_bytes()), Preferences)
+            with open_regular(path) as file:
+                found: Preferences = forgiving(msgspec.json.decode(file.read()), Preferences)
             refused = apply(Settings(), found.defaults)[1]
             self._now = replace(found, defaults=tuple(each for each in found.defaults if each not in refused))
         except (OSError, ValueError, RecursionError) as error:

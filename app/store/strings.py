@@ -27,6 +27,17 @@ def not_saved(reason: str) -> str:
     return f"The chat database says: {reason}."
 
 
+def folder_missing(folder: str, reason: str) -> str:
+    return f"Chats cannot be saved in {folder}: {reason}."
+
+
+def not_a_file(path: str) -> str:
+    return f"{path} is a folder, a pipe, a socket, a device or a link that leads nowhere."
+
+
+MOVE_AWAY = "Move it to another folder; the next start makes a new chat database."
+
+
 OLDER = "These chats were written by an older Draftlight, whose format is not supported."
 
 

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 from core.errors import RequestError, SettingError, reason_of
 from core.settings import FROM_MODEL, Settings, assign_all, declared, parse_all
 from core.system.children import absolute_reference
-from core.system.files import FileTooLargeError, read_limited
+from core.system.files import FileTooLargeError, read_regular
 from core.system.paths import config_dir
 
 _MOST_CONFIG_BYTES = 2**20
@@ -294,7 +294,7 @@ def read_config(base: Settings | None = None) -> tuple[str, Settings]:
     """
     path = config_dir() / "config.toml"
     try:
-        found = tomllib.loads(read_limited(path, _MOST_CONFIG_BYTES).decode("utf-8-sig"))
+        found = tomllib.loads(read_regular(path, _MOST_CONFIG_BYTES).decode("utf-8-sig"))
     except FileNotFoundError:
         return "", base or Settings()
     except (OSError, ValueError, RecursionError, FileTooLargeError) as error:

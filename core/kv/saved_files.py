@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
-from core.system.files import TEMPORARY, CacheFolder, replacing
+from core.system.files import TEMPORARY, CacheFolder, open_regular, replacing
 from core.system.paths import cache_dir
 from core.system.private import make_folder
 
@@ -47,7 +47,7 @@ class SavedFiles(CacheFolder):
     def open(self, path: Path) -> BinaryIO | None:
         """The open file, which becomes the most recently used one; None if it does not open."""
         try:
-            file = path.open("rb")
+            file = open_regular(path)
         except OSError:
             return None
         with contextlib.suppress(OSError):

@@ -7,6 +7,7 @@ full disk the old file is unchanged.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -25,6 +26,7 @@ from core.errors import RequestError
 from core.system.paths import cache_dir, shown
 from core.system.private import make_folder, opener
 
+NOT_REGULAR = "it is a pipe, a socket or a device"
 # The end of a temporary file's name; a process that was killed leaves such a file.
 TEMPORARY = ".tmp"
 _NAME_BYTES = 160
@@ -126,6 +128,31 @@ def read_limited(path: Path, most_bytes: int) -> bytes:
         return read_stream(file, most_bytes, shown(str(path)))
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a file to read. Raises `OSError`, also for a pipe, a socket and a device, which may have no end.
+
+    Does not block: opening a pipe waits for its writer otherwise.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a socket
+            raise
+        raise OSError(errno.EINVAL, NOT_REGULAR, str(path)) from None
+    file = os.fdopen(descriptor, "rb")
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind):
+        file.close()
+        raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
+    return file
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """As `read_limited`, of `open_regular`."""
+    with open_regular(path) as file:
+        return read_stream(file, most_bytes, shown(str(path)))
+
+
 def read_stream(file: BinaryIO, most_bytes: int, name: str) -> bytes:
     """As `read_limited`, of an open file."""
     content = file.read(most_bytes + 1)
@@ -161,7 +188,8 @@ T = TypeVar("T")
 def load_json(path: Path, of: type[T]) -> T | None:
     """The file's content as `of`; None if the file is missing, unreadable or of another shape."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=of)
+        with open_regular(path) as file:
+            return msgspec.json.decode(file.read(), type=of)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -289,7 +317,7 @@ def new_key() -> str:
 def read_key(path: Path) -> str:
     """The key in `path`. Raises `KeyFileError`, also if other users can read the file."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             others = os.name == "posix" and os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO)
             key = file.read(_MOST_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:

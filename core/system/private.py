@@ -7,11 +7,12 @@ Everything in the data, cache and config folders is made with these functions. F
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
 
-from core.system.paths import cache_dir, config_dir, data_dir
+from core.system.paths import cache_dir, config_dir, data_dir, shown
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -21,13 +22,19 @@ _CONFIG = "config.toml"
 
 
 def make_folder(folder: Path) -> Path:
-    """Creates `folder` and its missing parents for their owner only. Returns `folder`. Raises `OSError`."""
+    """Creates `folder` and its missing parents for their owner only. Returns `folder`.
+
+    Raises `OSError`, also for a link that leads nowhere, such as to a volume that is not mounted.
+    """
     missing = []
     for each in (folder, *folder.parents):
         if each.exists():
             break
         missing.append(each)
     for each in reversed(missing):
+        if each.is_symlink():
+            reason = f"it is a link to {shown(os.readlink(each))}, which does not exist"
+            raise FileNotFoundError(errno.ENOENT, reason, str(each))
         with contextlib.suppress(FileExistsError):  # another process was first
             each.mkdir(FOLDER_MODE)
             each.chmod(FOLDER_MODE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,65 @@ def test_up_in_an_empty_field_edits_the_last_message(
     composer.set_text("written")
     qtbot.keyClick(composer.edit, Qt.Key.Key_Up, flag)
     assert intents == [EditMessage()]
+
+
+LONG = {
+    "letters": "a" * 30_000,
+    "words": "word " * 6_000,
+    "lines": "a\n" * 1_000,
+    "empty lines": "\n" * 5_000,
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+@pytest.mark.parametrize("way", ["paste", "paste as plain text", "drop", "draft", "quote", "program"])
+def test_no_text_is_longer_than_the_field_lays_out_at_once(
+    qtbot: QtBot, composer: Composer, way: str, kind: str
+) -> None:
+    text = LONG[kind]
+    dragged = QMimeData()
+    dragged.setText(text)
+    if way.startswith("paste"):
+        paste(qtbot, composer, text, CTRL if way == "paste" else CTRL | SHIFT)
+    elif way == "drop":
+        drop(composer, dragged)
+    elif way == "draft":
+        composer.set_message(Message("user", text))
+    elif way == "quote":
+        composer.quote(text)
+    else:
+        composer.set_text(text)
+    if kind == "empty lines" and way == "quote":
+        assert composer.is_empty
+        return
+    if composer.attachments:
+        assert composer.attachments[0].text == text  # nothing is lost
+        assert composer.text == ""
+    else:
+        assert len(composer.text) <= 16_000
+        assert composer.text.count("\n") <= 1_000
+
+
+def test_many_short_pastes_are_not_longer_than_the_field(qtbot: QtBot, composer: Composer) -> None:
+    part = "word " * 2_000
+    for _ in range(4):
+        paste(qtbot, composer, part, CTRL | SHIFT)
+    assert composer.text == part
+    assert [each.text for each in composer.attachments] == [part] * 3
+
+
+@pytest.mark.quiet
+@pytest.mark.parametrize(
+    "text", ["a" * 15_999, "a " * 7_999, "ab " * 330 + "\n" * 999, "漢" * 15_999, "👍" * 15_999]
+)
+def test_the_longest_text_of_the_field_does_not_block_the_window(
+    qtbot: QtBot, composer: Composer, text: str
+) -> None:
+    started = time.process_time()
+    composer.set_text(text)
+    QApplication.processEvents()
+    assert time.process_time() - started < 0.2
+    assert composer.text == text
 
 
 def test_pasted_code_keeps_its_first_indentation(composer: Composer) -> None:

@@ -143,3 +143,55 @@ def test_a_list_in_a_message_is_inside_its_bubble(transcript: Transcript) -> Non
     for box in item.body.boxes:
         assert len(box.layout.lines) == 1
         assert box.text_left + box.layout.lines[0].right <= item.body.width() - 2 * MARGIN_PX + 1
+
+
+LONG = {
+    "letters": "a" * 200_000,
+    "words": "word " * 40_000,
+    "lines": "a line\n" * 30_000,
+    "short": "a\n" * 500,
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_a_long_message_is_folded_and_copied_as_a_whole(
+    qtbot: QtBot, transcript: Transcript, kind: str
+) -> None:
+    content = LONG[kind]
+    transcript.add_user("t", Message("user", content))
+    transcript.add_user("u", Message("user", "after it"))
+    message = transcript.findChildren(UserMessage)[0]
+    button = message.more_button
+    assert button.isVisible()
+    assert button.text() == f"Show more of {len(content):,} characters"
+    folded, height = message.body.readable_text, message.height()
+    assert content.startswith(folded)
+    assert len(folded) <= 4_000
+    assert folded.count("\n") < 80
+    assert message.rect().contains(button.geometry())
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    unfolded = message.body.readable_text
+    assert content.startswith(unfolded)
+    assert len(folded) < len(unfolded) <= 12_000
+    assert unfolded.count("\n") < 300
+    qtbot.waitUntil(lambda: message.height() > height)
+    assert message.rect().contains(button.geometry())
+    assert button.text().startswith("Show less")
+    qtbot.mouseClick(message.copy_button, Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == content
+    message.body.select_all()
+    assert transcript.selected_text().startswith(content)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: message.height() == height)
+    assert message.body.readable_text == folded
+
+
+def test_a_match_beyond_what_is_shown_is_gone_to(qtbot: QtBot, transcript: Transcript) -> None:
+    transcript.add_user("t", Message("user", "word " * 40_000 + "needle"))
+    finder = transcript.finder
+    finder.open()
+    finder.bar.field.setText("needle")
+    qtbot.waitUntil(lambda: finder.bar.count.text().startswith("1"), timeout=20_000)
+    body = transcript.findChild(UserMessage).body
+    low, high = transcript.verticalScrollBar().value(), transcript.viewport().height()
+    assert low <= body.mapTo(transcript.widget(), body.rect().bottomLeft()).y() <= low + 2 * high
