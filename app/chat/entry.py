@@ -33,6 +33,7 @@ _MORE_PX = 30
 # Characters and lines of a long message, folded and unfolded. It takes 10 µs a character and 0.3 ms a line.
 _FOLDED = (4_000, 80)
 _UNFOLDED = (12_000, 300)
+_WORD = 40  # a longer word is cut
 # Parsed in one step, so that a step takes a few milliseconds.
 _TOKENS_A_STEP = 120
 
@@ -62,8 +63,12 @@ class QuestionEntry:
     def shown_text(self) -> str:
         """The part of the message that is shown: a bubble is laid out at once."""
         most = _UNFOLDED if self.unfolded else _FOLDED
-        lines = self.message.content[: most[0]].split("\n")
-        return "\n".join(lines[: most[1]])
+        content = self.message.content
+        beginning = content[: most[0]]
+        if len(beginning) < len(content):
+            space = beginning.rfind(" ", most[0] - _WORD)
+            beginning = beginning[:space] if space > 0 else beginning
+        return "\n".join(beginning.split("\n")[: most[1]])
 
     def estimate_height_px(self, column_px: int, zoom: float = 1.0) -> int:
         """The estimated height in screen pixels in a column of `column_px` at that zoom."""

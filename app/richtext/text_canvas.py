@@ -409,7 +409,7 @@ class TextCanvas(ReadAloud):
 
     def _step_link(self, forward: bool) -> bool:
         """Select the link after, or before, the selection's anchor and show its address, if there is one."""
-        at = self._selection and self._selection.anchor
+        at = self._selection.anchor if self._selection else None
         links = self._links() if forward else self._links()[::-1]
         for number, link in links:
             place = TextPlace(number, link.start)

@@ -163,7 +163,7 @@ def test_a_long_message_is_folded_and_copied_as_a_whole(
     message = transcript.findChildren(UserMessage)[0]
     button = message.more_button
     assert button.isVisible()
-    assert button.text() == f"Show more of {len(content):,} characters"
+    assert button.text() == f"Show More of {len(content):,} Characters"
     folded, height = message.body.readable_text, message.height()
     assert content.startswith(folded)
     assert len(folded) <= 4_000
@@ -176,7 +176,7 @@ def test_a_long_message_is_folded_and_copied_as_a_whole(
     assert unfolded.count("\n") < 300
     qtbot.waitUntil(lambda: message.height() > height)
     assert message.rect().contains(button.geometry())
-    assert button.text().startswith("Show less")
+    assert button.text().startswith("Show Less")
     qtbot.mouseClick(message.copy_button, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == content
     message.body.select_all()
