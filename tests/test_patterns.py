@@ -1,7 +1,11 @@
-"""No pattern that is searched in texts begins with a run that it tries again from each of its characters.
+"""No pattern takes time with the square of a text's length.
 
-`\\w+-\\w+` takes time with the square of the length of a run without a hyphen: a page of 40,000 letters took
-15 seconds, in which its reader could not even be ended. `\\b\\w+-\\w+` begins once a run.
+A search may try a run again from each of its characters: `\\w+-\\w+` does in a run without a hyphen, and a
+page of 40,000 letters took 15 seconds, in which its reader could not even be ended. `\\b\\w+-\\w+` begins
+once a run.
+
+A search or a match may also divide a run in two in every way: `[\\w-]*key[\\w-]*:` continues from each “key”
+of `keykeykey…` to its end. `(?=[\\w-]*key)[\\w-]*:` does not: a look-ahead is not tried again.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from re import _compiler as compiler  # type: ignore[attr-defined]
 from re import _constants as op  # type: ignore[attr-defined]
@@ -67,10 +72,102 @@ def begins_again(pattern: str | bytes, flags: int = 0) -> bool:
     return False
 
 
+_ALPHABET = [chr(code) for code in range(128)] + ["é", "…", "中", "\u2028"]
+_CONSUMING = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
+
+
+def divides(pattern: str | bytes, flags: int = 0) -> bool:
+    """Whether a run can be divided between two repetitions in every way, and the pattern fail after each.
+
+    Every repetition is read as two in a row, so that `(a+)+b` is found, too.
+    """
+    parsed = parser.parse(pattern, flags)
+    of_bytes = isinstance(pattern, bytes)
+    chosen: dict[str, frozenset[str]] = {}
+
+    def characters(items: list[Any]) -> frozenset[str]:
+        """The characters that one item of width 1 accepts; of another none."""
+        if len(items) != 1 or items[0][0] not in _CONSUMING:
+            return frozenset()
+        if repr(items) not in chosen:
+            single = compiler.compile(parser.SubPattern(parsed.state, items))
+            texts = ((each, each.encode("latin-1", "replace") if of_bytes else each) for each in _ALPHABET)
+            chosen[repr(items)] = frozenset(each for each, text in texts if single.fullmatch(text))
+        return chosen[repr(items)]
+
+    def paths(items: list[Any], inside: frozenset[int]) -> list[list[tuple[Any, frozenset[int]]]]:
+        """The sequences of simple items that `items` may be, each with the optional groups that it is in."""
+        found: list[list[tuple[Any, frozenset[int]]]] = [[]]
+        for item in items:
+            kind, value = item
+            if kind is op.SUBPATTERN:
+                more = paths(list(value[3]), inside)
+            elif kind is op.BRANCH:
+                more = [path for each in value[1] for path in paths(list(each), inside)]
+            elif kind in _REPEATS and not characters(list(value[2])):
+                one, two = inside | ({next(number)} if not value[0] else set()), inside | {next(number)}
+                once = paths(list(value[2]), one)
+                again = paths(list(value[2]), two | one) if value[1] > 1 else [[]]
+                more = [[*each, *more] for each in once for more in again]
+            else:
+                more = [[(item, inside)]]
+                if kind in (op.ASSERT, op.ASSERT_NOT):
+                    ahead.extend(paths(list(value[1]), frozenset()))
+            found = [[*path, *each] for path in found for each in more][:_MOST_PATHS]
+        return found
+
+    def accepts(item: Any, run: frozenset[str]) -> bool:
+        """Whether the item can be matched by characters of `run` only, or by nothing."""
+        kind, value = item
+        if kind in _REPEATS:
+            return not value[0] or bool(characters(list(value[2])) & run)
+        return kind not in _CONSUMING or bool(characters([item]) & run)
+
+    number = count()
+    ahead: list[list[tuple[Any, frozenset[int]]]] = []  # of look-around
+    for path in [*paths(list(parsed), frozenset()), *ahead]:
+        for first, (one, outside) in enumerate(path):
+            for second in range(first + 1, len(path)) if _is_long(one) else ():
+                two, groups = path[second]
+                both = characters(list(one[1][2])) & characters(list(two[1][2])) if _is_long(two) else set()
+                between = [item for item, inside in path[first + 1 : second] if inside <= outside | groups]
+                # Where an optional group fails, the match goes on after it.
+                after = [item for item, inside in path[second + 1 :] if inside <= outside]
+                if both and all(accepts(item, both) for item in between) and any(map(_is_required, after)):
+                    return True
+    return False
+
+
+def _is_long(item: Any) -> bool:
+    return item[0] in (op.MAX_REPEAT, op.MIN_REPEAT) and item[1][1] > _LONG
+
+
+_MOST_PATHS = 200
+
+
+def _is_required(item: Any) -> bool:
+    kind, value = item
+    return kind not in _REPEATS or value[0] > 0
+
+
+def modules(package: str) -> list[str]:
+    """The modules of a package, or one module."""
+    paths = getattr(importlib.import_module(package), "__path__", ())
+    return [each.name for each in pkgutil.walk_packages(paths, f"{package}.")] if paths else [package]
+
+
+def patterns(package: str) -> Iterator[tuple[str, str | bytes, int]]:
+    """Name, pattern and flags of each compiled pattern of a package's modules."""
+    for module in modules(package):
+        for name, found in vars(importlib.import_module(module)).items():
+            if isinstance(found, re.Pattern):
+                yield f"{module}.{name}", found.pattern, found.flags & ~re.U
+
+
 def searched(package: str) -> Iterator[tuple[str, str | bytes, int]]:
     """Place, pattern and flags of each search in the modules of a package."""
-    for info in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-        spec = find_spec(info.name)
+    for module in modules(package):
+        spec = find_spec(module)
         assert spec
         assert spec.origin
         tree = ast.parse(Path(spec.origin).read_text("utf-8"))
@@ -80,7 +177,7 @@ def searched(package: str) -> Iterator[tuple[str, str | bytes, int]]:
             owner, place = call.func.value, f"{spec.origin}:{call.lineno}"
             if call.func.attr not in _SEARCHES or not isinstance(owner, ast.Name):
                 continue
-            found = getattr(importlib.import_module(info.name), owner.id, None)
+            found = getattr(importlib.import_module(module), owner.id, None)
             if isinstance(found, re.Pattern):
                 yield place, found.pattern, found.flags & ~re.U
             elif found is re and isinstance(call.args[0], ast.Constant):
@@ -105,3 +202,62 @@ def test_a_pattern_that_begins_again_is_found(pattern: str | bytes) -> None:
 )
 def test_a_pattern_that_begins_once_is_not(pattern: str | bytes) -> None:
     assert not begins_again(pattern)
+
+
+@pytest.mark.parametrize("package", ["core", "app"])
+def test_no_run_is_divided_in_every_way(package: str) -> None:
+    places = [*searched(package), *patterns(package)]
+    assert len(places) > 40
+    assert [(place, pattern) for place, pattern, flags in places if divides(pattern, flags)] == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"x[\w-]*(?:key|word)[\w-]*:",
+        r"(a+)+b",
+        r"(?:a*a*b)?",
+        r"\s*\n?\s*x",
+        r"(?:\w+,?)*$",
+        rb"\d*1\d*\.",
+        r"\d+\.?\d*(?!\w)",
+        r"(?=a*a*b)",
+    ],
+)
+def test_a_pattern_that_divides_a_run_is_found(pattern: str | bytes) -> None:
+    assert divides(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"x(?=[\w-]*key)[\w-]*:",
+        r"(?:\w+,)*x",
+        r"\s*a\s*x",
+        r"\w*x\w*",
+        r"(?:\w+,)+\w+",
+        rb"\d*\.\d*\.",
+        r".*\n\s*x",
+        r"a+(?:,a*b)*",
+    ],
+)
+def test_a_pattern_that_does_not_divide_is_not(pattern: str | bytes) -> None:
+    assert not divides(pattern)
+
+
+# What a request's text or its answer's meets.
+MEET_TEXT = [
+    *("core.serve", "core.answer_format"),
+    *(f"core.models.{name}" for name in ("prompt", "marks", "conversation", "chat_template", "tokenizer")),
+]
+
+
+@pytest.mark.parametrize("module", MEET_TEXT)
+def test_a_search_does_not_run_to_the_end_from_each_place(module: str) -> None:
+    """`\\[[^\\]]*\\]` does in a text of opening brackets."""
+    found = [
+        (place, pattern)
+        for place, pattern, flags in searched(module)
+        if not str(pattern).startswith(("(?<", r"\b")) and divides(f"(?s:.*)(?:{pattern})", flags)
+    ]
+    assert found == []

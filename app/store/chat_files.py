@@ -47,7 +47,7 @@ _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
 _ASKS = ("you", "user", "human", "question", "me")
 _ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)")
-_HEADING = re.compile(r"#{1,6}\s+\**([\w ]+?)[:*]*\s*$")
+_HEADING = re.compile(r"#{1,6}\s+\**([\w ]*)")
 
 
 class FileChat(Struct, frozen=True):
@@ -193,7 +193,8 @@ def _by_headings(lines: list[str]) -> list[_Part]:
     parts = [_Part("title", "", [])]
     for line, is_code in _with_code(lines):
         heading = None if is_code else _HEADING.match(line)
-        name = heading.group(1).strip().lower() if heading else ""
+        alone = heading and not line[heading.end() :].rstrip().strip(":*")
+        name = heading.group(1).strip().lower() if heading and alone else ""
         if name in _ASKS or name in _ANSWERS:
             parts.append(_Part("question" if name in _ASKS else "answer", "", []))
         else:

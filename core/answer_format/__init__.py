@@ -9,8 +9,11 @@ from core.answer_format.formats import (
     lone_closing_tag,
 )
 from core.answer_format.parser import AnswerSplitter, ParsedAnswer, Part, parse_answer, parse_past_answer
+from core.answer_format.values import SCHEMA_DATA, SCHEMA_MAPS
 
 __all__ = [
+    "SCHEMA_DATA",
+    "SCHEMA_MAPS",
     "AnswerFormat",
     "AnswerSplitter",
     "Call",

@@ -16,7 +16,7 @@ from typing import Any
 
 _SPACE = re.compile(r"\s*")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z]+(?!\w)")
 _WORDS: dict[str, Any] = {"true": True, "True": True, "false": False, "False": False,
@@ -245,6 +245,11 @@ def _separator(text: str, at: int, closing: str) -> int:
 
 
 _SCHEMA_DEPTH = 8
+# Keywords whose value is a dict of names that a person chose, and those whose value is no schema.
+SCHEMA_MAPS = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+)
+SCHEMA_DATA = frozenset({"const", "default", "dependentRequired", "enum", "example", "examples", "required"})
 
 
 def parameters_schema(text: str) -> Mapping[str, Any]:

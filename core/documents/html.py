@@ -37,7 +37,7 @@ _SPACED = frozenset(("p", "table", "ul", "ol", "dl", "blockquote", "pre", "secti
 _CELLS = frozenset(("td", "th"))
 _ROW_GROUPS = frozenset(("thead", "tbody", "tfoot"))
 _CHARSET = re.compile(
-    rb"""(?:charset|<\?xml[^>]{0,200}encoding)\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.I
+    rb"""(?:charset|<\?xml[^>]{0,200}encoding)\s*=\s*(?:["']\s*)?([A-Za-z0-9_:.-]{1,40})""", re.I
 )
 # Inside a cell these may show that a table arranges a page.
 _RICH = frozenset(("ul", "ol", "dl", "section", "article", "form", "table", "pre", *_HEADINGS))

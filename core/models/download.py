@@ -30,7 +30,7 @@ from msgspec import Struct
 from core.errors import DownloadError, ModelError
 from core.events import DownloadProgress, HubModel
 from core.models.config import is_supported
-from core.models.folder import check_whole, gigabytes
+from core.models.folder import TEMPLATES_FOLDER, check_whole, gigabytes
 from core.models.json_files import read_object
 from core.models.places import download_folder, folder_name, head_kind, hub_name, is_head_file, is_hub_name
 from core.models.runtime import hush_hub
@@ -356,7 +356,8 @@ class Meter:
 # (`_download_to_tmp_and_move`), so downloads do not resume. Delete `file_stream` when they do.
 
 
-# Files that MLX and the tokenizers read; all but those of MTP heads are in the repository's root.
+# Files that MLX and the tokenizers read; all but those of MTP heads and further chat templates are
+# in the repository's root.
 _WANTED_ENDINGS = (".json", ".txt", ".jinja", ".tiktoken")
 _WANTED_NAMES = ("tokenizer.model",)
 _HEAD_FILE = re.compile(r"(mtp/)?\w[\w.-]*", re.IGNORECASE)
@@ -518,6 +519,9 @@ def _first_byte(response: Any) -> int:
 def _is_wanted(name: str) -> bool:
     if _HEAD_FILE.fullmatch(name) and is_head_file(name):
         return True
+    folder, _, inside = name.partition("/")
+    if folder == TEMPLATES_FOLDER and inside.endswith(".jinja"):
+        name = inside
     if "/" in name or "\\" in name or name.startswith("."):
         return False
     return _is_weights(name) or name.endswith(_WANTED_ENDINGS) or name in _WANTED_NAMES

@@ -47,6 +47,8 @@ from core.system.paths import cache_dir, shown
 from core.system.private import make_folder
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+# Where transformers saves and reads the other templates of a model with several, such as one for tools.
+TEMPLATES_FOLDER = "additional_chat_templates"
 # Files that MLX and transformers read, by their endings; they would wait for ever for a named pipe.
 _READ_ENDINGS = (".json", ".txt", ".jinja", ".model", ".tiktoken", ".safetensors")
 _MOST_ENTRIES = 10_000
@@ -195,7 +197,7 @@ def check_whole(folder: Path) -> None:
 
 def has_template(folder: Path, model_type: str = "") -> bool:
     """Whether the folder has a chat template, or mlx-lm one for its type."""
-    files = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
+    files = ("chat_template.jinja", "chat_template.json", TEMPLATES_FOLDER)
     if any((folder / name).exists() for name in files):
         return True
     config = object_in(folder / "tokenizer_config.json")
@@ -266,8 +268,11 @@ def _named_code(folder: Path) -> str:
 
 def _check_files(folder: Path) -> None:
     """Raises `ModelError` for a file that libraries could not read to its end."""
-    with os.scandir(folder) as entries:
-        found = list(islice(entries, _MOST_ENTRIES + 1))
+    found: list[os.DirEntry[str]] = []
+    templates = folder / TEMPLATES_FOLDER
+    for place in (folder, templates) if templates.is_dir() else (folder,):
+        with os.scandir(place) as entries:
+            found += islice(entries, _MOST_ENTRIES + 1)
     if len(found) > _MOST_ENTRIES:
         raise ModelError(
             f"{folder} has more than {_MOST_ENTRIES:,} files.", "Choose a folder with one model."

@@ -16,10 +16,11 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from core.answer_format import SCHEMA_DATA, SCHEMA_MAPS
 from core.models.template import Turn, Write, content_text
 
 # Source of all texts but the contents of messages.
@@ -32,6 +33,8 @@ _WORDS = _COMPARED | {
     *("arguments", "description", "parameters", "properties", "required", "items", "enum", "default"),
     *("anyOf", "oneOf", "allOf", "$ref", "$defs", "additionalProperties", "nullable", "title", "format"),
 }
+_Kind = Literal["message", "arguments", "data", "schema", "map"]
+_OF_FUNCTION: dict[str, _Kind] = {"arguments": "arguments", "parameters": "schema"}
 # White space beside a mark: where it is missing, the template trimmed the text.
 _SPACE = "\u2004"
 _ESCAPE = re.compile(r"\\ud[89ab]..\\ud[c-f]..|\\u....|\\.")
@@ -113,27 +116,40 @@ def _own(control: re.Pattern[str], text: str, runs: Sequence[Run]) -> Counter[st
     return Counter(control.findall("\0".join(text[end:start] for end, start in zip(ends, starts))))
 
 
-def changed(value: Any, change: Callable[[str, str], str], under: str = "") -> Any:
-    """`value` with each of its texts changed: `change` gets the text, and the key it is under.
+def changed(value: Any, change: Callable[[str, str], str], under: str = "", kind: _Kind = "message") -> Any:
+    """`value`, a part of a message or of the declared tools, with each of its texts changed.
 
-    That is “key” for a key itself, unless a person chose it, as for properties and arguments. Arguments may
-    be JSON text.
+    `change` gets the text, and the key it is under: “key” for a key itself, unless a person chose it, as in
+    arguments and for properties. `kind` says what a dict is: names of `map` have a schema each.
     """
     if isinstance(value, str):
-        if under != "arguments":
+        if kind != "arguments":
             return change(value, under)
-        return json.dumps(changed(json.loads(value), change, under), ensure_ascii=False)
+        return json.dumps(changed(json.loads(value), change, "argument", "data"), ensure_ascii=False)
     if isinstance(value, list):
-        return [changed(each, change, under) for each in value]
+        return [changed(each, change, under, kind) for each in value]
     if not isinstance(value, dict):
         return value
-    is_argument = under in ("arguments", "argument")
-    named = is_argument or under == "properties"
-    inner = "argument" if is_argument else ""
+    if kind == "arguments":
+        under, kind = "argument", "data"
+    is_chosen = kind in ("data", "map")
     return {
-        change(key, "" if named else "key"): changed(each, change, inner if named else key)
+        change(key, "" if is_chosen else "key"): changed(
+            each, change, under if is_chosen else key, _kind_of(key, each, under, kind)
+        )
         for key, each in value.items()
     }
+
+
+def _kind_of(key: str, value: Any, under: str, kind: _Kind) -> _Kind:
+    """What `value` is, by its `key` in a dict of this `kind` under the key `under`."""
+    if kind == "message" and under == "function":
+        return _OF_FUNCTION.get(key, kind)
+    if kind == "schema" and key in SCHEMA_DATA:
+        return "data"
+    if kind == "schema" and key in SCHEMA_MAPS and isinstance(value, dict):
+        return "map"
+    return "schema" if kind == "map" else kind
 
 
 def _between(text: str, name: str) -> str:

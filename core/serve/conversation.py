@@ -11,6 +11,7 @@ the answer would be wrong. Unknown items and parts are refused.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any
 
@@ -74,7 +75,7 @@ _RECORDS = frozenset(
      "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
      "tool_search_tool_result", "mcp_tool_use", "mcp_tool_result", "container_upload", "tool_reference"}
 )  # fmt: skip
-_HEADER = re.compile(r"\s*x-[\w-]*(?:billing|attribution)[\w-]*:[^\n]*\n?", re.IGNORECASE)
+_HEADER = re.compile(r"\s*x-(?=[\w-]*(?:billing|attribution))[\w-]*:[^\n]*\n?", re.IGNORECASE)
 
 
 class _Turn(Struct):
@@ -110,7 +111,9 @@ class Conversation:
         self.changes: list[Change] = []
         self.unknown = UnknownFields()
         self._thoughts: list[str] = []  # of the assistant's next item
-        self._waiting: list[str] = []  # calls without a result
+        self._beside = _Turn("assistant")  # calls that follow the last message
+        # Calls without a result; the first one is found at once, which a dict does not after removals.
+        self._waiting: OrderedDict[str, None] = OrderedDict()
         self._calls = 0
         self._named = False
 
@@ -136,6 +139,7 @@ class Conversation:
                 self._item(f"{self._name}[{number}]", item, number == question)
             except RecursionError:
                 raise field_error(self._name, "The request is nested too deeply.") from None
+        self._end_calls()
         if len(self.messages) == before:
             raise field_error(self._name, f"“{self._name}” is empty; it accepts at least one message.")
         return tuple(self.messages)
@@ -152,10 +156,12 @@ class Conversation:
             self._thoughts += [thought] if thought else []
             return
         if kind == "message":
+            self._end_calls()
             self._message(place, item, is_question)
         elif kind in _CALLS:
             self._call_item(place, item, "input" if kind == "custom_tool_call" else "arguments")
         elif kind in _RESULTS:
+            self._end_calls()
             self.unknown.check(place, item, _RESULT)
             text = self._result(f"{place}.output", item.get("output"))
             answered = self._answered(f"{place}.call_id", item.get("call_id") or item.get("id"))
@@ -169,13 +175,20 @@ class Conversation:
         self._thoughts.clear()
 
     def _call_item(self, place: str, item: dict[str, Any], name: str) -> None:
-        """A call beside the assistant's message is a part of it."""
         self.unknown.check(place, item, _CALL)
-        made = self._call(place, item, name, item.get("call_id") or item.get("id"))
+        self._beside.calls.append(self._call(place, item, name, item.get("call_id") or item.get("id")))
+        self._beside.thoughts += self._thoughts
+
+    def _end_calls(self) -> None:
+        """Calls beside the assistant's message are a part of it."""
+        calls, thoughts = self._beside.calls, self._beside.thoughts
+        if not calls:
+            return
         turn = self.messages.pop() if self.messages and self.messages[-1].role == "assistant" else None
         turn = turn or Message("assistant", "")
-        thought = "\n\n".join(filter(None, (turn.thought, *self._thoughts)))
-        self.messages.append(replace(turn, tool_calls=(*turn.tool_calls, made), thought=thought))
+        thought = "\n\n".join(filter(None, (turn.thought, *thoughts)))
+        self.messages.append(replace(turn, tool_calls=(*turn.tool_calls, *calls), thought=thought))
+        self._beside = _Turn("assistant")
 
     def _message(self, place: str, item: dict[str, Any], is_question: bool) -> None:
         given, content = item.get("role"), item.get("content")
@@ -318,7 +331,7 @@ class Conversation:
             _text(f"{place}.name", given.get("name")),
             self._arguments(f"{place}.{name}", arguments),
         )
-        self._waiting.append(made.id)
+        self._waiting[made.id] = None
         return made
 
     def _arguments(self, place: str, arguments: Any) -> str:
@@ -350,8 +363,9 @@ class Conversation:
         id = given or next(iter(self._waiting), None)
         if id is None:
             raise field_error(place, f"“{place}” is missing: a result names the call that it answers.")
-        self._waiting = [call for call in self._waiting if call != id]
-        return _text(place, id)
+        answered = _text(place, id)
+        self._waiting.pop(answered, None)
+        return answered
 
     def _without_header(self, place: str, text: str) -> str:
         """`text` without a billing header of the client at its beginning.

@@ -183,7 +183,7 @@ def _check_open(key: str, value: Any) -> None:
 
 _T = TypeVar("_T", bound=OwnFields)
 # msgspec's words: “Expected `int`, got `str` - at `$.messages[0].role`”.
-_PLACE = re.compile(r" - at `\$\.?(?P<place>.*)`$")
+_PLACE = " - at `$"
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
 _INDEX = re.compile(r"\[\d+\]")
@@ -320,9 +320,9 @@ def _note_unknown(raw: Any, value: Any, unknown: UnknownFields, place: str) -> N
 
 
 def _named(words: str) -> ApiError:
-    at = _PLACE.search(words)
-    place = at["place"] if at else ""
-    what = words[: at.start()] if at else words
+    # The words may quote a long text of the request.
+    what, found, place = words.rpartition(_PLACE)
+    what, place = (what, place.removeprefix(".").removesuffix("`")) if found else (words, "")
     if unknown := _UNKNOWN.match(what):
         name = f"{place}.{unknown['field']}" if place else unknown["field"]
         return field_error(

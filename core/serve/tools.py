@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
@@ -21,7 +22,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format import AnswerFormat, AnswerSplitter, Call, Part, call_marks
+from core.answer_format import SCHEMA_DATA, SCHEMA_MAPS, AnswerFormat, AnswerSplitter, Call, Part, call_marks
 from core.events import Change, Grammar, ModelInfo, Token, Tool, ToolCall
 from core.serve.fields import change
 from core.serve.http import field_error
@@ -53,12 +54,12 @@ _DROPPED = frozenset(
 _FORMATS = frozenset(
     {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"}
 )
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
 _ONES = frozenset({"items", "additionalItems", "additionalProperties"})
-# Look-around, back references and word boundaries; a backslash or a class before them makes them plain.
+# Look-around, back references and word boundaries; a backslash or a class before them makes them plain. A
+# class that is not closed is read once: from each of its brackets it would take time with their square.
 _IRREGULAR = re.compile(r"\(\?(?:[=!]|<[=!]|P=)|\\[1-9bBk]")
-_PLAIN = re.compile(r"\\\\|\[\^?\]?(?:\\.|[^\]\\])*\]")
+_PLAIN = re.compile(r"\\\\|\[\^?\]?(?:\\.|[^\]\\])*\]?")
 _MOST_REFERENCES = 16
 _LONG_PATTERN = 10_000
 _MOST_NAMED = 50
@@ -101,7 +102,7 @@ def _kept(schema: Any, root: Any, place: str, dropped: list[tuple[str, Any]]) ->
             or (name == "pattern" and isinstance(value, str) and _is_irregular(value))
         ):
             dropped.append((where, value))
-        elif name in _MAPS and isinstance(value, dict):
+        elif name in SCHEMA_MAPS and isinstance(value, dict):
             kept[name] = {key: _kept(one, root, f"{where}.{key}", dropped) for key, one in value.items()}
         elif name in _LISTS and isinstance(value, list):
             inner = [_kept(one, root, f"{where}[{at}]", dropped) for at, one in enumerate(value)]
@@ -153,7 +154,10 @@ def _resolved(schema: Any, root: Any) -> Any:
             return schema
         schema = root
         for part in reference[2:].split("/"):
-            schema = schema.get(part) if isinstance(schema, dict) else None
+            if isinstance(schema, list) and part.isdecimal():  # `anyOf` of several tools
+                schema = {str(at): one for at, one in enumerate(schema)}.get(part)
+            else:
+                schema = schema.get(part) if isinstance(schema, dict) else None
     return schema
 
 
@@ -284,9 +288,10 @@ def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) 
             "tools",
             f"“{odd[:80]}” is not a valid function name. Use at most 128 letters, digits, “_”, “-” and “.”.",
         )
-    if doubled := next((one for one in names if names.count(one) > 1), None):
+    if doubled := next((one for one, count in Counter(names).items() if count > 1), None):
         raise field_error("tools", f"“tools” has “{doubled}” twice.")
-    if unknown := next((one for one in choice.names if one not in names), None):
+    known, only = set(names), set(choice.names)
+    if unknown := next((one for one in choice.names if one not in known), None):
         raise field_error("tool_choice", f"“tool_choice” names “{unknown}”, which is not in “tools”.")
     if "" in choice.names:
         raise field_error("tool_choice", "“tool_choice” has no name of a function.")
@@ -296,8 +301,8 @@ def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) 
     if choice.type == "none":
         return ToolChoice()
     # The declarations stay whole where one function must be called: the prompt stays the same.
-    only = () if must and len(choice.names) == 1 else choice.names
-    declared = tuple(tool.declared for tool in tools if not only or tool.name in only)
+    whole = not only or (must and len(choice.names) == 1)
+    declared = tuple(tool.declared for tool in tools if whole or tool.name in only)
     name = choice.names[0] if must and len(choice.names) == 1 else ""
     strict = frozenset(tool.name for tool in tools if tool.strict)
     several = several and not choice.disable_parallel_tool_use
@@ -310,8 +315,12 @@ def _moved(schema: Any, root: str) -> Any:
         return [_moved(one, root) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    moved = {name: value if name in ("const", "enum", "default", "examples") else _moved(value, root)
-             for name, value in schema.items()}  # fmt: skip
+    moved = {}
+    for name, value in schema.items():
+        if name in SCHEMA_MAPS and isinstance(value, dict):
+            moved[name] = {key: _moved(one, root) for key, one in value.items()}
+        else:
+            moved[name] = value if name in SCHEMA_DATA else _moved(value, root)
     reference = moved.get("$ref")
     if isinstance(reference, str) and reference.startswith("#"):
         moved["$ref"] = root + reference.removeprefix("#")

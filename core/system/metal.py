@@ -17,7 +17,7 @@ Fault = Literal["", "memory", "interrupted", "gpu"]
 _PREFIX = "kIOGPUCommandBufferCallbackError"
 _BUFFER = re.compile(rf"\(?\b([0-9a-f]{{8}}):\s*({_PREFIX}\w*)?|({_PREFIX}\w+)", re.IGNORECASE)
 # MLX's "[malloc] Unable to allocate" and "[metal::malloc] Resource limit", not the C library's own reports.
-_ALLOCATION = re.compile(r"\[[\w:]*malloc\w*\]|out of memory", re.IGNORECASE)
+_ALLOCATION = re.compile(r"\[(?=[\w:]*malloc)[\w:]*\]|out of memory", re.IGNORECASE)
 _FAULTS: dict[str, Fault] = {
     **dict.fromkeys(("OutOfMemory", "00000008"), "memory"),
     **dict.fromkeys(("ImpactingInteractivity", "0000000e"), "interrupted"),

@@ -17,12 +17,15 @@ import httpx2
 import pytest
 
 from core.errors import DownloadError, ModelError
+from core.events import Message, Tool
 from core.models import download as download_module
 from core.models.download import Download, discard, in_words, partial_progress, staging_folder, unfinished
 from core.models.heads import found_heads
 from core.models.loader import load
 from core.models.places import download_folder
+from core.models.prompt import render
 from tests.core.heads import PLACES, SEPARATE, Layout, separate_folder, write_headed_model
+from tests.core.toy import TEMPLATE
 from tests.hub import COMMIT, Hub, serving
 
 NAME = "tests/Toy-1M-4bit"
@@ -64,6 +67,23 @@ def test_an_mtp_head_comes_with_its_model_or_alone(place: str, hub: Hub, tmp_pat
     head = next(iter(found_heads(folder)), None)
     assert head is not None
     assert head.problem == ""
+
+
+def test_further_chat_templates_come_with_the_model(hub: Hub) -> None:
+    served = hub.folders[NAME]
+    inside = served / "additional_chat_templates"
+    inside.mkdir()
+    (served / "chat_template.jinja").write_text(TEMPLATE)
+    (inside / "tool_use.jinja").write_text("{% if tools %}{{ tools | tojson }}{% endif %}" + TEMPLATE)
+    for name in ("README.md", ".hidden.jinja", "more/deep.jinja"):
+        (inside / name).parent.mkdir(exist_ok=True)
+        (inside / name).write_text("Not needed.")
+    folder = Download(NAME).run()
+    assert [path.name for path in (folder / inside.name).iterdir()] == ["tool_use.jinja"]
+    tool = Tool("weather", "Of a city.", "{}")
+    prompt = render(load(NAME).tokenizer, (Message("user", "Rain?"),), tools=(tool,))
+    assert '"name": "weather"' in prompt.text
+    assert not prompt.changes  # the tool is not described in the system prompt
 
 
 class Interrupted(Exception):

@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llguidance import LLMatcher
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.events import Token, Tool, ToolCall
-from core.serve.tools import CallRules, Choice, GivenTool, Piece, Text, Written, choose
+from core.serve.tools import CallRules, Choice, GivenTool, Piece, Text, Written, choose, relaxed
 from tests.app.session.words import INFO
 
 HERMES = AnswerFormat(calls=("hermes",))
@@ -69,6 +72,69 @@ def test_references_of_a_forced_calls_schema_point_where_it_stands() -> None:
     one = choose(tools, Choice("required", ["g"])).grammar(INFO).text  # type: ignore[union-attr]
     assert one.count('"#/properties/arguments/$defs/A"') == 2
     assert '"f"' not in one
+
+
+# Names of properties that are keywords elsewhere.
+ODD = ["default", "const", "enum", "examples", "required", "$ref", "properties", "$defs", "items", "mode"]
+HELD = st.sampled_from(ODD)
+REFERENCE: dict[str, Any] = {"$ref": "#/$defs/M"}
+
+
+def _around(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    properties = st.dictionaries(HELD, inner, min_size=1, max_size=3)
+    return (
+        properties.map(lambda held: {"type": "object", "properties": held})
+        | inner.map(lambda one: {"type": "array", "items": one})
+        | inner.map(lambda one: {"anyOf": [one, {"type": "null"}]})
+        | inner.map(lambda one: {"type": "object", "properties": {"a": one}, "default": {"a": REFERENCE}})
+    )
+
+
+@given(schema=st.recursive(st.just(REFERENCE), _around, max_leaves=6), several=st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_a_forced_call_compiles_whatever_its_properties_are_called(
+    schema: dict[str, Any], several: bool
+) -> None:
+    """Each reference is moved, and no data that looks like one."""
+    parameters = {"type": "object", "properties": {"p": schema}, "$defs": {"M": {"enum": ["a", "b"]}}}
+    tools = [GivenTool(name, parameters=parameters) for name in ("f", "g")[: 1 + several]]
+    grammar = choose(tools, Choice("required")).grammar(INFO)
+    assert grammar is not None
+    compiled = LLMatcher.grammar_from_json_schema(grammar.text)
+    assert not LLMatcher.validate_grammar(compiled, None)
+    moved = json.loads(grammar.text)
+    for number, shape in enumerate(moved["anyOf"] if several else [moved]):
+        root = f"#/anyOf/{number}" if several else "#"
+        text = json.dumps(shape["properties"]["arguments"]["properties"]["p"])
+        text = text.replace(f'"{root}/properties/arguments/$defs/M"', '"#/$defs/M"')
+        assert json.loads(text) == schema
+        assert json.dumps(REFERENCE) not in json.dumps(_without_defaults(shape))
+
+
+def _without_defaults(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_defaults(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: _without_defaults(one)
+        for name, one in schema.items()
+        if not (name == "default" and one == {"a": REFERENCE})
+    }
+
+
+def test_choices_of_several_tools_are_told_apart_through_references() -> None:
+    one = {"type": "object", "properties": {"kind": {"const": "a"}}, "required": ["kind"]}
+    two = {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"]}
+    parameters = {
+        "type": "object",
+        "properties": {"p": {"oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}},
+        "$defs": {"A": one, "B": two},
+    }
+    tools = [GivenTool(name, parameters=parameters) for name in ("f", "g")]
+    grammar = choose(tools, Choice("required")).grammar(INFO)
+    assert grammar is not None
+    assert relaxed(grammar, "tools")[1] == []
 
 
 STRICT: dict[str, Any] = {"type": "object", "properties": {"k": {"enum": ["a"]}}, "required": ["k"]}
