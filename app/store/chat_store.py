@@ -218,6 +218,11 @@ class ChatStore(Database):
         """Returns the keys of all rows of `TABLES`, readable or not."""
         return {(table, row_id) for table in TABLES for row_id in self.ids(table)}
 
+    def has_turns(self, count: int) -> bool:
+        """Returns whether all chats together have at least `count` turns."""
+        found = self.connection.execute("SELECT count(*) FROM (SELECT 1 FROM turns LIMIT ?)", (count,))
+        return int(found.fetchone()[0]) == count
+
     def mark(self) -> Mark:
         found = self.connection.execute("SELECT value FROM facts WHERE name = 'mark'").fetchone()
         return msgspec.json.decode(found[0], type=Mark) if found else Mark()

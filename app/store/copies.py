@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from app.store.chat_store import TABLES, ChatStore, Key, Mark, Record, key_of
 from app.store.database import Database
 from app.store.faults import UNREADABLE, EmptyStoreError, OtherStoreError, StoreError, is_damage
+from app.store.salvage import read, salvage
 from core.system.files import TEMPORARY, replacing, set_aside, sync_folder
 from core.system.private import make_folder
 
@@ -178,15 +179,27 @@ def erase(path: Path, keys: Collection[Key]) -> None:
                 if not is_damage(error):
                     raise
                 file.truncate(0)
-                gather([store], Path(file.name), keys)
+                _gather_readable(path, [store], Path(file.name), keys)
             _remove_sides(path)  # first, because a log that is left would be applied to the new file
     except OtherStoreError:
         return
     except (EmptyStoreError, *UNREADABLE) as error:
         if not is_damage(error):
             raise
-        path.unlink()  # a row is in it, and nothing can be read
-        _remove_sides(path)
+        with replacing(path) as file:
+            is_left = _gather_readable(path, [], Path(file.name), keys)
+            _remove_sides(path)
+        if not is_left:
+            path.unlink()  # a row is in it, and nothing can be read
+
+
+def _gather_readable(
+    damaged: Path, stores: Sequence[ChatStore], path: Path, without: Collection[Key]
+) -> bool:
+    """Writes what `stores` and the whole pages of `damaged` have; returns whether that is anything."""
+    with salvage(read(damaged), []).store as salvaged:
+        gather([*stores, salvaged], path, without)
+        return bool(keys_of([*stores, salvaged]).difference(without))
 
 
 def _remove_sides(path: Path) -> None:

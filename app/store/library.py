@@ -5,8 +5,8 @@ writer. So a full disk, a folder that is not writable and a file of another prog
 exists is read, changes wait, and saving resumes when it becomes possible.
 
 A damaged database is not written to any more. Each record is then read from the newest copy that has it whole
-(the database, then its backups), and `repair()` makes a new database of them. Records that only a backup has
-are reported as missing, and `restore()` saves them.
+(the database as SQLite reads it, then from its whole pages, then its backups), and `repair()` makes a new
+database of them. Records that only a backup has are reported as missing, and `restore()` saves them.
 
 One process at a time saves: it holds a lock beside the file. Without a folder nothing is written: all changes
 wait until this run ends.
@@ -15,6 +15,7 @@ wait until this run ends.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 import time
@@ -58,11 +59,14 @@ from app.store.faults import (
     saving_trouble,
 )
 from app.store.preferences import PreferencesFile
+from app.store.salvage import Found, Salvaged, read, salvage
 from app.store.writer import Writer
 from core.system.files import write_atomic
 from core.system.private import make_folder
 
 _FILE = "chats.db"
+# The first backup is made after this number of turns, at once; later ones while nothing is saved.
+_FIRST_BACKUP_TURNS = 10
 
 
 class Problem(Struct, frozen=True):
@@ -101,7 +105,9 @@ class Library:
         self._preparing = threading.Lock()
         self._stores: list[ChatStore] = []
         self._outdated = False  # the database could not be read when the stores were opened, or was replaced
+        self._partial: frozenset[str] = frozenset()  # chats of a damaged database with missing turns
         self._checked = False
+        self._has_backup = False
         self.elsewhere = self.damaged = False
         self.problem: Problem | None = None
         self.notices: list[Problem] = []
@@ -248,7 +254,7 @@ class Library:
             self._prepare()
             whole = [key for key in self.waiting() if key[0] != "documents"]  # of those only the facts
             lost = repair(self._readable(), self._path, whole, incomplete=incomplete)
-            chats = sum(table == "chats" for table, _ in keys_of(self._stores) - lost)
+            chats, partial = sum(table == "chats" for table, _ in keys_of(self._stores) - lost), self._partial
             self._close_stores()
             old = finish_repair(self._path)
         except IncompleteError as error:
@@ -260,7 +266,7 @@ class Library:
         self.damaged, self.problem = False, None
         self._open_stores()
         self._replace_writer()
-        return strings.repaired(chats, len(lost), old.name if old else "")
+        return strings.repaired(chats, len(partial), len(lost), old.name if old else "")
 
     def restore(self) -> str:
         """Saves the missing rows, each from the newest backup that has it whole; returns a report."""
@@ -313,34 +319,63 @@ class Library:
                 self._outdated = True
 
     def _open_stores(self) -> None:
-        """Opens the database for reading; if it is damaged, also its backups."""
+        """Opens the database for reading; if it is damaged, also its whole pages and its backups."""
         self._close_stores()
-        self._outdated = False
+        self._outdated, found = False, None
         try:
-            self._stores = [ChatStore(self._path, read_only=True)]
-        except EmptyStoreError:
-            pass
+            if obstacle := _obstacle(self._path):
+                self._set_damaged(obstacle)
+            else:
+                self._stores = [ChatStore(self._path, read_only=True)]
         except StoreError as error:
-            self._refuse(error)
+            # The same can be the work of a damaged schema.
+            if isinstance(error, EmptyStoreError) or error.message == strings.FOREIGN:
+                found = read(self._path)
+            if found and found.has_any():
+                self._set_damaged()
+            elif not isinstance(error, EmptyStoreError):
+                self._refuse(error)
         except UNREADABLE as error:
             if is_damage(error):
                 self._set_damaged()
             else:
                 self._outdated = self._path.exists()
         if self.damaged:
-            for path in self._backups.paths():
-                with contextlib.suppress(StoreError, *UNREADABLE):
-                    self._stores.append(ChatStore(path, read_only=True))
+            self._open_copies(found)
 
-    def _set_damaged(self) -> None:
-        if self.damaged:
+    def _open_copies(self, found: Found | None) -> None:
+        """Opens what the chats of a damaged database are read from, and says how many of them can be."""
+        backups: list[ChatStore] = []
+        for path in self._backups.paths():
+            with contextlib.suppress(StoreError, *UNREADABLE):
+                backups.append(ChatStore(path, read_only=True))
+        found = found or (read(self._path) if self._path.is_file() else Found())
+        if self._path.is_file() and not (self._stores or found.has_any()):
+            self._set_damaged(strings.no_database(_FILE))
+        salvaged = salvage(found, backups)
+        self._partial = salvaged.partial
+        self._stores += [salvaged.store, *backups]
+        if self.problem and self.problem.remedy == "repair":
+            hint = f"{self._readable_chats(salvaged, backups)} {strings.DAMAGED_HINT}"
+            self.problem = replace(self.problem, hint=hint)
+
+    def _readable_chats(self, salvaged: Salvaged, backups: Sequence[ChatStore]) -> str:
+        known = {key for key in keys_of(self._stores) if key[0] == "chats"}
+        whole = salvaged.store.keys()
+        lost = [key for key in known - whole if newest(self._stores, key) is None]
+        in_backup = len(backups[0].ids("chats")) if backups else None
+        return strings.readable(len(known) - len(lost), len(salvaged.partial), len(known), in_backup)
+
+    def _set_damaged(self, reason: str = strings.DAMAGED) -> None:
+        if self.damaged and (reason == strings.DAMAGED or self.elsewhere):
             return
-        self.damaged = True
+        was_damaged, self.damaged = self.damaged, True
         if self.elsewhere:  # only the process that writes to the file may repair it
             self.problem = Problem(strings.ELSEWHERE, strings.DAMAGED_ELSEWHERE)
         else:
-            self.problem = Problem(strings.DAMAGED, strings.DAMAGED_HINT, "repair")
-        self._replace_writer()
+            self.problem = Problem(reason, strings.DAMAGED_HINT, "repair")
+        if not was_damaged:
+            self._replace_writer()
 
     def _refuse(self, error: StoreError) -> None:
         """A file of another program or version: an older one is set aside."""
@@ -387,6 +422,7 @@ class Library:
             self._report,
             erase_copies=self._backups.erase,
             back_up=self._back_up,
+            written=self._back_up_first,
             clock=self.clock,
             jobs=jobs,
         )
@@ -408,6 +444,16 @@ class Library:
         except sqlite3.Error as error:
             if is_damage(error):
                 raise
+
+    def _back_up_first(self, store: ChatStore, proceed: Callable[[], None]) -> None:
+        """Makes the first backup once the chats have ten turns, on the writer's thread. Raises as `_back_up`.
+
+        If something else has to be written first, or the disk is full, the next batch tries again.
+        """
+        if not self._has_backup and store.has_turns(_FIRST_BACKUP_TURNS):
+            if not self._backups.paths():
+                self._back_up(proceed)
+            self._has_backup = bool(self._backups.paths())
 
     def _report(self, error: Exception | None) -> None:
         """Passes on a failure of the writer. Any thread."""
@@ -576,6 +622,16 @@ class Library:
                 self._tell(error)
                 return self._from_each(read)
         return found, failed
+
+
+def _obstacle(path: Path) -> str:
+    """What there is in place of the database's file; empty if nothing is."""
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            return strings.is_folder(path.name)
+        if path.is_symlink() and not path.exists():
+            return strings.dangling(path.name, os.readlink(path))
+    return ""
 
 
 def _is_unused(stores: Sequence[ChatStore], key: Key) -> bool:

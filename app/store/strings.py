@@ -51,9 +51,48 @@ def set_aside(name: str) -> str:
 
 DAMAGED = "The chat database is damaged."
 DAMAGED_HINT = (
-    "Chats are shown from it and from its backups. Changes are kept in memory until it is repaired. Repairing"
-    " makes a new database and keeps the damaged file until the next permanent deletion."
+    "Changes are kept in memory until it is repaired. Repairing makes a new database of what can be read and"
+    " keeps the damaged file."
 )
+ANSWER_LOST = "This answer could not be read from the damaged chat database."
+
+
+def question_lost(number: int) -> str:
+    return f"[Question {number:,} could not be read from the damaged chat database.]"
+
+
+def turns_lost(first: int, last: int) -> str:
+    """Of the questions `first` to `last` of a chat, counted from 1, and their answers."""
+    if first == last:
+        what = f"Question {first:,} and its answer"
+    else:
+        what = f"Questions {first:,} to {last:,} and their answers"
+    return f"[{what} could not be read from the damaged chat database.]"
+
+
+def readable(readable: int, partial: int, known: int, backup: int | None) -> str:
+    """`readable` of `known` chats, `partial` of them with missing turns; `backup` chats in the newest one."""
+    chats = "chat" if known == 1 else "chats"
+    text = f"{readable:,} of {known:,} {chats} can be read"
+    if partial:
+        text += f", {partial:,} of them only in part"
+    if backup is None:
+        return f"{text}. There is no backup."
+    return f"{text}. The newest backup has {backup:,}, from which missing parts are taken."
+
+
+def is_folder(name: str) -> str:
+    return f"There is a folder with the name {name} where the chat database should be."
+
+
+def dangling(name: str, target: str) -> str:
+    return f"{name} is a link to {target}, which is not there."
+
+
+def no_database(name: str) -> str:
+    return f"The file {name} is not a database, or nothing in it can be read."
+
+
 CHAT_UNREADABLE = "This chat cannot be read from the chat database or from a backup."
 MISSING = "Some of your chats are missing."
 NOT_REPAIRED = "The chat database was not repaired."
@@ -90,11 +129,12 @@ def incomplete(count: int) -> str:
     )
 
 
-def repaired(chats: int, lost: int, name: str) -> str:
+def repaired(chats: int, partial: int, lost: int, name: str) -> str:
     text = "1 chat was" if chats == 1 else f"{chats:,} chats were"
     without = f" {lost:,} could not be read." if lost else ""
     kept = f" The damaged file was kept as {name}." if name else ""
-    return f"{text} saved in a new database.{without}{kept}"
+    some = f" {partial:,} of them only in part: each names what is missing." if partial else ""
+    return f"{text} saved in a new database.{some}{without}{kept}"
 
 
 def restored(count: int, lost: int) -> str:

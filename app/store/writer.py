@@ -27,6 +27,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from queue import Empty, SimpleQueue
 
 from app.session.chats.conversation import Conversation
@@ -60,7 +61,8 @@ class Writer:
     If opening fails, the next attempt tries again. `tell` gets an error when saving begins to fail or fails
     for another reason, and None when it works again. `erase_copies` deletes rows from all copies of the
     database. `back_up` makes a backup if one is due; it raises damage, and what its argument raises, which it
-    calls every few milliseconds. All are called on the thread. `jobs` wait from the beginning.
+    calls every few milliseconds. `written` is called after each batch, under the same terms. All are called
+    on the thread. `jobs` wait from the beginning.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Writer:
         *,
         erase_copies: Callable[[Collection[Key]], None] = lambda keys: None,
         back_up: Callable[[Callable[[], None]], None] = lambda proceed: None,
+        written: Callable[[ChatStore, Callable[[], None]], None] = lambda store, proceed: None,
         clock: SteadyClock | None = None,
         jobs: Mapping[Key, Job] | None = None,
         interval_s: float = INTERVAL_S,
@@ -80,6 +83,7 @@ class Writer:
         self._tell = tell
         self._erase_copies = erase_copies
         self._back_up = back_up
+        self._written = written
         self._clock = clock or SteadyClock()
         self._interval_s = interval_s
         self._retry_s = retry_s
@@ -168,7 +172,7 @@ class Writer:
             if self._abandoned:
                 break
             if idle:
-                self._use_the_quiet()
+                self._use_the_time(partial(self._back_up, self._proceed))
                 continue
             batch, waiters, last = self._take()
             if last and not (batch or waiters):
@@ -190,6 +194,8 @@ class Writer:
             self._settle(batch, written, refused, error)
             for done in waiters:
                 done(not (error or self._refused))
+            if store and batch:
+                self._use_the_time(partial(self._written, store, self._proceed))
         if store:
             store.close()
         with self._wake:
@@ -212,9 +218,9 @@ class Writer:
     def _has_work(self) -> bool:
         return bool(self._jobs or self._waiters or self._closing)
 
-    def _use_the_quiet(self) -> None:
+    def _use_the_time(self, back_up: Callable[[], None]) -> None:
         try:
-            self._back_up(self._proceed)
+            back_up()
         except _BusyError:
             pass  # later
         except Exception as error:

@@ -10,7 +10,15 @@ import sys
 from collections.abc import Sequence
 
 # Processes that other processes of Draftlight start.
-_CHILDREN = ("--worker", "--download", "--read", "--read-chats", "--template", "--try-tokenizer")
+_CHILDREN = (
+    "--worker",
+    "--download",
+    "--read",
+    "--read-chats",
+    "--template",
+    "--try-tokenizer",
+    "--read-pages",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,6 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.models.tokenizer_limits import main as try_tokenizer
 
         return try_tokenizer(arguments[1:])
+    if arguments[:1] == ["--read-pages"]:
+        from core.system.sqlite_pages import main as read_pages
+
+        return read_pages(arguments[1:])
     try:
         from core.cli.command_line import run
 

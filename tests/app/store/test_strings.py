@@ -12,7 +12,7 @@ from app.store import strings
     [
         (strings.missing(1), strings.missing(1200)),
         (strings.incomplete(1), strings.incomplete(1200)),
-        (strings.repaired(1, 0, ""), strings.repaired(1200, 0, "")),
+        (strings.repaired(1, 0, 0, ""), strings.repaired(1200, 0, 0, "")),
         (strings.restored(1, 0), strings.restored(1200, 0)),
     ],
 )
@@ -22,11 +22,11 @@ def test_one_is_singular_and_more_are_plural(one: str, many: str) -> None:
 
 
 def test_what_is_lost_and_kept_is_said_only_if_there_is_any() -> None:
-    assert "could not be read" not in strings.repaired(2, 0, "") + strings.restored(2, 0)
-    assert "3 could not be read." in strings.repaired(2, 3, "")
+    assert "could not be read" not in strings.repaired(2, 0, 0, "") + strings.restored(2, 0)
+    assert "3 could not be read." in strings.repaired(2, 0, 3, "")
     assert "3 could not be read from any backup." in strings.restored(2, 3)
-    assert strings.repaired(2, 0, "chats-damaged.db").endswith("kept as chats-damaged.db.")
-    assert "kept as" not in strings.repaired(2, 0, "")
+    assert strings.repaired(2, 0, 0, "chats-damaged.db").endswith("kept as chats-damaged.db.")
+    assert "kept as" not in strings.repaired(2, 0, 0, "")
 
 
 @pytest.mark.parametrize(
