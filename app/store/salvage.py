@@ -186,9 +186,8 @@ def _chat(
     for place, turn in enumerate(older.turns if older else ()):
         there.setdefault(place, turn)
     count = max(count, *(place + 1 for place in there), 0)
+    chat = chat or older
     whole = chat is not None and len(there) == count
-    if chat is None and older is not None:
-        chat = older
     if chat is None:
         asked = (there[place].asked for place in sorted(there))
         chat = Conversation(chat_id, next(filter(None, asked), datetime.fromtimestamp(0, UTC)))
