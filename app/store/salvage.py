@@ -150,15 +150,19 @@ def _turns(found: Found) -> dict[str, dict[int, Turn]]:
 
 
 def _answer(parts: Mapping[int, bytes]) -> Answer | None:
-    """The answer as far as its parts follow each other; None without the first one."""
+    """The answer as far as its parts follow each other, which a note says; None without the first one."""
     try:
         first = unpack(parts[0], PackedAnswer)
-        tokens = list(tokens_of(first.tokens))
+        tokens, read = list(tokens_of(first.tokens)), 1
         while tokens and (more := parts.get(len(tokens))) is not None:
             tokens += tokens_of(unpack(more, TokenColumns))
+            read += 1
     except (KeyError, *UNREADABLE):
         return None
-    return replace(first.answer, tokens=tuple(tokens))
+    answer = replace(first.answer, tokens=tuple(tokens))
+    if read < len(parts):
+        answer = replace(answer, status="cut_off", finished=None, note=strings.ANSWER_LOST)
+    return answer
 
 
 def _lost_id(chat_id: str, place: int) -> str:

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.conversation import Conversation
+from app.session.chats.conversation import Answer, Conversation
 from app.session.chats.projects import Project
 from app.session.documents import KeptDocument, digest_of
 from app.store.chat_store import ChatStore
@@ -25,12 +25,12 @@ from core.events import Message
 from core.system.sqlite_pages import PAGE_BYTES, Pages, logged_pages, values_of, varint
 from tests.app.store.chats import NOON, chat_of
 from tests.app.store.chats import written as written_tokens
+from tests.app.store.pages import pages_of_rows
 from tests.app.store.test_recovery import until
 
 LONG_CHAT, LONG_TURNS = "c0", 50
 PROJECT = Project("harbour", "Harbour", NOON, "Be brief. " * 40)
 KEPT_TEXT = " ".join(f"tide{number}" for number in range(600))
-_WINDOW = 20
 
 
 class Written(Struct, frozen=True):
@@ -72,27 +72,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         library.save(chat)
     assert library.close()
     data = (folder / "chats.db").read_bytes()
-    return Written(data, chats, dict(_pages_of_rows(folder / "chats.db", data)))
-
-
-def _pages_of_rows(path: Path, data: bytes) -> Iterator[tuple[tuple[object, ...], frozenset[int]]]:
-    connection = sqlite3.connect(path)
-    for table, key in (
-        ("chats", "id"),
-        ("turns", "chat, place"),
-        ("parts", "chat, turn"),
-        ("projects", "id"),
-    ):
-        for *name, state in connection.execute(f"SELECT {key}, state FROM {table}").fetchall():
-            yield (table, *name), _pages_with(state, data)
-    connection.close()
-
-
-def _pages_with(state: bytes, data: bytes) -> frozenset[int]:
-    """The pages with pieces that only this row has, found without reading the format."""
-    starts = {*range(0, len(state) - _WINDOW, 60), *range(30, len(state) - _WINDOW, 60)}
-    pieces = (state[at : at + _WINDOW] for at in starts)
-    return frozenset(data.index(piece) // PAGE_BYTES + 1 for piece in pieces if data.count(piece) == 1)
+    return Written(data, chats, pages_of_rows(folder / "chats.db"))
 
 
 def salvaged(data: bytes, log: bytes = b"", backups: list[ChatStore] | None = None) -> Iterator[ChatStore]:
@@ -363,6 +343,28 @@ def test_what_is_in_place_of_the_database_is_named(tmp_path: Path, obstacle: str
     assert library.load("c2") == chat_of(2, 1)
     assert {summary.id for summary in library.summaries()} == ({"c1", "c2"} if backup else {"c2"})
     library.close()
+
+
+def test_an_answer_whose_middle_is_missing_says_so(tmp_path: Path) -> None:
+    """Of an answer in progress each flush is a row; those behind a missing one cannot be placed."""
+    library = Library(tmp_path)
+    tokens = written_tokens("growing", 60)
+    for count in (20, 40, 60):
+        chat = chat_of(1, 1)
+        turn = replace(chat.turns[0], answer=Answer(tokens[:count], "writing"))
+        library.save(replace(chat, turns=(turn,)))
+        assert library.flush()
+    assert library.close()
+    found = Found()
+    for row in Pages((tmp_path / "chats.db").read_bytes(), {}).rows():
+        found.add(row)
+    assert len(found.parts) == 3
+    del found.parts["c1", 0, 20]
+    with salvage(found, []).store as store:
+        answer = store.load("c1").turns[0].answer
+    assert answer.tokens == tokens[:20]
+    assert answer.status == "cut_off"
+    assert "could not be read" in answer.note
 
 
 def test_a_deletion_takes_only_that_chat_from_a_damaged_copy(home: Path, written: Written) -> None:

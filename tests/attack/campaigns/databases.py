@@ -4,7 +4,8 @@ written to.
 A case damages a database of a few chats, or puts something else in its place; half of the cases have a
 backup. Then every chat is opened as a person would. A chat that is not as it was written, or is not there,
 has to be reported: the file is damaged, chats are missing, or it cannot be used. With a backup no chat may
-be lost. In the end a new chat is saved and found again.
+be lost. Without one, every chat and every turn whose rows are all on unchanged pages has to be readable. In
+the end a new chat is saved and found again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from app.store.copies import Backups
 from app.store.faults import UNREADABLE, StoreError, is_damage
 from app.store.library import Library
 from tests.app.store.chats import NOON, chat_of, written
+from tests.app.store.pages import pages_of_rows
 from tests.attack.campaign import Campaign, Outcome, case_random
 
 _PAGE_BYTES = 4096
@@ -70,6 +72,8 @@ class _Homes(Struct, frozen=True):
     moments: tuple[Path, Path]
     # Every state in which a chat was ever written, by its id.
     written: dict[str, list[Conversation]]
+    # The pages of each row of `whole`.
+    pages: dict[tuple[object, ...], frozenset[int]]
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
@@ -105,7 +109,7 @@ def _make(root: Path) -> _Homes:
     library.flush()
     shutil.copytree(root / "open", moments[1])
     library.close()
-    return _Homes(root / "open", moments, known)
+    return _Homes(root / "open", moments, known, pages_of_rows(root / "open" / "chats.db"))
 
 
 def _case(homes: _Homes, folder: Path, case: int, dice: random.Random) -> Outcome:
@@ -130,7 +134,7 @@ def _case(homes: _Homes, folder: Path, case: int, dice: random.Random) -> Outcom
             right = _read_all(library, homes)
         problem = library.problem
         said = "damaged" if library.damaged else "missing" if problem and problem.remedy else ""
-        said = said or ("unusable" if problem or holder or kind == "folder" else "whole")
+        said = said or ("unusable" if problem or holder else "whole")
         if problem and any(word in problem.reason + problem.hint for word in _RAW):
             return Outcome(case, f"{kind}: said to a person: {problem.reason} {problem.hint}")
         if kind in ("foreign", "newer") and said != "unusable":
@@ -142,11 +146,20 @@ def _case(homes: _Homes, folder: Path, case: int, dice: random.Random) -> Outcom
         if wrong and backup and said == "damaged":
             return Outcome(case, f"{kind}: {wrong} records are lost in spite of a backup")
         counts = {said: 1.0, "chats not as written": float(wrong)}
-        fault = _save_new(library, folder, right)
+        fault = ""
+        if kind in _IN_PLACE and said != "unusable":
+            fault = _unread(library, homes, before, counts)
+        fault = fault or _save_new(library, folder, right)
         if not fault and backup and said in ("damaged", "missing"):
             fault = _all_back(folder, homes)
-        asides = [each.read_bytes() for each in folder.glob("chats-*.db")]
-        if not fault and said == "damaged" and "log" not in kind and before not in asides:
+        asides = [each.read_bytes() for each in folder.glob("chats-*.db") if each.is_file()]
+        if (
+            not fault
+            and said == "damaged"
+            and "log" not in kind
+            and kind != "folder"
+            and before not in asides
+        ):
             fault = "the damaged file was not kept as it was"
         if not fault and kind == "foreign" and path.read_bytes() != before:
             fault = "the file of another program was changed"
@@ -174,6 +187,29 @@ def _read_all(library: Library, homes: _Homes) -> dict[str, Conversation]:
     with contextlib.suppress(StoreError):
         library.search("word1")
     return found
+
+
+def _unread(library: Library, homes: _Homes, data: bytes, counts: dict[str, float]) -> str:
+    """The first row on pages that are as they were and that is not read; counts those that are."""
+    whole = (homes.whole / "chats.db").read_bytes()
+    starts = range(0, len(whole), _PAGE_BYTES)
+    changed = {
+        start // _PAGE_BYTES + 1
+        for start in starts
+        if data[start : start + _PAGE_BYTES] != whole[start : start + _PAGE_BYTES]
+    }
+    for chat_id, states in homes.written.items():
+        turns, last = {}, states[-1]
+        with contextlib.suppress(KeyError, StoreError):
+            chat = library.load(chat_id)
+            turns = {turn.id: turn for turn in chat.turns}
+        for place, turn in enumerate(last.turns):
+            rows = [homes.pages[kind, chat_id, place] for kind in ("turns", "parts")]
+            if not changed & frozenset.union(*rows):
+                counts["turns on whole pages"] = counts.get("turns on whole pages", 0.0) + 1
+                if turns.get(turn.id) != turn:
+                    return f"turn {place} of {chat_id} is on whole pages and is not read"
+    return ""
 
 
 def _check(path: Path) -> Exception | None:
@@ -271,6 +307,17 @@ def _zero_page(path: Path, dice: random.Random) -> None:
     data = bytearray(path.read_bytes())
     begin = dice.randrange(len(data) // _PAGE_BYTES) * _PAGE_BYTES
     data[begin : begin + _PAGE_BYTES] = bytes(_PAGE_BYTES)
+    path.write_bytes(data)
+
+
+def _damage_pages(path: Path, dice: random.Random) -> None:
+    """Several, often with the schema and the roots of the tables among them."""
+    data = bytearray(path.read_bytes())
+    pages = len(data) // _PAGE_BYTES
+    chosen = {*dice.sample(range(pages), dice.randint(1, pages // 3)), *dice.sample(range(1, 8), 2)}
+    for page in chosen:
+        size = dice.choice((64, _PAGE_BYTES))
+        data[page * _PAGE_BYTES : page * _PAGE_BYTES + size] = dice.randbytes(size)
     path.write_bytes(data)
 
 
@@ -377,6 +424,7 @@ _KINDS: dict[str, Damage] = {
     "text": _flip_text,
     "cut": _truncate,
     "zeroed page": _zero_page,
+    "damaged pages": _damage_pages,
     "swapped pages": _swap_pages,
     "random file": _be_random,
     "random log": _random_log,
@@ -395,6 +443,8 @@ _KINDS: dict[str, Damage] = {
     ),
     "locked": _nothing,
 }
+# The other pages are where they were.
+_IN_PLACE = ("bits", "header", "cut", "zeroed page", "damaged pages")
 # Without a backup nothing shows that chats were there.
 _LOOK_NEW = ("empty", "cut", "random file", "deleted rows", "stale log", "other log")
 
