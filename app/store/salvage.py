@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -22,17 +23,17 @@ from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
 from app.session.documents import KeptDocument
 from app.store import strings
-from app.store.chat_store import ChatStore, Mark, StoredDocument
+from app.store.chat_store import ChatStore, Mark, StoredDocument, key_of
 from app.store.database import checksum
 from app.store.faults import UNREADABLE
 from app.store.packing import PackedAnswer, PackedTurn, TokenColumns, tokens_of, unpack, unpacked
 from core.events import Message
 from core.system.children import child_command
 from core.system.reader_process import ReaderFaultError, ReaderProcess
-from core.system.sqlite_pages import Row, Value
+from core.system.sqlite_pages import Row
 
 _SILENCE_S, _WHOLE_S = 20.0, 60.0
-_Rows = dict[tuple[Value, ...], tuple[int, list[Value]]]
+_Rows = dict[tuple[Any, ...], Row]
 
 
 class Salvaged(Struct, frozen=True):
@@ -79,11 +80,11 @@ class Found(Struct):
         return bool(self.chats or self.turns or self.parts or self.projects or self.documents)
 
 
-def _matches(values: Sequence[Value]) -> bool:
-    return checksum(*values[:-1]) == values[-1]
+def _matches(values: Sequence[Any]) -> bool:
+    return bool(checksum(*values[:-1]) == values[-1])
 
 
-def _keep(rows: _Rows, key: Iterable[Value], row: Row) -> None:
+def _keep(rows: _Rows, key: Iterable[Any], row: Row) -> None:
     """A page may be there twice, in two states: later rows of `turns` and `parts` have larger row ids."""
     known = rows.get(name := tuple(key))
     if known is None or row[0] >= known[0]:
@@ -107,7 +108,7 @@ def read(path: Path) -> Found:
 def salvage(found: Found, backups: Sequence[ChatStore]) -> Salvaged:
     """The records that `found` makes, with the turns and texts that only one of `backups` has."""
     store = ChatStore(None)
-    partial = set()
+    partial: set[str] = set()
     with store.transaction():
         ids = {str(key[0]) for rows in (found.chats, found.turns, found.parts) for key in rows}
         turns = _turns(found)
@@ -116,33 +117,27 @@ def salvage(found: Found, backups: Sequence[ChatStore]) -> Salvaged:
                 chat, is_whole = _chat(found, chat_id, turns.get(chat_id, {}), backups)
                 store.write(chat)
                 partial.update(() if is_whole else [chat_id])
-        for record in (*_projects(found), *_documents(found, backups)):
-            table = "projects" if isinstance(record, Project) else "texts"
-            store.attempt((table, _id_of(record)), record)
+        records: list[Project | StoredDocument] = [*_projects(found), *_documents(found, backups)]
+        for record in records:
+            store.attempt(key_of(record), record)
         store.set_mark(found.mark)
     return Salvaged(store, frozenset(partial))
-
-
-def _id_of(record: Project | StoredDocument) -> str:
-    return record.id if isinstance(record, Project) else record.document.id
 
 
 def _turns(found: Found) -> dict[str, dict[int, Turn]]:
     """What can be read of each chat's turns, by their places; a missing half is named in its place."""
     parts: dict[tuple[str, int], dict[int, bytes]] = {}
     for (chat, turn, place), (_, values) in found.parts.items():
-        parts.setdefault((chat, turn), {})[place] = values[3]  # type: ignore[arg-type, index, assignment]
+        parts.setdefault((chat, turn), {})[place] = values[3]
     made: dict[str, dict[int, Turn]] = {}
-    for chat, place in sorted({*parts, *found.turns}):  # type: ignore[type-var, misc]
-        assert isinstance(chat, str)
-        assert isinstance(place, int)
-        turn = None
+    for chat, place in sorted({*parts, *found.turns}):
+        known: Turn | None = None
         with suppress(KeyError, *UNREADABLE):
-            turn = unpacked(unpack(found.turns[chat, place][1][4], PackedTurn))  # type: ignore[arg-type]
+            known = unpacked(unpack(found.turns[chat, place][1][4], PackedTurn))
         answer = _answer(parts.get((chat, place), {}))
-        if turn is not None:
+        if known is not None:
             answer = answer or Answer(status="failed", note=strings.ANSWER_LOST)
-            made.setdefault(chat, {})[place] = replace(turn, answer=answer)
+            made.setdefault(chat, {})[place] = replace(known, answer=answer)
         elif answer is not None:
             lost = Message("user", strings.question_lost(place + 1))
             made.setdefault(chat, {})[place] = Turn(_lost_id(chat, place), lost, answer)
@@ -181,8 +176,8 @@ def _chat(
     count = max(turns, default=-1) + 1
     if row := found.chats.get((chat_id,)):
         with suppress(*UNREADABLE):
-            chat = unpack(row[1][6], Conversation)  # type: ignore[arg-type]
-            count = max(count, int(row[1][4]))  # type: ignore[arg-type]
+            chat = unpack(row[1][6], Conversation)
+            count = max(count, int(row[1][4]))
     there = {place: turn for place, turn in turns.items() if _is_whole(turn, chat_id, place)}
     older: Conversation | None = None
     if chat is None or len(there) < count:
@@ -223,13 +218,13 @@ def _filled(turns: Mapping[int, Turn], chat_id: str, count: int) -> Iterator[Tur
 def _projects(found: Found) -> Iterator[Project]:
     for _, values in found.projects.values():
         with suppress(*UNREADABLE):
-            yield unpack(values[1], Project)  # type: ignore[arg-type]
+            yield unpack(values[1], Project)
 
 
 def _documents(found: Found, backups: Sequence[ChatStore]) -> Iterator[StoredDocument]:
     for row_id, values in found.documents.values():
         with suppress(*UNREADABLE):
-            document = unpack(values[5], KeptDocument)  # type: ignore[arg-type]
+            document = unpack(values[5], KeptDocument)
             texts = [text for text in found.texts.get(row_id, ()) if checksum(text) == values[7]]
             for backup in () if texts else backups:
                 with suppress(KeyError, *UNREADABLE):

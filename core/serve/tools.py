@@ -315,7 +315,7 @@ def _moved(schema: Any, root: str) -> Any:
         return [_moved(one, root) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    moved = {}
+    moved: dict[str, Any] = {}
     for name, value in schema.items():
         if name in SCHEMA_MAPS and isinstance(value, dict):
             moved[name] = {key: _moved(one, root) for key, one in value.items()}

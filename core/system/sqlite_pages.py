@@ -19,6 +19,7 @@ import sys
 from binascii import b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -33,8 +34,8 @@ _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _LOG_MAGIC = 0x377F0682  # the last bit: words of checksums are big-endian
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
-Value = str | int | float | bytes | None
-Row = tuple[int, list[Value]]
+# A row id, and the values: texts, numbers, bytes and None.
+Row = tuple[int, list[Any]]
 # The caller has a file of its own chats, so these limits only stop a malicious or senseless one.
 _MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 _CPU_S = 120
@@ -108,14 +109,14 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     return 0, len(data)
 
 
-def values_of(payload: bytes) -> list[Value] | None:
+def values_of(payload: bytes) -> list[Any] | None:
     """The values of a record; None if it is none."""
     end, at = varint(payload, 0)
     kinds: list[int] = []
     while at < min(end, len(payload)):
         kind, at = varint(payload, at)
         kinds.append(kind)
-    values: list[Value] = []
+    values: list[Any] = []
     for kind in kinds:
         size = _INTEGER_BYTES.get(kind, 8 if kind == 7 else (kind - 12) // 2 if kind >= 12 else 0)
         content, at = payload[at : at + size], at + size

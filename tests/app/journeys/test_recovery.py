@@ -68,13 +68,13 @@ async def test_chats_are_restored_from_a_damaged_database_and_its_backup(
 async def test_a_repair_that_would_lose_chats_asks_again(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, *(chat_of(number) for number in range(3)))
     connection = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
-    connection.execute("UPDATE turns SET state = x'c1' WHERE id = 2")
+    for table, name in (("chats", "id"), ("turns", "chat"), ("parts", "chat")):
+        connection.execute(f"UPDATE {table} SET sum = 0 WHERE {name} = 'c1'")
     connection.close()
 
     window = await stage.open(folder=tmp_path)
     banner = window.views.banner
     await ready(window)
-    window.controller.chat.select("c1")
     await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
     await click(banner.remedy_button)
     assert banner.trouble.remedy == "repair-incomplete"
@@ -82,6 +82,30 @@ async def test_a_repair_that_would_lose_chats_asks_again(stage: Stage, tmp_path:
     await click(banner.remedy_button)
     assert (tmp_path / "chats-damaged.db").exists()
     assert {each.id for each in window.controller.chats.listed()} == {"c0", "c2"}
+
+
+async def test_a_chat_is_shown_and_repaired_with_what_can_be_read_of_it(stage: Stage, tmp_path: Path) -> None:
+    filled(tmp_path, *(chat_of(number, 3) for number in range(3)))
+    connection = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
+    connection.execute("UPDATE turns SET sum = 0 WHERE chat = 'c1' AND place = 1")
+    connection.execute("UPDATE parts SET sum = 0 WHERE chat = 'c1' AND turn = 1")
+    connection.close()
+
+    window = await stage.open(folder=tmp_path)
+    banner = window.views.banner
+    await ready(window)
+    window.controller.chat.select("c1")
+    await until(lambda: banner.trouble is not None and banner.trouble.remedy == "repair")
+    assert "3 of 3 chats can be read, 1 of them only in part." in banner.trouble.text
+    first, missing, third = window.controller.chats.get("c1").turns
+    assert (first, third) == chat_of(1, 3).turns[::2]
+    assert "Question 2 and its answer could not be read" in missing.user.content
+    await click(banner.remedy_button)
+    assert "1 of them only in part" in banner.trouble.text
+    assert window.controller.chats.get("c1").turns == (first, missing, third)
+    window = await stage.open(folder=tmp_path)
+    assert window.views.banner.isHidden()
+    assert window.controller.chats.get("c1").turns == (first, missing, third)
 
 
 async def test_missing_chats_are_restored_from_a_backup(stage: Stage, tmp_path: Path) -> None:

@@ -171,3 +171,11 @@ def test_what_a_person_looks_at_stays_in_front_while_others_end() -> None:
 
 def test_with_nothing_there_is_nothing_to_do() -> None:
     assert Troubles().next() == Troubles().without(None) == Troubles().after(Until.ASKED) == Troubles()
+
+
+def test_one_that_is_not_open_changes_nothing() -> None:
+    """Its source may end it after a person has dismissed it."""
+    held = of(UNSAVED, TABLES)
+    assert held.without(DEAD) == held.next().without(DEAD).next() == held
+    assert held.without(TABLES).without(TABLES) == of(UNSAVED)
+    assert Troubles().without(DEAD) == Troubles()
