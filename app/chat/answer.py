@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QRect, Qt, QTimer
-from PySide6.QtGui import QEnterEvent, QGuiApplication, QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat import stats_line, strings, tokens
@@ -411,8 +411,8 @@ class AnswerView(QWidget):
             self.body.show()
 
     def copy(self) -> None:
-        """Copy the answer's source, without thoughts."""
-        QGuiApplication.clipboard().setText(self._entry.text.answer_source)
+        """Copy the answer, without thoughts."""
+        self._entry.copy()
 
     # ---- layout
 

@@ -267,6 +267,12 @@ class AnswerText:
         return [*self.closed, *self.open]
 
     @property
+    def answer_pieces(self) -> list[Piece]:
+        """The pieces without thoughts; a folded repetition is part of the answer."""
+        words = (piece for piece in self.pieces if piece.kind != "thought")
+        return [replace(each, thought=-1) for each in words if each.thought in (-1, self.repeats_from)]
+
+    @property
     def answer_source(self) -> str:
         """The source without thoughts and marks."""
         source = self.table.text

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from app.chat.answer_text import AnswerText
 from app.chat.reading_map import labels
 from app.chat.reading_state import ReadingState, now_s
+from app.richtext.canvas_menu import to_clipboard
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Turn
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
@@ -166,6 +167,11 @@ class AnswerEntry:
         while not self.is_parsed:
             self.parse_step()
         return self.text
+
+    def copy(self) -> None:
+        """Copy the answer without its thoughts: its source as text, and its words as HTML."""
+        text = self.parse()
+        to_clipboard(text.answer_source, text.answer_pieces)
 
     def folds(self, piece: Piece) -> bool:
         """Whether `piece` belongs to a folded thought."""

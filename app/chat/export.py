@@ -1,19 +1,16 @@
 """Chats as HTML and PDF. No widgets; any thread, after the application was created.
 
 HTML: one page without scripts and links to other files, in a dark and a light colour scheme. The text is laid
-out as in the window, by the same pieces. Qt's HTML importer has no nested lists with own markers, no flexible
-boxes and a subset of CSS, so list items are paragraphs with their marker and every margin is written on its
-paragraph.
+out as in the window, by the same pieces.
 
-PDF: the same HTML, printed by Qt on pages of A4 with selectable text and embedded fonts.
+PDF: the flat form of the same HTML, printed by Qt on pages of A4 with selectable text and embedded fonts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
-from itertools import pairwise
+from itertools import groupby
 
 from msgspec import Struct
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF
@@ -29,23 +26,11 @@ from PySide6.QtGui import (
 from app.chat import strings
 from app.chat.answer_text import AnswerText, spans_of
 from app.controls.shapes import is_rtl
+from app.richtext.html import Form, Renderer, text_html
 from app.richtext.markdown.markdown import pieces_of
-from app.richtext.markdown.piece import Piece, Styled
+from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.theme.fonts import ui_font
-from core.events import Message
-
-_INDENT_PX = 22
-# Of a table, by the size of its text: characters of a line on the page, and the padding of a cell in pixels.
-_SIZES = {"usual": (80, 4), "smaller": (105, 3), "smallest": (122, 2)}
-_PADDING_CHARACTERS = 2
-# Longer words do not widen a column.
-_WORD_CHARACTERS = 20
-_TAGS = {"bold": "b", "italic": "i", "strike": "s", "code": "code"}
-# Half of a character cannot be encoded.
-_SURROGATES = re.compile("[\ud800-\udfff]")
-# Not allowed in HTML.
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 STYLE = """
 p, h1, h2, h3, h4 { white-space: pre-wrap; margin: 0 0 9px 0; }
@@ -69,12 +54,17 @@ p, h1, h2, h3, h4 { overflow-wrap: anywhere; }
 table.cells { margin: 0 0 12px 0; border: 0; display: block; overflow-x: auto; }
 table.cells td, table.cells th { border: 1px solid #d6d6da; padding: 4px 8px; vertical-align: top; }
 table.cells td, table.cells th { width: auto; } table.cells span { font-size: inherit; }
-table.code { background: #f4f4f6; width: 100%; margin: 0 0 12px 0; border-radius: 8px; }
-table.code td { padding: 10px 14px; } table.code p { tab-size: 4; }
+pre { background: #f4f4f6; margin: 0 0 12px 0; border-radius: 8px; padding: 10px 14px; overflow-x: auto;
+  font: 12px/1.5 "JetBrains Mono", Menlo, Consolas, monospace; tab-size: 4; }
+pre code { background: none; } ul, ol { margin: 0 0 9px 0; padding-left: 22px; } li { margin: 0 0 5px 0; }
+li p { margin: 5px 0 0 0; }
+blockquote { margin: 0 0 9px 0; padding-left: 16px; border-left: 2px solid #d6d6da; }
+.thought { padding-left: 22px; } math[display="block"] { margin: 9px 0; }
 @media screen and (prefers-color-scheme: dark) {
   body { color: #f2f2f3; background: #1c1c1e; } a { color: #5db4ea; }
   .role, .note, .thought, .quote { color: #a2a2aa; }
-  table.code, code { background-color: #2a2a2d; } table.cells td, table.cells th { border-color: #48484d; }
+  pre, code { background-color: #2a2a2d; } blockquote { border-color: #48484d; }
+  table.cells td, table.cells th { border-color: #48484d; }
   .accepted { background-color: #17493a; } .bonus { background-color: #574014; }
 }
 """
@@ -91,44 +81,51 @@ def page(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str
     """The parts of the HTML file."""
     yield (
         '<!DOCTYPE html>\n<html><head><meta charset="utf-8">\n'
-        f"<title>{_text(title)}</title>\n<style>{STYLE}{_PAGE_STYLE}</style></head>\n<body>\n"
+        f"<title>{text_html(title)}</title>\n<style>{STYLE}{_PAGE_STYLE}</style></head>\n<body>\n"
     )
-    for block in blocks(chat, options, title):
+    for block in blocks(chat, options, title, "page"):
         yield block + "\n"
     yield "</body></html>\n"
 
 
-def blocks(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str]:
-    """The chat as HTML in parts, each with complete elements."""
+def blocks(chat: Conversation, options: ExportOptions, title: str, form: Form = "print") -> Iterator[str]:
+    """The chat as HTML in parts, each with complete elements if it is to be printed."""
     date = chat.created.astimezone().strftime("%Y-%m-%d %H:%M")
-    yield f'<h1{_direction(title)}>{_text(title)}</h1><p class="note">{date}</p>'
+    direction = ' dir="rtl"' if is_rtl(title) else ""
+    yield f"<h1{direction}>{text_html(title)}</h1>{_note(date)}"
     for turn in chat.turns:
         yield _role(strings.YOU)
-        yield from _question(turn.user)
-        yield from _answer(turn, options)
+        for attachment in turn.user.attachments:
+            yield _note(strings.EXPORTED_ATTACHMENT.format(name=attachment.name))
+        if turn.user.content:
+            yield from Renderer(form).blocks(pieces_of(turn.user.content))
+        yield from _answer(turn, options, form)
 
 
 def _role(name: str) -> str:
-    return f'<p class="role">{_text(name)}</p>'
+    return f'<p class="role">{text_html(name)}</p>'
 
 
-def _question(message: Message) -> Iterator[str]:
-    for attachment in message.attachments:
-        yield f'<p class="note">{_text(strings.EXPORTED_ATTACHMENT.format(name=attachment.name))}</p>'
-    if message.content:
-        for piece in pieces_of(message.content):
-            yield from _piece(piece, ())
+def _note(text: str) -> str:
+    return f'<p class="note">{text_html(text)}</p>'
 
 
-def _answer(turn: Turn, options: ExportOptions) -> Iterator[str]:
+def _answer(turn: Turn, options: ExportOptions, form: Form) -> Iterator[str]:
     answer = turn.answer
     yield _role(answer.finished.effective.model if answer.finished else strings.ANSWER_NAME)
     text = _parsed(answer)
-    for piece in text.pieces:
-        if piece.thought < 0 or options.thoughts:
-            yield from _piece(piece, _tints(piece, text) if options.tints else ())
+    renderer = Renderer(form)
+    if options.tints:
+        renderer = Renderer(form, tints=lambda piece: _tints(piece, text))
+    for is_head, pieces in groupby(
+        text.pieces if options.thoughts else text.answer_pieces, lambda piece: piece.kind == "thought"
+    ):
+        if is_head:
+            yield from (_note(strings.EXPORTED_THOUGHT) for _ in pieces)
+        else:
+            yield from renderer.blocks(pieces)
     if answer.note:
-        yield f'<p class="note">{_text(answer.note)}</p>'
+        yield _note(answer.note)
 
 
 def _parsed(answer: Answer) -> AnswerText:
@@ -152,126 +149,6 @@ def _tints(piece: Piece, text: AnswerText) -> Sequence[tuple[int, int, str]]:
         else:
             found.append((span.start, span.end, origin))
     return found
-
-
-def _piece(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> Iterator[str]:
-    match piece.kind:
-        case "thought":
-            yield f'<p class="note">{_text(strings.EXPORTED_THOUGHT)}</p>'
-        case "rule":
-            yield "<hr>"
-        case "table":
-            yield _table(piece, tints)
-        case "code":
-            yield _code(piece, tints)
-        case _:
-            yield _paragraph(piece, tints)
-
-
-def _paragraph(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> str:
-    tag = f"h{min(4, piece.level + 1)}" if piece.kind == "heading" else "p"
-    left = _INDENT_PX * (piece.depth + piece.quotes + (piece.thought >= 0))
-    style = f' style="margin-{"right" if is_rtl(piece.text) else "left"}:{left}px"' if left else ""
-    kind = ' class="thought"' if piece.thought >= 0 else ' class="quote"' if piece.quotes else ""
-    marker = f"{_text(piece.marker)}\u00a0\u00a0" if piece.marker else ""
-    if marker:
-        style = style.replace("px", f"px; text-indent:-{_INDENT_PX - 6}px")
-    text = _inline(piece, 0, len(piece.text), tints)
-    return f"<{tag}{kind}{_direction(piece.text)}{style}>{marker}{text}</{tag}>"
-
-
-def _code(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> str:
-    language = f'<p class="note">{_text(piece.language)}</p>' if piece.language else ""
-    return (
-        '<table class="code" width="100%" bgcolor="#f4f4f6" cellpadding="8" cellspacing="0"'
-        ' style="margin-top:9px; margin-bottom:9px"><tr><td>'
-        f'{language}<p dir="ltr">{_inline(piece, 0, len(piece.text), tints)}</p></td></tr></table>'
-    )
-
-
-def _table(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> str:
-    rows: dict[int, list[str]] = {}
-    size, widths = _columns(piece)
-    kind = f' class="{size}"' if size != "usual" else ""
-    for cell in piece.cells:
-        tag = "td" if cell.row else "th"
-        align = piece.aligns[cell.column] if cell.column < len(piece.aligns) else "left"
-        width = f' width="{widths[cell.column]}%"' if widths else ""
-        text = piece.text[cell.start : cell.end]
-        content = _inline(piece, cell.start, cell.end, tints)
-        rows.setdefault(cell.row, []).append(
-            f'<{tag} align="{align}"{width}><span{kind}{_direction(text)}>{content}</span></{tag}>'
-        )
-    head, *body = [f"<tr>{''.join(cells)}</tr>" for cells in rows.values()]
-    lines = 'border="1" style="border-collapse:collapse; margin-top:9px; margin-bottom:9px"'
-    padding = f'cellspacing="0" cellpadding="{_SIZES[size][1]}"'
-    looks = f'class="cells" {padding} {lines}{_direction(piece.text)}'
-    return f"<table {looks}><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def _columns(piece: Piece) -> tuple[str, list[float]]:
-    """The size of a table's text, one of `_SIZES`, and the widths of the columns of a wide one in percent.
-
-    Without widths Qt breaks words in narrow columns into letters.
-    """
-    count = 1 + max(cell.column for cell in piece.cells)
-    words, texts = [1] * count, [1] * count
-    for cell in piece.cells:
-        text = piece.text[cell.start : cell.end]
-        word = max(map(len, text.split()), default=0)
-        word += not cell.row or text[:1].isdigit()  # bold text and figures are wider
-        words[cell.column] = max(words[cell.column], min(word, _WORD_CHARACTERS))
-        texts[cell.column] = max(texts[cell.column], len(text))
-    padding = _PADDING_CHARACTERS * count
-    if sum(texts) + padding <= _SIZES["usual"][0]:
-        return "usual", []
-    needed = sum(words) + padding
-    size = next((name for name, (most, _) in _SIZES.items() if needed <= most), "smallest")
-    spare = max(0, _SIZES[size][0] - needed)
-    shares = [min(text, 200) ** 0.5 for text in texts]
-    parts = [
-        word + _PADDING_CHARACTERS + spare * share / sum(shares)
-        for word, share in zip(words, shares, strict=True)
-    ]
-    return size, [round(100 * part / sum(parts), 1) for part in parts]
-
-
-def _inline(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
-    """The characters [start, end) with their styles and tints."""
-    styles = [each for each in piece.styles if each.start < end and start < each.end]
-    shown = [each for each in tints if each[0] < end and start < each[1]]
-    edges = {start, end}
-    for low, high in [*((s.start, s.end) for s in styles), *(each[:2] for each in shown)]:
-        edges |= {max(start, low), min(end, high)}
-    places = sorted(edges)
-    made, style_at, tint_at = [], 0, 0
-    open_styles: list[Styled] = []
-    styles.sort(key=lambda each: each.start)
-    for low, high in pairwise(places):
-        while style_at < len(styles) and styles[style_at].start <= low:
-            open_styles.append(styles[style_at])
-            style_at += 1
-        open_styles = [each for each in open_styles if each.end > low]
-        while tint_at < len(shown) and shown[tint_at][1] <= low:
-            tint_at += 1
-        run = _text(piece.text[low:high]).replace("\n", "<br>").replace("\u2028", "<br>")
-        if tint_at < len(shown) and shown[tint_at][0] <= low:
-            run = f'<span class="{shown[tint_at][2]}">{run}</span>'
-        for each in open_styles:
-            if tag := _TAGS.get(each.style):
-                run = f"<{tag}>{run}</{tag}>"
-            elif each.style == "link":
-                run = f'<a href="{escape(each.target)}">{run}</a>'
-        made.append(run)
-    return "".join(made)
-
-
-def _direction(text: str) -> str:
-    return ' dir="rtl"' if is_rtl(text) else ""
-
-
-def _text(text: str) -> str:
-    return escape(_CONTROLS.sub("\ufffd", _SURROGATES.sub("\ufffd", text)), quote=False)
 
 
 _CMAP = re.compile(rb"begincmap.*?endcmap", re.S)

@@ -335,6 +335,10 @@ class Transcript(QScrollArea):
         """The Markdown source of an answer."""
         return self._answers[turn_id].source
 
+    def copy_answer(self, turn_id: str) -> None:
+        """Copy an answer, with or without a widget."""
+        self._answers[turn_id].copy()
+
     def answer(self, turn_id: str) -> AnswerView | None:
         """The widget of an answer; None if it is far from the viewport."""
         item = self._items.get(self._answers[turn_id])

@@ -18,7 +18,8 @@ from app.chat.entry import AnswerEntry, Entry, QuestionEntry
 from app.chat.entry_column import WidgetPool
 from app.controls.scroll_bar import DragScroll
 from app.richtext.markdown.markdown import pieces_of
-from app.richtext.selection import Move, TextPlace, TextSelection, everything, moved, selected_text
+from app.richtext.markdown.piece import Piece
+from app.richtext.selection import Move, TextPlace, TextSelection, everything, moved, selected_pieces, text_of
 from app.richtext.text_canvas import TextCanvas, announce
 
 _START = TextPlace(0, 0)
@@ -61,11 +62,20 @@ class TranscriptSelection(QObject):
     @property
     def text(self) -> str:
         """The selected text; parts of different entries are separated by an empty line."""
+        return "\n\n".join(filter(None, map(text_of, self._parts())))
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The selected pieces and parts of pieces."""
+        return [piece for part in self._parts() for piece in part]
+
+    def _parts(self) -> list[Sequence[Piece]]:
+        """The selected pieces of each entry with some."""
         if self._ends is None:
-            chosen = (item.body.selected_text for item in self._pool.items.values())
-            return next(filter(None, chosen), "")
+            chosen = (item.body.selected_pieces for item in self._pool.items.values())
+            return list(filter(None, chosen))[:1]
         low, high = sorted(self._ends)
-        return "\n\n".join(filter(None, map(self._text_of, self._entries[low.entry : high.entry + 1])))
+        return list(filter(None, map(self._pieces_of, self._entries[low.entry : high.entry + 1])))
 
     def part(self, entry: Entry) -> TextSelection | None:
         """The part of a selection across entries that is in `entry`."""
@@ -212,17 +222,17 @@ class TranscriptSelection(QObject):
         item = self._pool.items.get(entry)
         return everything(item.body.pieces).end if item and item.is_ready else _END
 
-    def _text_of(self, entry: Entry) -> str:
+    def _pieces_of(self, entry: Entry) -> Sequence[Piece]:
         item, part = self._pool.items.get(entry), self.part(entry)
         if isinstance(entry, QuestionEntry) and entry.is_long and part and part.end >= self._last(entry):
             return entry.source  # selected beyond what is shown of it
         if item and item.is_ready:
-            return item.body.selected_text
+            return item.body.selected_pieces
         if part is None:
-            return ""
+            return ()
         if isinstance(entry, AnswerEntry):
-            return selected_text(entry.parse().pieces, part, entry.folds)
-        return selected_text(pieces_of(entry.message.content), part)
+            return selected_pieces(entry.parse().pieces, part, entry.folds)
+        return selected_pieces(pieces_of(entry.message.content), part)
 
     def _announce(self) -> None:
         assert self._ends

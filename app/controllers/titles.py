@@ -112,10 +112,10 @@ def wants_title(chat: Conversation) -> bool:
     if chat.name or chat.deleted or not chat.turns:
         return False
     answer = chat.turns[0].answer
-    return answer.status in ("finished", "stopped") and bool(answer.text.strip())
+    return answer.status in ("finished", "stopped") and bool(answer.words.strip())
 
 
 def messages_for_title(chat: Conversation) -> tuple[Message, ...]:
     """Returns the request for a title: the first question and its answer."""
     first = chat.turns[0]
-    return (first.user, Message("assistant", first.answer.text))
+    return (first.user, Message("assistant", first.answer.words))

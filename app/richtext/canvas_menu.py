@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.controls.buttons import Button, IconButton, themed_icon
 from app.richtext import strings
+from app.richtext.html import pasted
 from app.richtext.markdown.inline import may_open
+from app.richtext.markdown.piece import Piece
 from app.richtext.piece_box import CODE_HEADER_PX
 from app.theme.zoom import px, zoom
 
@@ -79,9 +81,13 @@ def pop_up(menu: QMenu, at: QPoint) -> None:
     menu.popup(at)
 
 
-def to_clipboard(text: str) -> None:
-    """Put `text` on the clipboard."""
-    QGuiApplication.clipboard().setText(text)
+def to_clipboard(text: str, pieces: Sequence[Piece] = ()) -> None:
+    """Put `text` on the clipboard, and `pieces`, which show it, as HTML."""
+    data = QMimeData()
+    data.setText(text)
+    if pieces:
+        data.setHtml(pasted(pieces, lambda latex, display: ""))
+    QGuiApplication.clipboard().setMimeData(data)
 
 
 def add_command(

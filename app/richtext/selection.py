@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 from PySide6.QtCore import QTextBoundaryFinder
 
+from app.richtext.html import part_of
 from app.richtext.markdown.piece import Piece
 from app.richtext.piece_box import PieceBox
 
@@ -93,28 +95,44 @@ def _is_in_word(character: str) -> bool:
     return character.isalnum() or character == "_" or is_mark
 
 
-def selected_text(
+def selected_pieces(
     pieces: Sequence[Piece], selection: TextSelection, hidden: Callable[[Piece], bool] = lambda piece: False
-) -> str:
-    """The text to copy, without `hidden` pieces and headers of thoughts."""
-    copied: list[str] = []
-    above: Piece | None = None
+) -> list[Piece]:
+    """The selected pieces and parts of pieces, without `hidden` ones and headers of thoughts.
+
+    A part from the middle of an item has no marker, nor has a selection inside one item.
+    """
+    chosen: list[Piece] = []
     for number in range(selection.start.piece, min(selection.end.piece + 1, len(pieces))):
         piece = pieces[number]
         if piece.kind == "thought" or hidden(piece):
             continue
-        if above:
-            copied.append("\n" if above.depth and piece.depth else "\n\n")
-        chosen = selection.in_piece(number, len(piece.text)) or (0, 0)
-        if piece.marker and chosen[0] == 0:
+        first = selection.start.char if number == selection.start.piece else 0
+        start, end = selection.in_piece(number, len(piece.text)) or (0, 0)
+        part = part_of(piece, start, end)
+        bare = first > 0 or selection.start.piece == selection.end.piece
+        chosen.append(replace(part, marker="", thought=-1) if bare else replace(part, thought=-1))
+    return chosen
+
+
+def text_of(pieces: Sequence[Piece]) -> str:
+    """The text to copy of selected pieces."""
+    copied: list[str] = []
+    for number, piece in enumerate(pieces):
+        if number:
+            copied.append("\n" if pieces[number - 1].depth and piece.depth else "\n\n")
+        if piece.marker:
             copied.append("  " * (piece.depth - 1) + _MARKERS.get(piece.marker, piece.marker) + " ")
         # Spreadsheets and editors would take a line separator for a new row.
-        copied.append(piece.text[chosen[0] : chosen[1]].replace("\u2028", " "))
-        above = piece
-    # A selection inside one item is just words.
-    if selection.start.piece == selection.end.piece:
-        return copied[-1] if copied else ""
+        copied.append(piece.text.replace("\u2028", " "))
     return "".join(copied)
+
+
+def selected_text(
+    pieces: Sequence[Piece], selection: TextSelection, hidden: Callable[[Piece], bool] = lambda piece: False
+) -> str:
+    """The text to copy, without `hidden` pieces and headers of thoughts."""
+    return text_of(selected_pieces(pieces, selection, hidden))
 
 
 Move = Literal["left", "right", "word_left", "word_right", "up", "down", "home", "end", "first", "last"]

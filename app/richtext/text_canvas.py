@@ -54,7 +54,9 @@ from app.richtext.selection import (
     TextSelection,
     everything,
     moved,
+    selected_pieces,
     selected_text,
+    text_of,
     word_at,
 )
 from app.richtext.text_style import CodeColours, answer_style
@@ -130,6 +132,11 @@ class WiderSelection(Protocol):
     @property
     def text(self) -> str:
         """What copying gives."""
+        ...
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """The selected pieces and parts of pieces."""
         ...
 
     def select_all(self) -> None:
@@ -291,7 +298,12 @@ class TextCanvas(ReadAloud):
     @property
     def selected_text(self) -> str:
         """The selected text of this canvas."""
-        return selected_text(self.pieces, self._selection, self.is_hidden) if self._selection else ""
+        return text_of(self.selected_pieces)
+
+    @property
+    def selected_pieces(self) -> Sequence[Piece]:
+        """The selected pieces and parts of pieces of this canvas."""
+        return selected_pieces(self.pieces, self._selection, self.is_hidden) if self.selection else ()
 
     @property
     def readable_text(self) -> str:
@@ -314,7 +326,7 @@ class TextCanvas(ReadAloud):
         """Put the selected text on the clipboard. False if nothing is selected."""
         text = self.copied_text
         if text:
-            to_clipboard(text)
+            to_clipboard(text, self.beyond.pieces if self.beyond else self.selected_pieces)
         return bool(text)
 
     def show_found(self, found: tuple[Match, ...], looked_at: Match | None) -> None:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QWidget
 
 from app.chat.intents import Branch
@@ -174,16 +174,12 @@ class Commands(QObject):
             self.facts_changed.emit()
 
     def copy_answer(self) -> None:
-        """Copy the source of the last answer."""
+        """Copy the last answer."""
         turn = self.controller.chats.open.turns[-1]
-        if not turn.answer.text:
-            self.views.notice_bar.show_notice(NO_ANSWER_TEXT)
-            return
-        shown = self.views.transcript.answer(turn.id)
-        if shown is not None:
-            shown.copy()
+        if turn.answer.text:
+            self.views.transcript.copy_answer(turn.id)
         else:
-            QGuiApplication.clipboard().setText(turn.answer.text)
+            self.views.notice_bar.show_notice(NO_ANSWER_TEXT)
 
     def search(self) -> None:
         self.columns.show_sidebar(True)

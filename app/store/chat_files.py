@@ -155,7 +155,7 @@ def to_markdown(chat: Conversation) -> str:
             )
         if turn.answer.tokens:
             parts.append(
-                f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(turn.answer.text)}\n"
+                f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(turn.answer.words)}\n"
             )
     return well_formed("\n".join(parts))
 

@@ -436,7 +436,7 @@ class ChatStore(Database):
             self.connection.execute(
                 "UPDATE words SET answer = ?"
                 " WHERE rowid = (SELECT id FROM turns WHERE chat = ? AND place = ?)",
-                (answer.text, *key),
+                (answer.words, *key),
             )
 
     def _delete(self, table: str, row_id: str) -> None:

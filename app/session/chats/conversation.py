@@ -27,6 +27,7 @@ from app.session.chats.answers import (
     joined,
     to_go_on_from,
     with_edits,
+    words_of,
 )
 from app.session.chats.presets import Override
 from core.events import TYPED, Attachment, Finished, Message, Passage, ReadingMap, Token
@@ -66,6 +67,12 @@ class Answer(Struct, frozen=True):
     @property
     def text(self) -> str:
         return "".join(token.text for token in self.tokens)
+
+    @property
+    def words(self) -> str:
+        """The answer's source without thoughts and marks: what may leave the chat's own files."""
+        format = self.finished.effective.format if self.finished else None
+        return words_of(self.text, (self.tokens[0].format if self.tokens else None) or format)
 
     @property
     def over(self) -> bool:

@@ -115,7 +115,7 @@ def test_the_page_has_everything_as_it_is_shown() -> None:
     assert "<i>nine</i>" in made
     assert "<code>18 €</code>" in made
     assert 'href="https://example.org/a?b=1&amp;c=2"' in made
-    assert re.search(r'<td align="right"><span>18</span></td>', made)
+    assert '<td align="right">18</td>' in made
     assert 'dir="rtl"' in made
     assert "Secret text." not in text
     assert "<script" not in made
