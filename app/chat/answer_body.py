@@ -258,6 +258,10 @@ class AnswerBody(TextCanvas):
         super().lay_out_again()
         self._place_heads()
 
+    def show_formulas(self) -> None:
+        super().show_formulas()
+        self._place_heads()
+
     # ---- growing
 
     def _apply(self, change: TextChange) -> None:
@@ -321,7 +325,7 @@ class AnswerBody(TextCanvas):
             box.forget_marks(changed)
             box.inks.cut(piece.text, resume)
             self._ink_from(box.inks, piece, resume)
-        return box.text_top + changed * box.layout.style.line_px
+        return box.text_top + (box.layout.lines[changed].top if changed < len(box.layout.lines) else 0.0)
 
     def _made(self, piece: Piece, top: float, hidden: bool, rule_top: float) -> PieceBox:
         box = super()._made(piece, top, hidden, rule_top)
@@ -500,7 +504,8 @@ class AnswerBody(TextCanvas):
             line = box.layout.lines[-1]
             end = box.text_left + line.x_at(line.end)
             x = end - _CARET_GAP_PX - _CARET_WIDTH_PX if line.chunk.rtl else end + _CARET_GAP_PX
-            middle = box.text_top + line.top + box.layout.style.line_px / 2
+            style = box.layout.style
+            middle = box.text_top + line.baseline - style.baseline_px + style.line_px / 2
         caret_px = _CARET_HEIGHT_PX * theme.zoom
         painter.fillRect(
             QRectF(x, middle - caret_px / 2, _CARET_WIDTH_PX, caret_px),

@@ -9,28 +9,36 @@ PDF: the flat form of the same HTML, printed by Qt on pages of A4 with selectabl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from msgspec import Struct
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF
+from msgspec.structs import replace
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QFont,
+    QFontMetrics,
     QPageLayout,
     QPageSize,
+    QPainter,
     QPdfWriter,
+    QPyTextObject,
     QTextDocument,
+    QTextFormat,
     QTextOption,
 )
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, spans_of
 from app.controls.shapes import is_rtl
-from app.richtext.html import Form, Renderer, text_html
+from app.richtext.formulas import Shape, typeset_now
+from app.richtext.html import Renderer, formula_of, text_html
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.theme.fonts import ui_font
+from core.typesetting import Formula
 
 STYLE = """
 p, h1, h2, h3, h4 { white-space: pre-wrap; margin: 0 0 9px 0; }
@@ -77,19 +85,50 @@ class ExportOptions(Struct, frozen=True):
     tints: bool = False
 
 
-def page(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str]:
-    """The parts of the HTML file."""
+Formulas = Mapping[Formula, Shape]
+NO_FORMULAS: Formulas = MappingProxyType({})
+
+
+def formulas_in(chat: Conversation, check: Callable[[], object] = lambda: None) -> Formulas:
+    """The typeset formulas of the chat. Blocks while they are typeset; `check` may raise to stop."""
+    styles = (
+        styled for turn in chat.turns for piece in _parsed(turn.answer).pieces for styled in piece.styles
+    )
+    return typeset_now((formula for styled in styles if (formula := formula_of(styled))), check)
+
+
+def page(
+    chat: Conversation, options: ExportOptions, title: str, formulas: Formulas = NO_FORMULAS
+) -> Iterator[str]:
+    """The parts of the HTML file. Other formulas than `formulas` are shown as their source."""
     yield (
         '<!DOCTYPE html>\n<html><head><meta charset="utf-8">\n'
         f"<title>{text_html(title)}</title>\n<style>{STYLE}{_PAGE_STYLE}</style></head>\n<body>\n"
     )
-    for block in blocks(chat, options, title, "page"):
+
+    def mathml(formula: Formula) -> str:
+        return formulas[formula].made.mathml if formula in formulas else ""
+
+    for block in _blocks(chat, options, title, Renderer("page", mathml)):
         yield block + "\n"
     yield "</body></html>\n"
 
 
-def blocks(chat: Conversation, options: ExportOptions, title: str, form: Form = "print") -> Iterator[str]:
-    """The chat as HTML in parts, each with complete elements if it is to be printed."""
+def blocks(
+    chat: Conversation, options: ExportOptions, title: str, formulas: Formulas = NO_FORMULAS
+) -> Iterator[str]:
+    """The chat as HTML for `to_pdf` in parts, each with complete elements."""
+    numbers = {formula: number for number, formula in enumerate(formulas)}
+
+    def image(formula: Formula) -> str:
+        if formula not in numbers:
+            return ""
+        return f'<img src="{numbers[formula]}" style="vertical-align:middle">'
+
+    yield from _blocks(chat, options, title, Renderer("print", image))
+
+
+def _blocks(chat: Conversation, options: ExportOptions, title: str, renderer: Renderer) -> Iterator[str]:
     date = chat.created.astimezone().strftime("%Y-%m-%d %H:%M")
     direction = ' dir="rtl"' if is_rtl(title) else ""
     yield f"<h1{direction}>{text_html(title)}</h1>{_note(date)}"
@@ -98,8 +137,8 @@ def blocks(chat: Conversation, options: ExportOptions, title: str, form: Form = 
         for attachment in turn.user.attachments:
             yield _note(strings.EXPORTED_ATTACHMENT.format(name=attachment.name))
         if turn.user.content:
-            yield from Renderer(form).blocks(pieces_of(turn.user.content))
-        yield from _answer(turn, options, form)
+            yield from renderer.blocks(pieces_of(turn.user.content))
+        yield from _answer(turn, options, renderer)
 
 
 def _role(name: str) -> str:
@@ -110,13 +149,12 @@ def _note(text: str) -> str:
     return f'<p class="note">{text_html(text)}</p>'
 
 
-def _answer(turn: Turn, options: ExportOptions, form: Form) -> Iterator[str]:
+def _answer(turn: Turn, options: ExportOptions, renderer: Renderer) -> Iterator[str]:
     answer = turn.answer
     yield _role(answer.finished.effective.model if answer.finished else strings.ANSWER_NAME)
     text = _parsed(answer)
-    renderer = Renderer(form)
     if options.tints:
-        renderer = Renderer(form, tints=lambda piece: _tints(piece, text))
+        renderer = replace(renderer, tints=lambda piece: _tints(piece, text))
     for is_head, pieces in groupby(
         text.pieces if options.thoughts else text.answer_pieces, lambda piece: piece.kind == "thought"
     ):
@@ -156,11 +194,23 @@ _TARGETS = re.compile(rb"(?<=\[)[^\]]*(?=\])|(?<=> )<0009>(?=\n)")
 _FONT_PX = 15
 _TAB_PX = 30  # four characters of code
 _PIXELS_PER_INCH = 96
+_WIDEST_PX = 600  # of a formula on a page
+_FOREGROUND = QTextFormat.Property.ForegroundBrush.value
 
 
-def to_pdf(title: str, blocks: Iterable[str], check: Callable[[], object] = lambda: None) -> bytes:
-    """The file. `check` is called after each part of `blocks` and may raise to stop."""
+def to_pdf(
+    title: str,
+    blocks: Iterable[str],
+    check: Callable[[], object] = lambda: None,
+    formulas: Formulas = NO_FORMULAS,
+) -> bytes:
+    """The file. `check` is called after each part of `blocks` and may raise to stop.
+
+    `formulas` are those that `blocks` was made with.
+    """
     document = QTextDocument()
+    painter = _FormulaPainter(formulas)
+    document.documentLayout().registerHandler(QTextFormat.ObjectTypes.ImageObject.value, painter)
     document.setUndoRedoEnabled(False)
     document.setUseDesignMetrics(True)
     font = ui_font(_FONT_PX)
@@ -190,6 +240,34 @@ def to_pdf(title: str, blocks: Iterable[str], check: Callable[[], object] = lamb
     document.print_(writer)
     data: QByteArray = buffer.data()
     return _with_spaces(bytes(data.data()))
+
+
+class _FormulaPainter(QPyTextObject):
+    """Draws formulas as shapes, in the place of Qt's images; an image's name is its formula's number."""
+
+    def __init__(self, formulas: Formulas) -> None:
+        super().__init__()
+        self._shapes = list(formulas.values())
+
+    def intrinsicSize(self, document: QTextDocument, place: int, form: QTextFormat) -> QSizeF:
+        shape, size_px, half_px = self._measures(form)
+        width, ascent, descent = shape.size_px(size_px)
+        # Qt centres it on half the height of an x: one side is higher than the formula.
+        return QSizeF(width, max(2 * ascent - half_px, 2 * descent + half_px))
+
+    def drawObject(
+        self, painter: QPainter, rect: QRectF | QRect, document: QTextDocument, place: int, form: QTextFormat
+    ) -> None:
+        shape, size_px, half_px = self._measures(form)
+        painter.setPen(form.foreground().color() if form.hasProperty(_FOREGROUND) else Qt.GlobalColor.black)
+        shape.fill(painter, QPointF(rect.left(), rect.top() + (rect.height() + half_px) / 2), size_px)
+
+    def _measures(self, form: QTextFormat) -> tuple[Shape, float, float]:
+        """The formula, its type size, and half the height of an x."""
+        shape = self._shapes[int(form.toImageFormat().name())]
+        font = form.toCharFormat().font()
+        size_px = min(_FONT_PX, _FONT_PX * _WIDEST_PX / max(1.0, shape.size_px(_FONT_PX)[0]))
+        return shape, size_px, QFontMetrics(font).xHeight() / 2
 
 
 def _with_spaces(data: bytes) -> bytes:

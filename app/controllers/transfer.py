@@ -18,7 +18,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 
 from app.chat.bars import NoticeBar
-from app.chat.export import ExportOptions, blocks, page, to_pdf
+from app.chat.export import ExportOptions, blocks, formulas_in, page, to_pdf
 from app.controllers import strings
 from app.controllers.app import App
 from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
@@ -160,9 +160,10 @@ class Transfer(QObject):
         """The parts of the file of one chat. Raises `ClosingError` if the window closes."""
         title, options = chat.title or panels_strings.NEW_CHAT, export.options
         if export.kind == "pdf":
-            yield to_pdf(title, blocks(chat, options, title), self._check_open)
+            formulas = formulas_in(chat, self._check_open)
+            yield to_pdf(title, blocks(chat, options, title, formulas), self._check_open, formulas)
         elif export.kind == "html":
-            for part in page(chat, options, title):
+            for part in page(chat, options, title, formulas_in(chat, self._check_open)):
                 self._check_open()
                 yield part.encode(errors="replace")
         else:

@@ -34,6 +34,7 @@ from app.controls.shapes import blend
 from app.controls.text_fields import TextView
 from app.panels import strings
 from app.panels.document_text import NO_MATCHES, Matches, shown_text
+from app.richtext.canvas_menu import text_data
 from app.richtext.text_canvas import FOCUS_RETURNS
 from app.theme.sheet import restyle
 from app.theme.theme import color, theme
@@ -178,9 +179,7 @@ class DocumentView(TextView):
     # ---- Qt's
 
     def createMimeDataFromSelection(self) -> QMimeData:
-        data = QMimeData()
-        data.setText(self.selected_text)
-        return data
+        return text_data(self.selected_text)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keeps what was jumped to in the middle of the view; Qt keeps the first line."""

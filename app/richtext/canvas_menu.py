@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QMimeData, QPoint, QSize, Qt, QTimer, QUrl
+from PySide6.QtCore import QMimeData, QObject, QPoint, QSize, QStringListModel, QTimer, QUrl, Qt
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.controls.buttons import Button, IconButton, themed_icon
 from app.richtext import strings
-from app.richtext.html import pasted
+from app.richtext.formulas import formulas
+from app.richtext.html import formula_of, pasted
 from app.richtext.markdown.inline import may_open
 from app.richtext.markdown.piece import Piece
 from app.richtext.piece_box import CODE_HEADER_PX
 from app.theme.zoom import px, zoom
+from core.typesetting import Formula
 
 
 def open_outside(address: str) -> bool:
@@ -82,12 +84,53 @@ def pop_up(menu: QMenu, at: QPoint) -> None:
 
 
 def to_clipboard(text: str, pieces: Sequence[Piece] = ()) -> None:
-    """Put `text` on the clipboard, and `pieces`, which show it, as HTML."""
-    data = QMimeData()
+    """Put `text` on the clipboard, and `pieces`, which show it, as HTML.
+
+    Formulas that were never shown are in the HTML once they are typeset, if the clipboard is still the same.
+    """
+    _set_clipboard(text, pieces)
+    shown = (formula_of(styled) for piece in pieces for styled in piece.styles)
+    awaited = [each for each in shown if each and not formulas().knows(each)]
+    if awaited:
+        _Again(text, pieces, awaited)
+
+
+def text_data(text: str) -> QMimeData:
+    """`text` for the clipboard.
+
+    The object is made by Qt: one that Python makes (PySide 6.11) crashes the process at its end if it is on the
+    clipboard of the platform “offscreen”.
+    """
+    model = QStringListModel([""])
+    data = model.mimeData([model.index(0)])
+    for each in data.formats():
+        data.removeFormat(each)
     data.setText(text)
+    return data
+
+
+def _set_clipboard(text: str, pieces: Sequence[Piece]) -> None:
+    data = text_data(text)
     if pieces:
-        data.setHtml(pasted(pieces, lambda latex, display: ""))
+        data.setHtml(pasted(pieces, formulas().mathml))
     QGuiApplication.clipboard().setMimeData(data)
+
+
+class _Again(QObject):
+    """Sets the clipboard again when all `awaited` formulas are known."""
+
+    def __init__(self, text: str, pieces: Sequence[Piece], awaited: Sequence[Formula]) -> None:
+        super().__init__(formulas())
+        self._text, self._pieces, self._awaited = text, pieces, awaited
+        formulas().arrived.connect(self._look)
+
+    def _look(self) -> None:
+        if not all(map(formulas().knows, self._awaited)):
+            return
+        if QGuiApplication.clipboard().text() == self._text:
+            _set_clipboard(self._text, self._pieces)
+        formulas().arrived.disconnect(self._look)
+        self.deleteLater()
 
 
 def add_command(

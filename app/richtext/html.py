@@ -20,11 +20,10 @@ from msgspec.structs import replace
 
 from app.controls.shapes import is_rtl
 from app.richtext.markdown.piece import Piece, Styled
+from core.typesetting import Formula
 
 # A tinted stretch: the visible characters [start, end) and their class.
 Tint = tuple[int, int, str]
-# The HTML of a formula, given its LaTeX and whether it is displayed; empty if it cannot be typeset.
-Formula = Callable[[str, bool], str]
 
 Form = Literal["page", "print", "paste"]
 
@@ -46,12 +45,14 @@ _KEPT_SPACE = re.compile(r"^\s|\s\s|\t|\s$")
 
 
 class Renderer(Struct, frozen=True):
-    """`page`: with a style sheet's classes, and headings below a title. `print`: flat, with the same
+    """`formula` returns the HTML of a formula; empty if it is to be shown as its source.
+
+    `page`: with a style sheet's classes, and headings below a title. `print`: flat, with the same
     classes. `paste`: for other programs, whose readers know no classes.
     """
 
     form: Form
-    formula: Formula = lambda latex, display: ""
+    formula: Callable[[Formula], str] = lambda formula: ""
     tints: Callable[[Piece], Sequence[Tint]] = lambda piece: ()
 
     def blocks(self, pieces: Iterable[Piece]) -> Iterator[str]:
@@ -142,10 +143,10 @@ class Renderer(Struct, frozen=True):
             edges |= {max(start, low), min(end, high)}
         # A formula is whole or, in a part of it, its source.
         formulas = {
-            each.start: (each.end, made)
+            each.start: (each.end, html)
             for each in styles
-            if each.style in ("formula", "display") and start <= each.start and each.end <= end
-            if (made := self.formula(each.target, each.style == "display"))
+            if (formula := formula_of(each)) and start <= each.start and each.end <= end
+            if (html := self.formula(formula))
         }
         places = sorted(edges)
         made, style_at, tint_at, skipped = [], 0, 0, 0
@@ -242,6 +243,13 @@ def _direction(text: str) -> str:
     return ' dir="rtl"' if is_rtl(text) else ""
 
 
+def formula_of(styled: Styled) -> Formula | None:
+    """The formula that has this style."""
+    if styled.style not in ("formula", "display"):
+        return None
+    return Formula(styled.target, styled.style == "display")
+
+
 def part_of(piece: Piece, start: int, end: int) -> Piece:
     """The visible characters [start, end) of `piece`, with its styles and cells. A cut formula is text."""
     if (start, end) == (0, len(piece.text)):
@@ -250,7 +258,7 @@ def part_of(piece: Piece, start: int, end: int) -> Piece:
         replace(each, start=max(each.start, start) - start, end=min(each.end, end) - start)
         for each in piece.styles
         if each.start < end and start < each.end
-        if each.style not in ("formula", "display") or (start <= each.start and each.end <= end)
+        if formula_of(each) is None or (start <= each.start and each.end <= end)
     ]
     cells = [
         replace(each, start=max(each.start, start) - start, end=min(each.end, end) - start)
@@ -260,7 +268,7 @@ def part_of(piece: Piece, start: int, end: int) -> Piece:
     return replace(piece, text=piece.text[start:end], segments=(), styles=tuple(styles), cells=tuple(cells))
 
 
-def pasted(pieces: Sequence[Piece], formula: Formula) -> str:
+def pasted(pieces: Sequence[Piece], formula: Callable[[Formula], str]) -> str:
     """`pieces`, which may be parts, as a document for the clipboard.
 
     A part of one paragraph, code line or cell is pasted into the line where the cursor is.

@@ -1,8 +1,8 @@
 """PieceBox: position of one piece, its text layout and its decoration.
 
 Code has a frame with a header, quotes a rule, list items a marker, both at the side where the text starts.
-A table that is wider than the column scrolls sideways. Measures are from the left edge of the reading
-column and the top of the canvas.
+A table or formula that is wider than the column scrolls sideways. Measures are from the left edge of the
+reading column and the top of the canvas.
 """
 
 from __future__ import annotations
@@ -85,9 +85,8 @@ class PieceBox:
         else:
             text, direction = "" if hidden else piece.text, False if self.is_code else None
             self.layout = PieceLayout(text, style, room, piece.styles, link, direction)
-        # How far a wide table can be and is scrolled to the right.
-        table_width = self.layout.table_width if isinstance(self.layout, TableLayout) else 0.0
-        self.most_scroll = max(0.0, table_width - room)
+        # How far a wide table or formula can be and is scrolled to the right.
+        self.most_scroll = max(0.0, self.layout.full_width - room)
         self.scroll = self.most_scroll if self.rtl else 0.0
 
     @property
@@ -128,13 +127,13 @@ class PieceBox:
 
     @property
     def window(self) -> QRectF:
-        """Where a table that scrolls is seen; empty for everything else."""
+        """Where a table or formula that scrolls is seen; empty for everything else."""
         return (
             QRectF(self.left, self.top, self.right - self.left, self.height) if self.most_scroll else QRectF()
         )
 
     def scroll_by(self, pixels: float) -> bool:
-        """Scroll a wide table to the right. Returns whether it moved."""
+        """Scroll a wide table or formula to the right. Returns whether it moved."""
         before = self.scroll
         self.scroll = min(max(0.0, before + pixels), self.most_scroll)
         return self.scroll != before
@@ -187,6 +186,11 @@ class PieceBox:
         self.piece = piece
         return self.layout.extend(piece.text)
 
+    def move_by(self, distance_px: float) -> None:
+        """Move down: what is above has become higher."""
+        self.top += distance_px
+        self.rule_top += distance_px
+
     def lines_in(self, clip: QRectF) -> range:
         """The numbers of the lines that touch `clip`."""
         if self.piece.kind in ("rule", "thought"):
@@ -194,7 +198,7 @@ class PieceBox:
         return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
 
     def paint_around(self, painter: QPainter, lines: range) -> None:
-        """Paint the frame, rules, marker and code background of `lines`, without text and tints."""
+        """Paint the frame, rules and code background of `lines`, without text and tints."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
             distance = (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
@@ -210,18 +214,23 @@ class PieceBox:
             painter.fillRect(QRectF(self.left, y, self.right - self.left, 1), color("hair"))
         if self.is_code:
             self._paint_frame(painter)
-        if self.piece.marker:
-            painter.setFont(_marker_font(self._zoom))
-            painter.setPen(color("text2"))
-            baseline = self.text_top + self.layout.style.baseline_px
-            indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
-            distance = max(indent, self._marker_width + gap)
-            x = self.right + distance - self._marker_width if self.rtl else self.left - distance
-            # Inside right-to-left marks the period of a number is at its left.
-            marker = f"\u200f{self.piece.marker}\u200f" if self.rtl else self.piece.marker
-            painter.drawText(QPointF(x, baseline), marker)
         if lines:
             self._paint_inline_code(painter, lines)
+
+    def paint_marker(self, painter: QPainter) -> None:
+        """Paint the marker, which is beside what may scroll."""
+        if not self.piece.marker:
+            return
+        painter.setFont(_marker_font(self._zoom))
+        painter.setPen(color("text2"))
+        first = self.layout.lines[0].baseline if self.layout.lines else self.layout.style.baseline_px
+        baseline = self.text_top + first
+        indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
+        distance = max(indent, self._marker_width + gap)
+        x = self.right + distance - self._marker_width if self.rtl else self.left - distance
+        # Inside right-to-left marks the period of a number is at its left.
+        marker = f"\u200f{self.piece.marker}\u200f" if self.rtl else self.piece.marker
+        painter.drawText(QPointF(x, baseline), marker)
 
     def _paint_frame(self, painter: QPainter) -> None:
         shape = QPainterPath()
@@ -248,7 +257,7 @@ class PieceBox:
             painter.fillRect(line, color("hair" if number else "hair2"))
 
     def paint_scroll_bar(self, painter: QPainter) -> None:
-        """How wide a table is, and which part of it is seen."""
+        """How wide a table or formula is, and which part of it is seen."""
         if not self.most_scroll:
             return
         seen = self.right - self.left

@@ -12,9 +12,11 @@ one.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import cast
 
@@ -22,6 +24,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QColor,
     QFont,
+    QFontMetricsF,
     QPainter,
     QPainterPath,
     QTextCharFormat,
@@ -32,6 +35,8 @@ from PySide6.QtGui import (
 )
 
 from app.controls.shapes import RTL_LETTERS, is_rtl
+from app.richtext.formulas import Shape, formulas
+from app.richtext.html import formula_of
 from app.richtext.markdown.piece import Align, Styled
 from app.richtext.text_style import TextStyle, code_style
 
@@ -41,46 +46,79 @@ _ALIGN = {
     "right": Qt.AlignmentFlag.AlignRight,
 }
 _TAB_PX = 4 * 7.5
+_FORMULA_GAP_PX = 3  # above and below, at least
+_DISPLAY_GAP_PX = 6
 _CODE_STYLES = 50  # looked at for the direction of a text
 
 
 def without_code(text: str, styles: Sequence[Styled], offset: int = 0) -> str:
-    """`text`, which is at `offset` of its piece, with spaces for the inline code at its beginning.
+    """`text`, which is at `offset` of its piece, with spaces for the code and formulas at its beginning.
 
-    Code has no say in the direction of the words around it.
+    Code and formulas have no say in the direction of the words around them.
     """
     if not RTL_LETTERS.search(text):
         return text
     for styled in styles[:_CODE_STYLES]:
         start, end = max(0, styled.start - offset), min(styled.end - offset, len(text))
-        if styled.style == "code" and start < end:
+        if styled.style in ("code", "formula", "display") and start < end:
             text = text[:start] + " " * (end - start) + text[end:]
     return text
+
+
+@dataclass(frozen=True)
+class PlacedFormula:
+    """The characters [start, end) of the piece are shown as a typeset formula, in one piece."""
+
+    start: int
+    end: int
+    shape: Shape
+    display: bool
+
+
+# Stands for a formula in Qt's layout, as a letter: lines are not broken between it and punctuation.
+_PLACEHOLDER = "x"
 
 
 class Chunk:
     """`start` is its index in the piece's text, `top` the top of its first line.
 
-    `rtl` is its base direction; `is_mixed` if any of its text runs from right to left.
+    `rtl` is its base direction; `is_mixed` if any of its text runs from right to left. All characters of a
+    formula are one unit of Qt's.
     """
 
-    def __init__(self, start: int, text: str, top: float, rtl: bool = False) -> None:
+    def __init__(
+        self, start: int, text: str, top: float, rtl: bool = False, formulas: Sequence[PlacedFormula] = ()
+    ) -> None:
         self.start = start
         self.text = text
         self.top = top
         self.rtl = rtl
-        self.is_mixed = rtl or RTL_LETTERS.search(text) is not None
-        self.layout = QTextLayout(_whole(text))
-        # UTF-16 offsets differ from string indices only behind characters outside the basic plane.
+        self.formulas = formulas
+        shown = text
+        # Offsets differ from string indices only behind formulas and characters outside the basic plane.
         self.units: list[int] | None = None
-        if text and max(text) > "\uffff":
-            self.units = list(accumulate((1 + (c > "\uffff") for c in text), initial=0))
+        if formulas or (text and max(text) > "\uffff"):
+            widths = [1 + (c > "\uffff") for c in text]
+            for formula in reversed(formulas):
+                first, last = formula.start - start, formula.end - start
+                shown = shown[:first] + _PLACEHOLDER + shown[last:]
+                widths[first:last] = [0] * (last - first - 1) + [1]
+            self.units = list(accumulate(widths, initial=0))
+        self.is_mixed = rtl or RTL_LETTERS.search(shown) is not None
+        self.layout = QTextLayout(_whole(shown))
 
     def unit(self, char: int) -> int:
         return self.units[char] if self.units else char
 
     def char(self, unit: int) -> int:
-        return bisect_right(self.units, unit) - 1 if self.units else unit
+        if not self.units:
+            return unit
+        # The first of a formula's characters.
+        return bisect_left(self.units, self.units[bisect_right(self.units, unit) - 1])
+
+    def formula_at(self, char: int) -> PlacedFormula | None:
+        """The formula that character `char` of the piece belongs to."""
+        return next((each for each in self.formulas if each.start <= char < each.end), None)
 
     def range_of(self, start: int, end: int) -> tuple[int, int] | None:
         """The part of the piece's characters [start, end) that is in here, as units: start and length."""
@@ -108,12 +146,41 @@ class VisualLine:
     end: int
     top: float
     baseline: float
+    height: float
+    size_px: float
 
     def x_at(self, char: int) -> float:
-        """The left edge of character `char`, or the right edge of the one before at the line's end."""
+        """The left edge of character `char`, or the right edge of the one before at the line's end.
+
+        The characters of a formula share its width.
+        """
+        formula = self.chunk.formula_at(char) if self.chunk.formulas else None
+        if formula and char > formula.start:
+            width = formula.shape.size_px(self.size_px)[0]
+            return self.left_of(formula) + width * (char - formula.start) / (formula.end - formula.start)
         # The binding returns the position and the clamped cursor, and types neither.
         x = cast(tuple[float, int], self.line.cursorToX(self.chunk.unit(char - self.chunk.start)))
         return x[0]
+
+    @property
+    def formulas(self) -> list[PlacedFormula]:
+        """The formulas on this line."""
+        return [each for each in self.chunk.formulas if self.start <= each.start < self.end]
+
+    def left_of(self, formula: PlacedFormula) -> float:
+        """The left edge of a formula on this line."""
+        unit = self.chunk.unit(formula.start - self.chunk.start)
+        runs = self.line.glyphRuns(unit, 1) if self.chunk.is_mixed else []
+        return runs[0].positions()[0].x() if runs else self.x_at(formula.start)
+
+    def reach(self, start: int, end: int) -> tuple[float, float]:
+        """How far formulas in [start, end) reach above and below the baseline."""
+        found = [
+            each.shape.size_px(self.size_px)
+            for each in self.formulas
+            if each.start < end and start < each.end
+        ]
+        return max((each[1] for each in found), default=0.0), max((each[2] for each in found), default=0.0)
 
     def spans(self, start: int, end: int) -> list[tuple[float, float]]:
         """What the characters [start, end) of this line cover: left and right edges, from left to right.
@@ -125,6 +192,8 @@ class VisualLine:
             return [(min(left, right), max(left, right))]
         # The cursor's places at a change of direction belong to the text before it: only glyphs say.
         first, last = (self.chunk.unit(char - self.chunk.start) for char in (start, end))
+        cut = self.chunk.formula_at(end) if start < end else None
+        last += cut is not None and cut.start < end  # a part of a formula is all of it
         areas = (
             [run.boundingRect() for run in self.line.glyphRuns(first, last - first)] if first < last else []
         )
@@ -141,7 +210,14 @@ class VisualLine:
         """The character at `x`, or with `between` the nearest gap between two."""
         where = QTextLine.CursorPosition
         how = where.CursorBetweenCharacters if between else where.CursorOnCharacter
-        return self.chunk.start + self.chunk.char(self.line.xToCursor(x, how))
+        char = self.chunk.start + self.chunk.char(self.line.xToCursor(x, how))
+        formula = self.chunk.formula_at(char)
+        if formula is None or between:
+            return char
+        share = (x - self.left_of(formula)) / max(1.0, formula.shape.size_px(self.size_px)[0])
+        return formula.start + max(
+            0, min(int(share * (formula.end - formula.start)), formula.end - formula.start - 1)
+        )
 
     @property
     def left(self) -> float:
@@ -175,6 +251,8 @@ def lay_out(
     layout.setCacheEnabled(True)
     layout.setFont(style.font)
     # Left is where a line starts, unless it runs the other way.
+    if _is_displayed(chunk, style, width):
+        align = "center"
     option = QTextOption(_ALIGN["right" if chunk.rtl and align == "left" else align])
     option.setTextDirection(Qt.LayoutDirection.RightToLeft if chunk.rtl else Qt.LayoutDirection.LeftToRight)
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
@@ -185,19 +263,43 @@ def lay_out(
         layout.setFormats(formats)
     lines: list[VisualLine] = []
     layout.beginLayout()
+    top = 0.0
     while True:
         line = layout.createLine()
         if not line.isValid():
             break
         line.setLineWidth(width)
-        number = len(lines)
-        line.setPosition(QPointF(left, number * style.line_px + style.baseline_px - line.ascent()))
         start = chunk.start + chunk.char(line.textStart())
         end = chunk.start + chunk.char(line.textStart() + line.textLength())
-        top = chunk.top + number * style.line_px
-        lines.append(VisualLine(chunk, line, start, end, top, top + style.baseline_px))
+        above, below = _room(chunk, start, end, style)
+        line.setPosition(QPointF(left, top + above + style.baseline_px - line.ascent()))
+        baseline = chunk.top + top + above + style.baseline_px
+        height = style.line_px + above + below
+        lines.append(VisualLine(chunk, line, start, end, chunk.top + top, baseline, height, style.size_px))
+        top += height
     layout.endLayout()
     return lines
+
+
+def _is_displayed(chunk: Chunk, style: TextStyle, width: float) -> bool:
+    """Whether a chunk is a displayed formula narrower than `width`, with at most a point behind it."""
+    lone = chunk.formulas[0] if len(chunk.formulas) == 1 else None
+    if lone is None or not lone.display or chunk.text[: lone.start - chunk.start].strip():
+        return False
+    rest = chunk.text[lone.end - chunk.start :].strip(" .,;:")
+    return not rest and lone.shape.size_px(style.size_px)[0] < width
+
+
+def _room(chunk: Chunk, start: int, end: int, style: TextStyle) -> tuple[int, int]:
+    """The room that the formulas of a line need above and below those of a line of text, in whole pixels."""
+    above = below = 0.0
+    for formula in chunk.formulas:
+        if start <= formula.start < end:
+            _, ascent, descent = formula.shape.size_px(style.size_px)
+            gap = _DISPLAY_GAP_PX if formula.display else _FORMULA_GAP_PX
+            above = max(above, ascent + gap - style.baseline_px)
+            below = max(below, descent + gap - (style.line_px - style.baseline_px))
+    return math.ceil(above), math.ceil(below)
 
 
 def _formats(
@@ -228,7 +330,29 @@ def _formats(
         item.start, item.length = place
         item.format = text_format
         found.append(item)
+    for formula in chunk.formulas:
+        text_format = QTextCharFormat()
+        text_format.setForeground(QColor(Qt.GlobalColor.transparent))
+        text_format.setFontWeight(QFont.Weight.Normal)
+        text_format.setFontItalic(False)
+        text_format.setFontStrikeOut(False)
+        text_format.setFontLetterSpacingType(QFont.SpacingType.AbsoluteSpacing)
+        text_format.setFontLetterSpacing(
+            formula.shape.size_px(style.size_px)[0] - _placeholder_px(style.font)
+        )
+        item = QTextLayout.FormatRange()
+        item.start, item.length = chunk.unit(formula.start - chunk.start), 1
+        item.format = text_format
+        found.append(item)
     return found
+
+
+@cache
+def _placeholder_px(font: QFont) -> float:
+    plain = QFont(font)
+    plain.setLetterSpacing(QFont.SpacingType.AbsoluteSpacing, 0)
+    plain.setWeight(QFont.Weight.Normal)
+    return QFontMetricsF(plain).horizontalAdvance(_PLACEHOLDER)
 
 
 _LONG_CHUNK_LINES = 14
@@ -259,11 +383,29 @@ class PieceLayout:
         self._reach = list(accumulate((styled.end for styled in self._styles), max))
         self._link = link
         self._chunks: list[Chunk] = []
+        self._formulas: list[PlacedFormula] = []
+        self.awaits_formulas = False  # whether one is typeset now
+        for styled in self._styles:
+            if formula := formula_of(styled):
+                if shape := formulas().get(formula):
+                    self._formulas.append(PlacedFormula(styled.start, styled.end, shape, formula.display))
+                elif not formulas().knows(formula):
+                    self.awaits_formulas = True
         self.extend(text)
 
     @property
     def height(self) -> float:
-        return len(self.lines) * self.style.line_px
+        return self.lines[-1].top + self.lines[-1].height if self.lines else 0.0
+
+    @property
+    def full_width(self) -> float:
+        """The width of what cannot be broken into lines."""
+        return max((each.shape.size_px(self.style.size_px)[0] for each in self._formulas), default=0.0)
+
+    def around(self, char: int, *, back: bool) -> int:
+        """The place `char`, or the beginning (`back`) or end of the formula that it is inside of."""
+        inside = next((each for each in self._formulas if each.start < char < each.end), None)
+        return char if inside is None else inside.start if back else inside.end
 
     def extend(self, text: str) -> int:
         """Show `text`, which starts with the current text. Returns the number of the first changed line."""
@@ -276,9 +418,13 @@ class PieceLayout:
                 before.insert(0, self.lines.pop())
         first_line = len(self.lines)
         self.text = text
-        for hard_line in text[start:].split("\n"):
-            self._add(start, hard_line)
-            start += len(hard_line) + 1
+        while start <= len(text):
+            end = text.find("\n", start)
+            while end >= 0 and self.around(end, back=False) != end:  # a formula has lines of its own
+                end = text.find("\n", self.around(end, back=False))
+            end = end if end >= 0 else len(text)
+            self._add(start, text[start:end])
+            start = end + 1
         for old, new in zip(before, self.lines[first_line:]):
             if (old.start, old.end) != (new.start, new.end):
                 break
@@ -287,7 +433,7 @@ class PieceLayout:
 
     def line_at(self, y: float) -> int:
         """The number of the line at height `y`, the nearest if `y` is outside."""
-        return max(0, min(len(self.lines) - 1, int(y // self.style.line_px)))
+        return max(0, bisect_right(self.lines, y, key=lambda line: line.top) - 1)
 
     def line_near(self, x: float, y: float) -> int:
         """The number of the line nearest to a point."""
@@ -311,7 +457,7 @@ class PieceLayout:
             spans = line.spans(low, high) or [(line.x_at(low), line.x_at(low))]
             if high == line.end and high < end and not line.chunk.is_mixed:
                 spans = [(spans[0][0], max(spans[0][1], line.right))]
-            found += [QRectF(left, line.top, right - left, self.style.line_px) for left, right in spans]
+            found += [QRectF(left, line.top, right - left, line.height) for left, right in spans]
         return found
 
     def draw(
@@ -334,6 +480,13 @@ class PieceLayout:
                 drawn = line.chunk
                 # Some room around the clip: glyphs may reach out of their line.
                 self._draw_chunk(painter, drawn, QPointF(left, top), clip.adjusted(-8, -30, 8, 30), colours)
+            self.draw_formulas(painter, line, left, top)
+
+    def draw_formulas(self, painter: QPainter, line: VisualLine, left: float, top: float) -> None:
+        """Draw the formulas of `line`."""
+        for formula in line.formulas:
+            at = QPointF(left + line.left_of(formula), top + line.baseline)
+            formula.shape.paint(painter, at, self.style.size_px)
 
     def _draw_chunk(
         self,
@@ -375,9 +528,12 @@ class PieceLayout:
         if rtl is None:
             rtl = self._direction(start)
         while True:
-            top = len(self.lines) * self.style.line_px
+            top = self.height
             part = text[:_LONG_CHUNK_CHARACTERS]
-            chunk = Chunk(start, part, top, rtl)
+            if len(part) < len(text) and self._formulas:
+                end = self.around(start + len(part), back=True)
+                part = text[: (end if end > start else self.around(start + len(part), back=False)) - start]
+            chunk = Chunk(start, part, top, rtl, self._formulas_in(start, len(part)))
             lines = self._lay_out(chunk)
             is_last = len(part) == len(text)
             if is_last and len(lines) <= _LONG_CHUNK_LINES:
@@ -387,7 +543,7 @@ class PieceLayout:
             # A line may have thousands of zero-width characters: then it is cut anywhere.
             cut = lines[-_KEPT_OPEN_LINES].start - start if len(lines) > _KEPT_OPEN_LINES else len(part)
             if cut < len(part):
-                chunk = Chunk(start, text[:cut], top, rtl)
+                chunk = Chunk(start, text[:cut], top, rtl, self._formulas_in(start, cut))
                 lines = self._lay_out(chunk)
             self._chunks.append(chunk)
             self.lines += lines
@@ -405,6 +561,9 @@ class PieceLayout:
 
     def _lay_out(self, chunk: Chunk) -> list[VisualLine]:
         return lay_out(chunk, self.style, self._width, self._styles_in(chunk), self._link)
+
+    def _formulas_in(self, start: int, length: int) -> list[PlacedFormula]:
+        return [each for each in self._formulas if start <= each.start < start + length]
 
     def _styles_in(self, chunk: Chunk) -> Sequence[Styled]:
         """The styles that overlap `chunk`."""

@@ -162,13 +162,15 @@ def moved(boxes: Sequence[PieceBox], place: TextPlace, move: Move) -> TextPlace:
         if other is None:
             return place
         return TextPlace(other, len(boxes[other].piece.text) if back else 0)
+    layout = boxes[place.piece].layout
     if move in ("left", "right"):
-        return TextPlace(place.piece, _boundary(text, char, back=back))
+        return TextPlace(place.piece, layout.around(_boundary(text, char, back=back), back=back))
     step, ahead = (-1, -1) if back else (1, 0)
     for in_word in (False, True):  # to the next word, then to its other end
         while 0 <= char + ahead < len(text) and _is_in_word(text[char + ahead]) is in_word:
             char += step
-    return TextPlace(place.piece, _boundary(text, char, back=back, may_stay=True))
+    char = _boundary(text, char, back=back, may_stay=True)
+    return TextPlace(place.piece, layout.around(char, back=back))
 
 
 def _along_lines(boxes: Sequence[PieceBox], seen: Sequence[int], place: TextPlace, move: Move) -> TextPlace:

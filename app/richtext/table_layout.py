@@ -7,6 +7,7 @@ table whose text starts with a right-to-left letter has its first column at the 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,7 +17,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
 from app.controls.shapes import is_rtl
 from app.richtext.markdown.piece import Piece, TableCell
-from app.richtext.piece_layout import Chunk, PieceLayout, lay_out
+from app.richtext.piece_layout import Chunk, PieceLayout, lay_out, without_code
 from app.richtext.text_style import TextStyle
 
 _GAP_PX = 24
@@ -56,6 +57,10 @@ class TableLayout(PieceLayout):
         return self._rows[-1].bottom if self._rows else 0.0
 
     @property
+    def full_width(self) -> float:
+        return self.table_width
+
+    @property
     def rules(self) -> list[float]:
         return [row.bottom for row in self._rows[:-1]]
 
@@ -78,8 +83,8 @@ class TableLayout(PieceLayout):
         row = next((row for row in self._rows if y < row.bottom), self._rows[-1])
         cells = row.cells[::-1] if self.rtl else row.cells
         cell = next((cell for cell in cells if x < cell.right + _GAP_PX / 2), cells[-1])
-        line = int((y - row.top - _PAD_PX) // self.style.line_px)
-        return max(cell.first, min(cell.last, cell.first + line))
+        tops = self.lines[cell.first : cell.last + 1]
+        return cell.first + max(0, bisect_right(tops, y, key=lambda line: line.top) - 1)
 
     def lines_between(self, above: float, below: float) -> range:
         seen = [row for row in self._rows if row.bottom > above and row.top < below and row.cells]
@@ -99,10 +104,12 @@ class TableLayout(PieceLayout):
             for cell in row.cells:
                 chunk = self.lines[cell.first].chunk
                 chunk.layout.draw(painter, QPointF(left, top + chunk.top))
+                for line in self.lines[cell.first : cell.last + 1]:
+                    self.draw_formulas(painter, line, left, top)
 
     def _add_row(self, row: Sequence[TableCell], top: float, widths: list[float]) -> float:
         cells: list[_Cell] = []
-        tallest = 1
+        tallest = float(self.style.line_px)
         for cell in row:
             left = sum(widths[: cell.column]) + cell.column * _GAP_PX
             width = widths[cell.column]
@@ -115,15 +122,16 @@ class TableLayout(PieceLayout):
             rtl = self.rtl if direction is None else direction
             if self.rtl and not rtl and align == "left":
                 align = "right"  # a column's cells start at its side, whatever they are written in
-            chunk = Chunk(cell.start, text, top + _PAD_PX, rtl)
+            formulas = self._formulas_in(cell.start, len(text))
+            chunk = Chunk(cell.start, text, top + _PAD_PX, rtl, formulas)
             lines = lay_out(
                 chunk, self.style, width, self._styles_in(chunk), self._link, left=left, align=align
             )
             first = len(self.lines)
             self.lines += lines
-            tallest = max(tallest, len(lines))
+            tallest = max(tallest, sum(line.height for line in lines))
             cells.append(_Cell(left, left + width, first, first + len(lines) - 1))
-        bottom = top + 2 * _PAD_PX + tallest * self.style.line_px
+        bottom = top + 2 * _PAD_PX + tallest
         self._rows.append(_Row(top, bottom, tuple(cells)))
         return bottom
 
@@ -133,13 +141,17 @@ class TableLayout(PieceLayout):
         metrics = QFontMetricsF(self.style.font)
         for cell in self._piece.cells:
             text = self.text[cell.start : cell.end]
-            chunk = Chunk(cell.start, text, 0)
+            formulas = self._formulas_in(cell.start, len(text))
+            chunk = Chunk(cell.start, text, 0, formulas=formulas)
             lines = lay_out(chunk, self.style, _ENDLESS_PX, self._styles_in(chunk), self._link)
             widest = max(line.line.naturalTextWidth() for line in lines)
             natural[cell.column] = max(natural[cell.column], widest + 1)
+            wide = max((each.shape.size_px(self.style.size_px)[0] for each in formulas), default=0.0)
+            text = without_code(text, self._styles, cell.start) if formulas else text
             longest = max((metrics.horizontalAdvance(word) for word in text.split()), default=0.0)
             # Headings are bold, and bold is wider than the metrics say.
-            least[cell.column] = max(least[cell.column], min(longest * 1.08 + 1, _LONGEST_WORD_PX))
+            longest = max(wide + 1, min(longest * 1.08 + 1, _LONGEST_WORD_PX))
+            least[cell.column] = max(least[cell.column], longest)
         room = self._width - _GAP_PX * max(0, columns - 1)
         return share(max(room, sum(map(min, least, natural))), natural, least)
 

@@ -45,6 +45,7 @@ from app.richtext.canvas_menu import (
     pop_up,
     to_clipboard,
 )
+from app.richtext.formulas import formulas
 from app.richtext.markdown.piece import Piece, Styled, gap_px, report
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import (
@@ -189,6 +190,7 @@ class TextCanvas(ReadAloud):
         # Not at once: it may be in the midst of painting.
         self.gave_up.connect(self.height_changed, Qt.ConnectionType.QueuedConnection)
         theme.changed.connect(self._recolour)
+        formulas().arrived.connect(self.show_formulas)
 
     # ---- content
 
@@ -220,6 +222,28 @@ class TextCanvas(ReadAloud):
     def lay_out_again(self) -> None:
         """Rebuild all boxes from their pieces."""
         self._lay_out(self.pieces)
+
+    def show_formulas(self) -> None:
+        """Lay out again what awaited its formulas; the places of characters stay."""
+        moved_px = 0.0
+        waited = False
+        try:
+            for number, box in enumerate(self.boxes):
+                box.move_by(moved_px)
+                if box.hidden or not box.layout.awaits_formulas:
+                    continue
+                waited = True
+                fresh = self._made(box.piece, box.top, box.hidden, box.rule_top)
+                fresh.is_whole = box.is_whole
+                moved_px += fresh.bottom - box.bottom
+                self.boxes[number] = fresh
+            if waited:
+                self.place_copies()
+        except Exception as error:
+            self.give_up(error)
+        if waited:
+            self.height_changed.emit()
+            self.update()
 
     def _lay_out(self, pieces: Sequence[Piece]) -> None:
         self.boxes = []
@@ -303,7 +327,8 @@ class TextCanvas(ReadAloud):
     @property
     def selected_pieces(self) -> Sequence[Piece]:
         """The selected pieces and parts of pieces of this canvas."""
-        return selected_pieces(self.pieces, self._selection, self.is_hidden) if self.selection else ()
+        chosen = self.selection
+        return selected_pieces(self.pieces, chosen, self.is_hidden) if chosen else ()
 
     @property
     def readable_text(self) -> str:
@@ -481,6 +506,7 @@ class TextCanvas(ReadAloud):
         self.paint_over_text(painter)
 
     def _paint_box(self, painter: QPainter, number: int, box: PieceBox, lines: range, clip: QRectF) -> None:
+        box.paint_marker(painter)
         if box.most_scroll:
             painter.setClipRect(box.window, Qt.ClipOperation.IntersectClip)
         box.paint_around(painter, lines)
@@ -547,7 +573,7 @@ class TextCanvas(ReadAloud):
             self.beyond.drag(event.globalPosition().toPoint())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Sideways it scrolls the wide table under the pointer; everything else is the transcript's."""
+        """Sideways it scrolls the wide table or formula under the pointer; all else is the transcript's."""
         moved = event.pixelDelta() if not event.pixelDelta().isNull() else event.angleDelta() / 3
         sideways = (
             moved.y() if held(event) & Qt.KeyboardModifier.ShiftModifier and not moved.x() else moved.x()
@@ -578,7 +604,9 @@ class TextCanvas(ReadAloud):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         place = self.place_at(event.position(), between=False)
         if place:
-            low, high = word_at(self.boxes[place.piece].piece.text, place.char)
+            box = self.boxes[place.piece]
+            low, high = word_at(box.piece.text, place.char)
+            low, high = box.layout.around(low, back=True), box.layout.around(high, back=False)
             self.show_selection(TextSelection(TextPlace(place.piece, low), TextPlace(place.piece, high)))
 
     def leaveEvent(self, event: object) -> None:

@@ -139,6 +139,7 @@ TintMode = Literal["always", "hover", "never"]
 DOT_PX = 1.8
 DOT_PITCH_PX = 3.6
 _JOIN_PX = 1.0
+_RULE_GAP_PX = 1.5  # below a formula
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,8 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int, only_step: int | 
         if only_step not in (None, run.step):
             continue
         if run.origin == "bonus":
-            top = line.baseline + measures.rule - DOT_PX / 2
+            below = max(measures.rule, line.reach(run.start, run.end)[1] + _RULE_GAP_PX)
+            top = line.baseline + below - DOT_PX / 2
             spans = _spans(layout, line, run.start, run.end)
             bonus += [QRectF(left, top, right - left, DOT_PX) for left, right in spans if right > left]
             continue
@@ -287,9 +289,18 @@ def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun) -> list[_Fra
     for left, right in spans:
         left += _JOIN_PX if before else -measures.overhang
         right += 0 if behind else measures.overhang
-        rect = QRectF(left, line.baseline - measures.top, right - left, measures.height)
+        rect = _band(layout, line, left, right, run.start, run.end)
         found.append(_Fragment(rect, before, behind))
     return found
+
+
+def _band(layout: PieceLayout, line: VisualLine, left: float, right: float, start: int, end: int) -> QRectF:
+    """The tint's height over the characters [start, end), as high as the formulas there."""
+    measures = layout.style.tint
+    above, below = line.reach(start, end)
+    top = max(measures.top, above + _JOIN_PX)
+    bottom = max(measures.height - measures.top, below + _JOIN_PX)
+    return QRectF(left, line.baseline - top, right - left, top + bottom)
 
 
 def _outline(painter: QPainter, fragment: _Fragment, radius: float) -> None:
@@ -314,7 +325,7 @@ def _paint_token(
         for left, right in _spans(layout, line, ink.start, ink.end):
             if right <= left:
                 continue
-            rect = QRectF(left, line.baseline - measures.top, right - left, measures.height)
+            rect = _band(layout, line, left, right, ink.start, ink.end)
             if ink.origin == "normal":
                 painter.setBrush(color("fill2"))
                 painter.drawRoundedRect(rect, measures.radius, measures.radius)

@@ -18,6 +18,7 @@ _CHILDREN = (
     "--template",
     "--try-tokenizer",
     "--read-pages",
+    "--typeset",
 )
 
 
@@ -56,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.system.sqlite_pages import main as read_pages
 
         return read_pages(arguments[1:])
+    if arguments == ["--typeset"]:
+        from core.typesetting.child import main as typeset
+
+        return typeset()
     try:
         from core.cli.command_line import run
 

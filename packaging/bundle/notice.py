@@ -34,6 +34,16 @@ _CPYTHON = Licence(
     ("Copyright Python Software Foundation. Its licence lies in its own folder in this bundle.",),
 )
 _LAUNCHER = Licence("Briefcase's launcher", "", "BSD-3-Clause", ())
+# In ziamath and in ziafont, whose own licence is MIT.
+_FONTS = (
+    Licence(
+        "STIX Two Math",
+        "2.11",
+        "OFL-1.1",
+        ("Copyright 2001-2020 The STIX Fonts Project Authors. The licence's text is the same as Inter's.",),
+    ),
+    Licence("DejaVu Sans", "2.37", "Bitstream-Vera", ("The licence is in the font's file.",)),
+)
 _LINE = "-" * 78
 _ABOUT_QT = (
     "Qt and PySide6 are used under the LGPL, version 3. They are separate files under\n"
@@ -53,7 +63,7 @@ def licences_in(resources: Path) -> list[Licence]:
     found = collect([str(packages)])
     others = [licence for licence in found if licence.package.lower() != FORMAL_NAME.lower()]
     shipped = packages / "resources"
-    return [*others, *font_licences(shipped / "fonts"), *encoder_licences(shipped / "encoder")]
+    return [*others, *_FONTS, *font_licences(shipped / "fonts"), *encoder_licences(shipped / "encoder")]
 
 
 def notice(licences: list[Licence]) -> str:

@@ -134,13 +134,19 @@ class _Reader:
         self.at = found + len(text)
 
     def _math(self, node: Node) -> None:
-        """A formula: its marks are stepped over, its inside is shown as Unicode."""
-        opening = self.content.find(node.markup + node.content, self.at)
-        inner = max(opening, self.at) + len(node.markup)
-        formula, start = legible(node.content), len(self.origins)
+        """A simple formula is shown as Unicode, without its marks; any other as its source, to be typeset."""
+        opening = max(self.at, self.content.find(node.markup + node.content, self.at))
+        inner, start = opening + len(node.markup), len(self.origins)
+        self.at = inner + len(node.content) + len(node.info)
+        display = node.markup not in ("$", "\\(")
+        formula = None if display else legible(node.content)
+        if formula is None:
+            self._show(self.content[opening : self.at], range(opening, self.at))
+            style: Style = "display" if display else "formula"
+            self.styles.append(Styled(start, len(self.origins), style, node.content))
+            return
         self.styles += [Styled(start + low, start + high, "bold") for low, high in formula.bold]
         self._show(formula.text, [inner + place for place in formula.places])
-        self.at = inner + len(node.content) + len(node.info)
 
     def _loosely(self, text: str) -> None:
         for character in text:

@@ -393,6 +393,14 @@ class _Walk:
             content, places = "".join(content[n] for n in kept), [places[n] for n in kept]
         segments = segments_of(self.offset + place for place in places)
         words = node.info.split()
+        if words[:1] == ["math"] and content.strip():
+            # With marks that are put in, a copy of it is a formula again.
+            segments = segments_of([-1] * 3 + [self.offset + place for place in places] + [-1] * 3)
+            content = f"$$\n{content}\n$$"
+            self._add(
+                "text", content, segments, (Styled(0, len(content), "display", content[3:-3]),), (first, last)
+            )
+            return
         self._add("code", content, segments, (), (first, last), words[0] if words else "")
 
     def _cell_places(self, content: str, line: int) -> list[int]:

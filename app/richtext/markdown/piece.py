@@ -95,13 +95,14 @@ def report(what: str, error: Exception) -> None:
 
 
 PieceKind = Literal["text", "heading", "code", "table", "rule", "thought"]
-Style = Literal["bold", "italic", "code", "link", "strike"]
+# formula: LaTeX in a line; display: LaTeX in a paragraph of its own, or meant to be.
+Style = Literal["bold", "italic", "code", "link", "strike", "formula", "display"]
 
 
 class Styled(Struct, frozen=True, gc=False):
     """The visible characters [start, end) have this style. Stretches may overlap.
 
-    `target` is where a link goes.
+    `target` is where a link goes, or the LaTeX of a formula, whose visible characters are its source.
     """
 
     start: int

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
 
 from app.chat.answer_text import AnswerText
+from app.chat.entry import AnswerEntry
 from app.chat.export import ExportOptions, blocks, page
 from app.controllers.titles import messages_for_title
+from app.richtext.formulas import formulas
 from app.richtext.html import pasted
 from app.richtext.markdown.piece import Piece
 from app.richtext.selection import TextPlace, TextSelection, selected_pieces, selected_text, text_of
@@ -24,7 +27,8 @@ from app.store.chat_store import ChatStore
 from core.answer_format import AnswerFormat
 from core.answer_format.formats import ThoughtTags
 from core.events import Message
-from tests.app.chat.written import FERRY, finished, tokens_of
+from core.typesetting import Formula
+from tests.app.chat.written import FERRY, finished, token, tokens_of
 from tests.app.stage import ready, until
 
 NOW = datetime(2026, 5, 4, 17, 0, tzinfo=UTC)
@@ -44,6 +48,8 @@ BLOCKS = (
     "h2",
     "h3",
     "h4",
+    "h5",
+    "h6",
     "br",
     "hr",
 )
@@ -103,7 +109,7 @@ def pieces_of(answer: str, format: AnswerFormat | None = None) -> list[Piece]:
 
 
 def html_of(pieces: Sequence[Piece]) -> Read:
-    return Read(pasted(pieces, lambda latex, display: ""))
+    return Read(pasted(pieces, lambda formula: ""))
 
 
 def seen(pieces: Sequence[Piece]) -> list[str]:
@@ -210,8 +216,7 @@ def thinking(draw: st.DrawFn) -> tuple[str, AnswerFormat | None]:
         parts = [part for each in words for part in (draw(thought), draw(call), each + "\n\n")]
         return "".join((*parts, draw(st.one_of(st.just(""), thought)))), ANYWHERE
     opening = draw(st.sampled_from(("<think>", "")))  # the prompt may have opened it
-    quoted = "" if opening else draw(st.sampled_from(("", "```\n</think>\n```\n\n", "`</think>` ")))
-    return f"{opening}\n{quoted}secret words\n</think>\n\n" + "\n\n".join(words), None
+    return f"{opening}\nsecret words\n</think>\n\n" + "\n\n".join(words), None
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +224,23 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStore]:
     made = ChatStore(tmp_path_factory.mktemp("copying") / "chats.db")
     yield made
     made.close()
+
+
+fragments = st.sampled_from(
+    (
+        *("<think>", "</think>", "<thinking>", "</thinking>", "[TOOL]", "<tool_call>{}</tool_call>"),
+        *("a b", "\n", "\n\n", "```\n", "~~~\n", "`", "- x\n"),
+    )
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(fragments, min_size=1, max_size=9).map("".join))
+def test_the_words_of_an_answer_are_those_that_the_window_shows(source: str) -> None:
+    text = AnswerText()
+    text.append([token(source)])
+    text.finish()
+    assert Answer((token(source),), "finished").words == text.answer_source
 
 
 @settings(max_examples=40, deadline=None)
@@ -241,7 +263,7 @@ def test_no_thought_leaves_the_chat(store: ChatStore, written: tuple[str, Answer
         to_markdown(chat),
         "".join(page(chat, ExportOptions(), "title")),
         "".join(blocks(chat, ExportOptions(tints=True), "title")),
-        pasted(text.answer_pieces, lambda latex, display: ""),
+        pasted(text.answer_pieces, lambda formula: ""),
         messages_for_title(chat)[1].content,
     ]
     assert [each for each in left if "secret" in each] == []
@@ -295,3 +317,16 @@ async def test_all_messages_are_copied_with_their_looks(window: MainWindow) -> N
     assert data.html().count("<ol>") == 3
     assert [number for number in "012" if f"The answer is {number}." in read.words] == ["0", "1", "2"]
     assert "secret" not in read.words
+
+
+def test_formulas_that_were_never_shown_are_copied_too(qtbot: QtBot) -> None:
+    source = "An answer with $\\frac{a}{b_{91}}$."
+    entry = AnswerEntry("t", unparsed=(token(source),), over=True)
+    entry.copy()
+    assert QGuiApplication.clipboard().mimeData().text() == source
+    qtbot.waitUntil(lambda: "<mfrac>" in QGuiApplication.clipboard().mimeData().html(), timeout=60_000)
+    assert QGuiApplication.clipboard().mimeData().text() == source
+    AnswerEntry("t", unparsed=(token(source.replace("91", "92")),), over=True).copy()
+    QGuiApplication.clipboard().setText("another")
+    qtbot.waitUntil(lambda: formulas().knows(Formula("\\frac{a}{b_{92}}", False)), timeout=60_000)
+    assert QGuiApplication.clipboard().mimeData().text() == "another"

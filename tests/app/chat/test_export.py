@@ -106,7 +106,7 @@ def test_the_page_has_everything_as_it_is_shown() -> None:
         "Æ & co",
         "python",
         "    return n  *  18  # <crowns>",
-        "α² ≤ 1/2",
+        r"$\alpha^2 \leq \frac12$",  # without the formulas, which `formulas_in` returns
         "בערפל",
         "toy",
     ):

@@ -29,7 +29,7 @@ def one(source: str) -> Piece:
     return piece
 
 
-TAGS = {"bold": "b", "italic": "i", "code": "c", "strike": "s", "link": "a"}
+TAGS = {"bold": "b", "italic": "i", "code": "c", "strike": "s", "link": "a", "formula": "f", "display": "d"}
 
 
 def seen(source: str) -> list[str]:
@@ -92,8 +92,11 @@ def seen(source: str) -> list[str]:
         ),
         (
             r"If \(x_1^2 \leq \frac{a+b}{2}\) and $\alpha \in \mathbb{R}$, then **so**.",
-            ["If x₁² ≤ (a+b)/2 and α ∈ ℝ, then <b>so</b>."],
+            [r"If <f x_1^2 \leq \frac{a+b}{2}>\(x_1^2 \leq \frac{a+b}{2}\)</f> and α ∈ ℝ, then <b>so</b>."],
         ),
+        # A formula that is not simple is its source with its marks, to be typeset.
+        ("$$ x^2 $$\n", ["<d  x^2 >$$ x^2 $$</d>"]),
+        ("- ```math\n  \\sqrt{x}\n  ```\n", ["·• <d \\sqrt{x}>$$\n\\sqrt{x}\n$$</d>"]),
         # Prices, and formulas beside letters.
         *(
             (text, [text])
@@ -125,7 +128,10 @@ def seen(source: str) -> list[str]:
         ("[^1]: one\nmore\n[^long]: `two`\n", ["·[1] one\nmore", "·[long] <c>two</c>"]),
         ("Term\n: *one*\n: two\n", ["<b>Term</b>", "·<i>one</i>", "·two"]),
         ("time\n:) a", ["time\n:) a"]),
-        ("So:\n\\[\na\n- b\n= c \\\\\n+ d\n\\]\nEnd.", ["So:", "a − b = c\n+ d", "End."]),
+        (
+            "So:\n\\[\na\n- b\n= c \\\\\n+ d\n\\]\nEnd.",
+            ["So:", "<d \na\n- b\n= c \\\\\n+ d\n>\\[\na\n- b\n= c \\\\\n+ d\n\\]</d>", "End."],
+        ),
         # HTML and link definitions are just text; images are described, not fetched.
         ("<b>x</b> <!-- y -->", ["<b>x</b> <!-- y -->"]),
         ("![a cat](https://example.org/cat.png) sits", ["<a https://example.org/cat.png>a cat</a> sits"]),
