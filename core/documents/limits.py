@@ -24,7 +24,8 @@ Unit = Literal["pages", "bytes"]
 # Parts of a file that its text leaves out, marks or guesses; `strings.left_out` has their words.
 Kind = Literal[
     "hidden word", "hidden sheet", "hidden row", "hidden column", "hidden slide", "scanned page",
-    "missing page", "picture", "equation", "object", "attachment", "deleted word", "damaged character",
+    "missing page", "unreadable page", "picture", "equation", "object", "attachment", "deleted word",
+    "damaged character",
 ]  # fmt: skip
 # How far a reading is: done, of all.
 Told = Callable[[int, int, Unit], None]

@@ -15,13 +15,15 @@ and no form fields.
 from __future__ import annotations
 
 import ctypes
+import io
 import math
 import os
 import re
 import struct
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import IO, NamedTuple
 
@@ -29,8 +31,12 @@ import pypdfium2
 from pypdfium2 import raw
 
 from core.documents import strings
+from core.documents.docx_symbols import symbol
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
+from core.documents.pdf_fonts import MOST_MAPPED_BYTES, codes_are_letters, has_layers, impossible, mapped
+from core.documents.pdf_shown import appearances, hide_layers, keep_turn, turns, visible_area
 from core.documents.pdf_tables import Box, Table, Word, find_tables
+from core.documents.pdf_xfa import xfa_text
 from core.documents.writer import SMALL, with_address
 from core.system.child_bounds import held_bytes
 
@@ -162,6 +168,7 @@ _MOST_OPTIONS = 200
 _THROUGH, _MOST_THROUGH = (0.35, 0.68), 200
 # Highlighted, underlined, squiggly and struck-out words (PDF 1.7, table 169, as PDFium numbers them).
 _ON_WORDS = (9, 10, 11, 12)
+_UNSEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 # Of a page; what a page has beyond that is not read.
 _MOST_ANNOTATIONS = 1_000
 # Reading a page without content takes less memory than this.
@@ -196,7 +203,11 @@ _HYPHENATED = frozenset((
     "all", "cross", "ex", "half", "high", "long", "low", "mid", "non", "post", "pre", "self", "semi",
     "short", "well",
 ))  # fmt: skip
+# Controls and private characters, of which a page may have few, and how many others are looked at.
+_SUSPICIOUS, _SAMPLE = re.compile("[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]"), 64
+_MOST_FONT_NAME = 256
 _WORD = re.compile(r"\S+")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 
 
@@ -217,33 +228,44 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     Calls `told` with the number of pages done before each page. Raises `UnreadableError`, OSError.
     """
     _check_readable(stream)
+    reader = _Reader(stream, gathered)
+    damaged: DamagedError | None = None
+    says = False
     try:
-        document = pypdfium2.PdfDocument(stream)
-    except pypdfium2.PdfiumError as error:
-        locked = raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower()
-        raise (LockedError if locked else DamagedError) from error
-    try:
-        if document.get_formtype() != raw.FORMTYPE_NONE:
-            document.init_forms()
-        from_right = _goes_from_right(document)
-        pages = len(document)
-        says = False
-        known: set[str] = set()  # words of the pages until now
-        for number in range(pages):
-            told(number, pages, "pages")
-            text, scanned = _page(document, number, gathered, known, from_right=from_right)
-            says = says or bool(text)
-            if scanned:
-                gathered.leave_out("scanned page", place=strings.page_place(number + 1))
-                mark = strings.scanned_page(number + 1, has_text=bool(text))
-                text = f"{text}\n\n{mark}" if text else mark
-            gathered.add(f"\n\n{text}" if number else text)
-        for name in _attachments(document):
-            gathered.leave_out("attachment", place=name)
-            gathered.add(f"\n\n{strings.attachment_left_out(name)}")
+        for number in range(reader.pages):
+            told(number, reader.pages, "pages")
+            place = strings.page_place(number + 1)
+            mark = ""
+            try:
+                page = reader.page(number)
+            except DamagedError as error:
+                damaged, page = error, _Page()
+                gathered.leave_out("missing page", place=place)
+                mark = strings.missing_page(place)
+            if page.scanned:
+                gathered.leave_out("scanned page", place=place)
+                mark = strings.scanned_page(number + 1, has_text=bool(page.text))
+            elif page.unreadable:
+                gathered.leave_out("unreadable page", place=place)
+                mark = strings.unreadable_page(number + 1)
+            says = says or bool(page.text)
+            gathered.add("\n\n" * (number > 0) + "\n\n".join(filter(None, (page.text, mark))))
+        if damaged and not says and reader.pages:
+            raise damaged
+        for text in reader.asides():
+            gathered.add(f"\n\n{text}")
+        says = says or reader.has_form
     finally:
-        document.close()
+        reader.document.close()
     return gathered.text().strip(" \n") if says else ""
+
+
+class _Page(NamedTuple):
+    """The text of a page; whether it is a scan, or a text whose fonts give no letters."""
+
+    text: str = ""
+    scanned: bool = False
+    unreadable: bool = False
 
 
 def _attachments(document: pypdfium2.PdfDocument) -> Iterator[str]:
@@ -270,46 +292,150 @@ def _goes_from_right(document: pypdfium2.PdfDocument) -> bool:
     return name.value == b"R2L"
 
 
-def _page(
-    document: pypdfium2.PdfDocument, number: int, gathered: Gathered, known: set[str], *, from_right: bool
-) -> tuple[str, bool]:
-    """The text of a page, and whether it is a scan.
+class _Reader:
+    """Reads the pages of a document."""
 
-    Raises `DamagedError`, and MemoryError for a page that PDFium cannot hold.
-    """
-    most_before = held_bytes()
-    try:
-        page = document[number]
-        lines = page.get_textpage()
+    def __init__(self, stream: IO[bytes], gathered: Gathered) -> None:
+        """Raises `UnreadableError`."""
+        self._stream, self._gathered = stream, gathered
+        self.document = _opened(stream)
+        self.pages = len(self.document)
+        self.has_form = False  # a form of another kind than PDF's
+        self._from_right = _goes_from_right(self.document)
+        stream.seek(0)
+        self._has_layers = has_layers(stream.read(MOST_MAPPED_BYTES + 1))
+        self._is_mapped = False
+        self._known: set[str] = set()  # words of the pages until now
+        self._hidden_words = 0
+
+    def asides(self) -> Iterator[str]:
+        """What follows the pages: a form of another kind, hidden words, and files inside of the document."""
+        if self.document.get_formtype() == raw.FORMTYPE_XFA_FULL and (form := xfa_text(self.document)):
+            self.has_form = True
+            yield form
+        if self._hidden_words:
+            yield strings.hidden_text(self._hidden_words)
+        for name in _attachments(self.document):
+            self._gathered.leave_out("attachment", place=name)
+            yield strings.attachment_left_out(name)
+
+    def _hide(self, words: int, number: int) -> None:
+        if words > 0:
+            self._hidden_words += words
+            self._gathered.leave_out("hidden word", words, strings.page_place(number + 1))
+
+    def page(self, number: int) -> _Page:
+        """Raises `DamagedError`, and MemoryError for a page that PDFium cannot hold."""
+        most_before = held_bytes()
+        page, lines = self._loaded(number)
         text = lines.get_text_range()
+        # PDFium takes content that it has no memory for as none, and reports nothing.
+        is_empty = not text and not raw.FPDFPage_CountObjects(page.raw)
+        if is_empty and held_bytes() > most_before + _MOST_EMPTY_PAGE_BYTES:
+            raise MemoryError
+        if not self._is_mapped and _has_codes(lines, text):
+            self._map_fonts()
+            page, lines = self._loaded(number)
+        if self._has_layers and hide_layers(page):
+            before, lines = len(text.split()), page.get_textpage()
+            self._hide(before - len(lines.get_text_range().split()), number)
+        found = turns(page)
+        if found == [0]:
+            read = [self._read(page, lines, number, 0, is_main=True)]
+        else:
+            read = []
+            for turn in found:
+                turned, _ = self._loaded(number)
+                if self._has_layers:
+                    hide_layers(turned)
+                keep_turn(turned, turn)
+                read.append(self._read(turned, turned.get_textpage(), number, turn, is_main=not read))
+        _, pictures = _drawn(page)
+        texts = [each for each, _ in read]
+        whole = "\n\n".join(filter(None, texts))
+        bad = impossible(whole)
+        if bad and 2 * bad > len("".join(whole.split())):
+            return _Page(unreadable=True)
+        scanned = _is_scan(page, pictures, sum(words for _, words in read))
+        if pictures and not scanned:
+            self._gathered.leave_out("picture", len(pictures), strings.page_place(number + 1))
+        return _Page(whole, scanned)
+
+    def _loaded(self, number: int) -> tuple[pypdfium2.PdfPage, pypdfium2.PdfTextPage]:
+        try:
+            page = self.document[number]
+            return page, page.get_textpage()
+        except pypdfium2.PdfiumError as error:
+            raise DamagedError from error
+
+    def _map_fonts(self) -> None:
+        """Read the document again with maps for the fonts that lack one."""
+        self._is_mapped = True
+        self._stream.seek(0)
+        data = self._stream.read(MOST_MAPPED_BYTES + 1)
+        if added := mapped(data):
+            self.document.close()
+            self.document = _opened(io.BytesIO(data + added))
+
+    def _read(
+        self, page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, number: int, turn: int, *, is_main: bool
+    ) -> tuple[str, int]:
+        """The text of a page that was turned, and the number of its words; the main turn has annotations."""
+        text = lines.get_text_range()
+        letters = _letters(lines, text)
+        if _has_codes(lines, text):
+            _replace_codes(lines, letters)
+        indices: Sequence[int] = range(len(letters))
+        if self._from_right or has_letters(text, from_right=True):
+            indices, letters = _read_from_right(lines, letters, self._from_right)
+        else:
+            _mark_scripts(lines, letters)
+            if _WIDE.search(text):
+                indices, letters = _vertical(lines, letters)
+        words = _words(lines, letters, indices)
+        self._hide(_drop(words, letters, _upright(visible_area(page), turn)), number)
+        rules, _ = _drawn(page)
+        inserts, struck = list[_Insert](), set[int]()
+        if is_main:
+            inserts, struck = _annotations(
+                self.document, page, number, words, turn, self._gathered, partial(self._hide, number=number)
+            )
+        _strike(words, letters, struck | _crossed_out(words, rules))
+        _insert(words, inserts, turn, len(letters))
+        tables = find_tables(words, rules)
+        known = self._known
+        if len(known) < _MOST_KNOWN:
+            known.update(_KNOWN.findall(_BROKEN.sub(" ", text.replace("\r", "")).casefold()))
+        blocks = _blocks(letters, words, tables) if tables or inserts else ["".join(letters)]
+        return "\n\n".join(filter(None, (_plain(block, known) for block in blocks))), len(words)
+
+
+def _opened(stream: IO[bytes]) -> pypdfium2.PdfDocument:
+    """Raises `UnreadableError`."""
+    try:
+        document = pypdfium2.PdfDocument(stream)
     except pypdfium2.PdfiumError as error:
-        raise DamagedError from error
-    # PDFium takes content that it has no memory for as none, and reports nothing.
-    is_empty = not text and not raw.FPDFPage_CountObjects(page.raw)
-    if is_empty and held_bytes() > most_before + _MOST_EMPTY_PAGE_BYTES:
-        raise MemoryError
-    letters = _letters(lines, text)
-    indices: Sequence[int] = range(len(letters))
-    if from_right or has_letters(text, from_right=True):
-        indices, letters = _read_from_right(lines, letters, from_right)
-    else:
-        _mark_scripts(lines, letters)
-        if _WIDE.search(text):
-            indices, letters = _vertical(lines, letters)
-    words = _words(page, lines, letters, indices)
-    rules, pictures = _drawn(page)
-    inserts, struck = _annotations(document, page, words, gathered)
-    _strike(words, letters, struck | _crossed_out(words, rules))
-    _insert(words, inserts, page.get_rotation(), len(letters))
-    tables = find_tables(words, rules)
-    scanned = _is_scan(page, pictures, len(words))
-    if len(known) < _MOST_KNOWN:
-        known.update(_KNOWN.findall(_BROKEN.sub(" ", text.replace("\r", "")).casefold()))
-    blocks = _blocks(letters, words, tables) if tables or inserts else ["".join(letters)]
-    read = "\n\n".join(filter(None, (_plain(block, known) for block in blocks)))
-    if pictures and not scanned:
-        gathered.leave_out("picture", len(pictures), strings.page_place(number + 1))
-    return read, scanned
+        locked = raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower()
+        raise (LockedError if locked else DamagedError) from error
+    if document.get_formtype() != raw.FORMTYPE_NONE:
+        document.init_forms()
+    return document
+
+
+def _drop(words: list[Word], letters: list[str], area: Box) -> int:
+    """Take words that are not on the page out of `words` and `letters`; how many they are."""
+    off = [
+        word
+        for word in words
+        if word.box.right < area.left
+        or word.box.left > area.right
+        or word.box.bottom < area.top
+        or word.box.top > area.bottom
+    ]
+    for word in off:
+        words.remove(word)
+        letters[word.start : word.end] = [""] * (word.end - word.start)
+    return len(off)
 
 
 def _is_scan(page: pypdfium2.PdfPage, pictures: Sequence[float], words: int) -> bool:
@@ -420,7 +546,7 @@ def _plain(text: str, known: set[str]) -> str:
     text = _whole_words(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), known)
     for mark in ("\ufffe\n", "\x02\n", "\ufffe", "\x02"):
         text = text.replace(mark, "-\n" if mark.endswith("\n") else "-")
-    text = text.replace("\u00ad", "")
+    text = _CONTROLS.sub("", text.replace("\u00ad", ""))
     # A table may begin with an empty cell.
     return "\n".join(line.rstrip() for line in text.split("\n")).strip(" \n")
 
@@ -451,22 +577,32 @@ def _strike(words: list[Word], letters: list[str], struck: set[int]) -> None:
 
 
 def _annotations(
-    document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage, words: list[Word], gathered: Gathered
+    document: pypdfium2.PdfDocument,
+    page: pypdfium2.PdfPage,
+    number: int,
+    words: list[Word],
+    turn: int,
+    gathered: Gathered,
+    hide: Callable[[int], None],
 ) -> tuple[list[_Insert], set[int]]:
-    """Filled form fields, notes, comments and addresses of links, in the file's order; struck-out words."""
+    """Filled form fields, notes, comments, signatures, stamps and addresses of links, in the file's order;
+    struck-out words. `hide` is called with the words of those that are not shown.
+    """
     form = document.formenv.raw if document.formenv else None
     links: list[_Insert] = []
     inserts: list[_Insert] = []
     struck: set[int] = set()
+    looks: list[tuple[int, tuple[float, float, float, float]]] = []
     for index in range(min(raw.FPDFPage_GetAnnotCount(page.raw), _MOST_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, index)
         if not annotation:
             continue
         try:
             kind = raw.FPDFAnnot_GetSubtype(annotation)
-            text = ""
+            text, looks_like_text = "", kind in (raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_FREETEXT)
             if kind == raw.FPDF_ANNOT_WIDGET and form:
                 text = _field(form, annotation)
+                looks_like_text = _is_signature(form, annotation)
             elif kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_LINK):
                 text = _string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")
                 if kind == raw.FPDF_ANNOT_FILEATTACHMENT:
@@ -477,32 +613,43 @@ def _annotations(
             rectangle = raw.FS_RECTF()
             if not raw.FPDFAnnot_GetRect(annotation, ctypes.byref(rectangle)):
                 continue
+            if raw.FPDFAnnot_GetFlags(annotation) & _UNSEEN:
+                hide(0 if text in ("[x]", "[ ]") else len(text.split()))
+                continue
             found = (rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
             if kind == raw.FPDF_ANNOT_STRIKEOUT:
-                struck |= set(_inside(words, found, page))
+                struck |= set(_inside(words, found, turn))
             if kind == raw.FPDF_ANNOT_LINK and (address := _address(document, annotation)):
                 links.append(_Insert(found, address))
-            elif text.strip():
+            elif looks_like_text and (kind != raw.FPDF_ANNOT_FREETEXT or not text.strip()):
+                looks.append((index, found))
+            if text.strip() and kind != raw.FPDF_ANNOT_LINK:
                 # A comment on words follows them; a field or a note follows what is to its left.
-                marked = _inside(words, found, page) if kind in _ON_WORDS else []
+                marked = _inside(words, found, turn) if kind in _ON_WORDS else []
                 inserts.append(_Insert(found, " ".join(text.split()), marked[-1] if marked else None))
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
     for link, following in zip(links, [*links[1:], None]):
         # A link over two lines has two rectangles.
         if following is None or following.text != link.text:
-            inside = _inside(words, link.rectangle, page)
+            inside = _inside(words, link.rectangle, turn)
             said = " ".join(words[at].text for at in inside)
             if inside and (added := with_address(said, link.text)[len(said) :].strip()):
                 inserts.append(_Insert(link.rectangle, added, inside[-1]))
+    said_in = appearances(document, number, [index for index, _ in looks]) if looks else []
+    for (_, rectangle), said in zip(looks, said_in):
+        if text := " ".join(said.split()):
+            inserts.append(_Insert(rectangle, text))
     return inserts, struck
 
 
-def _inside(
-    words: list[Word], rectangle: tuple[float, float, float, float], page: pypdfium2.PdfPage
-) -> list[int]:
+def _is_signature(form: object, annotation: object) -> bool:
+    return bool(raw.FPDFAnnot_GetFormFieldType(form, annotation) == raw.FPDF_FORMFIELD_SIGNATURE)
+
+
+def _inside(words: list[Word], rectangle: tuple[float, float, float, float], turn: int) -> list[int]:
     """The numbers of the words in a rectangle."""
-    left, top, right, bottom = _upright(rectangle, page.get_rotation())
+    left, top, right, bottom = _upright(rectangle, turn)
     return [
         number
         for number, word in enumerate(words)
@@ -528,6 +675,11 @@ def _field(form: object, annotation: object) -> str:
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
     if kind == raw.FPDF_FORMFIELD_LISTBOX:
         return " ".join(_options(form, annotation))
+    if kind == raw.FPDF_FORMFIELD_COMBOBOX:  # it shows the label of the option whose value it stores
+        count = min(raw.FPDFAnnot_GetOptionCount(form, annotation), _MOST_OPTIONS)
+        for index in range(count):
+            if raw.FPDFAnnot_IsOptionSelected(form, annotation, index):
+                return _string(raw.FPDFAnnot_GetOptionLabel, form, annotation, index)
     if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX):
         return _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     return ""
@@ -560,6 +712,42 @@ def _letters(lines: pypdfium2.PdfTextPage, text: str) -> list[str]:
         return [letter if letter != "\0" else "" for letter in letters] if "\0" in text else letters
     codes = (raw.FPDFText_GetUnicode(lines.raw, at) for at in range(count))
     return [chr(code) if 0 < code <= 0x10FFFF else "" for code in codes]
+
+
+def _has_codes(lines: pypdfium2.PdfTextPage, text: str) -> bool:
+    """Whether a page seems to have characters whose fonts have no map of letters."""
+    count, error = lines.count_chars(), raw.FPDFText_HasUnicodeMapError
+    return bool(_SUSPICIOUS.search(text)) or any(
+        error(lines.raw, at) == 1 for at in range(0, count, max(1, count // _SAMPLE))
+    )
+
+
+def _replace_codes(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
+    """Replaces codes that are not letters by U+FFFD in `letters`, and those of symbol fonts by Unicode."""
+    text_page, name = lines.raw, ctypes.create_string_buffer(_MOST_FONT_NAME)
+    of_fonts: dict[bytes, list[int]] = {}
+    for at, letter in enumerate(letters):
+        has_no_map = raw.FPDFText_HasUnicodeMapError(text_page, at) == 1
+        if has_no_map or "\ue000" <= letter <= "\uf8ff":
+            raw.FPDFText_GetFontInfo(text_page, at, name, len(name), None)
+            if has_no_map:
+                of_fonts.setdefault(name.value, []).append(at)
+            else:
+                letters[at] = _of_symbols(letter, name.value.decode("utf-8", "replace"))
+    for places in of_fonts.values():
+        codes = "".join(letters[at] for at in places)
+        if codes.strip() and not codes_are_letters(codes):
+            for at in places:
+                letters[at] = "\ufffd"
+
+
+def _of_symbols(letter: str, font: str) -> str:
+    """A character of the private range of symbol fonts, and of capitals and digits of other forms."""
+    code = ord(letter)
+    if 0xF720 < code < 0xF77F:  # Adobe's small capitals and old-style digits
+        return chr(code - 0xF700)
+    names = (each for each in ("wingdings 2", "wingdings") if each in font.lower().replace("-", " "))
+    return symbol(next(names, "symbol"), f"{code:x}") if 0xF020 <= code <= 0xF0FF else "\ufffd"
 
 
 def _read_from_right(
@@ -617,14 +805,11 @@ def _baselines(boxes: dict[int, tuple[float, float, float, float]], letters: lis
     return [part for _, part in sorted(parts, key=lambda part: -part[0])]
 
 
-def _words(
-    page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, letters: list[str], indices: Sequence[int]
-) -> list[Word]:
-    """Words in the order of reading, with their boxes on the page as it is shown.
+def _words(lines: pypdfium2.PdfTextPage, letters: list[str], indices: Sequence[int]) -> list[Word]:
+    """Words in the order of reading, with their boxes on the page as it was turned.
 
     Removes spaces from `letters` that PDFium added between the letters of a word.
     """
-    rotation = page.get_rotation()
     text_page, read_box, read_angle = lines.raw, raw.FPDFText_GetLooseCharBox, raw.FPDFText_GetCharAngle
     rectangle = raw.FS_RECTF()
     to, edges = ctypes.byref(rectangle), struct.Struct("4f").unpack_from
@@ -648,10 +833,10 @@ def _words(
             bottom = next_bottom if next_bottom < bottom else bottom
         # Text with the top and bottom of the level word before it is level.
         if not level or (top, bottom) != last_edges:
-            turned = math.degrees(read_angle(text_page, indices[start])) + rotation
+            turned = math.degrees(read_angle(text_page, indices[start]))
             level = abs((turned + 180) % 360 - 180) < _LEVEL_DEGREES
             last_edges = top, bottom
-        box = _upright((left, bottom, right, top), rotation) if rotation else Box(left, -top, right, -bottom)
+        box = Box(left, -top, right, -bottom)
         gap = joined[last_end:start]
         if isinstance(indices, range) and _joins(lines, words, box, text, gap):
             letters[last_end] = ""
@@ -685,23 +870,23 @@ def _joins(lines: pypdfium2.PdfTextPage, words: list[Word], box: Box, text: str,
     return bool(usual > 0 and own <= _SPACED * usual)
 
 
-def _upright(rectangle: tuple[float, float, float, float], rotation: int) -> Box:
-    """A rectangle of PDF's (left, bottom, right, top) on the page as it is shown, y downwards."""
+def _upright(rectangle: tuple[float, float, float, float], turn: int) -> Box:
+    """A rectangle of PDF's (left, bottom, right, top) on the page as it was turned, y downwards."""
     left, bottom, right, top = rectangle
-    if rotation == 90:
+    if turn == 90:
         return Box(bottom, left, top, right)
-    if rotation == 180:
+    if turn == 180:
         return Box(-right, bottom, -left, top)
-    if rotation == 270:
+    if turn == 270:
         return Box(-top, -right, -bottom, -left)
     return Box(left, -top, right, -bottom)
 
 
-def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) -> None:
+def _insert(words: list[Word], inserts: list[_Insert], turn: int, end: int) -> None:
     """Adds each of `inserts` after the last word to its left, else above it, else at the page's `end`."""
     added: list[tuple[int, Word]] = []
     for rectangle, text, after in inserts:
-        box = _upright(rectangle, rotation)
+        box = _upright(rectangle, turn)
         if after is not None:
             added.append((after, Word(box, text, words[after].end, words[after].end)))
             continue
@@ -729,7 +914,6 @@ def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) 
 
 def _drawn(page: pypdfium2.PdfPage) -> tuple[list[Box], list[float]]:
     """Horizontal and vertical lines and edges of rectangles on the page, and the areas of pictures."""
-    rotation = page.get_rotation()
     rules: list[Box] = []
     pictures: list[float] = []
     edges = [ctypes.c_float() for _ in range(4)]
@@ -767,8 +951,8 @@ def _drawn(page: pypdfium2.PdfPage) -> tuple[list[Box], list[float]]:
                 ends.append((here, start))
             for (left, bottom), (right, top) in ends:
                 if abs(left - right) < 1 or abs(bottom - top) < 1:
-                    corners = (min(left, right), min(bottom, top), max(left, right), max(bottom, top))
-                    rules.append(_upright(corners, rotation))
+                    upper, lower = -max(bottom, top), -min(bottom, top)
+                    rules.append(Box(min(left, right), upper, max(left, right), lower))
     return rules, pictures
 
 

@@ -291,7 +291,10 @@ def _pdf(source: _Source, told: limits.Told) -> str:
     from core.documents.pdf import pdf_text
 
     text = pdf_text(source.stream, told, source.gathered)
-    if not text and any(kind == "scanned page" for kind, _ in source.gathered.left_out):
+    kinds = {kind for kind, _ in source.gathered.left_out}
+    if not text and "unreadable page" in kinds:
+        raise RequestError(strings.file_without_letters(source.name), strings.EMPTY_HINT)
+    if not text and "scanned page" in kinds:
         raise RequestError(strings.file_scanned(source.name), strings.EMPTY_HINT)
     return text
 

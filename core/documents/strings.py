@@ -112,6 +112,7 @@ def file_encoded(name: str, encoding: str) -> str:
 # Parts that a text leaves out, marks or guesses, in the order of their weight.
 _LEFT_OUT: dict[Kind, tuple[str, str]] = {
     "scanned page": ("scanned page", "scanned pages"), "missing page": ("missing page", "missing pages"),
+    "unreadable page": ("unreadable page", "unreadable pages"),
     "hidden sheet": ("hidden sheet", "hidden sheets"), "hidden slide": ("hidden slide", "hidden slides"),
     "hidden row": ("hidden row", "hidden rows"), "hidden column": ("hidden column", "hidden columns"),
     "hidden word": ("hidden word", "hidden words"), "attachment": ("attachment", "attachments"),
@@ -181,6 +182,14 @@ def hidden(part: str) -> str:
 def scanned_page(number: int, *, has_text: bool) -> str:
     rest = " but the lines above" if has_text else ""
     return f"[page {number:,} has no text{rest}: it is a picture]"
+
+
+def unreadable_page(number: int) -> str:
+    return f"[page {number:,} cannot be read as text: its font gives no letters]"
+
+
+def file_without_letters(name: str) -> str:
+    return f"“{name}” cannot be read as text: its fonts give no letters."
 
 
 def comment(text: str) -> str:
