@@ -10,12 +10,25 @@ from __future__ import annotations
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from core.documents import strings
 from core.documents.equations import equation_line
 from core.documents.number_formats import GENERAL, shown_number
-from core.documents.parts import BROKEN, CHART, DIAGRAM, Element, M, R, Relations, Walker, read_tree, whole
+from core.documents.parts import (
+    BROKEN,
+    CHART,
+    CHART_EX,
+    DIAGRAM,
+    Element,
+    M,
+    R,
+    Relations,
+    Walker,
+    read_tree,
+    whole,
+)
 from core.documents.writer import Writer
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -27,8 +40,9 @@ _MOST_CATEGORY_CHARACTERS = 1_000
 def drawing_text(archive: zipfile.ZipFile, part: str) -> str:
     """The lines of a chart or a diagram. Raises as `read_tree` does."""
     drawing = read_tree(archive, part, _MOST_BYTES)
-    is_chart = drawing.name.startswith(CHART)
-    return "\n".join(_chart_lines(drawing) if is_chart else _diagram_lines(drawing))
+    kinds = ((CHART, _chart_lines), (CHART_EX, _newer_chart_lines))
+    lines = next((read for space, read in kinds if drawing.name.startswith(space)), _diagram_lines)
+    return "\n".join(lines(drawing))
 
 
 class OfficeWalker(Walker):
@@ -61,6 +75,7 @@ class OfficeWalker(Walker):
 
     actions: ClassVar = {
         M + "oMath": equation,
+        CHART_EX + "chart": lambda self, element: self.drawing(element),
         CHART + "chart": lambda self, element: self.drawing(element),
         DIAGRAM + "relIds": lambda self, element: self.drawing(element),
     }
@@ -86,6 +101,39 @@ def _chart_lines(drawing: Element) -> Iterator[str]:
         )
         for each in drawing.all("ser")
     ]
+    yield from _lines(titles, axes, series)
+
+
+def _newer_chart_lines(drawing: Element) -> Iterator[str]:
+    """Those of a chart whose kind came after 2015, such as a waterfall; data and series are apart."""
+    chart = next((each for each in drawing.elements if each.tag == "chart"), drawing)
+    axes = [title for each in chart.all("axis") for title in _titles(each)]
+    data = {each.get("id"): each for each in drawing.child("chartData").elements if each.tag == "data"}
+    series: list[_Series] = []
+    for each in chart.all("series"):
+        of = data.get(each.child("dataId").get("val"), Element(""))
+        dimensions = {one.get("type"): one for one in of.elements if one.tag in ("strDim", "numDim")}
+        names = " ".join(name.line() for name in each.child("tx").all("v"))
+        numbers = [one for kind, one in dimensions.items() if one.tag == "numDim" and kind != "x"]
+        categories = dimensions.get("cat", dimensions.get("x", Element("")))
+        values = _newer_points(numbers[0] if numbers else dimensions.get("colorStr", Element("")))
+        series.append(_Series(names, _newer_points(categories), values))
+    yield from _lines(_titles(chart), axes, series)
+
+
+def _newer_points(dimension: Element) -> dict[int, str]:
+    points: dict[int, str] = {}
+    for level in dimension.all("lvl"):
+        code = level.get("formatCode", GENERAL) if dimension.tag == "numDim" else ""
+        for each in islice(level.all("pt"), _MOST_POINTS):
+            number = whole(each.get("idx"))
+            shown = shown_number(each.line(), code) if code else each.line()
+            points[number] = ", ".join(filter(None, (shown, points.get(number))))[:_MOST_CATEGORY_CHARACTERS]
+    return points
+
+
+def _lines(titles: list[str], axes: list[str], series: list[_Series]) -> Iterator[str]:
+    """The title, the axes and the table of a chart."""
     if not (titles or axes or series):
         return
     yield strings.chart(" ".join(titles))

@@ -18,8 +18,16 @@ import zipfile
 from typing import IO, ClassVar
 
 from core.documents.charts import OfficeWalker
-from core.documents.docx_lists import WordLists, is_on, level_number, text_properties, value_of
+from core.documents.docx_lists import (
+    WordLists,
+    is_on,
+    level_number,
+    outline_heading,
+    text_properties,
+    value_of,
+)
 from core.documents.docx_symbols import symbol
+from core.documents.fields import field_text
 from core.documents.limits import (
     DamagedError,
     Gathered,
@@ -193,12 +201,13 @@ class _Words(OfficeWalker):
         outer, self.marks = (self._style, self.marks), PLAIN
         properties = element.child("pPr")
         self._style = value_of(properties, "pStyle") or ""
+        is_drop_cap = properties.child("framePr").get(W + "dropCap", "none") != "none"
         if not self._joins:
             self.writer.open_paragraph()
         self._joins = False
         self.walk(element)
         self._end_joined()  # of a text box
-        if properties.child("rPr").child("del", "moveFrom").name:
+        if properties.child("rPr").child("del", "moveFrom").name or is_drop_cap:
             self._joins, (self._style, self.marks) = True, outer
             return
         # Also without a word in it, it counts.
@@ -208,7 +217,8 @@ class _Words(OfficeWalker):
             value_of(properties, "numPr", "numId"),
             None if level is None else level_number(level),
         )
-        heading = self.lists.heading_level(self._style)
+        outline = value_of(properties, "outlineLvl")
+        heading = self.lists.heading_level(self._style) if outline is None else outline_heading(outline)
         number = f"{mark.text} " if mark and mark.text else ""
         if heading and not self.writer.in_cell:
             self.writer.close_paragraph("heading", f"{'#' * heading} {number}")
@@ -274,13 +284,14 @@ class _Words(OfficeWalker):
         # The number of the page of a header says nothing.
         is_number = field.instruction.split()[:1] and field.instruction.split()[0] in _NUMBERS_OF_PAGES
         field.is_silent = bool(is_number) and self._kind not in ("", *_NOTES)
+        field.is_silent = field.is_silent or field_text(field.instruction) is not None
         self._muted += field.is_silent
 
     def _end_field(self, field: _Field) -> None:
         self._muted -= field.is_silent
         if field.is_link:
             self.writer.close_link()
-        self.say(field.state())
+        self.say(field_text(field.instruction) or field.state())
 
     # ---- drawings
 

@@ -222,7 +222,7 @@ def _levels(owner: Element) -> dict[int, _Level]:
     return {
         level_number(each.get(W + "ilvl")): _Level(
             whole(value_of(each, "start"), 1),
-            value_of(each, "numFmt") or "decimal",
+            _format(each),
             (value_of(each, "lvlText") or "")[:_MOST_PATTERN_CHARACTERS],
             None if (restart := value_of(each, "lvlRestart")) is None else whole(restart, 0),
             is_on(each.child("isLgl")),
@@ -230,6 +230,19 @@ def _levels(owner: Element) -> dict[int, _Level]:
         )
         for each in owner.all("lvl")
     }
+
+
+def _format(level: Element) -> str:
+    """The way to count of a level: a name, or for one of its own the numbers that it begins with."""
+    found = next(level.all("numFmt"), Element(""))
+    name = found.get(W + "val", "decimal")
+    return found.get(W + "format", "decimal")[:_MOST_PATTERN_CHARACTERS] if name == "custom" else name
+
+
+def outline_heading(level: str) -> int:
+    """The heading of a level of the outline, 1 to 6; 0 for body text."""
+    number = whole(level, _LEVELS)
+    return number + 1 if number < len(_HEADING_LEVELS) else 0
 
 
 def value_of(element: Element, *path: str) -> str | None:

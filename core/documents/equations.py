@@ -53,21 +53,21 @@ def _linear(node: Element) -> str:
         case "f" if of.get("type") == "noBar":
             return f"({parts.get('num', '')} over {parts.get('den', '')})"
         case "f":
-            return f"{_factor(parts.get('num', ''))}/{_factor(parts.get('den', ''))}"
+            return f"{factor(parts.get('num', ''))}/{factor(parts.get('den', ''))}"
         case "sSup" | "sSub" | "sSubSup":
-            lowered = f"_{_factor(sub)}" if kind != "sSup" else ""
-            raised = f"^{_factor(sup)}" if kind != "sSub" else ""
-            return f"{_factor(base)}{lowered}{raised}{' ' if tag == 'munderover' else ''}"
+            lowered = f"_{factor(sub)}" if kind != "sSup" else ""
+            raised = f"^{factor(sup)}" if kind != "sSub" else ""
+            return f"{factor(base)}{lowered}{raised}{' ' if tag == 'munderover' else ''}"
         case "sPre":
-            return f"_{_factor(sub)}^{_factor(sup)}{_factor(base)}"
+            return f"_{factor(sub)}^{factor(sup)}{factor(base)}"
         case "rad":
             degree = parts.get("deg", "")
             mark = {"": "√", "3": "∛", "4": "∜"}.get(degree)
-            return f"{mark}{_factor(base)}" if mark else f"root {degree} of ({base})"
+            return f"{mark}{factor(base)}" if mark else f"root {degree} of ({base})"
         case "msqrt":
-            return f"√{_factor(inside)}"
+            return f"√{factor(inside)}"
         case "nary":
-            limits = f"_{_factor(sub)}" * bool(sub) + f"^{_factor(sup)}" * bool(sup)
+            limits = f"_{factor(sub)}" * bool(sub) + f"^{factor(sup)}" * bool(sup)
             return f"{of.get('chr', '∫')}{limits} {base}"
         case "d":
             between = of.get("sepChr", "|").join(_all(each, "e"))
@@ -79,11 +79,11 @@ def _linear(node: Element) -> str:
         case "limLow" | "limUpp":
             limit = parts.get("lim", "")
             is_accent = tag == "mover" and len(limit) == 1 and not limit.isalnum()
-            return f"{_factor(base)}{limit if is_accent else '_^'[kind == 'limUpp'] + _factor(limit)}"
+            return f"{factor(base)}{limit if is_accent else '_^'[kind == 'limUpp'] + factor(limit)}"
         case "acc":
-            return f"{_factor(base)}{_ACCENTS.get(of.get('chr', ''), of.get('chr', ''))}"
+            return f"{factor(base)}{_ACCENTS.get(of.get('chr', ''), of.get('chr', ''))}"
         case "bar":
-            return f"{_factor(base)}{'¯' if of.get('pos') == 'top' else '_'}"
+            return f"{factor(base)}{'¯' if of.get('pos') == 'top' else '_'}"
         case "m" | "mtable":
             rows = [[_linear(cell) for cell in row.elements] for row in node.elements if row.tag != "mPr"]
             lines = [", ".join(row) for row in rows]
@@ -98,7 +98,7 @@ def _all(parts: list[tuple[str, str]], name: str) -> list[str]:
     return [text for tag, text in parts if tag == name]
 
 
-def _factor(text: str) -> str:
+def factor(text: str) -> str:
     """`text` in brackets, unless it is one character, one number, or in brackets as a whole."""
     if len(text) <= 1 or text.isdigit():
         return text

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import IO
 from xml.etree import ElementTree
 
+from core.documents.formulas import link_address
 from core.documents.limits import DamagedError, Gathered, Told
-from core.documents.number_formats import GENERAL, shown_number
+from core.documents.number_formats import GENERAL, shown_number, text_text
 from core.documents.opendocument import CONTENT
 from core.documents.parts import Element, read_elements, whole
 from core.documents.sheet import MOST_COLUMNS, Sheet
@@ -97,11 +98,11 @@ def xml_sheets(archive: zipfile.ZipFile, told: Told, gathered: Gathered) -> Iter
             case "Column":
                 first = _place(each, column)
                 column = first + _count(each, "Span")
-                if each.get(_SS + "Hidden") == "1":
+                if each.get(_SS + "Hidden") == "1" or not each.get(_SS + "Width", "1").strip("0."):
                     sheets[-1].hide_columns(range(first, column + 1))
             case "Row":
                 row = _place(each, row)
-                if each.get(_SS + "Hidden") == "1":
+                if each.get(_SS + "Hidden") == "1" or not each.get(_SS + "Height", "1").strip("0."):
                     sheets[-1].hide_rows(range(row, row + 1))
                 _read_row(each, row, sheets[-1], codes)
             case "WorksheetOptions":
@@ -115,8 +116,11 @@ def _read_row(element: Element, row: int, sheet: Sheet, codes: dict[str, str]) -
         column, across = _place(cell, column + across), _count(cell, "MergeAcross")
         data, comment = cell.child("Data"), cell.child("Comment")
         code = codes.get(cell.get(_SS + "StyleID"), GENERAL)
-        sheet.put(row, column, _shown(data, code) if data.name else cell.get(_SS + "Formula"))
-        sheet.put_link(row, column, cell.get(_SS + "HRef"))
+        formula, shown = cell.get(_SS + "Formula"), _shown(data, code)
+        if not shown and data.line() not in ("", "0"):
+            sheet.hide_cell(row, column)
+        sheet.put(row, column, shown if data.name else formula)
+        sheet.put_link(row, column, cell.get(_SS + "HRef") or link_address(formula))
         sheet.add_aside("comment", comment.child("Data").line() or comment.line(), (row, column))
 
 
@@ -124,11 +128,13 @@ def _shown(data: Element, code: str) -> str:
     text = data.line()
     match data.get(_SS + "Type"):
         case "Boolean":
-            return "TRUE" if text == "1" else "FALSE"
+            return text_text("TRUE" if text == "1" else "FALSE", code)
         case "DateTime":
             return text.removesuffix(".000").removesuffix("T00:00:00").replace("T", " ")
         case "Number":
             return shown_number(text, code)
+        case "String":
+            return text_text(text, code)
     return text
 
 

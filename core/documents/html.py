@@ -42,9 +42,14 @@ _CHARSET = re.compile(
 # Inside a cell these may show that a table arranges a page.
 _RICH = frozenset(("ul", "ol", "dl", "section", "article", "form", "table", "pre", *_HEADINGS))
 _ATTRIBUTES = frozenset((
-    "alt", "checked", "colspan", "hidden", "href", "rowspan", "selected", "reversed", "start", "style",
-    "type", "value",
+    "alt", "checked", "class", "colspan", "data-mathml", "hidden", "href", "rowspan", "selected", "reversed",
+    "shadowrootmode", "start", "style", "type", "value",
 ))  # fmt: skip
+# Classes of what KaTeX and MathJax draw for the eye, beside the formula itself, and boxes of exported tasks.
+_MATH_JAX = frozenset(("MathJax", "MathJax_SVG", "MathJax_CHTML", "mjx-chtml"))
+_DRAWN_MATH, _MATH_PREVIEW = "katex-html", "MathJax_Preview"
+_TASKS = {"checkbox-on": "[x] ", "checkbox-off": "[ ] "}
+_TASK_LIST = "inline-task-list"
 # Declarations of an inline style that make text invisible.
 _UNSEEN = re.compile(
     r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)"
@@ -155,6 +160,11 @@ class _Reader:
         self._in_reading = False  # above a word
         self._base = ""
         self._math: Builder | None = None
+        self._is_drawn_twice = False  # what is hidden draws a formula that is read
+        self._has_formula = False  # of KaTeX or MathJax, read since its container began
+        self._in_tex = self._in_math_jax = False
+        self._tasks: list[bool] = []  # whether the open lists have tasks
+        self._quotes = 0
         self._options: list[tuple[bool, str]] | None = None  # of the open choice: chosen, label
 
     def text(self) -> str:
@@ -168,6 +178,11 @@ class _Reader:
             return
         if self._unseen and self._start_unseen(piece):
             return
+        if tag == "template" and piece.attributes.get("shadowrootmode"):
+            return  # shown as a part of its element
+        if tag == "script" and piece.attributes.get("type", "").startswith("math/tex"):
+            self._in_tex = not self._has_formula
+            self._has_formula = False
         if self._math is not None:
             self._math.start(tag)
             if piece.closed:
@@ -193,6 +208,10 @@ class _Reader:
             self._hidden += 1
         if self._hidden:
             return
+        if self._draws_math(piece):
+            self._is_drawn_twice = True
+            self._see_no_more(tag)
+            return
         if not _is_seen(piece):
             if tag in _VOID or piece.closed:
                 return
@@ -202,6 +221,36 @@ class _Reader:
         elif tag in _BLOCKS:
             self._open_blocks[tag] += 1
         self._start_seen(tag, piece)
+
+    def _draws_math(self, piece: StartTag) -> bool:
+        """Whether an element draws a formula that is read elsewhere, or here from its attribute."""
+        if piece.tag == "mjx-container":
+            self._in_math_jax, self._has_formula = True, False
+        classes = piece.attributes.get("class", "").split()
+        if not classes or piece.tag in _VOID or piece.closed:
+            return False
+        if "katex" in classes:
+            self._has_formula = False
+        if _DRAWN_MATH in classes:
+            return self._has_formula
+        if _MATH_PREVIEW in classes:
+            return True
+        if _MATH_JAX.isdisjoint(classes) or piece.tag == "mjx-container":
+            return False
+        self._has_formula = False
+        if markup := piece.attributes.get("data-mathml", ""):
+            self._read_math(markup)
+        return True
+
+    def _read_math(self, markup: str) -> None:
+        """A formula of its own."""
+        for piece in Markup(markup):
+            if isinstance(piece, TagText):
+                self.words(piece.data)
+            elif isinstance(piece, StartTag):
+                self.start(piece)
+            else:
+                self.end(piece)
 
     def _start_seen(self, tag: str, piece: StartTag) -> None:
         writer, attributes = self._writer, piece.attributes
@@ -214,8 +263,11 @@ class _Reader:
             self._marks[marked] += 1
         if tag == "br":
             self._break()
+        elif tag == "q":
+            writer.words("“‘"[self._quotes % 2])
+            self._quotes += 1
         elif tag == "math":
-            self._math = Builder(Element("math"))
+            self._math, self._has_formula = Builder(Element("math")), True
         elif tag == "rt":
             writer.words(")(" if self._in_reading else "(")
             self._in_reading = True
@@ -265,13 +317,18 @@ class _Reader:
             self._writer.table.headed = True
         self._break(apart=self._stands_apart(tag))
         self._items += tag == "li"
+        classes = attributes.get("class", "").split()
         if tag in ("ol", "ul"):
             self._lists.append(_List(tag, attributes))
+            self._tasks.append(_TASK_LIST in classes)
         # A paragraph inside an item or a heading has its mark.
         mark = self._mark
         if tag == "li":
             mark = self._lists[-1].next_mark(attributes.get("value", "")) if self._lists else "- "
             mark = self._indent() + mark
+            if self._tasks and self._tasks[-1]:
+                mark += "[x] " if "checked" in classes else "[ ] "
+        mark += next((_TASKS[each] for each in classes if each in _TASKS), "")
         self._mark = _HEADINGS.get(tag, mark)
         self._kind = "heading" if tag in _HEADINGS else self._kind
         self._pre += tag == "pre"
@@ -299,6 +356,7 @@ class _Reader:
         if not self._unseen or tag == "body":
             self._unseen.clear()
             self._unseen_counts.clear()
+            self._is_drawn_twice = False
             return False
         if tag not in _VOID and not piece.closed:
             self._see_no_more(tag)
@@ -311,12 +369,14 @@ class _Reader:
             while ended != tag:
                 ended = self._unseen.pop()
                 self._unseen_counts[ended] -= 1
+            self._is_drawn_twice = self._is_drawn_twice and bool(self._unseen)
             # The cells of a row keep their columns, hidden ones too.
             return bool(self._unseen) or tag not in _CELLS
         ends_parent = self._open_blocks[tag] and tag not in _ENDED_BY
         if ends_parent or (tag in _BLOCKS and self._unseen[0] in _ENDED_BY):
             self._unseen.clear()
             self._unseen_counts.clear()
+            self._is_drawn_twice = False
             return False
         return True
 
@@ -334,6 +394,8 @@ class _Reader:
         self._open_blocks[tag] -= self._open_blocks[tag] > 0
         if tag == "title":
             self._in_title = False
+        if tag == "script":
+            self._in_tex = False
         if tag in _DRAWN and self._drawn:
             self._break()
             self._hidden = self._drawn.pop()
@@ -352,6 +414,13 @@ class _Reader:
         writer = self._writer
         if self._marked.get(tag):
             self._unmark(tag)
+        if tag == "q" and self._quotes:
+            self._quotes -= 1
+            writer.words("”’"[self._quotes % 2])
+        if tag == "mjx-container" and self._in_math_jax:
+            self._in_math_jax = False
+            if not self._has_formula:
+                writer.mark("equation")
         if tag in ("rt", "ruby") and self._in_reading:
             self._in_reading = False
             writer.words(")")
@@ -375,6 +444,7 @@ class _Reader:
         elif tag in _BLOCKS or tag in _HEADINGS:
             if tag in ("ol", "ul") and self._lists:
                 self._lists.pop()
+                self._tasks.pop()
             self._break(apart=self._stands_apart(tag))
             self._items -= tag == "li" and self._items > 0
             if tag == "li" or tag in _HEADINGS:
@@ -406,8 +476,10 @@ class _Reader:
     def words(self, data: str) -> None:
         if self._in_title:
             self.title.append(data)
+        elif self._in_tex:
+            self._writer.words(f"${data.strip()}$")
         elif self._unseen:
-            if self._unseen[-1] not in _HIDDEN:
+            if self._unseen[-1] not in _HIDDEN and not self._is_drawn_twice:
                 self._writer.words(data, Marks(hidden=True))
         elif self._hidden:
             return

@@ -23,7 +23,8 @@ _MOST_PLACES = 200
 Unit = Literal["pages", "bytes"]
 # Parts of a file that its text leaves out, marks or guesses; `strings.left_out` has their words.
 Kind = Literal[
-    "hidden word", "hidden sheet", "hidden row", "hidden column", "hidden slide", "scanned page",
+    "hidden word", "hidden sheet", "hidden row", "hidden column", "hidden cell",
+    "hidden slide", "scanned page",
     "missing page", "unreadable page", "picture", "equation", "object", "attachment", "deleted word",
     "damaged character",
 ]  # fmt: skip

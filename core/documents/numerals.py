@@ -102,6 +102,7 @@ _NAMES = {
     "cjk-heavenly-stem": "ideographTraditional", "cjk-earthly-branch": "ideographZodiac", "hangul": "ganada",
     "decimal": "decimal", "none": "none", "disc": "bullet", "circle": "bullet", "square": "bullet",
 }  # fmt: skip
+_PADDED = re.compile(r"(\D*)([0-9]{1,9})(\D*)")
 _SLIDE = re.compile(r"([a-zA-Z0-9]+?)(ParenBoth|ParenR|Period|Plain|Minus)")
 _AFFIXES = {
     "ParenBoth": ("(", ")"), "ParenR": ("", ")"), "Period": ("", "."), "Plain": ("", ""), "Minus": ("", "-"),
@@ -130,6 +131,8 @@ def figure(number: int, kind: str, *, doubles: bool = True) -> str:
     kind = _SAME.get(kind, kind)
     if kind in ("none", "bullet"):
         return ""
+    if "," in kind:
+        return _listed(number, kind)
     if kind in _DIGITS:
         return "".join(_DIGITS[kind][int(digit)] if digit.isdigit() else digit for digit in str(number))
     if 0 < number <= _MOST_LETTERS and (letters := _LETTERS.get(kind)):
@@ -161,6 +164,16 @@ def figure(number: int, kind: str, *, doubles: bool = True) -> str:
         case "decimalEnclosedFullstop":
             return f"{number}."
     return str(number)
+
+
+def _listed(number: int, kind: str) -> str:
+    """In a way to count that shows its first numbers: `001, 002, 003, ...`."""
+    listed = [each.strip() for each in kind.split(",")]
+    if found := _PADDED.fullmatch(listed[0]):
+        before, digits, after = found.groups()
+        return f"{before}{int(digits) + number - 1:0{len(digits)}}{after}"
+    named = [each for each in listed if each.strip(".…")]
+    return named[number - 1] if 0 < number <= len(named) else str(number)
 
 
 def _roman(number: int) -> str:

@@ -43,6 +43,7 @@ _DEEPEST = 8
 _MOST_PARENTS = 20  # of a style
 _MOST_NESTED = 3
 _SPACES = re.compile(r"[ \t\r\n]+")
+_NONE = re.compile(r"0+(?:\.0*)?(?:[a-z]{2})?")  # a length of zero
 
 
 def opendocument_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
@@ -89,6 +90,7 @@ class Styles:
         self._texts: dict[str, tuple[str, Element]] = {}  # the parent and the properties of a style
         self._marks: dict[str, Marks] = {}
         self.hidden: set[str] = set()  # of pages and tables
+        self.empty: set[str] = set()  # of rows without height and columns without width
         self.controls: dict[str, str] = {}
         for part in (folder + _STYLES, folder + CONTENT):
             if part in archive.NameToInfo:
@@ -109,6 +111,10 @@ class Styles:
                 or tables.get(TABLE + "display") == "false"
             ):
                 self.hidden.add(name)
+            height = element.child("table-row-properties").get(STYLE + "row-height")
+            width = element.child("table-column-properties").get(STYLE + "column-width")
+            if any(_NONE.fullmatch(each) for each in (height, width)):
+                self.empty.add(name)
         else:
             levels = self.levels.setdefault(name if element.tag == "list-style" else "", {})
             for each in element.all("list-level-style-number", "outline-level-style"):

@@ -8,13 +8,15 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 
+from core.documents.formulas import link_address, open_formula
 from core.documents.limits import Gathered, Told
 from core.documents.opendocument import CONTENT, DRAW, HREF, OFFICE, TABLE, TEXT, Styles, refuse_locked
 from core.documents.parts import Element, read_elements, whole
 from core.documents.sheet import MOST_ROWS, Sheet
 from core.documents.writer import PLAIN, Marks, Run, lowered, with_address
 
-_PIECES = ("table-column", "table-row", "shapes", "tracked-changes", "dde-links", "forms")
+_GROUPS = ("table-row-group", "table-column-group")
+_PIECES = (*_GROUPS, "table-column", "table-row", "shapes", "tracked-changes", "dde-links", "forms")
 # Texts beside the cells: comments and what is drawn on the sheet.
 _ASIDES = {"annotation": "comment", "text-box": "text box", "custom-shape": "text box"}
 _HIDING = ("collapse", "filter")
@@ -38,6 +40,7 @@ class _Cells:
         self.sheets: list[Sheet] = []
         self._gathered, self._styles = gathered, styles
         self._rows = self._columns = range(0)  # the last ones
+        self._in_closed = False
 
     def read(self, element: Element) -> None:
         if element.name == TABLE + "table":
@@ -46,27 +49,47 @@ class _Cells:
             self._rows = self._columns = range(0)
         elif not self.sheets or self.sheets[-1].hidden:
             return
+        elif element.tag in _GROUPS:
+            self._read_group(element)
         elif element.tag == "table-column":
             self._columns = _next(self._columns, element.get(TABLE + "number-columns-repeated"))
-            if element.get(TABLE + "visibility") in _HIDING:
+            if self._is_hidden(element):
                 self.sheets[-1].hide_columns(self._columns)
         elif element.tag == "table-row":
             self._read_row(element)
         elif element.tag == "shapes":
             self._read_asides(element)
 
+    def _read_group(self, element: Element) -> None:
+        """An outline's group, which hides all of its rows or columns where it is closed."""
+        outer, self._in_closed = self._in_closed, self._in_closed or element.get(TABLE + "display") == "false"
+        for each in element.elements:
+            if each.tag in ("table-header-rows", "table-header-columns", "table-rows", "table-columns"):
+                self._read_group(each)
+            else:
+                self.read(each)
+        self._in_closed = outer
+
+    def _is_hidden(self, element: Element) -> bool:
+        style = element.get(TABLE + "style-name")
+        return self._in_closed or element.get(TABLE + "visibility") in _HIDING or style in self._styles.empty
+
     def _read_row(self, element: Element) -> None:
         sheet = self.sheets[-1]
         self._rows = _next(self._rows, element.get(TABLE + "number-rows-repeated"))
-        if element.get(TABLE + "visibility") in _HIDING:
+        if self._is_hidden(element):
             sheet.hide_rows(self._rows)
         columns, cells = range(0), list[tuple[range, str]]()
         for cell in element.elements:
             columns = _next(columns, cell.get(TABLE + "number-columns-repeated"))
             self._read_asides(cell, (self._rows.start, columns.start))
             # What a merged cell covers is not shown.
-            if cell.tag == "table-cell" and (shown := self._shown(cell)):
+            if cell.tag != "table-cell":
+                continue
+            if shown := self._shown(cell):
                 cells.append((columns, shown))
+            elif _value(cell) not in ("", "0"):
+                sheet.hide_cell(self._rows.start, columns.start)
         for row in self._rows if cells else ():
             for columns, text in cells:
                 for column in columns:
@@ -75,8 +98,13 @@ class _Cells:
     def _shown(self, cell: Element) -> str:
         date = cell.get(OFFICE + "date-value").removesuffix("T00:00:00").replace("T", " ")
         marks = self._styles.marks(cell.get(TABLE + "style-name"), PLAIN)
-        value = next((cell.get(each) for each in _VALUES if each in cell.attributes), "")
-        return date or self._paragraphs(cell, marks) or value
+        formula, value = cell.get(TABLE + "formula"), _value(cell)
+        has_text = cell.child("p").name == TEXT + "p"
+        text = self._paragraphs(cell, marks)
+        if has_text and not text:  # as its format shows nothing
+            return ""
+        shown = date or text or value or open_formula(formula)
+        return with_address(shown, link_address(formula)) if formula else shown
 
     def _read_asides(self, element: Element, cell: tuple[int, int] | None = None) -> None:
         """The comments, text boxes and form fields in a cell or on the sheet, and its pictures."""
@@ -107,6 +135,10 @@ class _Cells:
                 yield with_address(lowered(self._runs(each, marks)), each.get(HREF)), PLAIN
             elif each.name != TEXT + "ruby-text" and each.tag not in _ASIDES:
                 yield from self._runs(each, self._styles.marks(each.get(TEXT + "style-name"), marks))
+
+
+def _value(cell: Element) -> str:
+    return next((cell.get(each) for each in _VALUES if each in cell.attributes), "")
 
 
 def _own(element: Element) -> Iterator[Element]:

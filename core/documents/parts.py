@@ -26,6 +26,7 @@ R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships "
 A = "http://schemas.openxmlformats.org/drawingml/2006/main "
 P = "http://schemas.openxmlformats.org/presentationml/2006/main "
 CHART = "http://schemas.openxmlformats.org/drawingml/2006/chart "
+CHART_EX = "http://schemas.microsoft.com/office/drawing/2014/chartex "  # waterfall, treemap and others
 DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram "
 SHEET_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing "
 _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"

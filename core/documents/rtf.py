@@ -15,8 +15,10 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
+from core.documents import strings
 from core.documents.docx_symbols import symbol
 from core.documents.equations import equation_line
+from core.documents.fields import field_text
 from core.documents.limits import Gathered, Told
 from core.documents.parts import Builder, Element, is_equation
 from core.documents.writer import LINK_FIELD, Block, Marks, Run, Writer, lowered, with_address
@@ -43,7 +45,7 @@ _KEPT = frozenset((
 # Destinations that are texts of their own, and what becomes of them.
 _STORIES = {
     "annotation": "comment", "ffl": "choice", "fldinst": "instruction", "footnote": "note",
-    "listtext": "mark", "objclass": "object", "pntext": "mark", "shptxt": "box",
+    "listtext": "mark", "objclass": "object", "NeXTGraphic": "graphic", "pntext": "mark", "shptxt": "box",
     **dict.fromkeys(("header", "headerf", "headerl", "headerr"), "header"),
     **dict.fromkeys(("footer", "footerf", "footerl", "footerr"), "footer"),
 }  # fmt: skip
@@ -72,6 +74,7 @@ _CODE_PAGES = {
     936: "gb18030", 950: "big5hkscs", 1361: "johab", 10000: "mac_roman", 10006: "mac_greek",
     10007: "mac_cyrillic", 10029: "mac_latin2", 10081: "mac_turkish", 65001: "utf-8",
 }  # fmt: skip
+_PICTURES = (".png", ".jpg", ".jpeg", ".tiff", ".tif", ".gif", ".heic", ".webp", ".bmp")
 _NESTED_ROW_END = "; "
 _SYMBOL_CHARSET = 2
 _PRIVATE = 0xF000
@@ -123,6 +126,7 @@ class _Reader:
         self._stories: list[tuple[int, str, list[Run]]] = []
         self._note = ""  # the number of the next note, if the text has it already
         self._address = ""  # of the field whose result follows
+        self._is_drawn = False  # whether that is drawn when the page is
         self._form: dict[str, int] = {}
         self._choices: list[str] = []
         self._math: Builder | None = None
@@ -230,6 +234,8 @@ class _Reader:
         elif name in _STORIES:
             self._stories.append((len(self._groups), _STORIES[name], self._line))
             self._line = []
+        elif name == "fldrslt" and self._is_drawn:
+            self._state, self._is_drawn = self._state._replace(left_out=True), False
         elif name == "fldrslt" and self._address:
             self._stories.append((len(self._groups), self._address, self._line))
             self._line, self._address = [], ""
@@ -381,12 +387,19 @@ class _Reader:
             case "choice":
                 self._choices.append(line)
             case "instruction":
-                found = LINK_FIELD.search(text)
+                found, drawn = LINK_FIELD.search(text), field_text(text)
                 self._address = found[1] if found else ""
-                self._add(self._form_text())
+                self._is_drawn = drawn is not None
+                self._add(drawn or self._form_text())
             case "object":
                 self._add("[equation]" if is_equation(line) else "[object]")
                 self._gathered.leave_out("equation" if is_equation(line) else "object")
+            case "graphic":  # the name of a file beside the text, of TextEdit
+                name = line.partition("\\")[0].strip()
+                is_picture = name.lower().endswith(_PICTURES)
+                self._gathered.leave_out("picture" if is_picture else "attachment", place=name)
+                self._add(f"[picture: {name}]" if is_picture else strings.attachment_left_out(name))
+                self._skipped = 1  # the sign in its place
             case "header" | "footer":
                 self._writer.add_note(f"[page {kind}]", line)
             case "note" | "comment":

@@ -8,12 +8,14 @@ counted. Comments and text boxes follow the rows. Rows and columns that the file
 from __future__ import annotations
 
 from core.documents import strings
+from core.documents.formulas import column_letters
 from core.documents.limits import DamagedError, Gathered, TooLongError
 from core.documents.writer import with_address
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 # More empty rows than this become a line that says so.
 _MOST_EMPTY_ROWS = 3
+_MOST_NAMED = 10  # cells that show nothing
 
 
 class Sheet:
@@ -29,6 +31,7 @@ class Sheet:
         # Those with a cell that is left out.
         self._rows_left_out: set[int] = set()
         self._columns_left_out: set[int] = set()
+        self._cells_left_out: list[str] = []
         self._asides: list[str] = []
 
     @property
@@ -40,10 +43,15 @@ class Sheet:
         """Leave out the cells of these rows; called before they are put, from the top down."""
         self._hidden_rows = rows
 
-    def hide_columns(self, columns: range) -> None:
-        """Leave out the cells of these columns; called before they are put."""
+    def hide_columns(self, columns: range, *, hidden: bool = True) -> None:
+        """Leave out the cells of these columns, or not; called before they are put."""
         columns = columns[: max(0, MOST_COLUMNS - columns.start)]
-        self._hidden_columns[columns.start : columns.stop] = b"\1" * len(columns)
+        self._hidden_columns[columns.start : columns.stop] = bytes([hidden]) * len(columns)
+
+    def hide_cell(self, row: int, column: int) -> None:
+        """Record a cell whose format shows nothing of its value."""
+        if row not in self._hidden_rows and 0 <= column < MOST_COLUMNS and not self._hidden_columns[column]:
+            self._cells_left_out.append(_address(row, column))
 
     def put(self, row: int, column: int, text: str) -> None:
         """Show `text` in a cell. Raises `TooLongError`, and `DamagedError` outside of any sheet."""
@@ -106,9 +114,14 @@ class Sheet:
             else:
                 gathered.add("\t".join(row.get(each, "") for each in range(left, max(row) + 1)) + "\n")
         for columns in _runs(self._columns_left_out):
-            place = strings.columns(_letters(columns.start), _letters(columns.stop - 1))
+            place = strings.columns(column_letters(columns.start), column_letters(columns.stop - 1))
             gathered.leave_out("hidden column", len(columns), f"{self.name}, {place}")
             gathered.add(f"{strings.hidden(place)}\n")
+        if self._cells_left_out:
+            count = len(self._cells_left_out)
+            shown = ", ".join([*self._cells_left_out[:_MOST_NAMED], *["…"] * (count > _MOST_NAMED)])
+            gathered.leave_out("hidden cell", count, f"{self.name}, {shown}")
+            gathered.add(f"{strings.hidden(strings.cells(count, shown))}\n")
         gathered.add("".join(f"{aside}\n" for aside in self._asides) + "\n")
 
 
@@ -126,14 +139,4 @@ def one_line(text: str) -> str:
 
 def _address(row: int, column: int) -> str:
     """`B3` for row 2 and column 1."""
-    return f"{_letters(column)}{row + 1}"
-
-
-def _letters(column: int) -> str:
-    """`B` for column 1."""
-    letters = ""
-    column += 1
-    while column:
-        column, letter = divmod(column - 1, 26)
-        letters = chr(ord("A") + letter) + letters
-    return letters
+    return f"{column_letters(column)}{row + 1}"

@@ -3,7 +3,8 @@
 A slide is a heading such as `## Slide 3: Budget`, its paragraphs in the file's order, with bullets and
 numbers by level, tables, equations, charts and diagrams (`charts`), its notes and its comments. Pictures
 and embedded objects are marked. Footers are read once; dates and slide numbers are left out. Hidden slides
-are left out and named.
+are left out and named. Texts of layouts and masters that are in no placeholder follow the first slide that
+shows them.
 `DrawnText` also reads the text of drawings on the sheets of workbooks.
 """
 
@@ -48,6 +49,7 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
         main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
         order = [each.get(R + "id") for each in read_tree(archive, main).all("sldId")]
         parts = Relations(archive, main).by_id
+        behind: dict[str, list[str]] = {}  # texts of layouts and masters, by part
         for number, identifier in enumerate(order, 1):
             told(number - 1, len(order), "pages")
             try:
@@ -73,21 +75,55 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
                 )
                 gathered.add("".join(f"[comment] {each}\n\n" for each in found if each))
             footers |= dict.fromkeys(slide.footers)
+            if slide.shows_layout:
+                for text in _behind(archive, slide.relations, gathered, behind):
+                    gathered.add(f"{strings.slide_background(text)}\n\n")
+                    says = True
             says = says or bool(slide.writer.says or any(noted) or slide.title)
         gathered.add("".join(f"[page footer] {footer}\n" for footer in footers))
     return gathered.text().strip("\n") if says else ""
+
+
+def _behind(
+    archive: zipfile.ZipFile, relations: Relations, gathered: Gathered, read: dict[str, list[str]]
+) -> list[str]:
+    """The texts of a slide's layout and master that are in no placeholder; those in `read` are known."""
+    found: list[str] = []
+    for kind in ("slideLayout", "slideMaster"):
+        part = relations.by_kind.get(kind, "")
+        if part not in archive.NameToInfo:
+            break
+        if part in read:
+            return found
+        read[part] = []
+        try:
+            drawn = DrawnText(archive, part, Gathered(gathered.left), behind=True)
+        except BROKEN:
+            break
+        if text := " ".join(drawn.text().split()):
+            found.append(text)
+        if not drawn.shows_layout:
+            break
+        relations = drawn.relations
+    return found
 
 
 class DrawnText(OfficeWalker):
     """Reads a slide, its notes, or the drawing on a sheet: paragraphs, tables, charts, pictures."""
 
     def __init__(
-        self, archive: zipfile.ZipFile, part: str, gathered: Gathered, *, notes: bool = False
+        self,
+        archive: zipfile.ZipFile,
+        part: str,
+        gathered: Gathered,
+        *,
+        notes: bool = False,
+        behind: bool = False,
     ) -> None:
         super().__init__(archive, part, Writer(gathered.inner()))
         self.footers: list[str] = []
         self._title: list[str] = []
-        self._notes = notes
+        self._notes, self._behind = notes, behind
         self._placeholder = "body" if not notes else ""
         self._link = ""  # of the open shape, until its first paragraph ends
         self._description = ""
@@ -96,6 +132,7 @@ class DrawnText(OfficeWalker):
         self._hidden_groups = 0  # that are open
         root = read_tree(archive, part, _MOST_SLIDE_BYTES)
         self.hidden = root.get("show") in ("0", "false")
+        self.shows_layout = root.get("showMasterSp", "1") not in ("0", "false")
         if not self.hidden:
             self.walk(root)
 
@@ -111,6 +148,8 @@ class DrawnText(OfficeWalker):
     def shape(self, element: Element) -> None:
         own = element.elements[0] if element.elements else element  # such as `nvSpPr`
         properties, place = own.child("cNvPr"), next(own.all("ph"), None)
+        if self._behind and (place or element.tag == "pic"):  # a prompt, or a picture on every slide
+            return
         self._placeholder = place.get("type", "body") if place else ""
         self._hides, self._counts = bool(self._hidden_groups) or is_true(properties.get("hidden")), {}
         self._description = properties.get("descr")
@@ -135,7 +174,7 @@ class DrawnText(OfficeWalker):
 
     def _alone(self, kind: Kind) -> None:
         """A mark in a line of its own."""
-        if not self._hides and not self._notes:
+        if not self._hides and not self._notes and not self._behind:
             self.writer.mark(kind, self._description if kind == "picture" else "")
             self.writer.close_paragraph("line")
 

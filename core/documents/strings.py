@@ -115,6 +115,7 @@ _LEFT_OUT: dict[Kind, tuple[str, str]] = {
     "unreadable page": ("unreadable page", "unreadable pages"),
     "hidden sheet": ("hidden sheet", "hidden sheets"), "hidden slide": ("hidden slide", "hidden slides"),
     "hidden row": ("hidden row", "hidden rows"), "hidden column": ("hidden column", "hidden columns"),
+    "hidden cell": ("hidden cell", "hidden cells"),
     "hidden word": ("hidden word", "hidden words"), "attachment": ("attachment", "attachments"),
     "equation": ("equation", "equations"), "object": ("embedded object", "embedded objects"),
     "picture": ("picture", "pictures"), "deleted word": ("deleted word", "deleted words"),
@@ -160,6 +161,10 @@ def rows(first: int, last: int) -> str:
 
 def columns(first: str, last: str) -> str:
     return f"column {first}" if first == last else f"columns {first} to {last}"
+
+
+def cells(count: int, addresses: str) -> str:
+    return f"{'cell' if count == 1 else 'cells'} {addresses}"
 
 
 def hidden_text(words: int) -> str:
@@ -210,6 +215,10 @@ def hidden_slide(number: int) -> str:
 
 def slide_heading(number: int, title: str) -> str:
     return f"## Slide {number:,}: {title}" if title else f"## Slide {number:,}"
+
+
+def slide_background(text: str) -> str:
+    return f"[slide background] {text}"
 
 
 def slide_notes(text: str) -> str:

@@ -3,8 +3,8 @@
 A table (.csv, .tsv) becomes a line per row with tabs between cells, whatever its separator and quotes are.
 Subtitles (.srt, .vtt) become a line per caption, such as `[12:03] Good evening.`, without numbers and markup.
 Logs lose the control sequences of terminals. A Jupyter notebook becomes Markdown: text cells as they are,
-code and text output as fenced code; pictures are marked, other rich output only if it has plain text. A file
-without the format of its ending is left as it is.
+code and text output as fenced code; pages and Markdown of outputs are read where their plain text is only the
+name of an object; pictures are marked. A file without the format of its ending is left as it is.
 """
 
 from __future__ import annotations
@@ -186,6 +186,8 @@ def log_text(text: str) -> str:
 
 # ---- notebooks
 
+# What Python shows of an object without a text: `<IPython.core.display.HTML object>`.
+_NAME_OF_OBJECT = re.compile(r"<[^<>\n]{1,300}>")
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 
 
@@ -208,13 +210,46 @@ def notebook_text(source: str, gathered: Gathered) -> str | None:
             gathered.add(f"{_fenced(text, language) if is_code else text}\n\n")
         outputs = cell.get("outputs") if is_code else None
         for output in outputs if isinstance(outputs, list) else ():
-            data = output.get("data") if isinstance(output, dict) else None
-            if isinstance(data, dict) and any(str(kind).startswith("image/") for kind in data):
-                gathered.leave_out("picture")
-                gathered.add("[picture]\n\n")
-            if shown := _output(output).strip("\n"):
-                gathered.add(f"{_fenced(shown, '')}\n\n")
+            for piece in _output_pieces(output, gathered) if isinstance(output, dict) else ():
+                gathered.add(f"{piece}\n\n")
     return gathered.text().strip("\n")
+
+
+def _output_pieces(output: dict[str, Any], gathered: Gathered) -> Iterator[str]:
+    """The mark of a picture and the text of an output."""
+    data = output.get("data")
+    data = data if isinstance(data, dict) else {}
+    if pictures := [str(kind) for kind in data if str(kind).startswith("image/")]:
+        gathered.leave_out("picture")
+        description = _description(output.get("metadata"), pictures)
+        yield f"[picture: {description}]" if description else "[picture]"
+    if rich := _rich_output(data, gathered):
+        yield rich
+        return
+    shown = _output(output).strip("\n")
+    if shown and not (pictures and _NAME_OF_OBJECT.fullmatch(shown)):
+        yield _fenced(shown, "")
+
+
+def _description(metadata: Any, kinds: list[str]) -> str:
+    """The alternative text of a picture that an output has in one of `kinds`."""
+    of = [metadata.get(kind) for kind in kinds] + [metadata] if isinstance(metadata, dict) else []
+    found = (each.get("alt") for each in of if isinstance(each, dict))
+    return next((" ".join(each.split()) for each in found if isinstance(each, str) and each.strip()), "")
+
+
+def _rich_output(data: dict[str, Any], gathered: Gathered) -> str:
+    """An output as Markdown, formulas or a page; empty if its plain text is more than an object's name."""
+    plain = _text(data.get("text/plain")).strip()
+    if plain and not _NAME_OF_OBJECT.fullmatch(plain):
+        return ""
+    if written := _text(data.get("text/markdown")) or _text(data.get("text/latex")):
+        return written.strip("\n")
+    if markup := _text(data.get("text/html")):
+        from core.documents.html import html_text
+
+        return html_text(markup, lambda done, total, unit: None, gathered.inner(), titled=False)
+    return ""
 
 
 def _cells(book: Any) -> list[dict[str, Any]] | None:
