@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from core.documents.types import text_file
 from core.errors import RequestError, SettingError, reason_of
 from core.settings import FROM_MODEL, Settings, assign_all, declared, parse_all
 from core.system.children import absolute_reference
@@ -163,7 +164,7 @@ def readable_file(text: str) -> Path:
     path = Path(text)
     try:
         if not path.is_fifo():  # closing a pipe would end its writer
-            path.open("rb").close()
+            text_file(path).open("rb").close()
     except (OSError, ValueError) as error:
         raise argparse.ArgumentTypeError(f"{text} cannot be read: {reason_of(error)}") from None
     return path

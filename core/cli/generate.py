@@ -12,7 +12,8 @@ import msgspec
 
 from core.cli import json_lines
 from core.cli.arguments import add_model, add_quiet, add_settings, readable_file, settings_from
-from core.documents.strings import left_out_in_full
+from core.documents.strings import guessed_encoding, left_out_in_full
+from core.documents.text import Guess
 from core.errors import RequestError, reason_of
 from core.events import (
     Attachment,
@@ -76,12 +77,18 @@ def run(options: argparse.Namespace) -> int:
     if launch and launch.rank:
         return follow(launch)
     settings_from(options)  # report errors before a model is loaded
+    guesses: dict[str, Guess] = {}
     with ProgressLine(options.quiet) as line:
-        messages = _messages(options, line)
+        messages = _messages(options, line, guesses)
     for attachment in messages[-1].attachments if messages and options.document else ():
+        guess = guesses.get(attachment.name)
         if options.json:
-            size = len(attachment.text)
-            json_lines.write_event(json_lines.DocumentRead(attachment.name, size, attachment.left_out))
+            size, coded = len(attachment.text), (guess.encoding, guess.others) if guess else ("", ())
+            json_lines.write_event(
+                json_lines.DocumentRead(attachment.name, size, attachment.left_out, *coded)
+            )
+        if guess:
+            print(guessed_encoding(attachment.name, guess.encoding, guess.others), file=sys.stderr)
         if missing := left_out_in_full(attachment.left_out):
             print(f"{attachment.name}: {missing}", file=sys.stderr)
     from core.models.runtime import prepare
@@ -172,8 +179,11 @@ def summary(finished: Finished) -> str:
     return "\n".join(lines)
 
 
-def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message, ...]:
-    attachments = tuple(_document(path, line) for path in options.document)
+def _messages(
+    options: argparse.Namespace, line: ProgressLine, guesses: dict[str, Guess]
+) -> tuple[Message, ...]:
+    """The conversation; adds encodings that were guessed to `guesses`, by the name of the document."""
+    attachments = tuple(_document(path, line, guesses) for path in options.document)
     if options.messages:
         try:
             messages = _decoded_messages(read_limited(options.messages, _MOST_BYTES).removeprefix(BOM_UTF8))
@@ -206,7 +216,7 @@ def _decoded_messages(body: bytes) -> tuple[Message, ...]:
         raise msgspec.ValidationError(error.message) from None
 
 
-def _document(path: Path, line: ProgressLine) -> Attachment:
+def _document(path: Path, line: ProgressLine, guesses: dict[str, Guess]) -> Attachment:
     """The text of a file. HTML, PDF and Word are converted in a child process, as in the window."""
     from core.documents.client import DocumentReading
     from core.documents.reading import DocumentLine, quick_document, shown_name
@@ -217,6 +227,8 @@ def _document(path: Path, line: ProgressLine) -> Attachment:
         line.say(f"{name}: {progress.done:,} of {progress.total:,} {progress.unit}")
 
     document = quick_document(path) or DocumentReading(path).run(show)
+    if document.guess:
+        guesses[name] = document.guess
     return Attachment(name, document.text, left_out=document.left_out)
 
 

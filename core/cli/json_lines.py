@@ -31,11 +31,16 @@ class Started(Wire, frozen=True):
 
 
 class DocumentRead(Wire, frozen=True):
-    """The text of a file was read: its length, and what it does not have of the file."""
+    """The text of a file was read: its length, and what it does not have of the file.
+
+    `encoding` is the codec if it was guessed and `other_encodings` give another text; otherwise empty.
+    """
 
     name: str
     characters: int
     left_out: tuple[LeftOut, ...] = ()
+    encoding: str = ""
+    other_encodings: tuple[str, ...] = ()
 
 
 Line = Union[Started, DocumentRead, PrefillProgress, ReadingMap, Token, Gauges, Finished, Failed]

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from core.documents import strings
 from core.documents.reading import shown_text
+from core.documents.types import text_file
 from core.errors import RequestError, reason_of
 
 # Maximum number of documents for one message; each is read separately.
@@ -47,6 +48,8 @@ def list_folder(
 
     `wanted` is called repeatedly; when it returns False, the files found until then are returned.
     """
+    if (inside := text_file(folder)) != folder:
+        return FolderListing((inside,), ())
     files: list[Path] = []
     skipped: list[Skipped] = []
     waiting, seen = [(folder, 0)], 0
@@ -74,10 +77,10 @@ def list_folder(
             reason = _reason(entry, depth)
             if reason:
                 skipped.append(Skipped(name_in(path, folder), reason))
-            elif entry.is_dir(follow_symlinks=False):
+            elif entry.is_dir(follow_symlinks=False) and text_file(path) == path:
                 deeper.append((path, depth + 1))
             elif len(files) < most_files:
-                files.append(path)
+                files.append(text_file(path))
             else:
                 skipped.append(Skipped(name_in(path, folder), strings.folder_full(most_files)))
         waiting += reversed(deeper)

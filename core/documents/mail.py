@@ -1,4 +1,6 @@
-"""Mail messages (.eml) and web pages saved as one (.mht): header fields, text, names of attachments. Pure.
+"""Mail messages (.eml, .emlx), mailboxes (.mbox) and web pages saved as one (.mht). Pure.
+
+The text comes with header fields and the names of attachments.
 
 Of alternatives the HTML text is read, as mail programs show it, and the plain text if that has more words.
 All other parts that are texts (Markdown, calendars, patches) are read as they are, unless they are attached;
@@ -31,6 +33,11 @@ _SOURCES = frozenset((
     "text/css", "text/ecmascript", "text/javascript", "text/x-javascript", "text/xsl", "text/watch-html",
     "text/x-amp-html",
 ))  # fmt: skip
+_ENVELOPE = re.compile(
+    rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From [^\n]{1,200}\d{4}[^\n]{0,40}\n(?=[A-Za-z-]{1,60}:)"
+)
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_LENGTH = re.compile(rb"([0-9]{1,10})\s*\n(?=[A-Za-z-]{1,60}:)")
 _ENCODED_WORD = r"=\?[^?\s]{1,80}\?[bq]\?.*?\?="
 _ENCODED_WORDS = re.compile(rf"{_ENCODED_WORD}(?:\s*{_ENCODED_WORD})*", re.IGNORECASE | re.DOTALL)
 
@@ -43,6 +50,21 @@ def mail_text(data: bytes, gathered: Gathered) -> str | None:
     for piece in _message(message, gathered, 1):
         gathered.add(f"{piece}\n\n")
     return gathered.text().strip("\n")
+
+
+def mailbox_text(data: bytes, gathered: Gathered) -> str:
+    """The messages of a mailbox (.mbox) in their order. Raises `TooLongError`."""
+    _, *messages = _ENVELOPE.split(data)
+    for each in messages:
+        if text := mail_text(_QUOTED_FROM.sub(rb"\1", each), gathered.inner()):
+            gathered.add(f"{text}\n\n")
+    return gathered.text().strip("\n")
+
+
+def message_of_mac(data: bytes) -> bytes:
+    """The message in a file of Apple Mail (.emlx), which has its length before and properties behind it."""
+    length = _LENGTH.match(data)
+    return data[length.end() : length.end() + int(length[1])] if length else data
 
 
 def _message(message: Message, gathered: Gathered, depth: int) -> Iterator[str]:

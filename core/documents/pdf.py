@@ -34,7 +34,7 @@ from core.documents import strings
 from core.documents.docx_symbols import symbol
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
 from core.documents.pdf_fonts import MOST_MAPPED_BYTES, codes_are_letters, has_layers, impossible, mapped
-from core.documents.pdf_shown import appearances, hide_layers, keep_turn, turns, visible_area
+from core.documents.pdf_shown import appearances, hide_layers, turned_text, turns, visible_area
 from core.documents.pdf_tables import Box, Table, Word, find_tables
 from core.documents.pdf_xfa import xfa_text
 from core.documents.writer import SMALL, with_address
@@ -348,15 +348,13 @@ class _Reader:
                 turned, _ = self._loaded(number)
                 if self._has_layers:
                     hide_layers(turned)
-                keep_turn(turned, turn)
-                read.append(self._read(turned, turned.get_textpage(), number, turn, is_main=not read))
-        _, pictures = _drawn(page)
-        texts = [each for each, _ in read]
-        whole = "\n\n".join(filter(None, texts))
+                read.append(self._read(turned, turned_text(turned, turn), number, turn, is_main=not read))
+        pictures = read[0][2]
+        whole = "\n\n".join(filter(None, (text for text, _, _ in read)))
         bad = impossible(whole)
         if bad and 2 * bad > len("".join(whole.split())):
             return _Page(unreadable=True)
-        scanned = _is_scan(page, pictures, sum(words for _, words in read))
+        scanned = _is_scan(page, pictures, sum(words for _, words, _ in read))
         if pictures and not scanned:
             self._gathered.leave_out("picture", len(pictures), strings.page_place(number + 1))
         return _Page(whole, scanned)
@@ -379,8 +377,11 @@ class _Reader:
 
     def _read(
         self, page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, number: int, turn: int, *, is_main: bool
-    ) -> tuple[str, int]:
-        """The text of a page that was turned, and the number of its words; the main turn has annotations."""
+    ) -> tuple[str, int, list[float]]:
+        """The text of a page that was turned, the number of its words and the areas of its pictures.
+
+        The main turn has the annotations.
+        """
         text = lines.get_text_range()
         letters = _letters(lines, text)
         if _has_codes(lines, text):
@@ -394,7 +395,7 @@ class _Reader:
                 indices, letters = _vertical(lines, letters)
         words = _words(lines, letters, indices)
         self._hide(_drop(words, letters, _upright(visible_area(page), turn)), number)
-        rules, _ = _drawn(page)
+        rules, pictures = _drawn(page)
         inserts, struck = list[_Insert](), set[int]()
         if is_main:
             inserts, struck = _annotations(
@@ -407,7 +408,7 @@ class _Reader:
         if len(known) < _MOST_KNOWN:
             known.update(_KNOWN.findall(_BROKEN.sub(" ", text.replace("\r", "")).casefold()))
         blocks = _blocks(letters, words, tables) if tables or inserts else ["".join(letters)]
-        return "\n\n".join(filter(None, (_plain(block, known) for block in blocks))), len(words)
+        return "\n\n".join(filter(None, (_plain(block, known) for block in blocks))), len(words), pictures
 
 
 def _opened(stream: IO[bytes]) -> pypdfium2.PdfDocument:

@@ -281,7 +281,7 @@ def impossible(text: str) -> int:
 
 
 def _is_no_letter(letter: str) -> bool:
-    return letter == "\ufffd" or unicodedata.category(letter) in ("Co", "Cn", "Cc", "Cs")
+    return letter == "\ufffd" or unicodedata.category(letter) in ("Co", "Cn", "Cc")
 
 
 def _is_one_text(word: str) -> bool:

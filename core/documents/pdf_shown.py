@@ -23,6 +23,7 @@ _DEEPEST = 6  # forms inside each other
 _MOST_LAYERS = 64
 _MOST_OBJECTS = 50_000
 _PICTURE_PIXELS = 600  # of a page's longer side, where layers are drawn
+_LEAST_PAGE = 8.0  # points
 _OFF_PAGE = 1.0  # points of a word that must be on the page
 _TURNS = {0: (1, 0, 0, 1), 90: (0, -1, 1, 0), 180: (-1, 0, 0, -1), 270: (0, 1, -1, 0)}
 
@@ -38,7 +39,7 @@ class _Drawn(NamedTuple):
 
 def _drawn(page: pypdfium2.PdfPage) -> Iterator[_Drawn]:
     """The objects of a page and those of its forms, in their order."""
-    matrix, left = raw.FS_MATRIX(), _MOST_OBJECTS
+    matrix, size, left = raw.FS_MATRIX(), ctypes.c_float(), _MOST_OBJECTS
 
     def inside(objects: Iterator[object], angle: float, layers: tuple[object, ...]) -> Iterator[_Drawn]:
         nonlocal left
@@ -51,6 +52,8 @@ def _drawn(page: pypdfium2.PdfPage) -> Iterator[_Drawn]:
             if kind in (raw.FPDF_PAGEOBJ_TEXT, raw.FPDF_PAGEOBJ_FORM):
                 raw.FPDFPageObj_GetMatrix(each, matrix)
                 own += math.degrees(math.atan2(matrix.b, matrix.a))
+            if kind == raw.FPDF_PAGEOBJ_TEXT and raw.FPDFTextObj_GetFontSize(each, size) and size.value < 0:
+                own += 180
             of = layers
             for at in range(raw.FPDFPageObj_CountMarks(each)):
                 if name := _layer(raw.FPDFPageObj_GetMark(each, at)):
@@ -144,20 +147,44 @@ def _turn(text: _Drawn, rotation: int) -> int:
     return quarters * 90 % 360 if abs(text.angle - quarters * 90) < _LEVEL_DEGREES else rotation
 
 
-def keep_turn(page: pypdfium2.PdfPage, turn: int) -> None:
-    """Turn the page, and take texts of other turns out of it."""
+def turned_text(page: pypdfium2.PdfPage, turn: int) -> pypdfium2.PdfTextPage:
+    """The text of that turn on a page that is turned by it."""
     rotation = page.get_rotation()
     for each in list(_drawn(page)):
         if each.kind == raw.FPDF_PAGEOBJ_TEXT and _turn(each, rotation) != turn:
             raw.FPDFPageObj_SetIsActive(each.object, False)
     for at in range(raw.FPDFPage_CountObjects(page.raw)):
         raw.FPDFPageObj_Transform(raw.FPDFPage_GetObject(page.raw, at), *_TURNS[turn], 0, 0)
+    # PDFium finds the direction of lines on the page's area alone, which is kept with the document.
+    area = raw.FS_RECTF()
+    raw.FPDF_GetPageBoundingBox(page.raw, area)
+    left, bottom, right, top = area.left, area.bottom, area.right, area.top
+    boxes = {
+        0: (left, bottom, right, top),
+        90: (bottom, -right, top, -left),
+        180: (-right, -top, -left, -bottom),
+        270: (-top, left, -bottom, right),
+    }
+    _set_area(page, boxes[turn], 0)
+    text = page.get_textpage()
+    _set_area(page, boxes[0], rotation)
+    return text
+
+
+def _set_area(page: pypdfium2.PdfPage, box: tuple[float, float, float, float], rotation: int) -> None:
+    page.set_rotation(rotation)
+    page.set_mediabox(*box)
+    page.set_cropbox(*box)
 
 
 def visible_area(page: pypdfium2.PdfPage) -> tuple[float, float, float, float]:
-    """The left, bottom, right and top edge of what is shown of the page, without a narrow edge."""
+    """The left, bottom, right and top edge of what is shown of the page, without a narrow edge; everything
+    if the file gives the page no size.
+    """
     area = raw.FS_RECTF()
     raw.FPDF_GetPageBoundingBox(page.raw, area)
+    if area.right - area.left < _LEAST_PAGE or area.top - area.bottom < _LEAST_PAGE:
+        return -math.inf, -math.inf, math.inf, math.inf
     return area.left + _OFF_PAGE, area.bottom + _OFF_PAGE, area.right - _OFF_PAGE, area.top - _OFF_PAGE
 
 

@@ -32,7 +32,7 @@ from core.documents.compound import root_names
 from core.documents.flat import HEAD_BYTES, flat_kind
 from core.documents.parts import Package
 from core.documents.text import Guess, declared_in_text, decode
-from core.documents.types import KINDS_BY_ENDING
+from core.documents.types import KINDS_BY_ENDING, text_file
 from core.errors import RequestError, reason_of
 from core.events import LeftOut
 from core.events.wire import well_formed
@@ -74,6 +74,7 @@ _PAGE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MAIL = re.compile(rb"(?:MIME-Version|Message-ID|Date|From|Subject): [^\n]*\n[\w-]+:", re.IGNORECASE)
+_MAILBOX = re.compile(rb"From [^\n]{1,200}\d{4}[^\n]{0,40}\n[A-Za-z-]+:")
 _WEBVTT_MARKS = (b"WEBVTT", b"\xef\xbb\xbfWEBVTT")
 _OLE_MARK = b"\xd0\xcf\x11\xe0"
 _WORKBOOKS = frozenset(("Workbook", "Book"))
@@ -91,11 +92,12 @@ _TYPES = (
     (b"application/epub+zip", "book"),
 )
 _MOST_TYPE_BYTES = 200
+_RICH_TEXT_PART = ".rtfd/TXT.rtf"  # of a zip that the Finder makes
 # What is read whole may be less long.
 _MOST_BYTES = {
     **dict.fromkeys(("text", *KINDS_BY_ENDING.values()), limits.MOST_TEXT_BYTES),
     "rtf": limits.MOST_RTF_BYTES,
-    "mail": limits.MOST_MAIL_BYTES,
+    **dict.fromkeys(("mail", "mailbox", "webarchive"), limits.MOST_MAIL_BYTES),
     **dict.fromkeys(("flat word", "flat sheets", "flat slides", "flat opendocument"), limits.MOST_RTF_BYTES),
 }
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -190,6 +192,7 @@ class _Source:
 @contextmanager
 def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
     """The open file and its size; its errors are `RequestError`s. Never waits for a pipe or a device."""
+    path = text_file(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise RequestError(strings.not_a_file(name), strings.ATTACH_FILES)
@@ -225,6 +228,8 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
         kind = "rtf"
     elif head.startswith(_WEBVTT_MARKS):
         kind = "subtitles"
+    elif _MAILBOX.match(head) and kind in ("text", "mail"):
+        kind = "mailbox"
     else:
         for mark, other in _OTHER_KINDS:
             if mark.match(head):
@@ -277,6 +282,8 @@ def _zip_kind(stream: IO[bytes]) -> str:
                 for mime_type, kind in _TYPES:
                     if named.startswith(mime_type):
                         return kind
+            if any(name.endswith(_RICH_TEXT_PART) for name in archive.NameToInfo):
+                return "zipped rtf"
             for prefix, kind in _PARTS:
                 if any(name.casefold().startswith(prefix.casefold()) for name in archive.NameToInfo):
                     return kind
@@ -307,16 +314,34 @@ def _html(source: _Source, told: limits.Told) -> str:
 
 
 def _mail(source: _Source, told: limits.Told) -> str:
-    from core.documents.mail import mail_text
+    from core.documents.mail import mail_text, mailbox_text, message_of_mac
 
     data = source.stream.read(limits.MOST_MAIL_BYTES)
     try:
-        text = mail_text(data, source.gathered)
+        if _MAILBOX.match(data):
+            text = mailbox_text(data, source.gathered)
+        else:
+            text = mail_text(message_of_mac(data), source.gathered)
     except (limits.TooLongError, MemoryError):
         raise
     except Exception as error:  # the email package fails in many ways
         raise limits.DamagedError from error
     return _plain(data, source) if text is None else text
+
+
+def _webarchive(source: _Source, told: limits.Told) -> str:
+    from core.documents.webarchive import webarchive_text
+
+    return webarchive_text(source.stream.read(limits.MOST_MAIL_BYTES), told, source.gathered)
+
+
+def _zipped_rtf(source: _Source, told: limits.Told) -> str:
+    from core.documents.parts import opened, read_part
+    from core.documents.rtf import rtf_text
+
+    with opened(source.stream) as archive:
+        part = min(name for name in archive.NameToInfo if name.endswith(_RICH_TEXT_PART))
+        return rtf_text(read_part(archive, part, limits.MOST_RTF_BYTES), told, source.gathered)
 
 
 def _rtf(source: _Source, told: limits.Told) -> str:
@@ -348,6 +373,9 @@ _READERS: dict[str, tuple[Callable[[_Source, limits.Told], str], str]] = {
     "pdf": (_pdf, "PDF"),
     "html": (_html, "HTML"),
     "mail": (_mail, "mail"),
+    "mailbox": (_mail, "mail"),
+    "webarchive": (_webarchive, "web archive"),
+    "zipped rtf": (_zipped_rtf, "rich text"),
     "word": (_zipped("docx"), "Word"),
     "sheets": (_zipped("sheets"), "spreadsheet"),
     "old": (_compound, "spreadsheet"),

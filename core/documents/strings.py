@@ -49,6 +49,10 @@ def folder_too_large(most_entries: int) -> str:
     return f"the folder has more than {most_entries:,} files and folders"
 
 
+def guessed_encoding(name: str, encoding: str, others: Sequence[str]) -> str:
+    return f"{name}: read as {encoding}, which is a guess; it may be {' or '.join(others)}."
+
+
 def file_is(name: str, what: str) -> str:
     return f"“{name}” is {what}."
 

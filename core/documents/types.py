@@ -6,6 +6,8 @@ declares the identifiers, so that the Finder offers Draftlight in Open With.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec import Struct
 
 
@@ -27,10 +29,14 @@ KINDS_BY_ENDING = {
     **dict.fromkeys(HTML_ENDINGS, "html"),
     **dict.fromkeys((".csv", ".tsv", ".tab"), "table"),
     **dict.fromkeys((".srt", ".vtt"), "subtitles"),
-    **dict.fromkeys((".eml", ".mht", ".mhtml"), "mail"),
+    **dict.fromkeys((".eml", ".emlx", ".mht", ".mhtml"), "mail"),
+    ".mbox": "mailbox",
+    ".webarchive": "webarchive",
     ".log": "log",
     ".ipynb": "notebook",
 }
+# Folders that macOS shows as one file, by their ending, and the file inside that has the text.
+_PACKAGES = {".rtfd": "TXT.rtf", ".mbox": "mbox"}
 _OFFICE, _OPEN = "org.openxmlformats.", "org.oasis-open.opendocument."
 DOCUMENT_TYPES = (
     DocumentType("pdf", "PDF document", ("com.adobe.pdf",)),
@@ -52,7 +58,10 @@ DOCUMENT_TYPES = (
     DocumentType("book", "E-book", ("org.idpf.epub-container",)),
     DocumentType("html", "Web page", ("public.html", "public.xhtml")),
     DocumentType("rtf", "Rich text document", ("public.rtf",)),
-    DocumentType("mail", "Mail message", ("com.apple.mail.email",)),
+    DocumentType("rtf", "Rich text document with pictures", ("com.apple.rtfd",)),
+    DocumentType("mail", "Mail message", ("com.apple.mail.email", "com.apple.mail.emlx")),
+    DocumentType("mailbox", "Mailbox", (), ("mbox",)),
+    DocumentType("webarchive", "Web archive", ("com.apple.webarchive",)),
     DocumentType("mail", "Saved web page", (), ("mht", "mhtml")),
     DocumentType("table", "Table", (
         "public.comma-separated-values-text", "public.tab-separated-values-text",
@@ -66,3 +75,9 @@ DOCUMENT_TYPES = (
         "public.json", "public.xml", "public.yaml",
     )),
 )  # fmt: skip
+
+
+def text_file(path: Path) -> Path:
+    """The file with the text of a folder that macOS shows as one file; `path` if it is another file."""
+    inside = _PACKAGES.get(path.suffix.lower())
+    return path / inside if inside and (path / inside).is_file() else path
