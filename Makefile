@@ -120,8 +120,8 @@ walks: libraries ## Rewrite the lists of modules in docs/architecture.md
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
 
-readers: libraries ## Compare the document readers with LibreOffice, pdftotext and w3m on real files (10 minutes; OUT=dir)
-	@$(BIN)/python -m tests.readers --docs --out $(OUT)/readers
+readers: libraries ## Compare the document readers with LibreOffice, pdftotext and w3m on real files (10 minutes; OUT=dir, FOLDERS=more files)
+	@$(BIN)/python -m tests.readers --docs --out $(OUT)/readers $(FOLDERS)
 
 messages-doc: libraries ## Write docs/messages.md from the window's tables
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.controllers.messages_doc

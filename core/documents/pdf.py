@@ -23,7 +23,7 @@ import struct
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import IO, NamedTuple
 
@@ -56,7 +56,6 @@ _SIGNS = "#$€£¥₪%°"
 _NUMBER = re.compile(rf"[{_SIGNS}]*\d+(?:[-+.,:/\u066b\u066c]\d+)*[{_SIGNS}]*")
 # After an Arabic letter, hyphens do not join numbers, and signs do not belong to them (rules W2 and W4).
 _ARABIC_NUMBER = re.compile(r"\d+(?:[.,:/\u066b\u066c]\d+)*")
-_LAM_ALEF = re.compile("\u0644[\u0622\u0623\u0625\u0627]")
 _OPENS, _CLOSES = "([{", ")]}"
 
 
@@ -104,10 +103,11 @@ def reading_order(
         for cluster in clusters
         if len(cluster) > 1 and all(_class(letters[at]) == _RIGHT for at in cluster)
     ]
-    # PDFium has the letters of a ligature as they are drawn, unless the file tells them in their order: lam
-    # comes before alef in theirs.
-    if not any(_LAM_ALEF.match("".join(letters[at] for at in cluster)) for cluster in ligatures):
-        for cluster in ligatures:
+    # PDFium has the letters of a ligature as they are drawn, unless the file tells them in their order.
+    orders = [_ligature_order("".join(letters[at] for at in cluster)) for cluster in ligatures]
+    usual = next(filter(None, orders), -1)
+    for cluster, order in zip(ligatures, orders):
+        if (order or usual) < 0:
             cluster.reverse()
     clusters = _with_spaces(sorted(clusters, key=lambda cluster: spans[cluster[0]][0]), spans, spaces)
     drawn = "".join((letters[cluster[0]] or "\0")[0] for cluster in clusters)
@@ -122,6 +122,19 @@ def reading_order(
         at = end
     order = [index for start, end in reversed(pieces) for cluster in clusters[start:end] for index in cluster]
     return order, facing([letters[index] for index in order])
+
+
+@lru_cache(maxsize=1)
+def _ligatures() -> frozenset[str]:
+    """The letters of the ligatures that Unicode has for scripts that go from right to left."""
+    codes = (*range(0xFB1D, 0xFDFD), *range(0xFE70, 0xFEFD))
+    forms = (unicodedata.normalize("NFKC", chr(code)) for code in codes)
+    return frozenset(form for form in forms if len(form) > 1 and " " not in form)
+
+
+def _ligature_order(text: str) -> int:
+    """1 if `text` has the letters of a ligature in their order, -1 if in the reverse, 0 if either may be."""
+    return (text in _ligatures()) - (text[::-1] in _ligatures())
 
 
 def _belongs(letters: Sequence[str], spans: Sequence[tuple[float, float]], base: int, index: int) -> bool:
@@ -387,11 +400,12 @@ class _Reader:
         if _has_codes(lines, text):
             _replace_codes(lines, letters)
         indices: Sequence[int] = range(len(letters))
-        if self._from_right or has_letters(text, from_right=True):
+        is_wide = bool(_WIDE.search(text))  # Japanese pages are from right to left, too
+        if has_letters(text, from_right=True) or (self._from_right and not is_wide):
             indices, letters = _read_from_right(lines, letters, self._from_right)
         else:
             _mark_scripts(lines, letters)
-            if _WIDE.search(text):
+            if is_wide:
                 indices, letters = _vertical(lines, letters)
         words = _words(lines, letters, indices)
         self._hide(_drop(words, letters, _upright(visible_area(page), turn)), number)
@@ -603,7 +617,7 @@ def _annotations(
             text, looks_like_text = "", kind in (raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_FREETEXT)
             if kind == raw.FPDF_ANNOT_WIDGET and form:
                 text = _field(form, annotation)
-                looks_like_text = _is_signature(form, annotation)
+                looks_like_text = _is_drawn(form, annotation)
             elif kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_LINK):
                 text = _string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")
                 if kind == raw.FPDF_ANNOT_FILEATTACHMENT:
@@ -644,8 +658,10 @@ def _annotations(
     return inserts, struck
 
 
-def _is_signature(form: object, annotation: object) -> bool:
-    return bool(raw.FPDFAnnot_GetFormFieldType(form, annotation) == raw.FPDF_FORMFIELD_SIGNATURE)
+def _is_drawn(form: object, annotation: object) -> bool:
+    """Whether what a field says is only in its appearance."""
+    kinds = (raw.FPDF_FORMFIELD_SIGNATURE, raw.FPDF_FORMFIELD_PUSHBUTTON)
+    return raw.FPDFAnnot_GetFormFieldType(form, annotation) in kinds
 
 
 def _inside(words: list[Word], rectangle: tuple[float, float, float, float], turn: int) -> list[int]:

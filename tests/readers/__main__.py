@@ -28,6 +28,7 @@ from xml.etree import ElementTree
 from core.documents.client import DocumentReading
 from core.documents.limits import Limits
 from core.errors import RequestError
+from tests.readers.kinds import found, right
 from tests.readers.measure import NOTHING, Shares, compared, tokens
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +100,8 @@ def main() -> int:
                 print(f"{kind:5} {path.name}: {line}")
     rows = _rows(totals)
     print("".join(rows))
+    if "PDF" in kinds:
+        _compare_kinds(options.folders)
     if options.docs:
         docs = _DOCS.read_text()
         found = _TABLE.search(docs)
@@ -108,6 +111,29 @@ def main() -> int:
         table = "".join([*head[:3], *sorted([*rows, *kept]), lines[-1]])
         _DOCS.write_text(docs[: found.start()] + table + docs[found.end() :])
     return 0
+
+
+def _compare_kinds(folders: list[Path]) -> None:
+    """Print which fixtures of kinds of PDF files are right, here and with pdftotext."""
+    files = found(folders)
+    if not files:
+        print("Kinds of PDF files are skipped: none of tests/readers/pdf_kinds.json is in the given folders.")
+        return
+    ours, theirs = right(files, _read), right(files, lambda path: _reference(path, "PDF", path.parent))
+    for (fixture, is_right), (_, theirs_is) in zip(ours, theirs):
+        if not is_right:
+            print(
+                f"PDF   {fixture.name}: {fixture.kind} is wrong{' (pdftotext: right)' if theirs_is else ''}"
+            )
+    shares = (sum(is_right for _, is_right in each) for each in (ours, theirs))
+    print("Kinds of PDF files: {} right, pdftotext {}, of {}.".format(*shares, len(files)))
+
+
+def _read(path: Path) -> str:
+    try:
+        return DocumentReading(path, Limits(whole_s=_LIMIT_S)).run().text
+    except RequestError:
+        return ""
 
 
 def _missing_tool(kind: str) -> str:
