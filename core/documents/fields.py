@@ -22,6 +22,7 @@ _SWITCH = re.compile(r"\\([a-z]+) ?(-?[0-9]*)", re.IGNORECASE)
 _LOOKS = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)')
 _MOST_CHARACTERS = 4_000
 _MOST_DEPTH = 20
+_ARGUMENTS = {"f": 2, "r": 2, "s": 2, "i": 3, "b": 1, "su": 1, "sub": 1}  # at most; others follow
 _RINGS = frozenset("○◯〇⃝")
 _OVERLAYS = {"/": "\u0338", "\u0305": "\u0305", "¯": "\u0304", "^": "\u0302", "~": "\u0303", "´": "\u0301"}
 
@@ -102,7 +103,8 @@ class _Equation:
             self._at += 1
             parts.append(" ".join(self.text(depth + 1, in_brackets=True).split()))
         self._at += 1
-        return _shown(switches, parts, marks)
+        most = _ARGUMENTS.get(switches[0][0], len(parts))
+        return " ".join(filter(None, (_shown(switches, parts[:most], marks), *parts[most:])))
 
 
 def _shown(switches: list[tuple[str, str]], parts: list[str], marks: list[str]) -> str:

@@ -529,6 +529,7 @@ def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[in
     for tier in tiers:
         for _, _, _, start, end in sorted(tier, key=lambda each: -each[2]):
             own = [at for at in range(start, end) if text[at] not in "\r\n"]
+            own.sort(key=lambda at: -lines.get_charbox(at)[3])  # PDFium turns them around in such a document
             order += [*own, own[-1]]
             ordered += [*(letters[at] for at in own), "\n"]
     placed = set(order)

@@ -263,11 +263,13 @@ def codes_are_letters(text: str) -> bool:
     plain = unicodedata.normalize("NFD", "".join(alphabetic).casefold())
     vowels = sum(letter in "aeiouy" for letter in plain)
     signs = sum(not (letter.isalnum() or letter in ".,:;-/") for letter in letters)
-    return signs <= _MOST_SIGNS * len(letters) and vowels >= _FEWEST_VOWELS * len(alphabetic)
+    has_vowels = vowels >= _FEWEST_VOWELS * len(alphabetic) or 2 * len(alphabetic) < len(letters)
+    return signs <= _MOST_SIGNS * len(letters) and has_vowels
 
 
 def _encodable(letters: list[str], codec: str) -> int:
-    return sum(bool(letter.encode(codec, "ignore")) for letter in letters)
+    # Python writes rare Korean syllables letter by letter.
+    return sum(0 < len(letter.encode(codec, "ignore")) <= 2 for letter in letters)
 
 
 def impossible(text: str) -> int:

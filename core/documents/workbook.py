@@ -83,8 +83,8 @@ def _cell_pictures(archive: zipfile.ZipFile, parts: Relations) -> dict[str, str]
         described.append(shown if kind in ("_localImage", "_webimage", "_webImage") else None)
     future = [whole(each.get("i")) for each in metadata.all("rvb")]
     marks: dict[str, str] = {}
-    for number, block in enumerate(metadata.child("valueMetadata").all("rc"), 1):
-        at = whole(block.get("v"))
+    for number, block in enumerate(metadata.child("valueMetadata").elements, 1):
+        at = whole(block.child("rc").get("v"))
         of_value = future[at] if at < len(future) else len(described)
         if of_value < len(described) and (mark := described[of_value]):
             marks[str(number)] = mark

@@ -1,8 +1,8 @@
 """Kinds of PDF files: which of the project's 32 public fixtures are read as their pages show them.
 
-`pdf_kinds.json` names each fixture and what is on its pages, in the order of reading; it was written by looking
-at the pages. White space is not compared. The files are not part of the project: `make readers` finds those
-that lie in the folders it is given, such as clones of the repositories, and skips the others.
+`pdf_kinds.json` names each fixture and what is on its pages, in the order of reading; it was written by
+looking at the pages. White space is not compared. The files are not part of the project: `make readers` finds
+those that lie in the folders it is given, such as clones of the repositories, and skips the others.
 """
 
 from __future__ import annotations

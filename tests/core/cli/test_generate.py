@@ -75,6 +75,23 @@ def test_what_a_document_leaves_out_is_named(
     assert "a.log: Not in the text: 2 damaged characters" in found.err
 
 
+def test_an_encoding_that_was_guessed_is_named(
+    toy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["generate", "--model", str(toy_folder), "--max-tokens", "3", "--json", "--prompt", "x"]
+    for name, data in (("guessed.txt", "Preis: 5 € und grüße".encode("cp1252")), ("sure.txt", b"abc")):
+        (tmp_path / name).write_bytes(data)
+        asked += ["--document", str(tmp_path / name)]
+    assert main(asked) == 0
+    found = capsys.readouterr()
+    guessed, sure = (json.loads(line) for line in found.out.splitlines()[1:3])
+    assert guessed["encoding"] == "cp1252"
+    assert guessed["other_encodings"]
+    assert not sure.get("encoding")
+    assert "guessed.txt: read as cp1252, which is a guess; it may be " in found.err
+    assert "sure.txt" not in found.err
+
+
 def test_documents_of_other_kinds_are_read_as_in_the_window(
     toy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from core.documents import folder as module
 from core.documents.folder import list_folder
-from core.documents.reading import shown_name
+from core.documents.reading import read_document, shown_name
 from core.errors import RequestError
 
 
@@ -80,3 +80,20 @@ def test_a_folder_that_cannot_be_read_is_refused_and_one_that_is_not_wanted_is_l
         list_folder(tmp_path / "gone")
     (tmp_path / "a.md").write_text("x")
     assert list_folder(tmp_path, lambda: False).files == ()
+
+
+def test_a_folder_that_a_mac_shows_as_one_file_is_one_document(tmp_path: Path) -> None:
+    for name in (
+        "Letter.rtfd/TXT.rtf",
+        "Letter.rtfd/plan.png",
+        "Inbox.mbox/mbox",
+        "Empty.rtfd/other",
+        "a.txt",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{\\rtf1 The rent is 940.}")
+    found = names(tmp_path, list_folder(tmp_path).files)
+    assert sorted(found) == ["Empty.rtfd/other", "Inbox.mbox/mbox", "Letter.rtfd/TXT.rtf", "a.txt"]
+    letter = tmp_path / "Letter.rtfd"
+    assert list_folder(letter).files == (letter / "TXT.rtf",)
+    assert read_document(letter).text == "The rent is 940."

@@ -52,3 +52,17 @@ def test_the_direction_of_a_line_is_that_of_most_letters() -> None:
     assert is_from_right("המחיר של iPhone")
     assert not is_from_right("The word שלום means peace.")
     assert not is_from_right("12:30")
+
+
+@pytest.mark.parametrize(
+    ("letters", "read"),
+    [
+        ("لخ", "لخ"),  # a ligature of Unicode's, in its order
+        ("خل", "لخ"),  # and as it is drawn
+        ("لا", "لا"),
+        ("ال", "لا"),
+    ],
+)
+def test_letters_of_a_ligature_are_read_in_their_order(letters: str, read: str) -> None:
+    # Both letters have the place of one glyph, to the left of another word.
+    assert _read("", f"{letters} ب", [(0, 2), (0, 2), (2, 3), (3, 4)]).endswith(read)

@@ -52,3 +52,114 @@ def test_a_page_of_many_pieces_takes_bounded_work() -> None:
         for left in (24 * at + dice.random() * 12 for at in range(16))
     ]
     find_tables(loose, [])
+
+
+def _laid(rows: list[list[str]], pitch: float = 14) -> list[Word]:
+    """Words of cells in three columns, row by row as a file draws them; lines are 10 points high."""
+    return [
+        Word(Box(left, 100 + pitch * at, left + 5 * len(cell), 110 + pitch * at), cell)
+        for at, row in enumerate(rows)
+        for left, cell in zip((50, 150, 250), row)
+    ]
+
+
+_ROWS = [["Item", "Price", "Sum"], ["Lamp", "20", "40"], ["Desk", "30", "90"], ["Bed", "70", "70"]]
+
+
+def _texts(words: list[Word], rules: list[Box] | None = None) -> list[str]:
+    return [table.text(words) for table in find_tables(words, rules or [])]
+
+
+@pytest.mark.parametrize(("gap", "is_table"), [(0.5, False), (0.7, False), (0.8, True), (2.0, True)])
+def test_columns_are_as_far_apart_as_three_quarters_of_a_line(gap: float, is_table: bool) -> None:
+    height = 10.0
+    words = []
+    for at in range(4):
+        words += [
+            Word(Box(50, 100 + 14 * at, 80, 110 + 14 * at), f"left{at}"),
+            Word(Box(80 + gap * height, 100 + 14 * at, 120, 110 + 14 * at), f"{at}"),
+        ]
+    assert bool(_texts(words)) is is_table
+
+
+@pytest.mark.parametrize(("shift", "rows"), [(0.0, 4), (3.0, 4), (3.9, 4), (4.5, 8)])
+def test_words_are_on_one_line_if_their_middles_are_less_than_two_fifths_of_it_apart(
+    shift: float, rows: int
+) -> None:
+    words = []
+    for at in range(4):
+        top = 100 + 24 * at
+        words.append(Word(Box(50, top, 80, top + 10), f"left{at}"))
+        words.append(Word(Box(150, top + shift, 180, top + 10 + shift), f"{at}"))
+    found = _texts(words)
+    lines = found[0].split("\n") if found else ["" for _ in range(8)]
+    assert len(lines) == rows
+
+
+@pytest.mark.parametrize(("rows", "is_table"), [(2, False), (3, True)])
+def test_a_table_without_rules_has_three_rows(rows: int, is_table: bool) -> None:
+    assert bool(_texts(_laid(_ROWS[:rows]))) is is_table
+
+
+@pytest.mark.parametrize(("pitch", "is_table"), [(29.0, True), (31.0, False)])
+def test_lines_of_a_table_are_at_most_three_heights_apart(pitch: float, is_table: bool) -> None:
+    assert bool(_texts(_laid(_ROWS, pitch))) is is_table
+
+
+def test_a_line_below_in_the_first_column_ends_a_table_if_it_is_further_away() -> None:
+    below = Word(Box(50, 160, 90, 170), "Total")
+    assert "Total" not in _texts([*_laid(_ROWS), below])[0]
+    rows = [Word(Box(left, 178, left + 20, 188), "9") for left in (50, 150, 250)]
+    assert "Note" not in _texts([*_laid(_ROWS), Word(Box(50, 164, 90, 174), "Note"), *rows])[0]
+    assert "Note" in _texts([*_laid(_ROWS), Word(Box(50, 157, 90, 167), "Note"), *rows])[0]
+
+
+def _grid(xs: list[float], ys: list[float]) -> list[Box]:
+    down = [Box(x, ys[0], x, ys[-1]) for x in xs]
+    return [*down, *(Box(xs[0], y, xs[-1], y) for y in ys)]
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0, 2.5])
+def test_rules_closer_than_three_points_are_one(apart: float) -> None:
+    words = _laid(_ROWS)
+    rules = _grid([40, 140, 240, 300], [98, 112, 126, 140, 154])
+    rules += [Box(140 + apart, 98, 140 + apart, 154), Box(40, 112 + apart, 300, 112 + apart)]
+    # They do not quite meet, either.
+    across = [Box(rule.left + apart, rule.top, rule.right - apart, rule.bottom) for rule in rules[4:]]
+    rules = [*rules[:4], *across]
+    assert _texts(words, rules) == ["\n".join(map("\t".join, _ROWS))]
+
+
+@pytest.mark.parametrize(("length", "is_table"), [(110, True), (70, True), (50, False)])
+def test_a_grid_of_which_few_rules_are_drawn_is_a_drawing(length: int, is_table: bool) -> None:
+    # Lines of several words, so that only rules make a table of them.
+    words = [
+        Word(Box(45 + 20 * at + (at >= 2) * 3, top, 62 + 20 * at + (at >= 2) * 3, top + 10), f"w{at}{top}")
+        for top in (100, 114, 128, 142)
+        for at in range(5)
+    ]
+    ys = [98.0, 112, 126, 140, 154]
+    inner = [Box(40, y, 40 + length, y) for y in ys[1:-1]] + [Box(86, 98, 86, 154)]
+    outer = [Box(40, 98, 150, 98), Box(40, 154, 150, 154), Box(40, 98, 40, 154), Box(150, 98, 150, 154)]
+    assert bool(_texts(words, outer + inner)) is is_table
+
+
+def test_columns_of_chinese_and_japanese_cells_that_wrap_have_no_spaces() -> None:
+    words = [
+        Word(Box(45, top, 95, top + 10), text, gap="\n") for top, text in ((100, "東京都"), (112, "港区"))
+    ]
+    words += [
+        Word(Box(145, 100, 195, 110), "九四〇"),
+        Word(Box(45, 130, 95, 140), "大阪"),
+        Word(Box(145, 130, 195, 140), "七八〇"),
+    ]
+    rules = _grid([40, 140, 200], [98, 126, 144])
+    assert _texts(words, rules) == ["東京都港区\t九四〇\n大阪\t七八〇"]
+    latin = [
+        word._replace(text={"東京都": "North", "港区": "side"}.get(word.text, word.text)) for word in words
+    ]
+    assert _texts(latin, rules)[0].startswith("North side\t")
+    korean = [
+        word._replace(text={"東京都": "서울", "港区": "시"}.get(word.text, word.text)) for word in words
+    ]
+    assert _texts(korean, rules)[0].startswith("서울 시\t")
