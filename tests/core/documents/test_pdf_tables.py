@@ -109,9 +109,11 @@ def test_lines_of_a_table_are_at_most_three_heights_apart(pitch: float, is_table
 def test_a_line_below_in_the_first_column_ends_a_table_if_it_is_further_away() -> None:
     below = Word(Box(50, 160, 90, 170), "Total")
     assert "Total" not in _texts([*_laid(_ROWS), below])[0]
-    rows = [Word(Box(left, 178, left + 20, 188), "9") for left in (50, 150, 250)]
-    assert "Note" not in _texts([*_laid(_ROWS), Word(Box(50, 164, 90, 174), "Note"), *rows])[0]
-    assert "Note" in _texts([*_laid(_ROWS), Word(Box(50, 157, 90, 167), "Note"), *rows])[0]
+    for distance, is_inside in ((14, True), (18, True), (22, False)):
+        top = 142 + distance
+        rows = [Word(Box(left, top + 14, left + 20, top + 24), "9") for left in (50, 150, 250)]
+        note = Word(Box(50, top, 90, top + 10), "Note")
+        assert ("Note" in _texts([*_laid(_ROWS), note, *rows])[0]) is is_inside
 
 
 def _grid(xs: list[float], ys: list[float]) -> list[Box]:
