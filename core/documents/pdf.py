@@ -439,17 +439,17 @@ def _opened(stream: IO[bytes]) -> pypdfium2.PdfDocument:
 
 def _drop(words: list[Word], letters: list[str], area: Box) -> int:
     """Take words that are not on the page out of `words` and `letters`; how many they are."""
-    off = [
-        word
+    off = {
+        word.start: word.end
         for word in words
         if word.box.right < area.left
         or word.box.left > area.right
         or word.box.bottom < area.top
         or word.box.top > area.bottom
-    ]
-    for word in off:
-        words.remove(word)
-        letters[word.start : word.end] = [""] * (word.end - word.start)
+    }
+    words[:] = [word for word in words if word.start not in off] if off else words
+    for start, end in off.items():
+        letters[start:end] = [""] * (end - start)
     return len(off)
 
 

@@ -19,7 +19,8 @@ MOST_MAPPED_BYTES = 64 * 1024 * 1024
 _MOST_INFLATED = 64 * 1024 * 1024
 _MOST_FONTS = 2_000
 _OBJECT = re.compile(rb"(?<![0-9])([0-9]{1,9})[ \r\n\t]+([0-9]{1,5})[ \r\n\t]+obj\b")
-_OBJECT_STREAM = re.compile(rb"<<(?=[^<>]{0,300}/ObjStm\b)")
+_OBJECT_STREAM = re.compile(rb"/ObjStm\b")
+_MOST_DICTIONARY = 1_000  # of a stream, before its type
 _FIRST = re.compile(rb"/First\s+([0-9]{1,9})")
 _STREAM = re.compile(rb"stream\r?\n")
 _REFERENCE = re.compile(rb"/Encoding\s+([0-9]{1,9})\s+[0-9]{1,5}\s+R\b")
@@ -147,8 +148,9 @@ def _object_streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The dictionaries and the contents of streams of objects."""
     inflated = 0
     for found in _OBJECT_STREAM.finditer(data):
-        text = _dictionary(data, found.start())
-        body = _STREAM.match(data, found.start() + len(text))
+        start = data.rfind(b"obj", max(0, found.start() - _MOST_DICTIONARY), found.start())
+        text = _dictionary(data, start)
+        body = _STREAM.match(data, start + len(text))
         if body is None or inflated > _MOST_INFLATED:
             continue
         try:

@@ -37,8 +37,8 @@ class _Drawn(NamedTuple):
     layers: tuple[object, ...]
 
 
-def _drawn(page: pypdfium2.PdfPage) -> Iterator[_Drawn]:
-    """The objects of a page and those of its forms, in their order."""
+def _drawn(page: pypdfium2.PdfPage, *, layered: bool = False) -> Iterator[_Drawn]:
+    """The objects of a page and those of its forms, in their order; with their layers if `layered`."""
     matrix, size, left = raw.FS_MATRIX(), ctypes.c_float(), _MOST_OBJECTS
 
     def inside(objects: Iterator[object], angle: float, layers: tuple[object, ...]) -> Iterator[_Drawn]:
@@ -55,7 +55,7 @@ def _drawn(page: pypdfium2.PdfPage) -> Iterator[_Drawn]:
             if kind == raw.FPDF_PAGEOBJ_TEXT and raw.FPDFTextObj_GetFontSize(each, size) and size.value < 0:
                 own += 180
             of = layers
-            for at in range(raw.FPDFPageObj_CountMarks(each)):
+            for at in range(raw.FPDFPageObj_CountMarks(each) if layered else 0):
                 if name := _layer(raw.FPDFPageObj_GetMark(each, at)):
                     of = (*of, name)
             if kind != raw.FPDF_PAGEOBJ_FORM:
@@ -97,7 +97,7 @@ def hide_layers(page: pypdfium2.PdfPage) -> bool:
 
     PDFium tells which object is in a layer, but only draws by the layers' states: each layer is drawn alone.
     """
-    drawn = list(_drawn(page))
+    drawn = list(_drawn(page, layered=True))
     layers: defaultdict[tuple[object, ...], list[_Drawn]] = defaultdict(list)
     for each in drawn:
         if each.layers and each.kind == raw.FPDF_PAGEOBJ_TEXT:
@@ -189,7 +189,7 @@ def visible_area(page: pypdfium2.PdfPage) -> tuple[float, float, float, float]:
 
 
 def appearances(document: pypdfium2.PdfDocument, number: int, indices: Sequence[int]) -> list[str]:
-    """What the appearances of these annotations of a page say."""
+    """What the appearances of these annotations of a page say; empty if the page cannot be copied."""
     copy = pypdfium2.PdfDocument.new()
     try:
         copy.import_pages(document, [number])
@@ -207,6 +207,8 @@ def appearances(document: pypdfium2.PdfDocument, number: int, indices: Sequence[
             raw.FPDFPageObj_SetIsActive(raw.FPDFPage_GetObject(page.raw, at), False)
         text = page.get_textpage()
         return [text.get_text_bounded(*area) if area else "" for area in areas]
+    except pypdfium2.PdfiumError:
+        return []
     finally:
         copy.close()
 
