@@ -12,7 +12,7 @@ import ctypes
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
@@ -31,7 +31,7 @@ _TURNS = {0: (1, 0, 0, 1), 90: (0, -1, 1, 0), 180: (-1, 0, 0, -1), 270: (0, 1, -
 class _Drawn(NamedTuple):
     """An object that is no form: its kind, the angle of its text in degrees, and the layers that it is in."""
 
-    object: object
+    handle: Any
     kind: int
     angle: float
     layers: tuple[object, ...]
@@ -105,21 +105,21 @@ def hide_layers(page: pypdfium2.PdfPage) -> bool:
     if not layers:
         return False
     for each in drawn:
-        raw.FPDFPageObj_SetIsActive(each.object, False)
+        raw.FPDFPageObj_SetIsActive(each.handle, False)
     hidden: set[tuple[object, ...]] = set()
     for layer in list(layers)[:_MOST_LAYERS]:
-        modes = [raw.FPDFTextObj_GetTextRenderMode(each.object) for each in layers[layer]]
+        modes = [raw.FPDFTextObj_GetTextRenderMode(each.handle) for each in layers[layer]]
         for each in layers[layer]:
-            raw.FPDFPageObj_SetIsActive(each.object, True)
+            raw.FPDFPageObj_SetIsActive(each.handle, True)
             # The letters of a scan are not drawn anyway.
-            raw.FPDFTextObj_SetTextRenderMode(each.object, raw.FPDF_TEXTRENDERMODE_FILL)
+            raw.FPDFTextObj_SetTextRenderMode(each.handle, raw.FPDF_TEXTRENDERMODE_FILL)
         if not _shows(page):
             hidden.add(layer)
         for each, mode in zip(layers[layer], modes):
-            raw.FPDFPageObj_SetIsActive(each.object, False)
-            raw.FPDFTextObj_SetTextRenderMode(each.object, mode)
+            raw.FPDFPageObj_SetIsActive(each.handle, False)
+            raw.FPDFTextObj_SetTextRenderMode(each.handle, mode)
     for each in drawn:
-        raw.FPDFPageObj_SetIsActive(each.object, each.layers not in hidden)
+        raw.FPDFPageObj_SetIsActive(each.handle, each.layers not in hidden)
     return bool(hidden)
 
 
@@ -152,7 +152,7 @@ def turned_text(page: pypdfium2.PdfPage, turn: int) -> pypdfium2.PdfTextPage:
     rotation = page.get_rotation()
     for each in list(_drawn(page)):
         if each.kind == raw.FPDF_PAGEOBJ_TEXT and _turn(each, rotation) != turn:
-            raw.FPDFPageObj_SetIsActive(each.object, False)
+            raw.FPDFPageObj_SetIsActive(each.handle, False)
     for at in range(raw.FPDFPage_CountObjects(page.raw)):
         raw.FPDFPageObj_Transform(raw.FPDFPage_GetObject(page.raw, at), *_TURNS[turn], 0, 0)
     # PDFium finds the direction of lines on the page's area alone, which is kept with the document.
