@@ -106,8 +106,8 @@ def reading_order(
     # PDFium has the letters of a ligature as they are drawn, unless the file tells them in their order.
     orders = [_ligature_order("".join(letters[at] for at in cluster)) for cluster in ligatures]
     usual = next(filter(None, orders), -1)
-    for cluster, order in zip(ligatures, orders):
-        if (order or usual) < 0:
+    for cluster, direction in zip(ligatures, orders):
+        if (direction or usual) < 0:
             cluster.reverse()
     clusters = _with_spaces(sorted(clusters, key=lambda cluster: spans[cluster[0]][0]), spans, spaces)
     drawn = "".join((letters[cluster[0]] or "\0")[0] for cluster in clusters)

@@ -317,6 +317,7 @@ def _mail(source: _Source, told: limits.Told) -> str:
     from core.documents.mail import mail_text, mailbox_text, message_of_mac
 
     data = source.stream.read(limits.MOST_MAIL_BYTES)
+    text: str | None
     try:
         if _MAILBOX.match(data):
             text = mailbox_text(data, source.gathered)

@@ -119,9 +119,9 @@ class Sheet:
             gathered.add(f"{strings.hidden(place)}\n")
         if self._cells_left_out:
             count = len(self._cells_left_out)
-            shown = ", ".join([*self._cells_left_out[:_MOST_NAMED], *["…"] * (count > _MOST_NAMED)])
-            gathered.leave_out("hidden cell", count, f"{self.name}, {shown}")
-            gathered.add(f"{strings.hidden(strings.cells(count, shown))}\n")
+            named = ", ".join([*self._cells_left_out[:_MOST_NAMED], *["…"] * (count > _MOST_NAMED)])
+            gathered.leave_out("hidden cell", count, f"{self.name}, {named}")
+            gathered.add(f"{strings.hidden(strings.cells(count, named))}\n")
         gathered.add("".join(f"{aside}\n" for aside in self._asides) + "\n")
 
 

@@ -229,8 +229,8 @@ class _Cells:
         if kind == "shared" and formula:
             self._formulas[key] = self._row, column, formula
         elif kind == "shared" and key in self._formulas:
-            row, first, shared = self._formulas[key]
-            return shifted(shared, self._row - row, column - first)
+            row, left, shared = self._formulas[key]
+            return shifted(shared, self._row - row, column - left)
         elif kind == "dataTable":
             inputs = ",".join(element.get(each) for each in ("r1", "r2") if element.get(each))
             formula = formula or f"TABLE({inputs})"
