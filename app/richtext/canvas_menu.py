@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QMimeData, QObject, QPoint, QSize, QStringListModel, QTimer, QUrl, Qt
+from PySide6.QtCore import QMimeData, QObject, QPoint, QSize, QStringListModel, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -98,8 +98,8 @@ def to_clipboard(text: str, pieces: Sequence[Piece] = ()) -> None:
 def text_data(text: str) -> QMimeData:
     """`text` for the clipboard.
 
-    The object is made by Qt: one that Python makes (PySide 6.11) crashes the process at its end if it is on the
-    clipboard of the platform “offscreen”.
+    The object is made by Qt: one that Python makes (PySide 6.11) crashes the process at its end if it is on
+    the clipboard of the platform “offscreen”.
     """
     model = QStringListModel([""])
     data = model.mimeData([model.index(0)])
