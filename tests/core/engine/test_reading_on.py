@@ -28,7 +28,7 @@ from core.events import (
     Token,
 )
 from core.prefill.scorers import SCORERS
-from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep
 from core.settings import Settings
 from tests.core.engine.test_sparse_architectures import KINDS
 from tests.core.engine.test_sparse_architectures import engine as any_engine
@@ -155,7 +155,7 @@ def test_without_usable_scores_nothing_is_quoted(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, raises: bool
 ) -> None:
     def broken(inputs: ScorerInputs) -> Scoring:
-        yield 0
+        yield ScoringStep(0)
         if raises:
             raise ValueError("no luck")
         return Scored(np.full(len(inputs.passages.firsts), np.nan, np.float32), True)

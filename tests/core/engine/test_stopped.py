@@ -79,7 +79,9 @@ def stopped(engine: Engine, asked: Generate, phase: Phase, after: int, by: str) 
 def of_length(engine: Engine, wanted: int, chosen: Settings) -> Message:
     """A question about a document with which the prompt has `wanted` tokens; the toy's are characters."""
     text = DOCUMENT * 9
-    bare = engine.count_prompt(Generate("r", (Message("user", FIRST, (Attachment("a.txt", "x"),)),), chosen))
+    bare, _ = engine.count_prompt(
+        Generate("r", (Message("user", FIRST, (Attachment("a.txt", "x"),)),), chosen)
+    )
     return Message("user", FIRST, (Attachment("a.txt", text[: max(1, wanted - bare + 1)]),))
 
 

@@ -48,7 +48,10 @@ def test_what_an_answer_refers_to_may_be_dropped_before_its_end() -> None:
     memory.forget("first")
     writer_of.keywords["keep"]({"id": "second", "output": []})  # type: ignore[attr-defined]
     items = memory.resolved({"input": "z", "previous_response_id": "second"}, [])["input"]
-    assert [item["content"] for item in items] == ["x", "y", "z"]
+    texts = [
+        item["content"] if isinstance(item["content"], str) else item["content"][0]["text"] for item in items
+    ]
+    assert texts == ["x", "y", "z"]
 
 
 def test_the_memory_of_responses_is_bounded() -> None:
