@@ -424,8 +424,8 @@ class AskController(QObject):
 
     def cancel_edit(self) -> None:
         if self.edited:
-            self._page.show_context()
             self._page.show_draft()
+            self._page.show_context()
             self._send_next_soon()
 
     def _end_edits(self, turn_id: str = "") -> str:

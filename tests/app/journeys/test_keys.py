@@ -187,12 +187,12 @@ async def test_writing_pasting_attaching_sending_and_taking_up_what_was_sent(
 
     window.controller.chat.start()
     composer = views.composer
-    QGuiApplication.clipboard().setText("a word " * 9_000)
+    QGuiApplication.clipboard().setText("a word " * 2_000)
     await press(window, KEY.Key_V, CTRL)
     await until(lambda: len(composer.attachments) == 1)
     window.views.sidebar.search.setFocus()
     await press(window, KEY.Key_V, CTRL | SHIFT)
-    assert len(composer.text) == 63_000
+    assert len(composer.text) == 14_000
     assert composer.edit.hasFocus()
     assert len(composer.attachments) == 1
     # The Edit menu's keys mean the text that has the focus.

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat import reading_state
 from app.chat.user_message import MessageChip
+from app.gauges import strings
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
@@ -237,7 +238,8 @@ async def test_what_is_shown_after_coming_back_is_what_staying_shows(
     monkeypatch.setattr(reading_state, "time", clock)
     window.commands.show_document()
     await asked(window, "write 3")
-    await until(lambda: window.views.strip.memory.is_known)
+    memory = window.views.strip.memory
+    await until(lambda: memory.accessibleDescription() != strings.NO_FIGURE)
     other_id = window.controller.chats.open.id
     worker, chance = Worker(window), random.Random(seed)
     steps = steps_of(chance)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pypdf import PdfReader
 from PySide6.QtCore import QPointF, Qt
@@ -72,13 +73,10 @@ def show(canvas: TextCanvas, qtbot: QtBot, markdown: str) -> None:
 
 def inked(canvas: TextCanvas, color: QColor) -> int:
     """How many pixels have about this colour."""
-    image = canvas.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
-    near = lambda one, other: abs(one - other) < 40  # noqa: E731
-    return sum(
-        all(map(near, image.pixelColor(x, y).getRgb()[:3], color.getRgb()[:3]))
-        for x in range(image.width())
-        for y in range(image.height())
-    )
+    image = canvas.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    pixels = rows[:, : 3 * image.width()].reshape(-1, 3).astype(int)
+    return int((abs(pixels - color.getRgb()[:3]) < 40).all(axis=1).sum())
 
 
 def test_a_formula_is_source_until_it_is_typeset_then_a_shape(canvas: TextCanvas, qtbot: QtBot) -> None:

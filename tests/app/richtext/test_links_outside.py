@@ -201,7 +201,7 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     actions = {action.text(): action for action in menu.actions() if not action.isSeparator()}
     assert list(actions) == [
         *("Copy", "Quote in Message", "Open Link", "Copy Link", "Select All", "Copy Answer as Markdown"),
-        *("Edit Answer", "Continue from Here"),
+        *("Edit Answer", "Continue from Here", "Delete Question and Answer"),
     ]
     assert not actions["Copy"].isEnabled()
     assert not actions["Quote in Message"].isEnabled()

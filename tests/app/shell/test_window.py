@@ -308,7 +308,7 @@ async def test_sizes(window: MainWindow) -> None:
     assert views.side.isHidden()
     assert views.sidebar.isVisible()
     window.resize(100, 100)
-    assert (window.width(), window.height()) == (980, 640)
+    assert (window.width(), window.height()) == (900, 600)
     assert views.sidebar.isHidden()
     await click(views.header.inspector_button)
     assert views.side.isVisible()
