@@ -77,6 +77,7 @@ class TitleController(QObject):
         command = SuggestTitle("", messages_for_title(chat))
         suggested = await self._app.worker.ask(command, TitleSuggested)
         if suggested.interrupted:
+            self._timer.start()  # again; what interrupted it may be no answer
             return
         self._done.add(chat.id)  # not again if a person clears the title
         self._timer.start()  # for the next chat
@@ -91,7 +92,7 @@ class TitleController(QObject):
             self._page.show_names()
 
     def _typed(self) -> None:
-        self._timer.stop()
+        self._timer.start()  # later, once nothing is written: another chat's draft is shown in this way, too
         if self._asking is not None:
             self._asking.cancel()
 

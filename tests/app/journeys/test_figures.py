@@ -10,8 +10,10 @@ import pytest
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QWidget
 
+from app.chat.reading_map import kept_passages, passages_of
 from app.launch.scenario import ask
 from app.session.chats.conversation import documents
+from app.session.reading import totals_of
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.worker.client import worker_command
@@ -118,11 +120,13 @@ async def test_what_is_written_on_and_what_is_read_have_one_figure_each(window: 
         facts = answer.card.facts if answer and answer.card else None
         return [phase.note for phase in facts.phases] if facts else []
 
-    await until(lambda: last(window).reading is not None and "passages" in "".join(notes()[1:2]))
-    scored, chosen = (int(re.sub(r"\D.*", "", note)) for note in notes()[:2])
+    await until(lambda: last(window).reading is not None and "tokens" in "".join(notes()[1:2]))
+    scored, chosen = (int(re.sub(r"\D.*", "", note.replace(",", ""))) for note in notes()[:2])
     (document,) = documents(window.controller.chats.open)
     assert document.reading
+    assert chosen == totals_of(document.reading).chosen
     note = window.views.document.note_label.text()
-    assert note.endswith(f"{chosen:,} of {scored:,} passages kept")
+    kept = kept_passages(passages_of(document.reading, document.source))
+    assert note.endswith(f"{kept:,} of {scored:,} passages kept")
     await ready(window)
     assert window.views.document.note_label.text() == note

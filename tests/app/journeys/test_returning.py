@@ -189,7 +189,7 @@ async def seen(window: MainWindow, worker: Worker) -> dict[str, Any]:
         "card": image(card) if card else None,
         "waiting": answer.waiting.text() if answer else "",
         "text": answer.text if answer else "",
-        "figures": answer.footer.stats.text if answer else "",
+        "figures": answer.footer.stats.text() if answer else "",
         "answer": image(answer) if answer else None,
         "chips": [(chip.note, image(chip)) for chip in chips],
         "composer": (views.composer.state, views.composer.text, views.composer.send_button.toolTip()),
