@@ -138,7 +138,7 @@ _SMALL = frozenset(
     | {"per", "the", "to", "up", "via", "with"}
 )
 # A sentence begins after one of these, and so does what is quoted.
-_BEGINS = re.compile(r"(^|[.!?:…]\s+|[“(&]|## |\n|[·|] +)(\{[^}]*\} |\s)*$")
+_BEGINS = re.compile(r"(^|[.!?:…]\s+|[“(&[]|## |\n|[·|] +)(\{[^}]*\} |\s)*$")
 _CAPITAL = re.compile(r"\b[A-Z][a-z]+\b")
 
 

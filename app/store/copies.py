@@ -21,7 +21,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from app.store.chat_store import TABLES, ChatStore, Key, Mark, Record, key_of
-from app.store.database import Database
+from app.store.database import Database, obstacle_at
 from app.store.faults import UNREADABLE, EmptyStoreError, OtherStoreError, StoreError, is_damage
 from app.store.salvage import read, salvage
 from core.system.files import TEMPORARY, replacing, set_aside, sync_folder
@@ -269,9 +269,13 @@ class Backups:
                     old.unlink(missing_ok=True)
 
     def erase(self, keys: Collection[Key]) -> None:
-        """Deletes the rows with `keys` in all copies. Raises `OSError` or `sqlite3.Error`."""
+        """Deletes the rows with `keys` in all copies. Raises `OSError` or `sqlite3.Error`.
+
+        What was set aside in place of a database may be a folder, a pipe or a link that leads nowhere.
+        """
         for path in (*self.paths(), *self._database.parent.glob(f"{self._database.stem}-*.db")):
-            erase(path, keys)
+            if not obstacle_at(path):
+                erase(path, keys)
 
 
 def _number(path: Path) -> tuple[int, str]:

@@ -6,6 +6,7 @@ SQLite detects a damaged page, but not a changed letter. Each row therefore stor
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import Any, Self
 import msgspec
 
 from app.store import strings
+from core.system.paths import shown
 from core.system.private import make_file
 
 Value = str | int | bytes | None
@@ -59,8 +61,8 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
     """
     if path is None:
         return sqlite3.connect(":memory:", isolation_level=None)
-    if path.exists() and not path.is_file():  # SQLite waits for the writer of a pipe
-        raise sqlite3.OperationalError(strings.not_a_file(str(path)))
+    if obstacle := obstacle_at(path):  # SQLite waits for the writer of a pipe
+        raise sqlite3.OperationalError(obstacle)
     if not read_only:
         with contextlib.suppress(OSError):
             make_file(path)  # SQLite would apply the umask
@@ -78,6 +80,18 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
         if not getattr(error, "sqlite_errorname", "").startswith(_NOT_OPENED):
             raise
     return _from_memory(path)
+
+
+def obstacle_at(path: Path) -> str:
+    """Says what there is at `path` that is not a file; empty if there is a file, or nothing."""
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            return strings.not_a_file(path.name, strings.FOLDER)
+        if path.is_symlink() and not path.exists():
+            return strings.not_a_file(path.name, strings.dangling(shown(os.readlink(path))))
+        if path.exists() and not path.is_file():
+            return strings.not_a_file(path.name, strings.SPECIAL)
+    return ""
 
 
 def _open(path: Path, how: str) -> sqlite3.Connection:

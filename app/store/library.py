@@ -15,13 +15,11 @@ wait until this run ends.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from os.path import lexists
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -50,6 +48,7 @@ from app.store.copies import (
     repair,
     set_database_aside,
 )
+from app.store.database import obstacle_at
 from app.store.faults import (
     UNREADABLE,
     EmptyStoreError,
@@ -304,8 +303,6 @@ class Library:
         with self._preparing:
             if not self._lock:
                 make_folder(self._folder)
-                if lexists(self._path) and not self._path.is_file():
-                    raise StoreError(strings.not_a_file(str(self._path)), strings.MOVE_AWAY)
                 lock = FileLock(self._folder / "chats.lock", mode=0o600, thread_local=False)
                 try:
                     lock.acquire(blocking=False)
@@ -323,7 +320,7 @@ class Library:
         self._close_stores()
         self._outdated, found = False, None
         try:
-            if obstacle := _obstacle(self._path):
+            if obstacle := obstacle_at(self._path):
                 self._set_damaged(obstacle)
             else:
                 self._stores = [ChatStore(self._path, read_only=True)]
@@ -622,16 +619,6 @@ class Library:
                 self._tell(error)
                 return self._from_each(read)
         return found, failed
-
-
-def _obstacle(path: Path) -> str:
-    """What there is in place of the database's file; empty if nothing is."""
-    with contextlib.suppress(OSError):
-        if path.is_dir():
-            return strings.is_folder(path.name)
-        if path.is_symlink() and not path.exists():
-            return strings.dangling(path.name, os.readlink(path))
-    return ""
 
 
 def _is_unused(stores: Sequence[ChatStore], key: Key) -> bool:

@@ -31,13 +31,6 @@ def folder_missing(folder: str, reason: str) -> str:
     return f"Chats cannot be saved in {folder}: {reason}."
 
 
-def not_a_file(path: str) -> str:
-    return f"{path} is a folder, a pipe, a socket, a device or a link that leads nowhere."
-
-
-MOVE_AWAY = "Move it to another folder; the next start makes a new chat database."
-
-
 OLDER = "These chats were written by an older Draftlight, whose format is not supported."
 
 
@@ -81,12 +74,16 @@ def readable(readable: int, partial: int, known: int, backup: int | None) -> str
     return f"{text}. The newest backup has {backup:,}, from which missing parts are taken."
 
 
-def is_folder(name: str) -> str:
-    return f"There is a folder with the name {name} where the chat database should be."
+FOLDER = "a folder"
+SPECIAL = "a pipe, a socket or a device"
 
 
-def dangling(name: str, target: str) -> str:
-    return f"{name} is a link to {target}, which is not there."
+def dangling(target: str) -> str:
+    return f"a link to {target}, which does not exist"
+
+
+def not_a_file(name: str, what: str) -> str:
+    return f"Instead of the file {name} there is {what}."
 
 
 def no_database(name: str) -> str:

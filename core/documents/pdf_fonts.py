@@ -48,7 +48,8 @@ _GLYPHS = (
     " arrowleft arrowup arrowright arrowdown element gradient Dcroat dcroat"
 )
 _LETTERS = (
-    " !\"#$%&'()*+,-./0123456789:;<=>?@[\\]^_`{|}~¡¢£¤¥¦§©ª«¬®°±²³´µ¶·¹º»¼½¾¿ÆÐØÞßæðøþ×÷ıŁłŒœƒ–—‘’‚“”„"
+    "".join(chr(code) for code in range(0x20, 0x7F) if not chr(code).isalpha())
+    + "¡¢£¤¥¦§©ª«¬®°±²³´µ¶·¹º»¼½¾¿ÆÐØÞßæðøþ×÷ıŁłŒœƒ–—‘’‚“”„"
     "†‡•…‰‹›⁄€™−\ufb00\ufb01\ufb02\ufb03\ufb04\u00ad\u00a0∂∑∏√∞∫≈≠≤≥◊←↑→↓∈∇Đđ"
 )
 _NAMES = dict(zip(_GLYPHS.split(), _LETTERS, strict=True))

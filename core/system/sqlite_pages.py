@@ -171,16 +171,20 @@ def _log_sums(data: bytes, sums: Sequence[int], order: str) -> tuple[int, int]:
     return one, two
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Writes each row of the file `arguments[0]` as a line: base64 of MessagePack."""
-    bound(_MEMORY_BYTES, _CPU_S)
-    path = Path(arguments[0])
+def lines(path: Path) -> Iterator[bytes]:
+    """Each row of the file at `path`, base64 of MessagePack and a line end."""
     log = path.with_name(f"{path.name}-wal")
     newer = logged_pages(log.read_bytes() if log.is_file() else b"")
     encode = msgspec.msgpack.Encoder().encode
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
         for row in Pages(data, newer).rows():
-            sys.stdout.buffer.write(b2a_base64(encode(row)))
+            yield b2a_base64(encode(row))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Writes the lines of the file `arguments[0]`."""
+    bound(_MEMORY_BYTES, _CPU_S)
+    sys.stdout.buffer.writelines(lines(Path(arguments[0])))
     sys.stdout.buffer.flush()
     return 0

@@ -226,7 +226,7 @@ _ARROWS = {
 _IN_CHEMISTRY = re.compile(
     r"(<=>|<->|->|<-)|(?<=[A-Za-z)\]}])(\d+)|\^?(?:(?<=\^)(\d*[+-])|(?<=[A-Za-z)\]])([+-])(?=\s|$))|(\\[A-Za-z]+)|([A-Za-z]+)"
 )
-_OPERATOR = re.compile(r"\\operatorname\s*(\*?)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_OPERATOR = re.compile(r"\\operatorname\s*+(\*?)\s*+\{((?:[^{}]|\{[^{}]*\})*)\}")
 _WRITTEN = tuple(
     (re.compile(pattern), written)
     for pattern, written in (

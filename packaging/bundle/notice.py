@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import ziafont
+
 from app.theme.fonts import shipped_fonts
 from bundle.project import FORMAL_NAME
 
@@ -34,16 +36,11 @@ _CPYTHON = Licence(
     ("Copyright Python Software Foundation. Its licence lies in its own folder in this bundle.",),
 )
 _LAUNCHER = Licence("Briefcase's launcher", "", "BSD-3-Clause", ())
-# In ziamath and in ziafont, whose own licence is MIT.
-_FONTS = (
-    Licence(
-        "STIX Two Math",
-        "2.11",
-        "OFL-1.1",
-        ("Copyright 2001-2020 The STIX Fonts Project Authors. The licence's text is the same as Inter's.",),
-    ),
-    Licence("DejaVu Sans", "2.37", "Bitstream-Vera", ("The licence is in the font's file.",)),
-)
+# Fonts in packages whose own licence is MIT.
+_FONTS_IN_PACKAGES = {
+    "ziafont/fonts/DejaVuSans.ttf": "Bitstream-Vera",
+    "ziamath/fonts/STIXTwoMath-Regular.ttf": "OFL-1.1",
+}
 _LINE = "-" * 78
 _ABOUT_QT = (
     "Qt and PySide6 are used under the LGPL, version 3. They are separate files under\n"
@@ -58,12 +55,15 @@ def write_notice(resources: Path) -> None:
 
 
 def licences_in(resources: Path) -> list[Licence]:
-    """Packages of the bundle without the project itself, the fonts and the encoder that the project ships."""
+    """Packages of the bundle without the project itself, the fonts in them, and the fonts and the encoder that
+    the project ships.
+    """
     packages = resources / "app_packages"
     found = collect([str(packages)])
     others = [licence for licence in found if licence.package.lower() != FORMAL_NAME.lower()]
     shipped = packages / "resources"
-    return [*others, *_FONTS, *font_licences(shipped / "fonts"), *encoder_licences(shipped / "encoder")]
+    fonts = fonts_in_packages(packages)
+    return [*others, *fonts, *font_licences(shipped / "fonts"), *encoder_licences(shipped / "encoder")]
 
 
 def notice(licences: list[Licence]) -> str:
@@ -97,6 +97,18 @@ def font_licences(folder: Path) -> list[Licence]:
     return [
         Licence(font.family, font.version, font.licence, ((folder / font.licence_file).read_text("utf-8"),))
         for font in shipped_fonts(folder)
+    ]
+
+
+def fonts_in_packages(packages: Path) -> list[Licence]:
+    """Returns the licences of the fonts in installed `packages`, with the texts that the fonts have inside."""
+    return [
+        Licence(
+            names.family, names.nameversion.split()[1], licence, (f"{names.copyright}\n\n{names.license}",)
+        )
+        for file, licence in _FONTS_IN_PACKAGES.items()
+        if (packages / file).is_file()
+        for names in [ziafont.Font(packages / file).info.names]
     ]
 
 

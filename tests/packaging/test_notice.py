@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.theme.fonts import FONTS, shipped_fonts
-from bundle.notice import Licence, collect, encoder_licences, font_licences, notice
+from bundle.notice import Licence, collect, encoder_licences, font_licences, fonts_in_packages, notice
 from core.system.paths import resources_dir
 
 PACKAGES = [sysconfig.get_paths()["purelib"]]
@@ -66,6 +66,28 @@ def test_everything_that_runs_here_states_a_licence() -> None:
     assert found["mlx"].name_of_licence == "MIT"
     assert "LGPL-3.0" in found["PySide6_Essentials"].name_of_licence
     assert [name for name, licence in found.items() if not licence.name_of_licence] == []
+
+
+def test_the_formula_packages_and_the_fonts_in_them_are_listed() -> None:
+    found = {
+        licence.package: licence for licence in (*collect(PACKAGES), *fonts_in_packages(Path(*PACKAGES)))
+    }
+    assert {
+        name: found[name].name_of_licence for name in ("ziamath", "ziafont", "latex2mathml")
+    } == dict.fromkeys(("ziamath", "ziafont", "latex2mathml"), "MIT")
+    dejavu, stix = found["DejaVu Sans"], found["STIX Two Math"]
+    assert (dejavu.version, dejavu.name_of_licence) == ("2.37", "Bitstream-Vera")
+    assert "Permission is hereby granted" in dejavu.texts[0]
+    assert (stix.version, stix.name_of_licence) == ("2.11", "OFL-1.1")
+    assert "The STIX Fonts Project Authors" in stix.texts[0]
+    assert "SIL Open Font License" in stix.texts[0]
+
+
+def test_every_font_in_a_package_is_listed() -> None:
+    """All but what tests bring along."""
+    (packages,) = map(Path, PACKAGES)
+    fonts = {each for kind in ("ttf", "otf") for each in packages.glob(f"zia*/**/*.{kind}")}
+    assert len(fonts) == len(fonts_in_packages(packages))
 
 
 def test_the_sentence_encoder_is_listed_with_its_licence(tmp_path: Path) -> None:

@@ -542,7 +542,7 @@ _INSTRUCTION = re.compile(
     re.I,
 )
 _QUOTED = re.compile(
-    r"(?:[ \t]*>[^\n]*(?:\n+|$))+|[ \t]*(?P<fence>```|~~~).*?(?:\n[ \t]*(?P=fence)[^\n]*(?:\n|$)|$)", re.S
+    r"(?:[ \t]*>[^\n]*+\n*+)+|[ \t]*(?P<fence>```|~~~).*?(?:\n[ \t]*(?P=fence)[^\n]*+\n?|$)", re.S
 )
 _QUOTE_MARKS = re.compile(r"^[ \t]*(?:>+|```.*|~~~.*)[ \t]?", re.M)
 # Such a question has its subject in the passage.

@@ -20,6 +20,11 @@ from core.cli.arguments import UsageError, read_config
 from core.system.files import KeyFileError, load_json, open_regular, read_key
 
 KINDS = ("pipe", "socket", "device", "folder", "link")
+NAMED = {
+    **dict.fromkeys(("pipe", "socket", "device"), "a pipe, a socket or a device."),
+    "folder": "a folder.",
+    "link": "a link to /nowhere/Draftlight, which does not exist.",
+}
 pytestmark = pytest.mark.timeout(120)  # one that waits for a writer fails
 
 
@@ -88,7 +93,10 @@ def test_chats_name_the_database(home: Path, kind: str) -> None:
     library = Library(home / "data")
     try:
         assert library.summaries() == []
-        assert "chats.db is a folder, a pipe, a socket, a device or a link" in failure_of(library)
+        assert library.problem
+        assert library.problem.remedy == "repair"
+        assert library.problem.reason in failure_of(library)
+        assert f"Instead of the file chats.db there is {NAMED[kind]}" in library.problem.reason
     finally:
         library.close()
 

@@ -174,6 +174,7 @@ def test_what_is_found_is_in_the_chat_or_document_as_it_is_read(
     assert any(library.search(word) and library.documents.search(word) for word in words)
 
 
+@pytest.mark.usefixtures("salvaged_in_process")
 def test_tables_that_change_places_hide_nothing(folder: Path, libraries: list[Library]) -> None:
     """SQLite finds every page in order then: a table has the rows of another one, or none."""
     path = folder / "chats.db"
