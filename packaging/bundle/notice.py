@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import ziafont
+from ziafont.font import Font
 
 from app.theme.fonts import shipped_fonts
 from bundle.project import FORMAL_NAME
@@ -55,9 +55,7 @@ def write_notice(resources: Path) -> None:
 
 
 def licences_in(resources: Path) -> list[Licence]:
-    """Packages of the bundle without the project itself, the fonts in them, and the fonts and the encoder that
-    the project ships.
-    """
+    """Packages of the bundle without the project itself, the fonts in them, and what the project ships."""
     packages = resources / "app_packages"
     found = collect([str(packages)])
     others = [licence for licence in found if licence.package.lower() != FORMAL_NAME.lower()]
@@ -101,14 +99,14 @@ def font_licences(folder: Path) -> list[Licence]:
 
 
 def fonts_in_packages(packages: Path) -> list[Licence]:
-    """Returns the licences of the fonts in installed `packages`, with the texts that the fonts have inside."""
+    """Returns the licences of the fonts in installed `packages`, with the texts inside the fonts."""
     return [
         Licence(
             names.family, names.nameversion.split()[1], licence, (f"{names.copyright}\n\n{names.license}",)
         )
         for file, licence in _FONTS_IN_PACKAGES.items()
         if (packages / file).is_file()
-        for names in [ziafont.Font(packages / file).info.names]
+        for names in [Font(packages / file).info.names]
     ]
 
 
