@@ -20,7 +20,7 @@ from tests.core.toy import write_toy_model
 
 CONTEXT_TOKENS = 1024
 # The toy's tokens are characters; below, at and above the context.
-DOCUMENTS = (0, 500, 880, 940, 1024, 1700, 40_000)
+DOCUMENTS = (0, 500, 880, 940, 1024, 1700, 6_000)
 # Which event of a request precedes its stop: none yet, scoring, reading, the first token, later ones.
 MOMENTS = ("sent", "progress", "reading", "first token", "writing")
 AFTER = ("nothing", "edit", "another chat", "ask in another chat")
