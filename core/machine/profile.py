@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, pairwise
 from statistics import median
 from typing import Any, Generic, TypeVar, cast
 
@@ -68,8 +68,11 @@ _PROBED_CHUNKS = 3
 # Largest ratio of the two times of a measured chunk; above it the machine is busy.
 _AGREES = 1.3
 # With fewer chunks, or only with shorter contexts, b is limited: attention may not cost more than everything
-# else before a context of this length.
-_FEW, _EARLY_TOKENS = 4, 4096
+# else before a context of this length. Another program may have slowed the later chunks of one reading, but
+# not those of so many readings.
+_FEW, _EARLY_TOKENS, _AGREEING_READINGS = 4, 4096, 3
+# Scoring is measured against the reading of so many tokens without a context.
+_COMPARED_TOKENS = 512
 
 
 class Chunk(Struct, frozen=True, array_like=True):
@@ -82,7 +85,8 @@ class Chunk(Struct, frozen=True, array_like=True):
 
 class Pace(Struct, frozen=True):
     """The latest timed chunks of one (model, machine), oldest first; accepted guesses and steps by the source
-    of a head of the model in `folder`; tokens and seconds by scorer.
+    of a head of the model in `folder`; by scorer, tokens and how many times the model could read
+    `_COMPARED_TOKENS` in the time in which they were scored.
     """
 
     key: str
@@ -98,14 +102,26 @@ class Pace(Struct, frozen=True):
         chunks = (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:]
         return replace(self, chunks=chunks)
 
-    def scored(self, scorer: str, tokens: float, seconds: float) -> Pace:
-        """This pace with one more scoring, unchanged if it is too short. Older ones count less."""
-        if tokens < _LEAST_TOKENS or seconds <= 0:
+    def scored(self, scorer: str, tokens: float, seconds: float, chunk: Chunk) -> Pace:
+        """This pace with one more scoring, just before `chunk` was read; unchanged if it is too short.
+
+        It is kept as a share of the pace, because another program slows both. Older ones count less.
+        """
+        fitted = self.fitted()
+        if fitted is None or tokens < _LEAST_TOKENS or min(seconds, chunk.seconds) <= 0:
             return self
-        before, before_s = self.scoring.get(scorer, (0.0, 0.0))
+        slowed = chunk.seconds / fitted.seconds(chunk.tokens, chunk.context_tokens)
+        readings = seconds / slowed / fitted.seconds(_COMPARED_TOKENS)
+        before, before_readings = self.scoring.get(scorer, (0.0, 0.0))
         kept = min(1.0, _SCORED_TOKENS / before) if before else 0.0
-        found = kept * before + tokens, kept * before_s + seconds
+        found = kept * before + tokens, kept * before_readings + readings
         return replace(self, scoring=self.scoring | {scorer: found})
+
+    def scoring_s(self, scorer: str) -> float | None:
+        """Predicted seconds a token of `scorer`; None before it was measured."""
+        tokens, readings = self.scoring.get(scorer, (0.0, 0.0))
+        fitted = self.fitted()
+        return readings / tokens * fitted.seconds(_COMPARED_TOKENS) if tokens and fitted else None
 
     def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
         """Predicted seconds for `tokens` after `context_tokens`; None until enough chunks were timed."""
@@ -125,12 +141,21 @@ class Pace(Struct, frozen=True):
         b = max(0.0, median(slopes)) if slopes else 0.0
         a = max(0.0, _median((token_s - b * context, n) for context, token_s, n in timed))
         farthest = max(chunk.context_tokens + chunk.tokens for chunk in self.chunks)
-        if b * _EARLY_TOKENS > a and (len(timed) < _FEW or farthest < _EARLY_TOKENS):
+        is_early = len(timed) < _FEW or farthest < _EARLY_TOKENS
+        if b * _EARLY_TOKENS > a and is_early and self._longer_readings() < _AGREEING_READINGS:
             # Later chunks were slow because of their context or because of another program; for a long prompt
             # the predictions differ by a factor of ten.
             a = _median((token_s / (1 + context / _EARLY_TOKENS), n) for context, token_s, n in timed)
             b = a / _EARLY_TOKENS
         return ReadingPace(a, b)
+
+    def _longer_readings(self) -> int:
+        """How many readings had several chunks."""
+        follows = [
+            late.context_tokens == early.context_tokens + early.tokens
+            for early, late in pairwise(self.chunks)
+        ]
+        return sum(follow and not before for before, follow in pairwise((False, *follows)))
 
 
 def _median(weighed: Iterable[tuple[float, float]]) -> float:
@@ -186,7 +211,7 @@ def with_gains(entries: Iterable[ModelEntry]) -> Iterator[ModelEntry]:
 
 
 # The version changes with the meaning of the figures.
-PACES = JsonStore("pace-v2", Pace)
+PACES = JsonStore("pace-v3", Pace)
 
 
 # ---- all measurements of a model
@@ -300,6 +325,7 @@ class KeptPace:
         self._info = info
         self._pace: Pace | None = None
         self._timed = False  # whether the pace holds more than the disk
+        self._just_scored: tuple[str, float, float] | None = None
 
     @property
     def pace(self) -> ReadingPace | None:
@@ -313,19 +339,21 @@ class KeptPace:
     def timed(self, tokens: int, context_tokens: int, seconds: float) -> None:
         """Records the time of a prompt chunk of `tokens` after `context_tokens`."""
         before = self._held_pace()
-        self._pace = before.read(tokens, context_tokens, seconds)
-        self._timed |= self._pace is not before
+        pace = before.read(tokens, context_tokens, seconds)
+        if pace is before:
+            return
+        if self._just_scored is not None:
+            pace = pace.scored(*self._just_scored, pace.chunks[-1])
+            self._just_scored = None
+        self._pace, self._timed = pace, True
 
     def scoring_s(self, scorer: str) -> float | None:
-        """Measured seconds a token of `scorer`; None before it was measured."""
-        tokens, seconds = self._held_pace().scoring.get(scorer, (0.0, 0.0))
-        return seconds / tokens if tokens else None
+        """Predicted seconds a token of `scorer`; None before it was measured."""
+        return self._held_pace().scoring_s(scorer)
 
     def scored(self, scorer: str, tokens: float, seconds: float) -> None:
-        """Records the time in which `scorer` scored `tokens`."""
-        before = self._held_pace()
-        self._pace = before.scored(scorer, tokens, seconds)
-        self._timed |= self._pace is not before
+        """Records the time in which `scorer` scored `tokens`, with the next chunk that is read."""
+        self._just_scored = scorer, tokens, seconds
 
     def probe(self) -> ReadingPace | None:
         """The pace by a short timing; None if that is not possible."""

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from core.engine.engine import Engine
-from core.machine.profile import KeptPace, MachineProfile, Pace, finished, measure_pace
+from core.machine.profile import Chunk, KeptPace, MachineProfile, Pace, finished, measure_pace
 
 
 def fed(a: float, b: float, chunks: int = 12, width: int = 512) -> Pace:
@@ -125,23 +125,47 @@ def test_a_chunk_during_which_the_machine_slept_does_not_count(at: int) -> None:
     assert pace.seconds(8000) == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize(("a", "b"), [(0.006, 8e-6), (0.01, 1e-6)])
+def test_attention_that_three_short_readings_show_is_believed(a: float, b: float) -> None:
+    """With small models it costs more than everything else long before 4,096 tokens."""
+    pace = Pace("k")
+    for _ in range(3):
+        for context in (0, 512):
+            pace = pace.read(512, context, 512 * (a + b * (context + 256)))
+    for tokens, context in ((500, 0), (1500, 0), (9000, 0), (500, 2000)):
+        expected = tokens * (a + b * (context + tokens / 2))
+        assert pace.seconds(tokens, context) == pytest.approx(expected, rel=0.02)
+
+
 def test_scorers_have_speeds_of_their_own_and_old_scorings_count_less() -> None:
-    pace = Pace("k").scored("fusion", 4000, 40.0).scored("lexical", 4000, 0.4)
-    for scorer, token_s in (("fusion", 0.01), ("lexical", 0.0001)):
-        tokens, seconds = pace.scoring[scorer]
-        assert seconds / tokens == pytest.approx(token_s)
+    pace, chunk = fed(0.02, 0.0), Chunk(512, 0, 512 * 0.02)
+    chunks = pace.chunks
+    pace = pace.scored("fusion", 4000, 40.0, chunk).scored("lexical", 4000, 0.4, chunk)
+    assert pace.scoring_s("fusion") == pytest.approx(0.01)
+    assert pace.scoring_s("lexical") == pytest.approx(0.0001)
     for _ in range(4):
-        pace = pace.scored("fusion", 8000, 160.0)
-    tokens, seconds = pace.scoring["fusion"]
-    assert seconds / tokens == pytest.approx(0.02, rel=0.05)
-    assert pace.scored("fusion", 10, 50.0) is pace  # a handful of tokens says nothing
-    assert pace.chunks == ()
+        pace = pace.scored("fusion", 8000, 160.0, chunk)
+    assert pace.scoring_s("fusion") == pytest.approx(0.02, rel=0.05)
+    assert pace.scored("fusion", 10, 50.0, chunk) is pace  # a handful of tokens says nothing
+    assert pace.chunks == chunks
+
+
+@pytest.mark.parametrize("load", [1.0, 2.4, 8.0])
+def test_scoring_beside_another_program_is_no_slower_scorer(load: float) -> None:
+    """Chunk and scoring are slowed alike; once readings are slow for good, so is the predicted scoring."""
+    pace = fed(0.02, 1e-6)
+    pace = pace.scored("fusion", 4000, load * 40.0, Chunk(512, 1000, load * 512 * (0.02 + 1e-6 * 1256)))
+    assert pace.scoring_s("fusion") == pytest.approx(0.01, rel=0.01)
+    for chunk in fed(0.02 * load, 1e-6 * load, 24).chunks:
+        pace = pace.read(chunk.tokens, chunk.context_tokens, chunk.seconds)
+    assert pace.scoring_s("fusion") == pytest.approx(0.01 * load, rel=0.01)
 
 
 def test_speeds_of_scoring_are_kept_beside_those_of_reading(toy_engine: Engine) -> None:
     info = toy_engine.loaded.info
     kept = KeptPace(info)
     kept.scored("fusion", 4000, 40.0)
+    kept.timed(512, 0, 10.0)
     kept.keep_pace()
     assert KeptPace(info).scoring_s("fusion") == pytest.approx(0.01)
     assert KeptPace(info).scoring_s("lexical") is None
