@@ -5,8 +5,8 @@ This reads every page by itself: what looks like a leaf of a table is read cell 
 pages of long rows. A page of the write-ahead log counts in its newest committed version, as for SQLite. The
 caller recognises its rows, by checksums of its own. Deleted rows are not read: no cell points to them.
 
-SQLite's own recovery (`sqlite3_recover`) is not in Python's module. Of the wheels, apsw 3.54 has it only in a
-command-line program; it does not know the tables without a schema either.
+SQLite's own recovery (`sqlite3_recover`, `.recover`) is neither in Python's module nor in apsw 3.54.1, whose
+module and command-line program are built without it.
 
 Format: https://www.sqlite.org/fileformat2.html. Encoding is UTF-8, and pages have `PAGE_BYTES`.
 """
