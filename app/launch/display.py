@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, MutableMapping
 
-from app.launch.libraries import is_loadable, missing_libraries, missing_message, platform_names
+from app.launch.libraries import missing_libraries, missing_message, platform_names
 
 NO_DISPLAY = (
     "Draftlight needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set.\n"
@@ -58,14 +58,14 @@ def use_utf8_locale(environment: MutableMapping[str, str]) -> None:
 def display_problem(
     environment: MutableMapping[str, str],
     platform: str,
-    loadable: Callable[[str], bool] = is_loadable,
+    lacks: Callable[[list[str]], list[str]] = missing_libraries,
     answers: Probe | None = None,
 ) -> str:
     """Why no window can be opened, and what to do about it; empty if one can.
 
     If only one of two displays works, `environment` then selects its Qt platform; its locale is made UTF-8
-    (see `use_utf8_locale`). `answers` tells whether the
-    display server of "xcb" or "wayland" answers.
+    (see `use_utf8_locale`). `lacks` returns the missing libraries of Qt's platforms, and `answers`
+    whether the display server of "xcb" or "wayland" answers.
     """
     if not platform.startswith("linux"):
         return ""
@@ -81,7 +81,7 @@ def display_problem(
     unknown = [name for name in candidates if known and name.partition("-")[0] not in known]
     if unknown and len(unknown) == len(candidates):
         return NO_PLATFORM.format(chosen=chosen, known=", ".join(known))
-    missing = {name: missing_libraries([name], loadable) for name in candidates}
+    missing = {name: lacks([name]) for name in candidates}
     usable = [name for name in candidates if name not in unknown and not missing[name]]
     working = [name for name in usable if (answers or answers_connection)(name)]
     if not working:
