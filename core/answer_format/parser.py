@@ -25,7 +25,7 @@ from core.answer_format.calls import (
     read_call_body,
     read_calls,
 )
-from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channels_in, channels_of
+from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Channels, channels_in, channels_of
 from core.answer_format.openings import Opening, Place, Surroundings, first_mark, openings_of
 from core.answer_format.syntaxes import syntaxes_of
 from core.answer_format.values import BrokenValueError, UnfinishedValueError
@@ -42,7 +42,6 @@ _GOES_ON = re.compile(r"[,;]?\s*(?:[\[{]|$)")
 _FENCE = re.compile(r"```\w*")
 
 PartKind = Literal["thought", "text", "mark", "call"]
-_State = Literal["text", "thought", "header", "body", "section"]
 
 
 class Part(Struct, frozen=True):
@@ -51,6 +50,103 @@ class Part(Struct, frozen=True):
     kind: PartKind
     text: str
     calls: tuple[Call, ...] = ()
+
+
+class _Marks(Struct, frozen=True):
+    """The marks that an answer may have.
+
+    `sections`: openings of calls by their marks; `bare`: those without a mark; `call_ends`: closing marks.
+    `at_start`, `anywhere`: opening tags of thoughts, and where they count, with their closing tags; `around`:
+    tags around the text. `hidden`: control tokens, which are never shown.
+    """
+
+    channels: Channels | None
+    sections: dict[str, Opening]
+    bare: tuple[Opening, ...]
+    call_ends: frozenset[str]
+    at_start: dict[str, str]
+    anywhere: dict[str, str]
+    around: dict[str, str]
+    hidden: frozenset[str]
+
+
+def _marks_of(format: AnswerFormat, tools: Sequence[Tool]) -> _Marks:
+    channels = channels_of(format.channels)
+    openings = openings_of(syntaxes_of(format.calls), tools)
+    marked = sorted((each for each in openings if each.begin), key=lambda each: not each.loose)
+    ends = {each.end for each in marked if each.end}
+    anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
+    hidden = {mark for tags in format.thoughts for mark in tags.hidden}
+    return _Marks(
+        channels,
+        {each.begin: each for each in marked},  # a syntax's own mark replaces an equal loose one
+        tuple(each for each in openings if not each.begin),
+        frozenset(ends | {tag for each in openings for tag in closing_tags(each.syntax)}),
+        {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)},
+        anywhere,
+        dict(tags.around for tags in format.thoughts if tags.around),
+        frozenset(hidden | set(anywhere.values()) | set(channels.part_ends if channels else ())),
+    )
+
+
+# ---- what is open, with what only that needs
+
+
+class _Prose(Struct, frozen=True):
+    """`ends`: closing marks of the open or the last thought; `nested`: opening tags inside it, whose closing
+    tags may follow. `swallows_space`: white space that follows belongs to the mark before it.
+    """
+
+    ends: tuple[str, ...] = ()
+    nested: int = 0
+    swallows_space: bool = False
+
+
+class _Text(_Prose, frozen=True): ...
+
+
+class _Thought(_Prose, frozen=True): ...
+
+
+class _Header(Struct, frozen=True):
+    """The header of a channel, after the text `back`. `of_prompt`: the prompt ends with its beginning."""
+
+    back: _Text
+    of_prompt: bool = False
+
+
+class _Body(Struct, frozen=True):
+    """The arguments of a call whose `name` is in a header; no end before the offset `searched`."""
+
+    back: _Text
+    name: str
+    searched: int = 0
+
+
+class _Reading(Struct, frozen=True):
+    """How far a section was read: its end is searched from the offset `tried`; the calls `found` so far."""
+
+    tried: int
+    found: Section | None = None
+
+
+class _Section(Struct, frozen=True):
+    """A section of calls inside `back`, held from the `blank` characters of white space before it.
+
+    `fenced`: in an open code fence. `is_read`: what follows its calls decides about them.
+    """
+
+    back: _Text | _Thought
+    opening: Opening
+    place: Place
+    blank: int
+    reading: _Reading
+    fenced: bool
+    is_read: bool = False
+
+
+_State = _Text | _Thought | _Header | _Body | _Section
+_NO_CALLS = Section((), 0)
 
 
 class AnswerSplitter:
@@ -63,50 +159,26 @@ class AnswerSplitter:
 
     def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
         self._tools = tools
-        syntaxes = syntaxes_of(format.calls)
-        self._channels = channels_of(format.channels)
         self._calls = bool(format.calls)
-        openings = openings_of(syntaxes, tools)
-        self._sections = {each.begin: each for each in openings if each.begin and each.loose}
-        self._sections |= {each.begin: each for each in openings if each.begin and not each.loose}
-        self._bare = [each for each in openings if not each.begin]
-        self._call_ends = {each.end for each in openings if each.end}
-        self._call_ends |= {tag for each in openings for tag in closing_tags(each.syntax)}
-        self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
-        self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
-        self._tags_around = dict(tags.around for tags in format.thoughts if tags.around)
-        self._around_end = ""  # end of the tags around the text
-        # Control tokens, which are never shown.
-        self._hidden = {mark for tags in format.thoughts for mark in tags.hidden}
-        self._hidden |= set(self._tags_anywhere.values())
-        if self._channels:
-            self._hidden.update(self._channels.part_ends)
-        self._state: _State = format.begins
-        self._ends: tuple[str, ...] = (format.thought_end,) if format.begins == "thought" else ()
+        self._marks = _marks_of(format, tools)
+        self._state: _State = _Text()
+        if format.begins == "thought":
+            self._state = _Thought((format.thought_end,), swallows_space=True)
+        elif format.begins == "header":
+            self._state = _Header(_Text(), of_prompt=True)
         self._held = ""
         self._ahead = ""  # follows what is held; not looked at yet
         self._parts: list[Part] = []
-        self._nested = 0  # opening tags of a thought inside it, whose closing tags may follow
         self._at_start = True  # no text yet except white space
-        self._swallows_space = format.begins == "thought"
-        self._header_of_prompt = format.begins == "header"
-        self._name = ""
         self._after_call = False  # no text since a call
+        self._around_end = ""  # end of the tags around the text
         self._surroundings = Surroundings()
-        # Of the open section: where it began, the white space before it, and what was read of it.
-        self._opening: Opening | None = None
-        self._home: Literal["text", "thought"] = "text"
-        self._place: Place = "free"
-        self._blank = 0
-        self._tried = 0
-        self._found: Section | None = None
-        self._fenced = False
-        self._is_read = False  # what follows its calls decides about them
 
     @property
     def in_thought(self) -> bool:
         """Whether a thought is open."""
-        return self._state == "thought" or (self._state == "section" and self._home == "thought")
+        state = self._state
+        return isinstance(state.back if isinstance(state, _Section) else state, _Thought)
 
     def add(self, text: str) -> list[Part]:
         """Add source; returns the parts that are now certain."""
@@ -118,17 +190,10 @@ class AnswerSplitter:
         return self._run(final=True)
 
     def _run(self, *, final: bool) -> list[Part]:
-        steps = {
-            "text": self._text,
-            "thought": self._thought,
-            "header": self._header,
-            "body": self._body,
-            "section": self._section,
-        }
         while self._ahead or final:
             step = self._step()
             self._held, self._ahead = self._held + self._ahead[:step], self._ahead[step:]
-            while self._held and steps[self._state](final and not self._ahead):
+            while self._held and self._advance(final and not self._ahead):
                 pass
             final = final and bool(self._ahead)
         parts, self._parts = self._parts, []
@@ -136,10 +201,27 @@ class AnswerSplitter:
 
     def _step(self) -> int:
         """How much of what is ahead is looked at next: in a section, up to where it is read again."""
-        if self._state != "section":
+        state = self._state
+        if not isinstance(state, _Section):
             return len(self._ahead)
-        stop = _STOPS.search(self._ahead, max(0, self._tried - len(self._held)))
-        return 1 if self._is_read else stop.end() if stop else len(self._ahead)
+        if state.is_read:
+            return 1
+        stop = _STOPS.search(self._ahead, max(0, state.blank + state.reading.tried - len(self._held)))
+        return stop.end() if stop else len(self._ahead)
+
+    def _advance(self, final: bool) -> bool:
+        """Makes parts of what is certain, and the next state; returns whether there may be more."""
+        match self._state:
+            case _Text() as state:
+                return self._text(state, final)
+            case _Thought() as state:
+                return self._thought(state, final)
+            case _Header() as state:
+                return self._header(state, final)
+            case _Body() as state:
+                return self._body(state, final)
+            case _Section() as state:
+                return self._section(state, final)
 
     def _take(self, kind: PartKind, length: int, calls: tuple[Call, ...] = ()) -> None:
         """Makes a part of the first `length` held characters."""
@@ -150,50 +232,53 @@ class AnswerSplitter:
                 self._surroundings = self._surroundings.after(text)
                 self._after_call = self._after_call and not text.strip()
 
-    # ---- states: each makes parts of what is certain, and returns whether there may be more
+    def _add_text(self, length: int) -> None:
+        is_blank = not self._held[:length].strip()
+        self._at_start = self._at_start and is_blank
+        # White space after a call is not text.
+        self._take("mark" if is_blank and self._after_call else "text", length)
 
-    def _text(self, final: bool) -> bool:
-        held = self._held
-        if self._swallows_space:
-            blank = len(held) - len(held.lstrip())
-            self._take("mark", blank)
-            self._swallows_space = not self._held
-            return bool(self._held)
+    # ---- text
+
+    def _text(self, state: _Text, final: bool) -> bool:
+        held, marks = self._held, self._marks
         blank = len(held) - len(held.lstrip())
-        if closing := self._stray(held, blank, final):
-            self._take("mark", blank + len(closing))
-            self._swallows_space = closing in self._ends
-            return True
+        if state.swallows_space:
+            self._take("mark", blank)
+            self._state = replace(state, swallows_space=not self._held)
+            return bool(self._held)
+        closing = self._stray(state, blank, final)
         if closing is None:
             return False
+        if closing:
+            self._take("mark", blank + len(closing))
+            self._state = replace(state, swallows_space=closing in state.ends)
+            return True
+        anywhere = [*marks.hidden, *marks.anywhere, *marks.sections, *(state.ends if state.nested else ())]
+        if marks.channels:
+            anywhere += marks.channels.begins
+        at_start = [*marks.at_start, *marks.around] if self._at_start else []
+        at, mark = first_mark(held, anywhere)
         blank_start = blank if self._at_start else 0
-        marks = [*self._hidden, *self._tags_anywhere, *self._sections]
-        if self._channels:
-            marks += self._channels.begins
-        if self._nested:
-            marks += self._ends
-        at, mark = first_mark(held, marks)
-        if self._at_start:
-            opening = _longest(held, blank_start, [*self._tags_at_start, *self._tags_around])
-            if opening and (at < 0 or blank_start <= at):
-                at, mark = blank_start, opening
-        bare_at, bare = self._first_bare(held, blank_start)
+        opening = _longest(held, blank_start, at_start)
+        if opening and (at < 0 or blank_start <= at):
+            at, mark = blank_start, opening
+        bare_at, bare = self._first_bare(blank_start, at_start=self._at_start and len(held) > blank_start)
         if bare is not None and (at < 0 or bare_at < at):
-            self._open_section(bare_at, bare, "text")
+            self._open_section(state, bare_at, bare)
             return True
         if at >= 0:
-            self._mark(at, mark)
+            self._mark(state, at, mark)
             return True
         if final:
             self._add_text(len(self._without_closing_tag(held)))
             self._take("mark", len(self._held))
             return False
-        begun = [*marks, *self._tags_at_start, *self._tags_around] if self._at_start else marks
-        cut = min(_certain(held, [*begun, self._around_end]), bare_at)
+        cut = min(_certain(held, [*anywhere, *at_start, self._around_end]), bare_at)
         cut = len(self._without_closing_tag(held[:cut]))
         if self._calls:
             cut = self._surroundings.lead(held[:cut])
-        elif self._tags_anywhere or self._around_end:
+        elif marks.anywhere or self._around_end:
             # White space before a closing tag is part of its mark.
             cut = len(held[:cut].rstrip())
         elif (self._at_start or self._after_call) and cut <= blank:
@@ -201,13 +286,14 @@ class AnswerSplitter:
         self._add_text(cut)
         return False
 
-    def _stray(self, held: str, blank: int, final: bool) -> str | None:
+    def _stray(self, state: _Text, blank: int, final: bool) -> str | None:
         """The further closing mark of a call or thought after white space; None if there may be one."""
-        marks = self._call_ends if self._after_call else set()
-        if self._at_start and self._ends:
-            marks = {*marks, *self._ends} - {"", *(self._channels.begins if self._channels else ())}
-        found = _longest(held, blank, marks)
-        begins = not found and not final and any(mark.startswith(held[blank:]) for mark in marks)
+        channels = self._marks.channels
+        marks = self._marks.call_ends if self._after_call else frozenset()
+        if self._at_start and state.ends:
+            marks = (marks | set(state.ends)) - {"", *(channels.begins if channels else ())}
+        found = _longest(self._held, blank, marks)
+        begins = not found and not final and any(mark.startswith(self._held[blank:]) for mark in marks)
         return None if begins else found
 
     def _without_closing_tag(self, text: str) -> str:
@@ -217,169 +303,136 @@ class AnswerSplitter:
             return text
         return stripped.removesuffix(self._around_end).rstrip()
 
-    def _add_text(self, length: int) -> None:
-        is_blank = not self._held[:length].strip()
-        self._at_start = self._at_start and is_blank
-        # White space after a call is not text.
-        self._take("mark" if is_blank and self._after_call else "text", length)
-
-    def _first_bare(self, held: str, start: int) -> tuple[int, Opening | None]:
+    def _first_bare(self, start: int, *, at_start: bool) -> tuple[int, Opening | None]:
         """Offset and opening of the first bare call; else the offset from which one may begin."""
-        first, found = len(held), None
-        for opening in self._bare:
+        first, found = len(self._held), None
+        for opening in self._marks.bare:
             if not opening.at_start:
-                begun = opening.pattern.search(held, partial=True)
-            elif not self._at_start or self._state != "text" or len(held) == start:
-                continue
+                begun = opening.pattern.search(self._held, partial=True)
+            elif at_start:
+                begun = opening.pattern.match(self._held, start, partial=True)
             else:
-                begun = opening.pattern.match(held, start, partial=True)
+                continue
             if begun and (begun.start() < first or (begun.start() == first and found is None)):
                 first, found = begun.start(), None if begun.partial else opening
         return first, found
 
-    def _mark(self, at: int, mark: str) -> None:
+    def _mark(self, state: _Text, at: int, mark: str) -> None:
         """Handles a mark at `at`."""
-        if mark in self._sections:
-            self._open_section(at, self._sections[mark], "text")
+        marks = self._marks
+        if mark in marks.sections:
+            self._open_section(state, at, marks.sections[mark])
             return
-        opens = mark in self._tags_anywhere or mark in self._tags_at_start
+        thought_end = marks.anywhere.get(mark) or marks.at_start.get(mark)
         text = self._held[:at]
-        if opens:
+        if thought_end is not None:
             text = self._without_closing_tag(text).rstrip()
         self._add_text(len(text))
         self._take("mark", at - len(text) + len(mark))
-        self._nested -= bool(self._nested) and mark in self._ends
-        if mark in self._tags_around and self._at_start:
-            self._around_end, self._swallows_space = self._tags_around[mark], True
-        elif opens:
-            ends = self._tags_anywhere.get(mark) or self._tags_at_start[mark]
-            self._state, self._ends, self._swallows_space = "thought", (ends,), True
+        state = replace(state, nested=state.nested - (state.nested > 0 and mark in state.ends))
+        self._state = state
+        if mark in marks.around and self._at_start:
+            self._around_end = marks.around[mark]
+            self._state = replace(state, swallows_space=True)
+        elif thought_end is not None:
+            self._state = _Thought((thought_end,), state.nested, swallows_space=True)
             self._surroundings = Surroundings()
-        elif self._channels and mark in self._channels.begins:
-            self._state, self._header_of_prompt = "header", False
+        elif marks.channels and mark in marks.channels.begins:
+            self._state = _Header(state)
 
-    def _open_section(self, at: int, opening: Opening, home: Literal["text", "thought"]) -> None:
-        """Begins a section at `at`, after text of the kind `home`."""
-        text = self._held[:at]
-        around = self._surroundings.after(text)
-        text = text[: self._surroundings.lead(text)]
-        if home == "text":
-            text = self._without_closing_tag(text).rstrip()
-            self._add_text(len(text))
-        else:
-            self._take("thought", len(text))
-        self._state, self._home, self._opening = "section", home, opening
-        self._blank = at - len(text)
-        self._tried, self._found = self._blank + len(opening.begin), None
-        self._place = around.place(opening, self._held[self._blank :], at_start=self._at_start)
-        if home == "thought" and self._place == "free":
-            self._place = "end"
-        self._fenced = around.fence
-        self._is_read = False
-        self._held, self._ahead = self._held[: self._tried], self._held[self._tried :] + self._ahead
+    # ---- a thought
 
-    def _thought(self, final: bool) -> bool:
-        held = self._held
-        if self._swallows_space:
+    def _thought(self, state: _Thought, final: bool) -> bool:
+        held, channels = self._held, self._marks.channels
+        # Channels have one mark for the end of a part and the beginning of the next one.
+        inner = [tag for tag, end in self._marks.at_start.items() if (end,) == state.ends and not channels]
+        if state.swallows_space:
             stripped = held.lstrip("\n")
-            # Some models repeat the tag at the end of the prompt.
-            again = next((t for t, end in self._tags_at_start.items() if (end,) == self._ends), "")
+            again = inner[0] if inner else ""  # some models repeat the tag at the end of the prompt
             if again and stripped.startswith(again):
                 self._take("mark", len(held) - len(stripped) + len(again))
                 return True
             if not final and (not stripped or (again and again.startswith(stripped))):
                 return False
             self._take("mark", len(held) - len(stripped))
-            self._swallows_space = False
+            self._state = replace(state, swallows_space=False)
             return True
-        # Channels have one mark for the end of a part and the beginning of the next one.
-        inner = (
-            [] if self._channels else [t for t, end in self._tags_at_start.items() if (end,) == self._ends]
-        )
-        at, mark = first_mark(held, [*self._ends, *inner])
-        begun, begin = first_mark(held, self._sections) if self._calls else (-1, "")
-        bare_at, bare = self._first_bare(held, 0) if self._calls else (len(held), None)
-        opening = self._sections.get(begin)
+        sections = self._marks.sections
+        at, mark = first_mark(held, [*state.ends, *inner])
+        begun, begin = first_mark(held, sections) if self._calls else (-1, "")
+        bare_at, bare = self._first_bare(0, at_start=False) if self._calls else (len(held), None)
+        opening = sections.get(begin)
         if bare is not None and (opening is None or bare_at < begun):
             begun, opening = bare_at, bare
         if opening is not None and (at < 0 or begun < at):
-            self._open_section(begun, opening, "thought")
+            self._open_section(state, begun, opening)
             return True
         if at < 0:
-            marks = [*self._ends, *inner, *self._sections]
-            cut = len(held) if final else min(_certain(held, marks), bare_at)
+            cut = len(held) if final else min(_certain(held, [*state.ends, *inner, *sections]), bare_at)
             if not final:
                 cut = self._surroundings.lead(held[:cut]) if self._calls else len(held[:cut].rstrip("\n"))
             self._take("thought", cut)
             return False
         if mark in inner:
             self._take("thought", at + len(mark))
-            self._nested += 1
+            self._state = replace(state, nested=state.nested + 1)
             return True
         text = len(held[:at].rstrip("\n"))
         self._take("thought", text)
-        if self._channels and mark in self._channels.begins:
-            self._take("mark", at - text)
-        else:
-            self._take("mark", at - text + len(mark))
-        self._state, self._swallows_space = "text", self._channels is None
+        begins_next = channels is not None and mark in channels.begins
+        self._take("mark", at - text + (0 if begins_next else len(mark)))
+        self._state = _Text(state.ends, state.nested, swallows_space=channels is None)
         self._surroundings = Surroundings()
         return True
 
-    def _header(self, final: bool) -> bool:
-        channels, held = self._channels, self._held
+    # ---- a channel's header, and the arguments of a call with its name there
+
+    def _header(self, state: _Header, final: bool) -> bool:
+        channels, held = self._marks.channels, self._held
         assert channels is not None
         at, mark = first_mark(held[:_HEADER_CHARACTERS], channels.header_ends)
         header = held[: at + len(mark)]
-        rule = next((r for r in channels.rules if at >= 0 and re.search(r.pattern, header)), None)
-        if rule is None:
-            if at < 0 and len(held) < _HEADER_CHARACTERS and not final:
-                return False
-            self._state = "text"
-            if at < 0 and len(held) < _HEADER_CHARACTERS and not self._header_of_prompt:
-                self._take("mark", len(held))  # the answer ends in a header
-            elif not channels.keeps_unknown and at >= 0:
-                self._take("mark", len(header))
-            else:
-                # One character is text, so that it is not taken for a beginning again.
-                self._add_text(1)
-            return True
-        self._take("mark", len(header))
-        self._enter(rule.kind, re.search(rule.pattern, header))
+        matches = ((rule.kind, re.search(rule.pattern, header)) for rule in channels.rules if at >= 0)
+        kind, found = next((each for each in matches if each[1]), (None, None))
+        is_unfinished = at < 0 and len(held) < _HEADER_CHARACTERS
+        if is_unfinished and not final:
+            return False
+        self._state = state.back
+        if found is not None:
+            self._take("mark", len(header))
+            if kind == "call" and self._calls:
+                self._state = _Body(state.back, found["name"])
+            elif kind == "thought":
+                self._state = _Thought((*channels.part_ends, *channels.begins), swallows_space=True)
+        elif is_unfinished and not state.of_prompt:
+            self._take("mark", len(held))  # the answer ends in a header
+        elif at >= 0 and not channels.keeps_unknown:
+            self._take("mark", len(header))
+        else:
+            self._add_text(1)  # so that it is not taken for a beginning again
         return True
 
-    def _enter(self, kind: Kind, header: re.Match[str] | None) -> None:
-        channels = self._channels
-        assert channels is not None
-        if kind == "call" and self._calls and header is not None:
-            self._state, self._name, self._tried = "body", header["name"], 0
-        elif kind == "thought":
-            self._state, self._swallows_space = "thought", True
-            self._ends = (*channels.part_ends, *channels.begins)
-        else:
-            self._state = "text"
-
-    def _body(self, final: bool) -> bool:
-        """State: the arguments of a call whose name is in a header."""
-        channels, held = self._channels, self._held
+    def _body(self, state: _Body, final: bool) -> bool:
+        channels, held = self._marks.channels, self._held
         assert channels is not None
         ends = (*channels.part_ends, *channels.begins)
+        start = state.searched
         while True:
-            at, mark = first_mark(held, ends, self._tried)
+            at, mark = first_mark(held, ends, start)
             if at < 0 and not final:
-                self._tried = max(0, len(held) - max(map(len, ends)))
+                self._state = replace(state, searched=max(0, len(held) - max(map(len, ends))))
                 return False
             body = held[:at] if at >= 0 else held
             try:
-                call = read_call_body(self._name, body, self._tools)
+                call = read_call_body(state.name, body, self._tools)
             except UnfinishedValueError:
                 if at >= 0:
-                    self._tried = at + len(mark)
+                    start = at + len(mark)
                     continue
                 call = None
             except BrokenValueError:
                 call = None
-            self._state = "text"
+            self._state = state.back
             if call is None:
                 self._add_text(len(body))
             else:
@@ -387,31 +440,50 @@ class AnswerSplitter:
                 self._take("call", len(body), (call,))
             return True
 
-    def _section(self, final: bool) -> bool:
-        """State: a section of calls, from the white space before it."""
-        assert self._opening is not None
-        text = self._held[self._blank :]
-        read = self._read(text, self._opening, final)
+    # ---- a section of calls
+
+    def _open_section(self, back: _Text | _Thought, at: int, opening: Opening) -> None:
+        """Begins a section at `at`, after text or a thought."""
+        text = self._held[:at]
+        around = self._surroundings.after(text)
+        text = text[: self._surroundings.lead(text)]
+        if isinstance(back, _Text):
+            text = self._without_closing_tag(text).rstrip()
+            self._add_text(len(text))
+        else:
+            self._take("thought", len(text))
+        blank, begin = at - len(text), len(opening.begin)
+        place = around.place(opening, self._held[blank:], at_start=self._at_start)
+        if place == "free" and isinstance(back, _Thought):
+            place = "end"
+        self._state = _Section(back, opening, place, blank, _Reading(begin), around.fence)
+        step = blank + begin
+        self._held, self._ahead = self._held[:step], self._held[step:] + self._ahead
+
+    def _section(self, state: _Section, final: bool) -> bool:
+        text = self._held[state.blank :]
+        read, reading = self._read(text, state.opening, state.reading, final)
+        state = self._state = replace(state, reading=reading)
         if read is None:
             return False
         if not read.end:
-            self._release(max(1, len(self._opening.begin)))
+            self._release(state, max(1, len(state.opening.begin)))
         elif not read.calls:
-            self._state = self._home
-            self._take("mark", self._blank + read.end)
+            self._state = state.back
+            self._take("mark", state.blank + read.end)
         else:
             after = text[read.end :].strip()
             goes_on = _GOES_ON.match(after)
-            has_more = (goes_on and goes_on.end() < len(after)) or _longest(after, 0, self._sections)
-            self._is_read = not has_more
-            if not (self._opening.end or final) and (goes_on or self._may_go_on(after)):
+            has_more = (goes_on and goes_on.end() < len(after)) or _longest(after, 0, self._marks.sections)
+            state = self._state = replace(state, is_read=not has_more)
+            if not (state.opening.end or final) and (goes_on or self._may_go_on(after)):
                 return False
-            if self._place != "free":
-                return self._end_with_calls(text, read, final)
-            self._take_calls(read)
+            if state.place != "free":
+                return self._end_with_calls(state, text, read, final)
+            self._take_calls(state, read)
         return True
 
-    def _end_with_calls(self, text: str, read: Section, final: bool) -> bool:
+    def _end_with_calls(self, state: _Section, text: str, read: Section, final: bool) -> bool:
         """Takes the calls from `read` on if nothing else is left of the answer and they are not quoted."""
         end, calls = read.end, read.calls
         while True:
@@ -419,62 +491,63 @@ class AnswerSplitter:
             at = len(text) - len(rest)
             if not rest and not final:
                 return False
-            if not rest and self._place == "end":
-                self._take_calls(Section(calls, len(text)))
+            if not rest and state.place == "end":
+                self._take_calls(state, Section(calls, len(text)))
                 return True
-            if closing := _longest(rest, 0, self._call_ends):
+            if closing := _longest(rest, 0, self._marks.call_ends):
                 end = at + len(closing)
-            elif (fence := _FENCE.match(rest)) and (self._fenced or text.startswith("```")):
+            elif (fence := _FENCE.match(rest)) and (state.fenced or text.startswith("```")):
                 end = at + fence.end()
             else:
                 following = self._following(rest, final)
-                more = self._read(rest, following, final) if following else None
+                more = None
+                if following is not None:
+                    more, _ = self._read(rest, following, _Reading(len(following.begin)), final)
                 if more is None and (following or (not final and self._may_go_on(rest))):
                     return False
                 if more is None or not more.calls:
-                    self._release(end)
+                    self._release(state, end)
                     return True
                 end, calls = at + more.end, (*calls, *more.calls)
 
     def _following(self, rest: str, final: bool) -> Opening | None:
         """The opening of the section with which `rest` begins."""
-        begin = _longest(rest, 0, self._sections)
+        begin = _longest(rest, 0, self._marks.sections)
         if begin:
-            return self._sections[begin]
-        bare = (each for each in self._bare if not each.at_start)
+            return self._marks.sections[begin]
+        bare = (each for each in self._marks.bare if not each.at_start)
         return next((each for each in bare if each.pattern.match(rest, partial=not final)), None)
 
-    def _take_calls(self, read: Section) -> None:
-        self._state, self._after_call = self._home, True
-        self._take("mark", self._blank)
+    def _take_calls(self, state: _Section, read: Section) -> None:
+        self._state, self._after_call = state.back, True
+        self._take("mark", state.blank)
         self._take("call", read.end, read.calls)
 
-    def _release(self, length: int) -> None:
+    def _release(self, state: _Section, length: int) -> None:
         """Makes the white space and the first `length` characters of the section text."""
-        self._state = self._home
-        if self._home == "text":
-            self._at_start = False
-        self._take(self._home, self._blank + length)
+        self._state = state.back
+        is_text = isinstance(state.back, _Text)
+        self._at_start = self._at_start and not is_text
+        self._take("text" if is_text else "thought", state.blank + length)
 
     def _may_go_on(self, after: str) -> bool:
-        marks = [*self._sections, *self._call_ends, "```"]
+        marks = [*self._marks.sections, *self._marks.call_ends, "```"]
         return any(mark.startswith(after) or after.startswith(mark) for mark in marks)
 
-    def _read(self, text: str, opening: Opening, final: bool) -> Section | None:
-        """The calls of a section. None: it may have some once it is longer; the end 0: it has none.
-
-        Marks around nothing have an end, and no calls.
+    def _read(
+        self, text: str, opening: Opening, reading: _Reading, final: bool
+    ) -> tuple[Section | None, _Reading]:
+        """The calls of a section, and how far it was read. None: it may have some once it is longer; the end
+        0: it has none. Marks around nothing have an end, and no calls.
         """
-        none = Section((), 0)
         begun = opening.pattern.match(text, partial=not final)
         if begun is None:
-            return none
+            return _NO_CALLS, reading
         if begun.partial:
-            return None
+            return None, reading
         if "empty" in begun.groupdict() and begun["empty"] is not None:
-            return Section((), begun.end())
-        is_first = opening is self._opening and len(text) + self._blank == len(self._held)
-        at = self._tried - self._blank if is_first else len(opening.begin)
+            return Section((), begun.end()), reading
+        at = reading.tried
         try:
             while opening.end and (found := text.find(opening.end, at)) >= 0:
                 end = found + len(opening.end)
@@ -484,28 +557,26 @@ class AnswerSplitter:
                     at = end
                     continue
                 # Another section may begin before this mark.
-                gap = text[section.end : found]
-                return section if first_mark(gap, self._sections)[1] else Section(section.calls, end)
-            if is_first and opening.end:
-                self._tried = self._blank + max(at, len(text) - len(opening.end))
-            elif is_first and self._found and not _CLOSERS.search(text, self._found.end if final else at):
-                return self._found
-            if not opening.end and (final or _CLOSERS.search(text, at)):
+                if not first_mark(text[section.end : found], self._marks.sections)[1]:
+                    section = Section(section.calls, end)
+                return section, reading
+            if opening.end:
+                reading = _Reading(max(at, len(text) - len(opening.end)))
+            elif reading.found and not _CLOSERS.search(text, reading.found.end if final else at):
+                return reading.found, reading
+            elif final or _CLOSERS.search(text, at):
                 section = read_calls(text[:MAX_CHARACTERS], opening.syntax, self._tools)
-                if is_first:
-                    self._tried, self._found = self._blank + len(text), section
-                return section
+                return section, _Reading(len(text), section)
         except BrokenValueError:
-            return none
+            return _NO_CALLS, reading
         except UnfinishedValueError:
-            if is_first:
-                self._tried = len(self._held) + max(0, len(self._held) - _OFTEN_READ) // 64
+            reading = replace(reading, tried=len(text) + max(0, len(text) - _OFTEN_READ) // 64)
         if not final:
-            return None if len(text) <= MAX_CHARACTERS else none
+            return None if len(text) <= MAX_CHARACTERS else _NO_CALLS, reading
         try:
-            return read_calls(text[:MAX_CHARACTERS], opening.syntax, self._tools, lenient=True)
+            return read_calls(text[:MAX_CHARACTERS], opening.syntax, self._tools, lenient=True), reading
         except (BrokenValueError, UnfinishedValueError):
-            return none
+            return _NO_CALLS, reading
 
     def _read_whole(self, text: str, syntax: Syntax) -> Section:
         """The calls of a section up to an end mark, before which brackets may be missing."""
