@@ -41,14 +41,14 @@ from core.events import (
 from core.prefill.forecast import display
 from core.serve.fields import change
 from core.serve.http import (
+    NO_FIELDS,
     ApiError,
     EventLine,
     FieldNames,
+    api_error,
     comment,
     event,
     field_error,
-    of_error,
-    of_failure,
     read_fields,
     send_json,
     watched,
@@ -76,6 +76,19 @@ _QUIET_S = 5.0
 _CLIENT_CHARACTERS = 60
 
 
+class Prepared(Struct, frozen=True):
+    """A request prepared for a model.
+
+    `model`: the name to answer under; `rules`: how the answer's calls are read; `changes`: parts of the
+    request that the answer does not honour.
+    """
+
+    generate: Generate
+    model: str
+    rules: CallRules = CallRules()
+    changes: tuple[Change, ...] = ()
+
+
 class Serving(Struct, frozen=True):
     """Configuration of the server: access, port, and the settings of requests.
 
@@ -92,18 +105,29 @@ class Serving(Struct, frozen=True):
     longest_answer: int = Server().longest_answer
     installed: InstalledModels | None = None
 
-    def command(self, asked: AnswerRequest, request: str, model: ModelInfo) -> Generate:
-        """The command of the request `asked` to `model`, with the id `request`. Raises `ApiError` 400."""
+    def prepared(self, asked: AnswerRequest, request: str, model: ModelInfo) -> Prepared:
+        """The request `asked` to `model`, with the id `request`.
+
+        Raises `ApiError` 400, and 404 for another model's name if the server is `strict`. Otherwise that is
+        a change: clients have names of their vendor's models fixed in them (`claude-…`, `gpt-…`).
+        """
         most_tokens = min(self.longest_answer, model.context_tokens)
-        generate = asked.generate(request, self.base(), model, most_tokens)
-        if self.strict and asked.changes:  # the answer would not honour a part of the request
-            first = asked.changes[0]
+        is_meant = is_called(model, asked.model)
+        if self.strict and not is_meant:
+            raise not_here(asked.model, model)
+        generate, changes = asked.generate(request, self.base(), model, most_tokens)
+        if self.strict and changes:  # the answer would not honour a part of the request
+            first = changes[0]
             why = f"“{first.setting}” is not supported: {first.reason}."
             raise field_error(first.setting, why, "unsupported_parameter")
+        if not is_meant:
+            reason = "one model is loaded, and it answers whatever name is sent"
+            changes.insert(0, change("model", asked.model, api_id(model), reason))
         if any(message.role == "system" for message in generate.messages):  # in place of the settings' own
             generate = replace(generate, settings=assign(generate.settings, "chat.system_prompt", ""))
-        # Another request may load another model before this one's turn.
-        return replace(generate, model=model.reference) if self.installed is not None else generate
+        if self.installed is not None:  # another request may load another model before this one's turn
+            generate = replace(generate, model=model.reference)
+        return Prepared(generate, api_id(model), asked.tool_use.rules(model), tuple(changes))
 
     async def other_model(self, wanted: str, loaded: ModelInfo | None) -> str:
         """The reference of the installed model that `wanted` names; empty for the `loaded` one."""
@@ -111,17 +135,15 @@ class Serving(Struct, frozen=True):
 
 
 class Writer(ABC):
-    """Writes one answer to `asked` in the shape of its API. Bytes are whole events; empty ones are not sent.
-
-    `rules` say how the answer's calls are read.
-    """
+    """Writes one answer in the shape of its API. Bytes are whole events; empty ones are not sent."""
 
     # Codes of errors that are sent as a stream's events even before anything else: clients read them there.
     streamed_errors: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, asked: AnswerRequest, rules: CallRules) -> None:
+    def __init__(self, asked: AnswerRequest, made: Prepared) -> None:
         self._asked = asked
-        self._written = Written(rules)
+        self._changes = made.changes
+        self._written = Written(made.rules)
 
     @property
     def names(self) -> FieldNames:
@@ -130,7 +152,7 @@ class Writer(ABC):
 
     def figures(self, finished: Finished, tokens: Sequence[Token] | None = None) -> dict[str, Any]:
         """The answer's times, what was in effect, and the origins of `tokens` if they are wanted."""
-        changes = (*self._asked.changes, *self._written.changes)
+        changes = (*self._changes, *self._written.changes)
         own = effective(finished, unlimited=self._asked.most_tokens is None, changes=changes)
         if tokens is not None and self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
@@ -202,7 +224,7 @@ def commented(happening: Event | None) -> bytes:
             return comment("writing")
 
 
-WriterOf = Callable[[Generate, str, CallRules], Writer]
+WriterOf = Callable[[Prepared], Writer]
 
 
 async def answer_endpoint(
@@ -216,31 +238,26 @@ async def answer_endpoint(
 ) -> None:
     """Answers one request.
 
-    `read` makes it of a decoded body, with the writer of its answer, which gets the command, the model's name
-    and the call rules. Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
+    `read` makes it of a decoded body, with the writer of its answer. Raises `ApiError`, `DraftlightError` and
+    `ClientGoneError` before anything was sent.
     """
     asked, writer_of = read(await read_fields(scope, receive, serving.doors.most_bytes))
     request = new_id(id_prefix)
     record = ServedRequest(request, scope["path"], client_name(scope), asked.model, time.time(), asked.stream)
     headers = {"x-request-id": request, "request-id": request}  # OpenAI's name, and Anthropic's
     line = EventLine(send, headers)
-    made: list[Writer] = []
-    changes = tuple(asked.changes)
 
-    def command(model: ModelInfo) -> Generate:
-        asked.changes[:] = changes  # a worker that ended had an earlier command
-        name = answering_model(model, asked, serving.strict)
-        generate = serving.command(asked, request, model)
-        made[:] = [writer_of(generate, name, asked.tool_use.rules(model))]
+    def command(model: ModelInfo) -> tuple[Generate, Writer]:
+        made = serving.prepared(asked, request, model)
         scope["draftlight.begun"] = True  # from here on its record says what becomes of it
-        return generate
+        return made.generate, writer_of(made)
 
     try:
         with answers.answering(record, partial(serving.other_model, asked.model), command) as answer:
             async with watched(receive, answer.leave):
-                await (_stream(answer, made, line) if asked.stream else _whole(answer, made, headers, send))
+                await (_stream(answer, line) if asked.stream else _whole(answer, headers, send))
     except (ApiError, DraftlightError) as error:
-        refusal = error if isinstance(error, ApiError) else of_error(error)
+        refusal = api_error(error)
         if answers.requests.of(request) is not None:
             scope["draftlight.begun"] = True
         answers.requests.change(request, state="failed", problem=refusal.message)
@@ -250,8 +267,7 @@ async def answer_endpoint(
         await line.close()
 
 
-# The writer is there once the command was made, and with it before any event of the answer itself.
-async def _whole(answer: Answer, made: list[Writer], headers: Mapping[str, str], send: Send) -> None:
+async def _whole(answer: Answer[Writer], headers: Mapping[str, str], send: Send) -> None:
     tokens: list[Token] = []
     while True:
         for happening in await answer.next():
@@ -259,25 +275,28 @@ async def _whole(answer: Answer, made: list[Writer], headers: Mapping[str, str],
                 case Token():
                     tokens.append(happening)
                 case Finished():
-                    await send_json(send, made[0].whole(tokens, happening), headers=headers)
+                    assert answer.writer is not None
+                    await send_json(send, answer.writer.whole(tokens, happening), headers=headers)
                     return
                 case Failed():
-                    raise of_failure(happening, _names(made))
+                    raise api_error(happening, _names(answer.writer))
                 case _:
                     pass
 
 
-async def _stream(answer: Answer, made: list[Writer], line: EventLine) -> None:
+async def _stream(answer: Answer[Writer], line: EventLine) -> None:
     last: Event | None = None
     opened = False
     sent_s = time.monotonic()
     while True:
         happened = await answer.next(max(0.0, sent_s + _QUIET_S - time.monotonic()))
-        alive = made[0].alive if made else commented
+        writer = answer.writer
+        alive = writer.alive if writer is not None else commented
         failed = next((one for one in happened if isinstance(one, Failed)), None)
-        error = of_failure(failed, _names(made)) if failed is not None else None
-        streamed = made[0].streamed_errors if made else ()
-        if error is not None and not line.is_open and error.code not in streamed:
+        error = api_error(failed, _names(writer)) if failed is not None else None
+        if error is not None and (
+            writer is None or not (line.is_open or error.code in writer.streamed_errors)
+        ):
             raise error
         tokens = [one for one in happened if isinstance(one, Token)]
         finished = next((one for one in happened if isinstance(one, Finished)), None)
@@ -286,18 +305,17 @@ async def _stream(answer: Answer, made: list[Writer], line: EventLine) -> None:
         # Progress that came together with the first token still has the prompt's length.
         out = alive(moved or last) if moved is not None or not happened else b""
         if tokens or finished is not None:
+            assert writer is not None
             if not opened:
                 opened = True
-                out += made[0].opening()
-            out += made[0].written(tokens) if tokens else b""
-        if finished is not None:
-            out += made[0].finished(finished)
+                out += writer.opening()
+            out += writer.written(tokens) if tokens else b""
+        if finished is not None and writer is not None:
+            out += writer.finished(finished)
         elif not out and time.monotonic() - sent_s >= _QUIET_S:
             out = alive(last)  # tokens came that say nothing yet
-        if error is not None:
-            if not made:
-                raise error
-            out += made[0].failed(error)
+        if error is not None and writer is not None:
+            out += writer.failed(error)
         # A request may still be refused when its turn comes, and then needs a status.
         waits = bool(happened) and all(isinstance(one, Queued) for one in happened)
         if out and (line.is_open or not waits):
@@ -308,8 +326,8 @@ async def _stream(answer: Answer, made: list[Writer], line: EventLine) -> None:
             return
 
 
-def _names(made: list[Writer]) -> FieldNames:
-    return made[0].names if made else FieldNames("model", "")
+def _names(writer: Writer | None) -> FieldNames:
+    return writer.names if writer is not None else NO_FIELDS
 
 
 _Found = TypeVar("_Found")
@@ -345,26 +363,26 @@ async def count_endpoint(
     `shape` has further fields of the body.
     """
     asked = read(await read_fields(scope, receive, serving.doors.most_bytes))
-    tokens = await unless_gone(receive, _counted(answers, serving, asked))
-    changes = {"changes": msgspec.to_builtins(asked.changes)}
-    await send_json(send, {**shape, "input_tokens": tokens, "draftlight": changes})
+    tokens, changes = await unless_gone(receive, _counted(answers, serving, asked))
+    own = {"changes": msgspec.to_builtins(changes)}
+    await send_json(send, {**shape, "input_tokens": tokens, "draftlight": own})
 
 
-async def _counted(answers: Answers, serving: Serving, asked: AnswerRequest) -> int:
-    """Tokens of the prompt of `asked`, by the model that it names; waits for an answer that is being written.
-
-    Raises `ApiError`, `NoModelError`.
+async def _counted(
+    answers: Answers, serving: Serving, asked: AnswerRequest
+) -> tuple[int, tuple[Change, ...]]:
+    """Tokens of the prompt of `asked`, by the model that it names, and its changes; waits for an answer that
+    is being written. Raises `ApiError`, `NoModelError`.
     """
     request = new_id("count-")
     async with answers.turn(request, partial(serving.other_model, asked.model)) as model:
         if isinstance(model, Failed):
-            raise of_failure(model, FieldNames("model", ""))
-        answering_model(model, asked, serving.strict)
-        generate = serving.command(asked, request, model)
-        count = await answers.gate.ask(CountTokens("", prompt=generate), TokenCount)
+            raise api_error(model)
+        made = serving.prepared(asked, request, model)
+        count = await answers.gate.ask(CountTokens("", prompt=made.generate), TokenCount)
     if isinstance(count, Failed):
-        raise of_failure(count, asked.names)
-    return count.tokens
+        raise api_error(count, asked.names)
+    return count.tokens, made.changes
 
 
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
@@ -481,17 +499,3 @@ def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
     return ApiError(
         404, f"No model is called “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
     )
-
-
-def answering_model(model: ModelInfo, asked: AnswerRequest, strict: bool) -> str:
-    """The name to answer under. If the request `asked` names another model, that is one of its changes.
-
-    Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
-    404 for another model if the server is `strict`.
-    """
-    if not is_called(model, asked.model):
-        if strict:
-            raise not_here(asked.model, model)
-        reason = "one model is loaded, and it answers whatever name is sent"
-        asked.changes.insert(0, change("model", asked.model, api_id(model), reason))
-    return api_id(model)

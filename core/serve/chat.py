@@ -17,7 +17,6 @@ from msgspec import Struct, field
 from core.events import (
     Change,
     Finished,
-    Generate,
     Grammar,
     Message,
     ModelInfo,
@@ -26,6 +25,7 @@ from core.events import (
     ToolCall,
 )
 from core.serve.answering import (
+    Prepared,
     Writer,
     WriterOf,
     logprobs_of,
@@ -45,7 +45,7 @@ from core.serve.fields import (
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
 from core.serve.response_memory import ResponseMemory
-from core.serve.tools import CallRules, Piece, Text, Thought
+from core.serve.tools import Piece, Text, Thought
 
 
 class TextPart(Struct):
@@ -253,7 +253,7 @@ REASONS = {"stop": "stop", "length": "length", "cancelled": "length", "repetitio
 
 
 class ChatWriter(Writer):
-    """Writes an answer whose command is `generate`, by the model called `model`.
+    """Writes an answer as OpenAI's chat completion.
 
     `functions`: the first call is written as a `function_call`. `objects` are the names of a whole answer and
     of a chunk.
@@ -261,23 +261,15 @@ class ChatWriter(Writer):
 
     objects: ClassVar[tuple[str, str]] = ("chat.completion", "chat.completion.chunk")
 
-    def __init__(
-        self,
-        asked: AnswerRequest,
-        generate: Generate,
-        model: str,
-        rules: CallRules,
-        *,
-        functions: bool = False,
-    ) -> None:
-        super().__init__(asked, rules)
+    def __init__(self, asked: AnswerRequest, made: Prepared, *, functions: bool = False) -> None:
+        super().__init__(asked, made)
         self._functions = functions
         self._calls = 0
         self._head = {
-            "id": generate.request,
+            "id": made.generate.request,
             "object": self.objects[asked.stream],
             "created": int(time.time()),
-            "model": model,
+            "model": made.model,
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
 

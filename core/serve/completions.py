@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from core.events import Generate, Message, Token
-from core.serve.answering import WriterOf
+from core.events import Message, Token
+from core.serve.answering import Prepared, WriterOf
 from core.serve.chat import ChatWriter, Sampled
 from core.serve.fields import FORMS, change, convert_fields, refused, with_answer_form
 from core.serve.http import field_error
 from core.serve.request import AnswerRequest
-from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
 _UNSUPPORTED = {
@@ -73,8 +72,8 @@ class CompletionWriter(ChatWriter):
 
     objects: ClassVar[tuple[str, str]] = ("text_completion", "text_completion")
 
-    def __init__(self, asked: CompletionRequest, generate: Generate, model: str, rules: CallRules) -> None:
-        super().__init__(asked, generate, model, rules)
+    def __init__(self, asked: CompletionRequest, made: Prepared) -> None:
+        super().__init__(asked, made)
         self._told_characters = 0
 
     def opening(self) -> bytes:

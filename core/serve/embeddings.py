@@ -22,7 +22,7 @@ from core.events import Change, EmbedTexts, Failed, TextsEmbedded
 from core.events.wire import well_formed
 from core.serve.answering import Serving, client_name, loaded_model, new_id, unless_gone
 from core.serve.fields import OwnFields, UnknownFields, change, convert_fields, refused
-from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json
+from core.serve.http import ApiError, FieldNames, api_error, field_error, read_fields, send_json
 from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers
 from core.serve.requests import ServedRequest, ServedRequests
 
@@ -180,7 +180,7 @@ async def _embedded(
         command = EmbedTexts("", tuple(texts[first : first + _TEXTS_AT_ONCE]))
         found = await unless_gone(receive, gate.ask(command, TextsEmbedded))
         if isinstance(found, Failed):
-            raise of_failure(found, FieldNames("input"))
+            raise api_error(found, FieldNames("input"))
         read_tokens += sum(found.tokens)
         answers.requests.change(request, prompt_tokens=read_tokens, read_tokens=read_tokens)
         yield found

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.errors import DraftlightError
-from core.events import Failed
+from core.events import Failed, failure
 from core.events.wire import well_formed_json
 from core.serve.queue import ClientGoneError
 
@@ -93,8 +93,14 @@ def field_error(param: str, message: str, code: str = "invalid_value") -> ApiErr
     return ApiError(400, message, param=param, code=code)
 
 
-def of_failure(failed: Failed, names: FieldNames) -> ApiError:
-    """The error of a request that the worker refused or failed; `names` are those of its fields."""
+NO_FIELDS = FieldNames("model", "")  # of a request that the worker does not have yet
+
+
+def api_error(error: ApiError | DraftlightError | Failed, names: FieldNames = NO_FIELDS) -> ApiError:
+    """The response to a request that failed here or in the worker; `names` are those of its fields."""
+    if isinstance(error, ApiError):
+        return error
+    failed = error if isinstance(error, Failed) else failure(error, command="generate")
     if failed.kind == "internal":
         return ApiError(500, OURS, code="internal")
     message = without_paths(f"{failed.message} {failed.hint}".strip())
@@ -108,11 +114,13 @@ def of_failure(failed: Failed, names: FieldNames) -> ApiError:
             return field_error(
                 names.prompt, f"“{names.prompt}” ends in an empty text. Send one to answer.", code
             )
-        case "bad-grammar":
+        case "bad-grammar" if names.grammar:
             # Not every API's error has a place for the field, so the message names it, too.
             return field_error(names.grammar, f"“{names.grammar}”: {message}", code)
     status = _STATUSES.get(failed.code, 400)
-    return ApiError(status, message, code=code, headers=_again(status))
+    # The wait is unknown while a model is loaded.
+    again = {"retry-after": str(getattr(error, "retry_after_s", 0) or 2)} if status == 503 else {}
+    return ApiError(status, message, code=code, headers=again)
 
 
 def _too_long(failed: Failed, message: str, names: FieldNames) -> ApiError:
@@ -132,25 +140,9 @@ def _too_long(failed: Failed, message: str, names: FieldNames) -> ApiError:
     return error
 
 
-def of_error(error: DraftlightError) -> ApiError:
-    """The `ApiError` of an error raised before the worker was called."""
-    status = _STATUSES.get(error.code, 400)
-    return ApiError(
-        status,
-        without_paths(str(error)),
-        code=error.code.replace("-", "_"),
-        headers=_again(status, getattr(error, "retry_after_s", 0)),
-    )
-
-
 def without_paths(text: str) -> str:
     """`text` with only the last component of each path in it."""
     return _PATH.sub(lambda found: found["quoted"] or found["last"] or "…", text)
-
-
-def _again(status: int, after_s: int = 0) -> dict[str, str]:
-    """`after_s` is 0 where the wait is unknown: while a model is loaded."""
-    return {"retry-after": str(after_s or 2)} if status == 503 else {}
 
 
 def too_large(most_bytes: int) -> ApiError:

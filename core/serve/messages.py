@@ -18,7 +18,6 @@ from core.events import (
     Change,
     Event,
     Finished,
-    Generate,
     Grammar,
     Message,
     ModelInfo,
@@ -27,12 +26,12 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.answering import Writer, WriterOf, commented, origins
+from core.serve.answering import Prepared, Writer, WriterOf, commented, origins
 from core.serve.conversation import Conversation
 from core.serve.fields import change, convert_fields, effort_changes, refused, with_tools
 from core.serve.http import ApiError, error_body, event
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import CallRules, Piece, Text, Thought
+from core.serve.tools import Piece, Text, Thought
 from core.settings.request import ThinkingMode
 
 _THREAD = "this server stores no threads; send the whole conversation without it"
@@ -186,17 +185,17 @@ def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
 
 
 class MessageWriter(Writer):
-    """Writes an answer whose command is `generate`, by the model called `model`."""
+    """Writes an answer as Anthropic's message."""
 
     _asked: MessageRequest
 
-    def __init__(self, asked: MessageRequest, generate: Generate, model: str, rules: CallRules) -> None:
-        super().__init__(asked, rules)
+    def __init__(self, asked: MessageRequest, made: Prepared) -> None:
+        super().__init__(asked, made)
         self._head: dict[str, Any] = {
-            "id": generate.request,
+            "id": made.generate.request,
             "type": "message",
             "role": "assistant",
-            "model": model,
+            "model": made.model,
         }
         self._usage = _usage(Stats())
         self._begun = False

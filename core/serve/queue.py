@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from math import ceil
 from pathlib import Path, PurePath
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -220,11 +220,19 @@ class ClientGoneError(Exception):
     """The client disconnected before its answer."""
 
 
-class Answer:
+# The worker has no command of a request; has one, which waits; has begun; the request has ended.
+AnswerState = Literal["unsent", "sent", "begun", "over"]
+_Writer = TypeVar("_Writer")
+# Makes the command of a request to a model, and what writes its answer.
+CommandOf = Callable[[ModelInfo], tuple[Generate, _Writer]]
+
+
+class Answer(Generic[_Writer]):
     """One request, from its arrival to its end. Made by `Answers.answering`.
 
     One task calls `next()` until it gave `Finished` or `Failed`, or raised. `other` and `command` are called
-    when the request is sent: `command` makes it for a model.
+    when the request is sent. `writer` is there while the worker has the command, before any event of the
+    answer itself; a turn in which another model is loaded has none yet.
     """
 
     def __init__(
@@ -232,7 +240,7 @@ class Answer:
         answers: Answers,
         record: ServedRequest,
         other: Other,
-        command: Callable[[ModelInfo], Generate],
+        command: CommandOf[_Writer],
     ) -> None:
         self.request = record.id
         self._answers = answers
@@ -242,11 +250,9 @@ class Answer:
         self._command = command
         self._news = asyncio.Event()
         self._happened: deque[Event] = deque()
-        self._error: Exception | None = None
-        # The worker has a command of this request; its turn has come; it is to end; it has ended.
-        self._sent = self._begun = self._ends = self._over = False
-        self._gone = False
-        self.is_made = False  # the command was made, for the model that was loaded then
+        self._error: Exception | None = None  # why there are no more events
+        self._state: AnswerState = "unsent"
+        self.writer: _Writer | None = None
         self._task = asyncio.ensure_future(self._run())
 
     async def next(self, timeout_s: float | None = None) -> Sequence[Event]:
@@ -254,15 +260,13 @@ class Answer:
 
         Raises `ClientGoneError` after the client disconnected, or why the request was not sent.
         """
-        if not (self._happened or self._gone or self._error):
+        if not (self._happened or self._error):
             self._news.clear()
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._news.wait()
             except TimeoutError:
                 return ()
-        if self._gone:
-            raise ClientGoneError(self.request)
         if self._error is not None:
             raise self._error
         happened = tuple(self._happened)
@@ -271,23 +275,24 @@ class Answer:
 
     def leave(self) -> None:
         """End the answer without a last event: the client disconnected. Safe to call at any time."""
-        self._gone = True
+        self._error = ClientGoneError(self.request)
         self.cancel()
         self._news.set()
 
     def cancel(self) -> None:
         """End the answer; the client gets the text that was written."""
-        self._ends = True
-        if self._sent:
+        if self._state == "begun" and self.writer is not None:
             self._answers.gate.worker.post(Cancel(self.request))
         else:
-            self._task.cancel()
-            self._hear(self._cancelled())
+            self.refuse(self._cancelled())
 
     def refuse(self, failed: Failed) -> None:
         """End the answer with `failed`."""
+        if self._state == "unsent":
+            self._task.cancel()
+        elif self._state != "over":
+            self._answers.gate.worker.post(Cancel(self.request))
         self._hear(failed)
-        self.cancel()
 
     # ---- its task
 
@@ -295,11 +300,11 @@ class Answer:
         try:
             self._hear(await self._reply())
         except Exception as error:
-            self._error, self._over = error, True
+            self._error = self._error or error
+            self._end()
             self._news.set()
         finally:
-            self._sent = False
-            self._answers.close(self.request, begun=self._begun)
+            self._answers.close(self.request)
 
     async def _reply(self) -> Finished | Failed:
         while True:
@@ -307,32 +312,34 @@ class Answer:
                 failed = found if isinstance(found, Failed) else None
                 reply = failed or await self._ask(found)  # type: ignore[arg-type]
             if isinstance(reply, Finished):
-                return reply if self._begun or reply.reason != "cancelled" else self._cancelled()
-            if self._begun or self._ends or reply.code != _WORKER_FAILED:
+                return reply if self._state == "begun" or reply.reason != "cancelled" else self._cancelled()
+            if self._state != "sent" or reply.code != _WORKER_FAILED:
                 return reply
-            self._sent = False
+            self._state = "unsent"
             await asyncio.sleep(_EXIT_S)
 
     async def _ask(self, model: ModelInfo) -> Finished | Failed:
-        if self._ends:
+        if self._state == "over":
             return self._cancelled()
-        generate = self._command(model)
+        generate, writer = self._command(model)
         self._record = replace(self._record, model=model.name)
-        self._take(generate)
+        self._take(generate, writer)
         return await self._answers.gate.ask(generate, Finished, self._hear)
 
-    def _take(self, generate: Generate | None = None) -> None:
+    def _take(self, generate: Generate | None = None, writer: _Writer | None = None) -> None:
         """Record the request, which is sent now. Raises `QueueFullError`."""
         self._answers.enter(self.request)
         self._requests.add(self._record, generate)
-        self._sent, self.is_made = True, generate is not None
+        self.writer = writer
+        if self._state == "unsent":
+            self._state = "sent"
 
     def _hear(self, event: Event) -> None:
-        if self._over:
+        if self._state == "over":
             return
         waits = isinstance(event, Queued) and event.ahead > 0
-        if not (waits or self._begun or isinstance(event, Failed)):
-            self._begun = True
+        if self._state != "begun" and not (waits or isinstance(event, Failed)):
+            self._state = "begun"
             self._answers.pace.begin(time.monotonic())
             self._requests.change(self.request, waited_s=time.time() - self._record.came_s)
             self._answers.changed()
@@ -342,9 +349,15 @@ class Answer:
             self._requests.change(self.request, position=event.ahead)
         else:
             self._requests.hear(self.request, event)
-        self._over = isinstance(event, Finished | Failed)
+        if isinstance(event, Finished | Failed):
+            self._end()
         self._happened.append(event)
         self._news.set()
+
+    def _end(self) -> None:
+        if self._state == "begun":
+            self._answers.pace.end(time.monotonic())
+        self._state = "over"
 
     def _cancelled(self) -> Failed:
         return Failed(self.request, "generate", "request", "cancelled", _CANCELLED)
@@ -370,13 +383,13 @@ class Answers:
         self.changed = changed
         self.pace = Pace()
         self.sent: dict[str, None] = {}  # what the worker has not ended yet, in order
-        self._running: dict[str, Answer] = {}
+        self._running: dict[str, Answer[Any]] = {}
         self._door = asyncio.Lock()  # first come, first sent
 
     @contextmanager
     def answering(
-        self, record: ServedRequest, other: Other, command: Callable[[ModelInfo], Generate]
-    ) -> Iterator[Answer]:
+        self, record: ServedRequest, other: Other, command: CommandOf[_Writer]
+    ) -> Iterator[Answer[_Writer]]:
         """The answer to the request `record`, which ends inside. See `Answer`."""
         answer = self._running[record.id] = Answer(self, record, other, command)
         try:
@@ -435,7 +448,7 @@ class Answers:
             if why is None:
                 ends = Failed(answer.request, "generate", "request", "server-ends", _STOPPING)
                 answer.refuse(ends)
-            elif answer.is_made:
+            elif answer.writer is not None:
                 answer.refuse(why(answer.request))
 
     # ---- for `Answer`
@@ -449,11 +462,9 @@ class Answers:
         self.sent[request] = None
         self.changed()
 
-    def close(self, request: str, *, begun: bool) -> None:
+    def close(self, request: str) -> None:
         """The worker has ended the request."""
         self.sent.pop(request, None)
-        if begun:
-            self.pace.end(time.monotonic())
         self.changed()
 
 

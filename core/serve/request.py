@@ -58,22 +58,27 @@ class AnswerRequest(OwnFields, kw_only=True):
     schema_field: ClassVar[str] = "parameters"  # of a tool
     raw: ClassVar[bool] = False
 
-    def generate(self, request: str, base: Settings, model: ModelInfo, longest_tokens: int) -> Generate:
-        """The command; `longest_tokens` limits the answer if the request does not. Raises `ApiError` 400."""
+    def generate(
+        self, request: str, base: Settings, model: ModelInfo, longest_tokens: int
+    ) -> tuple[Generate, list[Change]]:
+        """The command, and what its answer does not honour.
+
+        `longest_tokens` limits the answer if the request does not. Raises `ApiError` 400.
+        """
         self.check()
-        self.changes.extend(self.unsupported(model))
+        changes = [*self.changes, *self.unsupported(model)]
         tools, given = self.tool_use, self.answer_grammar()
         if tools.must and given is not None:
             raise refused(given[0], "an answer that must be a call has the call's form")
         grammar = given[1] if given else tools.grammar(model)
         if grammar is not None:
             grammar, dropped = relaxed(grammar, self.names.grammar)
-            self.changes.extend(dropped)
+            changes += dropped
             grammar = grammar if self.draftlight.forced else replace(grammar, drafts=False)
         messages = self.conversation()
         if len(messages) > 1 and messages[-1] == Message("assistant", ""):
             messages = messages[:-1]  # clients add it where the answer is to be
-        return well_formed_record(
+        generate = well_formed_record(
             Generate(
                 request,
                 messages,
@@ -87,6 +92,7 @@ class AnswerRequest(OwnFields, kw_only=True):
                 top_logprobs=self.logprobs_count(),
             )
         )
+        return generate, changes
 
     @property
     def includes_usage(self) -> bool:

@@ -19,7 +19,6 @@ from core.events import (
     Change,
     Event,
     Finished,
-    Generate,
     Grammar,
     Message,
     ModelInfo,
@@ -28,7 +27,7 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.answering import Writer, commented, logprobs_of, origins
+from core.serve.answering import Prepared, Writer, commented, logprobs_of, origins
 from core.serve.conversation import Conversation, completed
 from core.serve.fields import (
     FORMS,
@@ -42,7 +41,7 @@ from core.serve.fields import (
 )
 from core.serve.http import TOO_LONG, ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
-from core.serve.tools import CallRules, Choice, GivenTool, Piece, Text, Thought
+from core.serve.tools import Choice, GivenTool, Piece, Text, Thought
 
 UNSUPPORTED = {
     **FORMS,
@@ -356,7 +355,7 @@ _ALIVE_S = 30.0
 
 
 class ResponseWriter(Writer):
-    """Writes an answer whose command is `generate`, by the model called `model`.
+    """Writes an answer as OpenAI's response.
 
     `keep` gets the response before its end is sent.
     """
@@ -367,20 +366,18 @@ class ResponseWriter(Writer):
     def __init__(
         self,
         asked: ResponseRequest,
-        generate: Generate,
-        model: str,
-        rules: CallRules,
+        made: Prepared,
         keep: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        super().__init__(asked, rules)
+        super().__init__(asked, made)
         self._keep = keep
         self._output = Output(asked.custom_tools, summarizes=asked.summarizes)
         self._events = 0
         self._begun = False
         self._alive_s = time.monotonic()
-        sampling = generate.settings.sampling
+        sampling = made.generate.settings.sampling
         self._head: dict[str, Any] = {
-            "id": generate.request,
+            "id": made.generate.request,
             "object": "response",
             "created_at": int(time.time()),
             "completed_at": None,
@@ -393,7 +390,7 @@ class ResponseWriter(Writer):
             "max_output_tokens": asked.max_output_tokens,
             "max_tool_calls": asked.max_tool_calls,
             "metadata": asked.metadata or {},
-            "model": model,
+            "model": made.model,
             "output": [],
             "parallel_tool_calls": asked.parallel_tool_calls,
             "presence_penalty": sampling.presence_penalty,

@@ -30,7 +30,7 @@ from core.serve.answering import Serving, answer_endpoint, client_name, count_en
 from core.serve.chat import read_chat
 from core.serve.completions import read_completion
 from core.serve.embeddings import embeddings_endpoint
-from core.serve.http import OURS, ApiError, of_error, reading_refused_bodies, refuse, send_json
+from core.serve.http import OURS, ApiError, api_error, reading_refused_bodies, refuse, send_json
 from core.serve.messages import count_request, read_message
 from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
@@ -264,7 +264,7 @@ class _Endpoint:
         except ClientGoneError:
             return
         except (ApiError, DraftlightError) as error:
-            refusal = error if isinstance(error, ApiError) else of_error(error)
+            refusal = api_error(error)
             if scope["method"] == "POST" and "draftlight.begun" not in scope:  # for the server's window
                 scope["app"].state.requests.refuse(_refusal(scope, refusal, new_id("refused-")))
             await refuse(refusal, send, scope["path"])

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from core.events import ModelInfo
+from core.events import Change, ModelInfo
 from core.serve.answering import Serving
 from core.serve.chat import chat_request
 from core.serve.completions import completion_request
@@ -63,22 +63,22 @@ def body_of(case: dict[str, Any], to: str) -> dict[str, Any]:
 
 def command_of(
     to: str, body: dict[str, Any], serving: Serving = SERVING
-) -> tuple[AnswerRequest, dict[str, Any]]:
-    """The request, and the command with the settings that differ from the server's. Raises `ApiError`."""
-    asked = READERS[to](json.loads(json.dumps(body)))
-    generate = serving.command(asked, "r", MODEL)
+) -> tuple[tuple[Change, ...], dict[str, Any]]:
+    """The changes, and the command with the settings that differ from the server's. Raises `ApiError`."""
+    made = serving.prepared(READERS[to](json.loads(json.dumps(body))), "r", MODEL)
+    generate = made.generate
     command = msgspec.to_builtins(replace(generate, settings=BASE), str_keys=True)
     found = {each.key: read(generate.settings, each.key) for each in declared()}
     command["settings"] = {key: value for key, value in found.items() if value != read(BASE, key)}
     if "seed" not in body:
         del command["settings"]["sampling.seed"]  # another one each time
-    return asked, command
+    return made.changes, command
 
 
 def becomes(to: str, body: dict[str, Any]) -> dict[str, Any]:
     """What becomes of a request, with names of places and new ids that are the same for each API and run."""
     try:
-        asked, command = command_of(to, body)
+        changes, command = command_of(to, body)
     except ApiError as error:
         found = {"refused": error.message, "param": error.param, "code": error.code, "status": error.status}
         found |= {"details": error.details}
@@ -91,10 +91,10 @@ def becomes(to: str, body: dict[str, Any]) -> dict[str, Any]:
             shown["settings"] = dict(sorted(more))
         for name in shown.keys() & {"messages", "tools"}:
             shown[name] = [{key: value for key, value in each.items() if value} for each in shown[name]]
-        assert refused_strictly(to, body) == (asked.changes[0].setting if asked.changes else None)
-        if asked.changes:
-            assert all(change.reason for change in asked.changes)
-            shown["changes"] = {change.setting: f"{change.asked} → {change.used}" for change in asked.changes}
+        assert refused_strictly(to, body) == (changes[0].setting if changes else None)
+        if changes:
+            assert all(change.reason for change in changes)
+            shown["changes"] = {change.setting: f"{change.asked} → {change.used}" for change in changes}
     text = re.sub(rf"\b{TURNS.get(to, 'turns')}\[", "turns[", json.dumps(shown, ensure_ascii=False))
     ids = dict.fromkeys(re.findall(r"call_[0-9a-f]{16,}", text))
     for number, new in enumerate(ids):

@@ -7,7 +7,7 @@ import pytest
 from core.errors import ModelError, OutOfMemoryError, PromptTooLongError, RequestError
 from core.events import Failed, failure
 from core.serve import status
-from core.serve.http import FieldNames, of_failure, without_paths
+from core.serve.http import FieldNames, api_error, without_paths
 from tests.core.serve.served import Served
 
 
@@ -53,7 +53,7 @@ def test_of_a_path_its_last_part_is_told(text: str, told: str) -> None:
     ],
 )
 def test_what_the_worker_says_has_a_status(failed: Failed, status: int, code: str) -> None:
-    error = of_failure(failed, FieldNames())
+    error = api_error(failed, FieldNames())
     assert (error.status, error.code) == (status, code)
     assert b"anna" not in error.encoded()
 

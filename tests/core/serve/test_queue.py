@@ -145,9 +145,9 @@ class Client:
             except (ClientGoneError, QueueFullError) as error:
                 self.heard.append(error)
 
-    def command(self, model: ModelInfo) -> Generate:
+    def command(self, model: ModelInfo) -> tuple[Generate, str]:
         assert self.wanted in ("", model.reference)
-        return Generate(self.request, (Message("user", "Hello"),), model=model.reference)
+        return Generate(self.request, (Message("user", "Hello"),), model=model.reference), "writer"
 
     def leave(self) -> None:
         self.gone = True

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from core.answer_format import answer_format
 from core.events import Effective, Event, Finished, Generate, Likely, Message, PrefillProgress, Stats, Token
 from core.serve import answering
+from core.serve.answering import Prepared
 from core.serve.chat import ChatWriter, chat_request
 from core.serve.http import EventLine
 from core.serve.messages import MessageWriter, message_request
 from core.serve.responses import ResponseWriter, response_request
-from core.serve.tools import CallRules
 from core.settings import Settings
 from tests.core.serve.served import question
 
@@ -38,18 +38,18 @@ def finished() -> Finished:
 
 
 def chat_writer(**fields: Any) -> ChatWriter:
-    return ChatWriter(chat_request(question(**fields)), Generate("chatcmpl-1", ()), "toy", CallRules())
+    return ChatWriter(chat_request(question(**fields)), Prepared(Generate("chatcmpl-1", ()), "toy"))
 
 
 def message_writer(**fields: Any) -> MessageWriter:
     body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 90, **fields}
-    return MessageWriter(message_request(body), Generate("msg_1", ()), "toy", CallRules())
+    return MessageWriter(message_request(body), Prepared(Generate("msg_1", ()), "toy"))
 
 
 def response_writer(**fields: Any) -> ResponseWriter:
     asked = response_request({"input": "hello", **fields})
     generate = Generate("resp_1", (Message("user", "hello"),))
-    return ResponseWriter(asked, generate, "toy", CallRules())
+    return ResponseWriter(asked, Prepared(generate, "toy"))
 
 
 def streamed(writer: ChatWriter | MessageWriter | ResponseWriter, some: list[Token]) -> list[dict[str, Any]]:
@@ -240,7 +240,8 @@ def test_a_thought_after_a_text_is_a_block_of_its_own() -> None:
 class Batches:
     """An answer whose events came together."""
 
-    def __init__(self, *batches: list[Event]) -> None:
+    def __init__(self, writer: MessageWriter, *batches: list[Event]) -> None:
+        self.writer = writer
         self._batches = iter(batches)
 
     async def next(self, timeout_s: float) -> list[Event]:
@@ -253,8 +254,9 @@ def test_progress_that_comes_with_the_first_token_is_in_the_first_event() -> Non
     async def send(message: Any) -> None:
         sent.append(message.get("body", b""))
 
-    answer = Batches([PrefillProgress("r", 30, 30, 28), tokens()[0]], [finished()])
-    asyncio.run(answering._stream(answer, [message_writer(stream=True)], EventLine(send, {})))  # type: ignore[arg-type]
+    progress = PrefillProgress("r", 30, 30, 28)
+    answer = Batches(message_writer(stream=True), [progress, tokens()[0]], [finished()])
+    asyncio.run(answering._stream(answer, EventLine(send, {})))  # type: ignore[arg-type]
     started = next(line for line in b"".join(sent).split(b"\n") if line.startswith(b"data: "))
     usage = json.loads(started.removeprefix(b"data: "))["message"]["usage"]
     assert (usage["cache_read_input_tokens"], usage["input_tokens"]) == (28, 3)
