@@ -344,11 +344,12 @@ class AnswerSplitter:
 
     def _thought(self, state: _Thought, final: bool) -> bool:
         held, channels = self._held, self._marks.channels
+        begins = [tag for tag, end in self._marks.at_start.items() if (end,) == state.ends]
         # Channels have one mark for the end of a part and the beginning of the next one.
-        inner = [tag for tag, end in self._marks.at_start.items() if (end,) == state.ends and not channels]
+        inner = [] if channels else begins
         if state.swallows_space:
             stripped = held.lstrip("\n")
-            again = inner[0] if inner else ""  # some models repeat the tag at the end of the prompt
+            again = begins[0] if begins else ""  # some models repeat the tag at the end of the prompt
             if again and stripped.startswith(again):
                 self._take("mark", len(held) - len(stripped) + len(again))
                 return True
