@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from core.bench.runner import read_input
+from core.drafting.registry import DRAFTERS, drafter_spec
 from core.errors import RequestError, SettingError
 from core.events import Attachment, Message
 from core.settings import Settings, assign, assign_all, parse_all
@@ -308,16 +309,6 @@ def question_about(tokenizer: TokenizerWrapper, case: Case) -> tuple[Message, ..
 # ---- configurations
 
 MOST_CONFIGURATIONS = 256
-# The drafters that use each group of settings. `auto` reads the table of ngram-mod.
-_USED_BY: dict[str, tuple[str, ...]] = {
-    "auto": ("auto",),
-    "ngram_simple": ("ngram-simple",),
-    "ngram_mod": ("ngram-mod", "auto"),
-    "frequency": ("frequency",),
-    "cacheback": ("cacheback",),
-    "draft_model": ("draft-model",),
-    "mtp": ("mtp",),
-}
 # Settings for which the bench has options.
 OWN_OPTIONS = {"drafting.drafter": "--drafters", "sampling.max_tokens": "--max-tokens"}
 
@@ -417,14 +408,16 @@ def _all_values(own: list[tuple[str, str]], given: Mapping[str, str]) -> list[tu
 
 
 def _uses(drafter: str, key: str) -> bool:
-    users = _USED_BY.get(key.partition(".")[0])
-    return users is None or drafter in users
+    """Whether the setting is no other drafter's."""
+    group, spec = key.partition(".")[0], drafter_spec(drafter)
+    owners = {each.group for each in DRAFTERS.values()}
+    return group not in owners or group == spec.group or group in spec.also_reads
 
 
 def _short(drafter: str, key: str) -> str:
     """The field name without its group if the group is the drafter's own."""
     group, _, name = key.partition(".")
-    return name if group == drafter.replace("-", "_") else key
+    return name if group == drafter_spec(drafter).group else key
 
 
 # ---- draft model

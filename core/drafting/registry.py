@@ -57,6 +57,7 @@ class DrafterSpec(Struct, frozen=True):
       verified, and the gate goes by time.
     - `recycles`: uses the target's most likely ids.
     - `source`: what drafted tokens come from, where the draft does not say it.
+    - `also_reads`: groups of settings beside the one of its own, which has its name.
     """
 
     name: str
@@ -70,6 +71,12 @@ class DrafterSpec(Struct, frozen=True):
     planned: Callable[[Settings], bool] = lambda settings: False
     recycles: bool = False
     source: DraftSource = "n-gram"
+    also_reads: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The group of its own settings."""
+        return self.name.replace("-", "_")
 
 
 def _auto(settings: Settings, resources: Resources) -> Drafter:
@@ -112,6 +119,7 @@ DRAFTERS: dict[str, DrafterSpec] = {
             learns=True,
             planned=lambda settings: True,
             recycles=True,
+            also_reads=("ngram_mod",),  # the table
         ),
         DrafterSpec(
             "ngram-simple",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from itertools import zip_longest
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -276,6 +277,52 @@ class Stats(Struct):
     memory_bytes: int = 0
     memory_peak_bytes: int = 0
     table: TableUse | None = None
+
+    def is_read_again(self, later: Stats) -> bool:
+        """Whether `later`, which continues this answer, found less than its prompt in the cache. True if this
+        part has no figure.
+        """
+        return not self.prompt_tokens or later.reused_tokens + later.skipped_tokens < self.prompt_tokens
+
+    def joined(self, later: Stats) -> Stats:
+        """Measurements of the whole answer that `later` continues. Figures without another rule are added."""
+        prompt = later if self.is_read_again(later) else self
+        predicted = later if later.prediction_accepted + later.prediction_rejected else self
+        tokens, steps, tested = (
+            self.tokens + later.tokens,
+            self.steps + later.steps,
+            self.tested + later.tested,
+        )
+        decode_s = self.decode_s + later.decode_s
+        weighted = self.tokens_per_s * self.decode_s + later.tokens_per_s * later.decode_s
+        whole: dict[str, Any] = {
+            "prediction_rejected": predicted.prediction_rejected,
+            "acceptance": (self.accepted + later.accepted) / tested if tested else 0.0,
+            "mean_per_step": tokens / steps if steps else 0.0,
+            "ttft_s": self.ttft_s,
+            "tokens_per_s": weighted / decode_s if decode_s else max(self.tokens_per_s, later.tokens_per_s),
+            "positions": tuple(
+                PositionStat(a.tested + b.tested, a.accepted + b.accepted)
+                for a, b in zip_longest(self.positions, later.positions, fillvalue=PositionStat(0, 0))
+            ),
+            "draft_us_median": max(self, later, key=lambda part: part.steps).draft_us_median,
+            "draft_us_p99": max(self.draft_us_p99, later.draft_us_p99),
+            "memory_peak_bytes": max(self.memory_peak_bytes, later.memory_peak_bytes),
+        }
+        for name in self.__struct_fields__:
+            if name in _OF_PROMPT or name in _OF_LATER:
+                whole[name] = getattr(prompt if name in _OF_PROMPT else later, name)
+            elif name not in whole:
+                whole[name] = getattr(self, name) + getattr(later, name)
+        return type(self)(**whole)
+
+
+# What an answer in two parts has of the part that read its prompt, and of the later one.
+_OF_PROMPT = frozenset(
+    {"prompt_tokens", "reused_tokens", "disk_tokens", "read_tokens", "skipped_tokens", "read_on_tokens",
+     "scored_tokens", "kept_tokens"}
+)  # fmt: skip
+_OF_LATER = frozenset({"occupancy", "context_used_tokens", "context_tokens", "memory_bytes", "table"})
 
 
 class Change(Struct, frozen=True):

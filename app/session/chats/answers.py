@@ -14,13 +14,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate, groupby, zip_longest
+from itertools import accumulate, groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, AnswerSplitter, lone_closing_tag
-from core.events import TYPED, Effective, Finished, PositionStat, Stats, Token
+from core.events import TYPED, Effective, Finished, Stats, Token
 from core.settings import Settings
 
 # The text of a token that ends inside a character.
@@ -109,7 +109,7 @@ def placed(token: Token, turn_id: str, after: Token) -> Token:
 def joined(first: Finished, then: Finished, begun: int) -> Finished:
     """Returns the end of an answer in two parts, the first of `begun` characters."""
     changes = dict.fromkeys((*first.effective.changes, *then.effective.changes))
-    read = (then if _read_again(first.stats, then.stats) else first).effective
+    read = (then if first.stats.is_read_again(then.stats) else first).effective
     effective = replace(
         then.effective,
         changes=tuple(changes),
@@ -121,68 +121,11 @@ def joined(first: Finished, then: Finished, begun: int) -> Finished:
     return Finished(
         first.request,
         then.reason,
-        _stats(first.stats, then.stats),
+        first.stats.joined(then.stats),
         effective,
         tuple(dict.fromkeys((*first.sources, *then.sources))),
         then.stopped_by,
         None if then.repeats_from is None else begun + then.repeats_from,
-    )
-
-
-def _read_again(first: Stats, then: Stats) -> bool:
-    """Whether the second part found less than the prompt in the cache. True if the first part has
-    no figure.
-    """
-    return not first.prompt_tokens or then.reused_tokens + then.skipped_tokens < first.prompt_tokens
-
-
-def _stats(first: Stats, then: Stats) -> Stats:
-    tokens, steps = first.tokens + then.tokens, first.steps + then.steps
-    accepted, tested = first.accepted + then.accepted, first.tested + then.tested
-    decode_s = first.decode_s + then.decode_s
-    longer = max(first, then, key=lambda part: part.steps)
-    return replace(
-        then if _read_again(first, then) else first,
-        tokens=tokens,
-        accepted=accepted,
-        bonus=first.bonus + then.bonus,
-        normal=first.normal + then.normal,
-        steps=steps,
-        drafted=first.drafted + then.drafted,
-        tested=tested,
-        acceptance=accepted / tested if tested else 0.0,
-        mean_per_step=tokens / steps if steps else 0.0,
-        ttft_s=first.ttft_s,
-        prefill_s=first.prefill_s + then.prefill_s,
-        score_s=first.score_s + then.score_s,
-        decode_s=decode_s,
-        total_s=first.total_s + then.total_s,
-        tokens_per_s=_speed(first, then),
-        positions=_positions(first.positions, then.positions),
-        occupancy=then.occupancy,
-        draft_us_median=longer.draft_us_median,
-        draft_us_p99=max(first.draft_us_p99, then.draft_us_p99),
-        context_used_tokens=then.context_used_tokens,
-        context_tokens=then.context_tokens,
-        memory_bytes=then.memory_bytes,
-        memory_peak_bytes=max(first.memory_peak_bytes, then.memory_peak_bytes),
-        table=then.table,
-    )
-
-
-def _speed(first: Stats, then: Stats) -> float:
-    """Returns the speed over both parts, weighted by their writing times."""
-    decode_s = first.decode_s + then.decode_s
-    if not decode_s:
-        return max(first.tokens_per_s, then.tokens_per_s)
-    return (first.tokens_per_s * first.decode_s + then.tokens_per_s * then.decode_s) / decode_s
-
-
-def _positions(first: Sequence[PositionStat], then: Sequence[PositionStat]) -> tuple[PositionStat, ...]:
-    none = PositionStat(0, 0)
-    return tuple(
-        PositionStat(a.tested + b.tested, a.accepted + b.accepted)
-        for a, b in zip_longest(first, then, fillvalue=none)
     )
 
 

@@ -144,3 +144,13 @@ def test_any_value_is_refused_in_words_or_is_what_was_asked(seed: int) -> None:
             # A path that was typed starts at the current folder.
             if not (isinstance(value, str) and value == str(Path(text).absolute())):
                 assert text.lower() == str(value).lower() or float(text) == value
+
+
+def test_a_drafters_settings_are_tried_with_it_and_who_also_reads_them() -> None:
+    found = {setting.group: setting for setting in declared() if setting.kind == "integer"}
+    owned = {spec.group for spec in DRAFTERS.values()} & found.keys()
+    assert len(owned) > 4
+    for group in owned:
+        chosen = configurations(NAMES, (), [f"{found[group].key}={found[group].minimum:g}"])
+        users = {each.name for each in DRAFTERS.values() if group in (each.group, *each.also_reads)}
+        assert {each.drafter for each in chosen if each.given} == users

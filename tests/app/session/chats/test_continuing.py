@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -74,6 +75,16 @@ def test_who_can_go_on(reason: FinishReason, model: str, used: int, possible: bo
     assert not can_go_on(end(replace(FIRST, tokens=0), reason), model)
 
 
+READ = (
+    *("prompt_tokens", "reused_tokens", "disk_tokens", "read_tokens", "skipped_tokens", "read_on_tokens"),
+    *("scored_tokens", "kept_tokens"),
+)
+NOT_ADDED = {
+    *("acceptance", "mean_per_step", "ttft_s", "tokens_per_s", "draft_us_median", "draft_us_p99"),
+    *("context_used_tokens", "context_tokens", "memory_bytes", "memory_peak_bytes"),
+}
+
+
 def test_figures_are_those_of_the_whole_answer() -> None:
     whole = joined(end(FIRST), end(THEN, "stop"), 0)
     stats = whole.stats
@@ -88,6 +99,16 @@ def test_figures_are_those_of_the_whole_answer() -> None:
     # The wait for the first token and what was read are the first part's.
     assert (stats.ttft_s, stats.prompt_tokens, stats.reused_tokens, stats.read_tokens) == (0.5, 100, 40, 60)
     assert stats.context_used_tokens == 140
+
+
+def test_every_count_is_that_of_both_parts() -> None:
+    More = msgspec.defstruct("More", [("longest", int, 0)], bases=(Stats,))
+    figures = msgspec.structs.asdict(More())
+    counts = [name for name in figures if isinstance(figures[name], int | float) and name not in NOT_ADDED]
+    whole = More(**dict.fromkeys(counts, 3)).joined(More(**dict.fromkeys(counts, 5)))
+    expected = dict.fromkeys(counts, 8) | dict.fromkeys(READ, 3)
+    expected["prediction_rejected"] = 5  # what neither part has of the prediction
+    assert {name: getattr(whole, name) for name in counts} == expected
 
 
 def test_what_was_read_again_is_told() -> None:
