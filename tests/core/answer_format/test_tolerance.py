@@ -10,7 +10,7 @@ import pytest
 
 from core.answer_format import AnswerFormat, AnswerSplitter, ParsedAnswer, Part, parse_answer
 from core.answer_format.calls import closing_tags
-from core.answer_format.formats import ThoughtTags, channels_of
+from core.answer_format.formats import CHANNELS, ThoughtTags, channels_of
 from core.answer_format.parser import joined
 from core.answer_format.syntaxes import SYNTAXES, TOLD
 from core.events import Tool
@@ -371,6 +371,11 @@ def test_a_nested_thought_leaves_no_tag_in_the_text() -> None:
     assert read("<think>a</think>\n<think>b</think>d", format)[1:] == ("d", [])
     # A tag that a thought only mentions changes nothing.
     assert read("<think>a <think> b</think>c", format) == ("a <think> b", "c", [])
+
+
+@pytest.mark.parametrize("channels", ["", *(each.name for each in CHANNELS)])
+def test_a_thought_may_begin_with_its_tag_again(channels: str) -> None:
+    assert read("<think>\n<think>Oh.</think>So.", AnswerFormat(channels=channels)) == ("Oh.", "So.", [])
 
 
 @pytest.mark.parametrize("name", WRITTEN)
