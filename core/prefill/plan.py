@@ -1,6 +1,7 @@
 """Plan of a reading: completely or sparsely, and why; which passages; which ones later turns quote.
 
-Pure, but for the tokenizer in `excerpt`.
+`Planning` makes a `Plan` of the decisions and scores below, which are pure but for the tokenizer in
+`excerpt`. It changes nothing but the cached sequence, which it cuts to the prefix that is reused.
 
 Decisions at three moments. Before the cache is looked up: must every token be read at any cost
 (`dense_reason`)? Then only a prefix without gaps may be reused. After it, when the number of new tokens is
@@ -20,20 +21,34 @@ proofread) need no words here: no passage matches them, which the scorers measur
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from functools import cached_property
+from math import inf
+from typing import Any, Literal, Protocol
 
+import mlx.core as mx
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.events import Passage
+from core.decoding.answer import Answer, Pace
+from core.encoder.store import Embedder
+from core.errors import DraftModelError, reason_of
+from core.events import Change, Passage, ReadingPace
+from core.kv.mlx_lm_caches import largest_window
 from core.kv.positions import Columns
+from core.models import memory
 from core.models.chat_template import inner_of
 from core.models.loader import LoadedModel
+from core.models.prompt import offsets
 from core.models.tokenizer import encode
-from core.prefill.layout import Layout, Passages
+from core.prefill.clock import PrefillClock
+from core.prefill.forecast import most_read_tokens
+from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.read import Positions
-from core.prefill.scorers.scorer import Scored
+from core.prefill.scorers import SCORERS
+from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
+from core.prefill.words import Words, stands_out, words_of
 from core.settings.prefill import Prefill
 
 # All and whole; how many and how often. Words that are common in another language of the list are left out.
@@ -304,3 +319,364 @@ def excerpt(ids: Sequence[int], positions: Positions, loaded: LoadedModel) -> li
     texts = (tokenizer.decode([ids[at] for at in run]).strip() for run in runs)
     quoted = f"{_LEFT_OUT}{_LEFT_OUT.join(texts)}{_LEFT_OUT}\n".lstrip("\n")
     return encode(inner_of(tokenizer), quoted, [(0, len(quoted))], loaded.info.vocabulary).ids
+
+
+# ---- the plan of a prompt
+
+_DEFAULT_SCORER = "fusion"
+# Of a shorter text it is known after a moment how long it takes.
+_PROBED_TOKENS = 256
+# Parameters of the encoder's layers, which read each piece of a text in two windows.
+_ENCODER_PARAMETERS = 2 * 10_600_000
+
+
+class Drafts(Protocol):
+    """The draft model of the family."""
+
+    def scoring(self, reference: str, *, drafts: bool) -> ScoringDraft:
+        """The draft model `reference`; `drafts`: it drafts, too. Raises `DraftModelError`, `ModelError`."""
+
+
+class PromptText:
+    """The ids of a prompt, with their layout and their terms, each computed once.
+
+    `branches`: lengths of prefixes, as in `Answer`; `quoted`: int32, the positions that are quoted in it.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.ids: Sequence[int] = answer.ids
+        self.branches = answer.branches
+        self.quoted: Positions = np.empty(0, np.int32)
+
+    @cached_property
+    def layout(self) -> Layout:
+        answer, prompt = self._answer, self._answer.prompt
+        if not prompt.text:
+            return unknown_layout(len(self.ids))
+        found = layout(prompt, offsets(answer.model.tokenizer, prompt))
+        return found.followed_by(answer.continued_tokens)
+
+    @cached_property
+    def words(self) -> Words:
+        return words_of(self._answer.model.tokenizer.convert_ids_to_tokens(list(self.ids)))
+
+    def quoting(self, positions: Positions, at: int) -> PromptText:
+        """The text with a quotation of `positions`, which is always read, before the token `at`."""
+        found, quoted = PromptText(self._answer), excerpt(self.ids, positions, self._answer.model)
+        found.ids = [*self.ids[:at], *quoted, *self.ids[at:]]
+        found.branches = tuple(length for length in self.branches if length <= at)
+        found.words = self.words.shifted(at, len(quoted))
+        found.layout = self.layout.quoting(at, len(quoted))
+        found.quoted = positions
+        return found
+
+
+class Plan(Struct, frozen=True):
+    """What is read of a prompt, and why.
+
+    - `text`: the prompt with its quotation.
+    - `start`: length of the reused prefix. `sparse`: passages of the rest are skipped. `columns`: the answer
+      attends to chosen passages of what was read before.
+    - `scored`: passages and their scores, from which either is chosen; None if neither.
+    - `reason`, `scorer`, `unmatched`: as in `Effective`. `changes`: where the settings say otherwise.
+    """
+
+    text: PromptText
+    start: int
+    sparse: bool
+    columns: bool
+    scored: tuple[Passages, Scored] | None
+    reason: str
+    scorer: str
+    unmatched: bool
+    changes: tuple[Change, ...]
+
+
+class Planning:
+    """Plans the reading of a prompt; call `plan` once. `dense`: why all of it must be read; empty if not."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        clock: PrefillClock,
+        pace: Pace,
+        drafts: Drafts | None,
+        embedder: Embedder | None,
+        preference: Preference,
+    ) -> None:
+        self._answer = answer
+        self._clock = clock
+        self._pace = pace
+        self._drafts = drafts
+        self._embedder = embedder
+        self._preference = preference
+        self.dense = dense_reason(answer.settings.prefill, answer.prompt.asked)
+        self._draft: ScoringDraft | None = None
+        self._from = 0
+        self._scorer = ""
+        self._scored: tuple[Passages, Scored] | None = None
+        self._matches: bool | None = None  # None: the question was not compared with the text
+        self._changes: list[Change] = []
+
+    def plan(self) -> Generator[int, None, Plan]:
+        """Reuse the cached prefix, score and decide. Raises `RequestError` kinds.
+
+        Yields after each step of scoring how many tokens are scored in all; close it to cancel.
+        """
+        answer, settings, stats = self._answer, self._answer.settings.prefill, self._answer.stats
+        sequence, self._text = answer.sequence, PromptText(answer)
+        self._from = sequence.reuse(answer.ids, whole=bool(self.dense))
+        is_beyond = self._is_beyond()
+        if is_beyond:
+            decision = beyond(self.dense, len(answer.ids))
+        else:
+            # A request that seems to be about all of a text is read sparsely if a passage answers it.
+            needs = "" if self.dense == ASKS_FOR_ALL else self.dense
+            decision = decide(
+                settings, needs, len(answer.ids) - self._from, dense_s(answer, self._pace, self._from)
+            )
+        self._clock.expect_reading(len(answer.ids) - 1 - self._from, sequence.columns.count)
+        stats.reused_tokens = sequence.columns.count
+        stats.disk_tokens = min(sequence.loaded_columns, stats.reused_tokens)
+        ahead_tokens = min(sequence.ahead_columns, stats.reused_tokens)
+        sequence.loaded_columns = sequence.ahead_columns = 0
+        earlier = ""
+        if sequence.skipped:
+            earlier = f"; {sequence.skipped:,} earlier ones were skipped"
+            try:
+                earlier += yield from self._quotation()
+            except Exception as error:
+                if memory.fault(error):
+                    raise
+                earlier += f", and comparing them with this question failed ({reason_of(error)})"
+        documents, columns = self._documents_read(), False
+        if decision.sparse:
+            columns = documents == "begun"
+            decision = yield from self._skipping(decision, is_beyond, columns)
+            columns &= decision.sparse
+            if columns:
+                decision = replace(decision, reason=f"{decision.reason}; {OF_BEGUN}")
+        elif documents == "read":
+            reason = f"{CHOSEN_COLUMNS} ({self._preference.reason})"
+            chosen = yield from self._skipping(Decision(True, reason), is_beyond, True)
+            columns = chosen.sparse
+            decision = replace(decision, reason=chosen.reason)
+        if decision.deviates and decision.sparse:
+            self._changes.append(Change("prefill.keep_pct", "100", f"{settings.keep_pct:g}", decision.reason))
+        elif decision.deviates:
+            self._changes.append(all_is_read(settings, decision.reason))
+        ahead = f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else ""
+        return Plan(
+            self._text,
+            self._from,
+            decision.sparse,
+            columns,
+            self._scored,
+            f"{ahead}{decision.reason}{earlier}",
+            self._scorer if decision.sparse or columns else "",
+            self._matches is False and (decision.sparse or sequence.skipped > 0),
+            tuple(self._changes),
+        )
+
+    def _documents_read(self) -> Literal["", "begun", "read"]:
+        """How much of the documents is in the cache, if chosen columns of it may be selected.
+
+        Where they are begun, nothing else follows in the cache: later turns need what was said.
+        """
+        answer, sequence, start = self._answer, self._answer.sequence, self._from
+        prefill, preference = answer.settings.prefill, self._preference
+        if not (attends_to_chosen(prefill, self.dense, preference, start) and sequence.can_select):
+            return ""
+        layout = self._text.layout
+        documents = np.flatnonzero(layout.source >= 0)
+        before = documents[documents < start]
+        if not len(before) or not layout.question.any():
+            return ""
+        if len(before) == len(documents):
+            return "read"
+        return "begun" if layout.protected[int(before[-1]) + 1 : start].all() else ""
+
+    def _is_beyond(self) -> bool:
+        """Whether cached and new tokens together exceed the limit.
+
+        Then the cache is cleared, and passages are chosen for this question from the whole prompt.
+        """
+        most = self._answer.most_tokens
+        if most is None or self._answer.held_tokens <= most:
+            return False
+        if self._from:
+            self._answer.sequence.clear()
+            self._from = 0
+        return True
+
+    def _choose(self) -> str:
+        """The scorer, for which a draft model is loaded, if it can read all of the text."""
+        answer = self._answer
+        wanted = answer.settings.prefill.scorer
+        if wanted == "auto" or not SCORERS[wanted].needs_draft:
+            return _DEFAULT_SCORER if wanted == "auto" else wanted
+        if self._drafts is None:
+            raise DraftModelError(f"There is no draft model for the scorer “{wanted}”.", "Choose another.")
+        why_not = "a draft model cannot read more than the context"
+        if answer.most_tokens is None:
+            reference = answer.request.settings.draft_model.model  # also where it does not draft
+            self._draft = self._drafts.scoring(reference, drafts=answer.proposer is not None)
+            why_not = self._draft.loaded.why_not_read(answer.ids)
+        if why_not:
+            self._draft = None
+            self._changes.append(Change("prefill.scorer", wanted, _DEFAULT_SCORER, why_not))
+            return _DEFAULT_SCORER
+        return wanted
+
+    def _skipping(self, decision: Decision, is_beyond: bool, columns: bool) -> Generator[int, None, Decision]:
+        """Score the new tokens, or all if columns are selected. If that fails, everything is read."""
+        answer, settings = self._answer, self._answer.settings.prefill
+        self._scorer = self._choose()
+        try:
+            start = 0 if columns else self._from
+            passages = self._text.layout.passages(start, len(self._text.ids), settings)
+            if decision.sparse:
+                self._clock.expect_reading(self._probably_read(passages), answer.sequence.columns.count)
+            scored = yield from self._score(self._scorer, passages)
+        except Exception as error:
+            if memory.fault(error) or answer.most_tokens is not None:
+                raise
+            reason = f"scoring failed ({reason_of(error)}), so all of it was read"
+            return Decision(False, reason, deviates=True)
+        self._scored = passages, scored
+        if scored.used:
+            self._scorer = scored.used
+            if scored.without:
+                self._changes.append(Change("prefill.scorer", settings.scorer, scored.used, scored.without))
+        # A continuation is a request that matches no passage and still does not need the whole text.
+        clear = scored.stands_out or self._text.layout.goes_on or self._is_answered_by_read_ones()
+        self._matches = bool(self._matches) or clear
+        if settings.mode == "auto" and not is_beyond and not clear:
+            reason = ASKS_FOR_ALL if self.dense == ASKS_FOR_ALL else NOTHING_STANDS_OUT
+            return Decision(False, reason, deviates=True)
+        return decision
+
+    def _quotation(self) -> Generator[int, None, str]:
+        """Choose the skipped passages to quote; returns what the reason says about them."""
+        answer, settings, layout = self._answer, self._answer.settings.prefill, self._text.layout
+        sequence = answer.sequence
+        question = np.flatnonzero(layout.question)
+        gaps = sequence.columns.gaps()
+        if not len(question) or layout.goes_on:  # a continuation needs no quotation
+            return ""
+        room_tokens = (answer.context_tokens - answer.held_tokens) // 2
+        if answer.most_tokens is not None:
+            room_tokens = min(room_tokens, answer.most_tokens - answer.held_tokens)
+        passages = layout.passages(int(gaps[0]), int(gaps[-1]) + 1, settings)
+        scorer = _DEFAULT_SCORER if settings.scorer in ("auto", "draft-model") else settings.scorer
+        scored = yield from self._score(scorer, passages)
+        self._matches = scored.stands_out or self._stands_out_by_words()
+        if not scored.stands_out:
+            return ", and nothing in them matches this question"
+        # Nothing is quoted before a question that is cached, which is regenerated.
+        if settings.read_on == "off" or question[0] < self._from:
+            return ""
+        positions = to_quote(sequence.columns, passages, scored, settings, room_tokens)
+        if not len(positions):
+            return ""
+        self._text = self._text.quoting(positions, int(question[0]))
+        return f", {len(positions):,} of them are quoted before the question"
+
+    def _stands_out_by_words(self) -> bool:
+        """Whether the question matches some passage of the documents, read or skipped, by its words."""
+        layout = self._text.layout
+        places = np.flatnonzero(layout.source >= 0)
+        if not len(places):
+            return False
+        prefill = self._answer.settings.prefill
+        passages = layout.passages(int(places[0]), int(places[-1]) + 1, prefill)
+        _, stands = stands_out(self._text.words, layout.question, passages, self._answer.model.word_rank)
+        return stands
+
+    def _is_answered_by_read_ones(self) -> bool:
+        """Whether the question matches a document of which all or the beginning was read, by its words."""
+        begun = bool((self._text.layout.source[: self._from] >= 0).any())
+        return begun and not self._answer.sequence.skipped and self._stands_out_by_words()
+
+    def _probably_read(self, passages: Passages) -> float:
+        """How many of the new tokens will be read, whatever their scores: a share, and the fixed parts."""
+        must = must_keep(self._text.layout.always_read, passages, largest_window(self._answer.sequence.cache))
+        lengths, is_new = passages.lengths, passages.firsts >= self._from
+        total = float(lengths[is_new].sum())
+        share = self._answer.settings.prefill.keep_pct / 100 * total + float(lengths.mean()) / 2
+        most = self._answer.most_tokens
+        read = min(total, share + float(lengths[is_new & must].sum()))
+        return read if most is None else min(read, most_read_tokens(most))
+
+    def _score(self, scorer: str, passages: Passages) -> Generator[int, None, Scored]:
+        answer, stats = self._answer, self._answer.stats
+        started, before_s = answer.clock(), stats.score_s
+        total = passages.end - int(passages.firsts[0])
+        if self._clock.pace is None and total >= _PROBED_TOKENS:
+            self._clock.guess(self._pace.probe())
+        self._expect_scoring(scorer)
+        inputs = ScorerInputs(
+            answer.model,
+            [*self._text.ids],
+            self._text.layout,
+            passages,
+            self._text.words,
+            answer.settings.prefill,
+            draft=self._draft,
+            embedder=self._embedder,
+            about_all=self.dense == ASKS_FOR_ALL,
+            clock=answer.clock,
+        )
+        scoring = SCORERS[scorer].score(inputs)
+        computed, computed_s, before = 0.0, 0.0, (inf, 0.0)
+        try:
+            while True:
+                step, now_s = next(scoring), answer.now()
+                if step.left_tokens < before[0] < inf:
+                    computed += before[0] - step.left_tokens
+                    computed_s += now_s - before[1]
+                before = step.left_tokens, now_s
+                self._clock.scored(step.left_tokens, step.read_tokens, now_s)
+                stats.scored_tokens = min(step.tokens, total)
+                stats.score_s = before_s + answer.clock() - started
+                yield total
+        except StopIteration as end:
+            scored: Scored = end.value
+        finally:
+            scoring.close()
+            self._draft = None  # frees its cache before the target reads
+            mx.clear_cache()
+        if not np.isfinite(scored.scores).all():
+            raise ValueError("the scores are not numbers")
+        self._pace.scored(scorer, computed, computed_s)
+        stats.scored_tokens, stats.score_s = total, before_s + answer.clock() - started
+        return scored
+
+    def _expect_scoring(self, scorer: str) -> None:
+        """The speed of `scorer`: as measured, else that of a model of its size."""
+        model, draft = self._clock.pace, self._draft
+        parameters = max(1, self._answer.model.info.parameters)
+        if draft is not None:
+            measured = draft.pace.pace if draft.pace else None
+            size = draft.loaded.info.parameters / parameters
+            guess = model and ReadingPace(model.token_s * size, model.attention_s * size)
+            if self._answer.proposer and draft.sequence is self._answer.proposer.sequence:
+                self._clock.expect_draft(0, None, size)  # it reads for both
+        else:
+            token_s = self._pace.scoring_s(scorer)
+            measured = None if token_s is None else ReadingPace(token_s, 0.0)
+            guess = model and ReadingPace(model.token_s * _ENCODER_PARAMETERS / parameters, 0.0)
+        self._clock.expect_scoring(measured, guess=guess, attends=draft is not None)
+
+
+def dense_s(answer: Answer, pace: Pace, start: int) -> float | None:
+    """Predicted seconds of reading all from `start` on; None if unknown or if it exceeds the context."""
+    if answer.most_tokens is not None:
+        return None
+    return pace.dense_s(len(answer.ids) - start, answer.sequence.columns.count)
+
+
+def all_is_read(settings: Prefill, reason: str) -> Change:
+    """Everything is read, and the settings allow less."""
+    return Change("prefill.mode", settings.mode, "off", reason)

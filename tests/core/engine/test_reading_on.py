@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mlx_lm.generate import generate_step
 from mlx_lm.models import llama
 from msgspec.structs import replace
 
+from core.decoding.answer import Answer
 from core.engine.engine import Engine, never
 from core.errors import PromptTooLongError
 from core.events import (
@@ -27,6 +28,8 @@ from core.events import (
     Stats,
     Token,
 )
+from core.prefill import reading
+from core.prefill.plan import Plan, Planning
 from core.prefill.scorers import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep
 from core.settings import Settings
@@ -96,6 +99,29 @@ def maps(events: list[Event]) -> list[ReadingMap]:
 def held(engine: Engine) -> set[int]:
     columns = engine.sequence.columns
     return set(columns.places(0, columns.count).tolist())
+
+
+def test_planning_leaves_the_prompt_as_it_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it plans a quotation; only reading inserts that."""
+    found: list[tuple[list[int], list[int], Plan]] = []
+
+    class Watched(Planning):
+        def __init__(self, answer: Answer, *more: Any) -> None:
+            super().__init__(answer, *more)
+            self.answer = answer
+
+        def plan(self) -> Generator[int, None, Plan]:
+            before = [*self.answer.ids]
+            plan = yield from super().plan()
+            found.append((before, [*self.answer.ids], plan))
+            return plan
+
+    monkeypatch.setattr(reading, "Planning", Watched)
+    chat = Chat(engine)
+    stats = [chat.ask(question)[1].stats for question in (FIRST, SECOND)]
+    assert all(before == after for before, after, _ in found)
+    quoted = [len(plan.text.ids) - len(before) for before, _, plan in found]
+    assert quoted[0] == 0 < quoted[1] == stats[1].prompt_tokens - len(found[1][0])
 
 
 def test_regenerating_quotes_the_same(engine: Engine) -> None:
