@@ -46,8 +46,7 @@ class ChatTemplate:
             # Variables that mlx-lm and transformers pass to a template.
             named = {
                 **inner.special_tokens_map,
-                **thinking_variables(self.source, thinking),
-                **history_variables(self.source),
+                **variables_of(self.source, thinking),
             }
             variables = tuple(
                 (key, value if isinstance(value, bool | int) else str(value)) for key, value in named.items()
@@ -68,7 +67,7 @@ class ChatTemplate:
         None for templates that read thoughts in a field of their own, or that have no variable for keeping
         the thoughts of earlier answers.
         """
-        if not history_variables(self.source) or self.support.thought_field is not None:
+        if not _history_variables(self.source) or self.support.thought_field is not None:
             return None
         form = self.answer_format()
         tags = next((each for each in form.thoughts if form.thought_end in ("", each.end)), None)
@@ -249,11 +248,15 @@ def has_thinking_switch(template: str) -> bool:
     return switch is not None and not switch.reduces
 
 
-def thinking_variables(template: str, thinking: ThinkingMode) -> dict[str, Value]:
-    """The variables that switch thinking of a chat `template`; none for its own default."""
+def variables_of(template: str, thinking: ThinkingMode = "auto") -> dict[str, Value]:
+    """The variables of a prompt for a chat `template`, but for the tokenizer's special tokens.
+
+    They switch thinking, unless it has its own default (`auto`), and keep the thoughts of earlier answers.
+    """
     switch = _switch(template)
     value = {"auto": None, "on": switch.on, "off": switch.off}[thinking] if switch else None
-    return {switch.name: value} if switch and value is not None else {}
+    chosen = {switch.name: value} if switch and value is not None else {}
+    return {**chosen, **_history_variables(template)}
 
 
 def thinks_by_default(tokenizer: TokenizerWrapper) -> bool:
@@ -266,7 +269,7 @@ def thinks_by_default(tokenizer: TokenizerWrapper) -> bool:
     return default != off
 
 
-def history_variables(template: str) -> dict[str, Value]:
+def _history_variables(template: str) -> dict[str, Value]:
     """The variables that make a chat `template` keep the thoughts of earlier answers.
 
     The next prompt then begins with this prompt and its answer, which the cache already holds.

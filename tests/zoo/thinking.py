@@ -10,7 +10,7 @@ from collections import Counter
 from itertools import combinations
 
 from core.answer_format import answer_format, parse_answer
-from core.models.chat_template import has_thinking_switch, thinking_variables
+from core.models.chat_template import has_thinking_switch, variables_of
 from tests.core.answer_format.test_real_templates import TEMPLATES, TEXT, THOUGHT, rendered
 
 if __name__ == "__main__":
@@ -19,7 +19,7 @@ if __name__ == "__main__":
     for path in TEMPLATES:
         source, ends, read = path.read_text(encoding="utf-8"), {}, 0
         for mode in ("auto", "on", "off"):
-            named = thinking_variables(source, mode)
+            named = variables_of(source, mode)
             prompt = rendered(source, [{"role": "user", "content": "?"}], tools=[],
                               add_generation_prompt=True, **named)  # fmt: skip
             format, ends[mode] = answer_format(source, prompt), prompt
@@ -32,7 +32,8 @@ if __name__ == "__main__":
         default = {0: "a third", 3: "the only one"}.get(len(same)) or " is ".join(same[0]).removeprefix(
             "auto is "
         )
-        switch = " ".join(thinking_variables(source, "off")) if has_thinking_switch(source) else "none"
+        off = [name for name in variables_of(source, "off") if name not in variables_of(source)]
+        switch = " ".join(off) if has_thinking_switch(source) else "none"
         figures.update([f"switch: {switch}", f"default: {default}", f"{read} of 3 read"])
         print(f"| {path.stem} | {switch} | {default} | {read} of 3 |")
     print(*(f"{name}: {count}" for name, count in sorted(figures.items())), sep="\n")

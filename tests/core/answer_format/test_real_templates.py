@@ -17,7 +17,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from core.answer_format import answer_format, parse_answer, parse_past_answer
 from core.events import Tool
-from core.models.chat_template import thinking_variables
+from core.models.chat_template import variables_of
 from core.settings.request import ThinkingMode
 from tests.thinned import thinned
 
@@ -96,7 +96,7 @@ def rendered(source: str, messages: list[dict[str, Any]], **named: Any) -> str:
 def answered(source: str, answer: dict[str, Any], **named: Any) -> tuple[str, str]:
     """The prompt, and the answer as the template writes it behind what it shares with the prompt."""
     before: list[dict[str, Any]] = [{"role": "user", "content": "USERWORDS"}]
-    named |= thinking_variables(source, "on")
+    named |= variables_of(source, "on")
     prompt = rendered(source, before, add_generation_prompt=True, **named)
     whole = rendered(source, [*before, answer], add_generation_prompt=False, **named)
     shared = next((n for n, (a, b) in enumerate(zip(prompt, whole)) if a != b), min(len(prompt), len(whole)))
@@ -167,7 +167,7 @@ def test_thoughts_are_parsed_back(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     spoken = re.sub(r"\{#.*?#\}", "", source, flags=re.S)
     modes: tuple[ThinkingMode, ...] = ("auto", "on", "off")
-    for variables in (thinking_variables(source, mode) for mode in modes):
+    for variables in (variables_of(source, mode) for mode in modes):
         prompt = rendered(source, [{"role": "user", "content": "?"}], tools=[],
                           add_generation_prompt=True, **variables)  # fmt: skip
         format = answer_format(source, prompt)

@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import ChatTemplateError
 from core.events import Message, Tool, ToolCall
-from core.models.chat_template import history_variables
+from core.models.chat_template import variables_of
 from core.models.prompt import render
 from tests.core.models.test_tokenizer import control_ids
 from tests.core.models.tokenizer_kinds import tokenizer_of
@@ -80,7 +80,7 @@ def expected(tokenizer: Any, messages: tuple[Message, ...], tools: tuple[Tool, .
             add_generation_prompt=not begun,
             continue_final_message=begun,
             tokenize=False,
-            **history_variables(tokenizer._tokenizer.chat_template),
+            **variables_of(tokenizer._tokenizer.chat_template),
         )
     except Exception:  # templates raise every kind
         return None

@@ -8,7 +8,7 @@ import pytest
 
 from core.engine.engine import Engine
 from core.events import Change, Finished, Generate, Grammar, Message, Token
-from core.models.chat_template import has_thinking_switch, thinking_change, thinking_variables
+from core.models.chat_template import has_thinking_switch, thinking_change, variables_of
 from core.models.loader import LoadedModel, load
 from core.models.prompt import render
 from core.settings import Settings, assign_all
@@ -128,20 +128,20 @@ def test_an_answer_by_a_grammar_closes_an_open_thought(tmp_path: Path) -> None:
 def test_templates_have_switches_of_several_names(
     template: str, on: dict[str, object], off: dict[str, object]
 ) -> None:
-    assert thinking_variables(template, "auto") == {}
-    assert thinking_variables(template, "on") == on
-    assert thinking_variables(template, "off") == off
+    assert variables_of(template, "auto") == {}
+    assert variables_of(template, "on") == on
+    assert variables_of(template, "off") == off
     assert has_thinking_switch(template) == bool(off)
 
 
 def test_a_template_that_only_reduces_thinking_says_so() -> None:
     template = "{% set reasoning_effort = reasoning_effort or 'medium' %}<|channel|>"
     assert not has_thinking_switch(template)
-    assert thinking_variables(template, "off") == {"reasoning_effort": "low"}
+    assert variables_of(template, "off") == {"reasoning_effort": "low"}
     assert "reduce" in thinking_change(template).reason
     refusing = "{% if enable_thinking is false %}{{ raise_exception('No.') }}{% endif %}"
     assert not has_thinking_switch(refusing)
-    assert thinking_variables(refusing, "off") == {}
+    assert variables_of(refusing, "off") == {}
 
 
 ADAPTIVE = TEMPLATE.replace(
