@@ -6,11 +6,11 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import mlx.core as mx
-from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.decoding.answer import Answer, MemoryGuard
@@ -77,7 +77,7 @@ def shorten(answer: Answer, guard: MemoryGuard) -> None:
 
 
 class Writing:
-    """Turns the steps of `answer` into tokens and figures. `reason`: why it ended; empty while it goes on."""
+    """Turns the steps of `answer` into tokens and figures. `reason`: why it ended; None until then."""
 
     def __init__(self, answer: Answer) -> None:
         request = answer.request
@@ -90,7 +90,7 @@ class Writing:
         # A continued answer may repeat itself for longer.
         patient = bool(request.continuation)
         self._repetition = Repetition(question, patient=patient) if request.stop_repeating else None
-        self._waiting: list[Token] = []  # for their texts
+        self._waiting: list[Callable[[str], Token]] = []  # tokens that get their texts
         # Taken before the drafter reads the prompt, which adds it to the table.
         self._table_before = answer.drafter.figures()
         self._before_s = self._gauge_due_s = 0.0
@@ -122,7 +122,7 @@ class Writing:
             if token not in eos:
                 answer.shown.append(token)
                 for text in self._texts.add(token):
-                    shown = replace(self._waiting.pop(0), text=text)
+                    shown = self._waiting.pop(0)(text)
                     yield from self._stop_texts.add(shown)
                     repeats = repeats or self._repeats(shown)
                 if repeats:  # drafted tokens after it are not shown, as without drafts
@@ -137,17 +137,18 @@ class Writing:
     def rest(self) -> Iterator[Token]:
         """The tokens that waited for the end, incomplete characters included."""
         for text in self._texts.finish():
-            yield from self._stop_texts.add(replace(self._waiting.pop(0), text=text))
+            yield from self._stop_texts.add(self._waiting.pop(0)(text))
         if self._stop_texts.stopped_by:
             self.reason = "stop"
             del self._answer.shown[self._stop_texts.complete_tokens :]
         else:
-            yield from (*self._stop_texts.finish(), *self._waiting)
+            yield from (*self._stop_texts.finish(), *(made("") for made in self._waiting))
 
     def _repeats(self, token: Token) -> bool:
         return self._repetition is not None and self._repetition.add(token.id, token.text)
 
-    def _token(self, step: Step, index: int, now_s: float) -> Token:
+    def _token(self, step: Step, index: int, now_s: float) -> Callable[[str], Token]:
+        """Makes a token of its text, which may be certain later."""
         answer, stats = self._answer, self._answer.stats
         drafted = index < step.accepted
         origin: Origin = "accepted" if drafted else "bonus" if step.drafted else "normal"
@@ -156,13 +157,13 @@ class Writing:
         self.head_tokens += source == "head"
         position = stats.tokens - len(step.tokens) + index
         logprob = step.logprobs[index] if step.logprobs else None
-        return Token(
+        return partial(
+            Token,
             answer.request.request,
             step.tokens[index],
-            "",
-            origin,
-            stats.steps,
-            position,
+            origin=origin,
+            step=stats.steps,
+            position=position,
             draft_index=index + 1 if drafted else 0,
             draft_length=step.drafted if drafted else 0,
             time_s=now_s,
@@ -219,7 +220,7 @@ class Writing:
         stats.memory_bytes = memory.used_bytes()
         stats.memory_peak_bytes = int(mx.get_peak_memory())
         stats.table = self._table()
-        answer.proposer_for([*answer.ids, *answer.shown[:-1]])  # what it was asked to continue
+        answer.proposer_for([*answer.ids, *answer.shown[:-1]])  # the ids that it continued
         info, gate = answer.model.info, answer.gate if answer.spec.drafts else None
         effective = Effective(
             info.name,

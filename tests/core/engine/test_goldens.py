@@ -115,6 +115,16 @@ FEW = [
 ]
 
 _STEPS_A_LINE = 10
+# What the cases are about, in `Finished`: a figure more, or one that follows from these, changes no case.
+_STATS = {
+    *("prompt_tokens", "reused_tokens", "disk_tokens", "read_tokens", "skipped_tokens", "read_on_tokens"),
+    *("scored_tokens", "kept_tokens", "tokens", "accepted", "bonus", "normal", "steps", "drafted", "tested"),
+    *("forced", "prediction_accepted", "prediction_rejected", "positions", "occupancy", "table"),
+}
+_EFFECTIVE = {
+    *("drafter", "settings", "gate", "changes", "reading", "reading_reason", "scorer", "format", "exactness"),
+    "unmatched",
+}
 _VARYING = ("_s", "_us_median", "_us_p99", "_bytes", "seconds_left", "fraction", "request")
 
 
@@ -204,6 +214,8 @@ def _other(event: Event) -> str:
             for each in declared()
             if read(event.effective.settings, each.key) != read(default, each.key)
         }
+        raw["stats"] = {name: value for name, value in raw["stats"].items() if name in _STATS}
+        raw["effective"] = {name: value for name, value in raw["effective"].items() if name in _EFFECTIVE}
     return json.dumps(_masked(raw), ensure_ascii=False)
 
 
