@@ -487,7 +487,7 @@ def _value_end(form: Tagged, source: Source, name: str, written: Collection[str]
 
     A value ends at its closing tag before another parameter or the end of the call, so that it may contain
     such tags. Without a closing tag it ends before a further declared parameter or the next declared call;
-    at the end of the answer, also before the end of its own call.
+    at the end of the answer, also before its own call ends.
     """
     properties = _tool_schema(name, source.tools).get("properties")
     keys = sorted({*(properties if isinstance(properties, dict) else ())} - {*written})

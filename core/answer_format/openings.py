@@ -92,7 +92,7 @@ def _partial(pattern: str) -> Any:
 
 
 class Surroundings(Struct, frozen=True):
-    """The text before a place: whether a code fence is open, has text, and the last line so far."""
+    """The text before a place: whether a code fence is open, has text, and the unfinished last line."""
 
     fence: bool = False
     filled: bool = False

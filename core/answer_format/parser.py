@@ -2,7 +2,7 @@
 
 The parts' texts concatenate to the answer; a call is a part once it is complete. Text that may be the
 beginning of a mark, and white space that a mark may absorb, is held back until it is certain, and sections of
-calls are read in the same steps, so what is found does not depend on how the answer was divided.
+calls are read in the same steps, so the parts do not depend on how the answer was divided.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from core.answer_format.values import BrokenValueError, UnfinishedValueError
 _HEADER_CHARACTERS = 256
 # A section that is ended by the end of the answer is read after one of these.
 _CLOSERS = re.compile(r"[\])}]")
-# Up to every one until it has so many characters, then up to fewer ones.
+# Every closing bracket is tried in sections of up to this many characters, in longer ones fewer.
 _OFTEN_READ = 4096
 # One of these, or more, ends a section.
 _STOPS = re.compile(r"[\])}>`]")
@@ -89,7 +89,7 @@ def _marks_of(format: AnswerFormat, tools: Sequence[Tool]) -> _Marks:
     )
 
 
-# ---- what is open, with what only that needs
+# ---- states
 
 
 class _Prose(Struct, frozen=True):
@@ -124,7 +124,7 @@ class _Body(Struct, frozen=True):
 
 
 class _Reading(Struct, frozen=True):
-    """How far a section was read: its end is searched from the offset `tried`; the calls `found` so far."""
+    """How far a section was read. `tried`: offset of the next search; `found`: calls of earlier readings."""
 
     tried: int
     found: Section | None = None
@@ -167,7 +167,7 @@ class AnswerSplitter:
         elif format.begins == "header":
             self._state = _Header(_Text(), of_prompt=True)
         self._held = ""
-        self._ahead = ""  # follows what is held; not looked at yet
+        self._ahead = ""  # follows `_held`; not examined yet
         self._parts: list[Part] = []
         self._at_start = True  # no text yet except white space
         self._after_call = False  # no text since a call
@@ -200,7 +200,7 @@ class AnswerSplitter:
         return parts
 
     def _step(self) -> int:
-        """How much of what is ahead is looked at next: in a section, up to where it is read again."""
+        """Number of pending characters to examine next: in a section, up to its next possible end."""
         state = self._state
         if not isinstance(state, _Section):
             return len(self._ahead)
@@ -210,7 +210,7 @@ class AnswerSplitter:
         return stop.end() if stop else len(self._ahead)
 
     def _advance(self, final: bool) -> bool:
-        """Makes parts of what is certain, and the next state; returns whether there may be more."""
+        """Makes parts of what is certain, and the next state; returns whether more may follow."""
         match self._state:
             case _Text() as state:
                 return self._text(state, final)

@@ -245,7 +245,7 @@ def _separator(text: str, at: int, closing: str) -> int:
 
 
 _SCHEMA_DEPTH = 8
-# Keywords whose value is a dict of names that a person chose, and those whose value is no schema.
+# Keywords whose value is a dict of names that a person chose, and those whose value is not a schema.
 SCHEMA_MAPS = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 )

@@ -408,7 +408,7 @@ def _all_values(own: list[tuple[str, str]], given: Mapping[str, str]) -> list[tu
 
 
 def _uses(drafter: str, key: str) -> bool:
-    """Whether the setting is no other drafter's."""
+    """Whether the setting belongs to this drafter or to none."""
     group, spec = key.partition(".")[0], drafter_spec(drafter)
     owners = {each.group for each in DRAFTERS.values()}
     return group not in owners or group == spec.group or group in spec.also_reads

@@ -1,4 +1,4 @@
-"""`draftlight bench`: cases × configurations × repeats, each beside mlx-lm's own loop. The Lab runs it, too.
+"""`draftlight bench`: cases × configurations × repeats, each paired with mlx-lm's loop. The Lab runs it, too.
 
 Both answers of a pair are measured in turn in one process on the same model object, and every second round
 begins with the other one, so that drift of the machine favours none; in a conversation mlx-lm answers first,

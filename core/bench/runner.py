@@ -2,7 +2,7 @@
 
 A bench is a list of pieces, such as one pair of answers. `run_bench` measures the pieces that the journal in
 `--out` does not have and appends each result to it, so an interrupted run (Ctrl-C, crash) keeps its
-measurements and the same command continues. Then it prints the report, and writes it beside the journal.
+measurements and the same command continues. Then it prints the report, and writes it next to the journal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads an export of chats in a child process: its lines, its entry point, and the parent's side.
 
-`ArchiveReading.lines()` blocks; iterate it on a thread of its own. `stop()` may be called from any thread.
+`ArchiveReading.lines()` blocks; iterate it on a separate thread. `stop()` may be called from any thread.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _MARKS = (
 
 
 class Elements:
-    """The elements of the array in `stream`, or its objects one after the other if there is no array.
+    """The elements of the array in `stream`, or its objects one after the other if it contains no array.
 
     - `own`: the format number of Draftlight's own export, None for another file.
     - `damaged`: the file ended inside an element, or has something other than objects between them.
@@ -404,7 +404,7 @@ class ChatReader:
             if lost:
                 self._damaged = True
         yield from projects
-        # Archives have files that are not about chats; what is unreadable in them is not lost.
+        # Archives have files that are not about chats; unreadable ones are not counted as lost.
         if self._chats > before and lost + unknown:
             yield Losses(name, {"chats": lost + unknown})
 

@@ -2,7 +2,7 @@
 
 Draftlight's chats are sequences of turns; the versions of a turn are wordings of its question or answer.
 A branch without later messages becomes a version. A branch that continues becomes a version too, and in
-addition a chat of its own with the messages before it, as when an earlier message is edited in Draftlight.
+addition a separate chat with the messages before it, as when an earlier message is edited in Draftlight.
 
 Nothing here is recursive and all copies are bounded: chats from other programs may have any shape.
 """
@@ -229,7 +229,7 @@ class Tree:
         return ArchivedVersion(name, question, answer, attachments, time_s)
 
     def _renamed(self, chat_id: str, turn: ArchivedTurn) -> ArchivedTurn:
-        """A copied turn with an id of its own, because ids of turns are unique."""
+        """A copied turn with a new id, because ids of turns are unique."""
         (version,) = turn.versions
         fields = {name: getattr(version, name) for name in version.__struct_fields__}
         return ArchivedTurn((ArchivedVersion(**fields | {"id": _hashed(chat_id, version.id)}),))

@@ -1,6 +1,6 @@
 """`draftlight doctor --report FILE`: measures this machine within a time budget and writes one Markdown file.
 
-Each section is the output of a command of Draftlight, in order of importance, in a process of its own. One
+Each section is the output of a command of Draftlight, in order of importance, in a separate process. One
 that cannot begin is named as skipped; one that the budget ends is stopped as by Ctrl-C and keeps the lines it
 has. The file is written after each section, so a crash loses one section. Everything unexpected is repeated
 at the top, under Anomalies.
@@ -155,7 +155,7 @@ class Report:
             return [f"##{line}" if line.startswith("#") else line for line in lines]
 
     def write(self) -> None:
-        """Writes what there is."""
+        """Writes the sections that exist."""
         found = [f"- {each}" for each in self.anomalies] or ["None was seen."]
         skipped = ["", f"Skipped for lack of time: {', '.join(self.skipped)}."] if self.skipped else []
         head = ["# Draftlight on this machine", "", self._about, "", "## Anomalies", "", *found, *skipped]
@@ -165,7 +165,7 @@ class Report:
 
 
 def run_report(file: str, model: str, minutes: float, say: Callable[[str], object]) -> Report:
-    """Measures `model` for at most about `minutes` and writes `file`, with a picture of the window beside it.
+    """Measures `model` for about `minutes` at most and writes `file`, with a picture of the window.
 
     Raises `OSError` if the file cannot be written.
     """

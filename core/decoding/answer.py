@@ -95,7 +95,7 @@ class StepTimes(Protocol):
 
 
 class Answer:
-    """What was asked, what is in effect, and what was read and written.
+    """The request, the settings in effect, and the tokens read and written.
 
     - `request`: as asked. `settings`: in effect. `changes`: where they differ, in order (`downgrade`).
     - `ids`: the prompt, whose last `continued_tokens` begin the answer; quotations are inserted.
@@ -157,7 +157,7 @@ class Answer:
         self.shown: list[int] = []
 
     def downgrade(self, key: str, used: object, reason: str, asked: str = "") -> None:
-        """Records that `used` is in effect in place of what was asked.
+        """Records that `used` is in effect in place of the requested value.
 
         `key` is a setting, which gets the value; with `asked`, it is a part or a use of one, or of the
         request, and only recorded.

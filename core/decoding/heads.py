@@ -40,7 +40,7 @@ class _Guess(NamedTuple):
 
 
 def _guess(logits: mx.array, columns: mx.array | None) -> _Guess:
-    """Of one row of logits, for the ids `columns` or all."""
+    """For one row of logits: the ids `columns` or all."""
     row = logits.astype(mx.float32)
     best, total = mx.argmax(row, keepdims=True), mx.logsumexp(row)
     second = mx.argmax(mx.where(mx.arange(len(row)) == best, -mx.inf, row), keepdims=True)

@@ -118,7 +118,7 @@ class AutoDrafter(Drafter):
         return max((guess.probability for guess in self._evidence.current_guesses()), default=0.0)
 
     def _guesses(self, position: DraftPosition) -> list[Guess]:
-        """The guesses of all evidence, and of the model that was asked."""
+        """The guesses of all evidence, and of the model, if it was used."""
         evidence = self._evidence
         found = evidence.guesses(position) if position.assumed else evidence.current_guesses()
         return found if self._proposals is None else self._proposals.join(found, position.assumed_tokens)
@@ -144,7 +144,7 @@ class AutoDrafter(Drafter):
         return self._memory.figures() if self._memory is not None else None
 
     def occupancy(self) -> Occupancy:
-        """Fill level of the n-gram table, or of the suffix index if there is no table."""
+        """Fill level of the n-gram table, or of the suffix index without a table."""
         if self._memory is not None:
             return Occupancy(self._memory.used, self._memory.slots)
         return Occupancy(len(self._evidence.index), self._evidence.index.capacity_tokens)

@@ -142,7 +142,7 @@ class Drafter:
 
     @property
     def proposal_cost(self) -> float:
-        """Time that a model took for guesses of the last draft, in plain steps; 0 if none was asked."""
+        """Time that a model took for guesses of the last draft, in plain steps; 0 without one."""
         return 0.0
 
     def figures(self) -> TableFigures | None:

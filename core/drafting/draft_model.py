@@ -75,7 +75,7 @@ class DraftModelDrafter(Drafter):
 # Proposals: a model's guesses (a head's, a draft model's) as one more kind of evidence of `auto`.
 #
 # A proposal is a chain. Along it, its guesses join those of the other evidence: a guess keeps the higher of
-# the two probabilities, and the others share what is left of 1. Elsewhere in a draft it changes nothing.
+# the two probabilities, and the others share the remainder to 1. Elsewhere in a draft it changes nothing.
 #
 # - *Calibration*: a model's own probability is corrected by outcomes, for each depth of the chain and for
 #   whether the other evidence agrees, has another likely guess, or none (`Odds`).
@@ -89,7 +89,7 @@ class DraftModelDrafter(Drafter):
 
 
 MOST_TOKENS = 4
-# Other evidence is likely, or so confident that nothing is asked.
+# Other evidence is likely, or so confident that the model is not used.
 _LIKELY = 0.5
 _CONFIDENT = 0.9
 _CLASSES = 3
@@ -151,7 +151,7 @@ class Proposals:
 
     @property
     def asked_cost(self) -> float:
-        """The time that the last draft's proposal took; 0 if nothing was asked."""
+        """The time that the last draft's proposal took; 0 without one."""
         return self._asked_cost
 
     def ask(self, guesses: Sequence[Guess], budget: int) -> None:

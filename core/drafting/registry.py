@@ -75,7 +75,7 @@ class DrafterSpec(Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """The group of its own settings."""
+        """The group of settings with its name."""
         return self.name.replace("-", "_")
 
 

@@ -10,7 +10,7 @@ of the text.
 
 Two limits keep the work per token constant and the memory small:
 - Only the `REFRESHED` longest suffixes get their counts and ends updated with a token. This matters in
-  monotonous text (“aaaa…”), where every length is a state of its own: there the short contexts look rarer and
+  monotonous text (“aaaa…”), where every length is a separate state: there the short contexts look rarer and
   older than they are, and the long ones decide anyway.
 - At `capacity_tokens` the older half is dropped. A second index, fed with the newer half as it arrives, takes
   over, so no step pays for building it.

@@ -75,7 +75,7 @@ class ReadAhead:
         self._wanted, self._work = request, None
 
     def stop(self, chat: str | None = None) -> None:
-        """Another request needs the cache. The reading goes on later, unless it was for `chat`."""
+        """Another request needs the cache. The reading continues later, unless it was for `chat`."""
         self._work = None
         if self._wanted is not None and self._wanted.chat == chat:
             self._wanted = None
@@ -123,7 +123,7 @@ class ReadAhead:
             return
         sequence = session.prefix_cache.take(prompt, whole=whole, kv=kv)
         sequence.reuse(prompt, whole=whole)
-        # A new chat without a word may never be kept, and nobody would erase its file.
+        # A new chat without a word may never be kept, and its file would never be erased.
         chat = "" if is_new and not (question.content or question.attachments) else request.chat
         self._chats.taken(sequence, chat, settings)
         reused = sequence.columns.count
@@ -166,6 +166,6 @@ class ReadAhead:
 
 
 def _typed(request: Generate, text: str) -> Generate:
-    """`request` with `text` typed after what its question has so far."""
+    """`request` with `text` typed after the text of its question."""
     *before, question = request.messages
     return replace(request, messages=(*before, replace(question, content=question.content + text)))

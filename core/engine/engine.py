@@ -385,7 +385,7 @@ class Engine:
         except Exception as error:
             session.model.report_error(error)
             if memory.fault(error):
-                self.forget()  # what was read ahead may be undefined
+                self.forget()  # prefilled tokens may be undefined
             raise
         self._release_if_due()
         return False

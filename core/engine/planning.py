@@ -178,7 +178,7 @@ def draft_grammar(answer: Answer, session: ModelSession) -> None:
 
 
 def build_drafter(answer: Answer, session: ModelSession) -> None:
-    """The drafter with what it drafts from, and what decides how much of a draft is verified."""
+    """The drafter with its resources, gate and planner."""
     spec, settings, request = answer.spec, answer.settings, answer.request
     cost = answer.cost = session.profile_of(answer.kv).cost(answer.planned_tokens) if spec.drafts else None
     if cost is not None and spec.planned(settings):

@@ -148,7 +148,7 @@ _TO_THE_PERSON = re.compile(
 )
 
 
-# It names what is done with a text, not what that is about.
+# It names an operation on a text, not the text's subject.
 _TASK_ALONE = re.compile(
     r"(?:(?:text|passage|article|document|code|email|message) )?(?:summary|summari[sz](?:e|ing|ation)"
     r"|translat(?:e|ing|ion)|rewrit(?:e|ing)|paraphras(?:e|ing)|proofread(?:ing)?|correct(?:ion|ing)|explanation"

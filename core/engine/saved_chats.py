@@ -5,7 +5,7 @@ Saved:
 - 30 s after an answer, if at least 1,024 tokens are new since the chat was last saved;
 - when the model is unloaded or the process ends, for at most 5 s.
 A file is replaced only if at least a sixteenth of the chat is new: a shorter rest is read faster than the
-disk is worn. What is read ahead of a question counts like an answer; of a chat that was never asked nothing
+disk is worn. Tokens prefilled before a question count like an answer; of a chat that was never asked nothing
 stays that its question no longer begins with. Loaded when a chat is opened, while nothing else is to be
 done, and at the latest when it asks or is read ahead.
 A question whose prompt begins like another saved chat's, such as one about the same document, loads that
@@ -223,7 +223,7 @@ class SavedChats:
         self._loading = _Task(chat, self._load_for(chat, prompt, prefill, whole=whole, kv=kv))
 
     def keep_only(self, chat: str, prompt: Sequence[int]) -> bool:
-        """Erases what is held of `chat`, never asked, unless `prompt` begins with it; whether it did."""
+        """Erases the cache of `chat` unless `prompt` begins with it. Returns whether it was erased."""
         if self._here is None or not chat:
             return False
         held = [each.tokens for each in self._here.prefix_cache.sequences if each.chat == chat]

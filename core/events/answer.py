@@ -201,7 +201,7 @@ class Queued(Wire, frozen=True):
 
 
 Origin = Literal["accepted", "bonus", "normal"]
-# What a drafted token came from: the text so far, earlier rankings of the model, a table of the tokenizer
+# Source of a drafted token: the preceding text, earlier rankings of the model, a table of the tokenizer
 # family, the model's head, a draft model, a predicted answer, a grammar.
 DraftSource = Literal["", "n-gram", "ranking", "table", "head", "draft model", "prediction", "grammar"]
 FinishReason = Literal["stop", "length", "cancelled", "repetition"]
@@ -235,8 +235,8 @@ class Stats(Struct):
     - `read_tokens`: processed by this prefill. `reused_tokens`: already cached; `disk_tokens` of them were
       loaded from disk for this answer. `skipped_tokens`: not read, now or in an earlier turn.
       `read_on_tokens`: skipped in earlier turns and read now.
-    - `scored_tokens`, `score_s` (part of `prefill_s`), `kept_tokens`: of a sparse prefill, or of columns, to
-      so many of which the answer attends; 0 if dense.
+    - `scored_tokens`, `score_s` (part of `prefill_s`), `kept_tokens`: of a sparse prefill, or the
+      columns to which the answer attends; 0 if dense.
     - `prediction_accepted`, `prediction_rejected`: tokens of the predicted answer that occurred, at the
       expected position or in a match of several tokens, and that did not. Each counts once.
     - `table`: set if a shared table was used.

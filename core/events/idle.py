@@ -145,7 +145,7 @@ class DocumentEmbedded(Wire, frozen=True):
 #
 #     read_ahead → read_ahead_progress*
 #
-# What was read of a chat is saved when it is left, after some idle time and at the end, and loaded when it is
+# A chat's cache is saved when it is left, after some idle time and at the end, and loaded when it is
 # opened. Requests name their chat in `generate`.
 
 
@@ -162,7 +162,7 @@ class OpenChat(Wire, frozen=True):
 class ReadAhead(Wire, frozen=True):
     """Reads while idle what `question`, as it would be asked now, begins with; null: nothing more.
 
-    The last message is what is typed so far, with its attachments. `question.request` is not used.
+    The last message is the composer's text, with its attachments. `question.request` is not used.
     """
 
     question: Generate | None = None
@@ -177,7 +177,7 @@ class ReadAheadProgress(Wire, frozen=True):
 
 
 class EraseChats(Wire, frozen=True):
-    """Erases what was saved of these chats, or of all, also with models that are not loaded."""
+    """Erases the saved caches of these chats, or of all, also with models that are not loaded."""
 
     chats: tuple[str, ...] = ()
     everything: bool = False
@@ -190,7 +190,7 @@ class ListSavedChats(Wire, frozen=True):
 class SavedChatsListed(Wire, frozen=True):
     """Number and size of the saved files.
 
-    `problem`: what was not saved, and why, or not erased, without a full stop; empty if nothing failed.
+    `problem`: chats that were not saved or not erased, and why, without a full stop; empty if nothing failed.
     """
 
     files: int

@@ -281,7 +281,7 @@ class CachedSequence:
     def selected(self, positions: NDArray[np.int32]) -> CachedSequence:
         """A sequence of the same tokens whose cache has only the columns at `positions` (ascending).
 
-        These stay as they were read, beside all others and at their positions: later tokens attend to them as
+        These stay as they were read, among all others and at their positions: later tokens attend to them as
         with a mask over the whole cache, and follow its last position whatever is skipped. So it is not the
         reading of the kept tokens alone; it serves one answer and no other prompt. Requires `can_select`.
         """

@@ -34,7 +34,7 @@ def discard_faults() -> None:
 
 
 def error_of(error: Exception, purpose: str = "for this answer") -> WorkerError | None:
-    """The error that reports `error`; None if it is no fault of the machine. Drops further faults."""
+    """The error that reports `error`; None if it is not a fault of the machine. Drops further faults."""
     discard_faults()
     match memory.fault(error):
         case "memory":

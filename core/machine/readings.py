@@ -101,7 +101,7 @@ def _is_better(one: Sequence[float], other: Sequence[float]) -> bool | None:
 
 
 def try_readings(loaded: LoadedModel, key: str, *around: str) -> Generator[None, None, ReadingTrial]:
-    """Reads one chunk per `next()`. `around`: texts before and after the one that is asked about."""
+    """Reads one chunk per `next()`. `around`: texts before and after the one in question."""
     folder = loaded.info.path
     text = _MANUAL.read_text("utf-8")[:_CHARACTERS].join(around or ("", ""))
     dense = CachedSequence(loaded.new_cache)

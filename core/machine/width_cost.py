@@ -4,7 +4,7 @@
 load slows all widths alike. A low quantile of each width counts, because other programs only ever add time. A
 block never costs less than a narrower one, so the quantiles are made monotone (pool adjacent violators).
 `why_unreliable` then decides whether the rounds agree; a failed measurement is discarded and repeated later.
-A result is cached by (model, dtype, machine, mlx version). Trees are timed beside chains: their masks are
+A result is cached by (model, dtype, machine, mlx version). Trees are timed as well as chains: their masks are
 arrays, so Metal takes other kernels for them (mlx#4459, mlx#3658).
 
 `LiveCost` is T while an answer is generated: the profile, or a default, is the prior, and the times of recent

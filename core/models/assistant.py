@@ -120,7 +120,7 @@ def _first(held: Any, count: int) -> Any:
 def assistant(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> DraftHead:
     """The assistant with the `config` and tensors of its folder. Raises `ValueError` if they do not fit."""
     inner = config["text_config"]
-    # Whatever the config says, no layer computes keys or has inputs of its own.
+    # Whatever the config says, no layer computes keys or has separate inputs.
     fixed = {"num_kv_shared_layers": inner["num_hidden_layers"], "hidden_size_per_layer_input": 0}
     args = ModelArgs.from_dict({**inner, **fixed, "enable_moe_block": False})
     tied = bool(config.get("tie_word_embeddings", True))

@@ -11,7 +11,7 @@ its own (cmeel-openblas 0.3.29 does not) or MLX links a fast BLAS.
 
 The wheel is built for one processor, that of the machine it was made on: 0.3.29 needs AVX2, 0.3.31
 AVX-512, and a processor without it ends the process at the first matrix. So the version is pinned
-to the one that runs nearly everywhere, and the library is asked what it was built for before it is
+to the one that runs nearly everywhere, and the library reports its build target before it is
 used; Debian's chooses at run time.
 
 It uses as many threads as there are cores, or as OPENBLAS_NUM_THREADS says.

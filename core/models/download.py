@@ -71,7 +71,7 @@ class Download:
         self._attempts = attempts
         self._wait = wait
         self._folder = staging_folder(model)
-        # A hidden name, which is no model's.
+        # A hidden name, which is not a model's.
         self._replaced = self._folder.with_name(f".{self._folder.name}.old")
 
     def run(self) -> Path:
@@ -533,7 +533,7 @@ def _is_weights(name: str) -> bool:
 
 @contextmanager
 def _converted_errors(what: str, failed: str = "") -> Iterator[None]:
-    """Converts the client's errors to Draftlight's, with advice. `failed` is said of what is no download."""
+    """Converts the client's errors to Draftlight's, with advice. `failed`: message if it isn't a download."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HfHubHTTPError,

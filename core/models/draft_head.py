@@ -32,7 +32,7 @@ class DraftHead(Struct, frozen=True):
     """A loaded head of the model with the parts `parts`.
 
     - `layers`: the model's layers, from 0, whose outputs the head takes, joined; empty: the state after the
-      final norm. `fuse(states)`: what it keeps of them, [1, n, width].
+      final norm. `fuse(states)`: the fused states, [1, n, width].
     - `step(ids, states, cache)`: reads tokens `ids` [1, n] with the fused `states` before them. Returns its
       hidden states, and those that take the place of the model's for guesses after a guess.
     - `output(hidden)`: logits [1, n, k] and the ids of their columns, [k]; None: all ids in order.

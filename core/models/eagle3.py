@@ -1,4 +1,4 @@
-"""EAGLE-3 heads: one decoder layer on states of three of the model's layers, with an output layer of its own.
+"""EAGLE-3 heads: one decoder layer on states of three of the model's layers, with a separate output layer.
 
 With g the fused states before token t, e(t) its embedding and N RMS norms:
 
@@ -38,7 +38,7 @@ _LEFT_OUT = ("t2d", "rotary_emb.inv_freq")
 
 
 class _FirstLayer(TransformerBlock):  # type: ignore[misc]
-    """A Llama's layer that attends with embeddings beside the states. `normed`: adds to the normed states."""
+    """A Llama's layer that also attends with embeddings. `normed`: adds to the normed states."""
 
     def __init__(self, args: ModelArgs, *, normed: bool) -> None:
         super().__init__(args)

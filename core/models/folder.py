@@ -54,7 +54,7 @@ _READ_ENDINGS = (".json", ".txt", ".jinja", ".model", ".tiktoken", ".safetensors
 _MOST_ENTRIES = 10_000
 # Keys of tokenizer_config.json that name a module of mlx-lm, and its package.
 _MODULES = {"chat_template_type": "chat_templates", "tool_parser_type": "tool_parsers"}
-# Types for which mlx-lm has a template of its own.
+# Types for which mlx-lm has a built-in template.
 _LIBRARY_TEMPLATES = ("deepseek_v32", "muse_spark")
 # Tensors of parts that a language model does not load.
 _OTHER_PARTS = ("vision_tower.", "visual.", "model.visual.", "audio_tower.", "multi_modal_projector.")
@@ -210,7 +210,7 @@ def has_template(folder: Path, model_type: str = "") -> bool:
 
 
 def template_settings(folder: Path) -> tuple[dict[str, Any], str]:
-    """What to give the reader of the tokenizer beside its files, and a message about what is ignored.
+    """Extra arguments for the tokenizer's loader, and a message about ignored settings.
 
     transformers reads `chat_template.json` for images only. Names of templates and parsers that this mlx-lm
     does not have would stop it, although a template in the folder replaces them.
@@ -560,7 +560,7 @@ _SAMPLE_BYTES = 1 << 16
 def identity_of(folder: Path) -> str:
     """A SHA-256 that changes with the config or the weights in `folder`; empty if they cannot be read.
 
-    Weights are too large to be read whole. What is hashed of a file are its name, size, time of change, its
+    Weights are too large to be read whole. A file's hash covers its name, size, time of change, its
     header, and samples from its beginning to its end, so that neither a new version of the same architecture
     nor one copied with its old time passes for the previous one.
     """

@@ -23,7 +23,7 @@ from core.models.mtp_files import Head, HeadTensor
 from core.models.parts import SplitModel, split
 
 NO_HEAD = "no head for it was found"
-# By kind: makes a head from the model's parts, the tensors, and the config beside them. Raises ValueError.
+# By kind: makes a head from the model's parts, the tensors, and their config. Raises ValueError.
 _MAKERS: dict[str, Callable[[SplitModel, Weights, dict[str, Any]], DraftHead]] = {
     "mtp": mtp_head,
     "assistant": assistant,

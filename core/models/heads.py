@@ -1,7 +1,7 @@
 """The heads for a model: trained drafters of every kind, where they lie, and whether they fit. No MLX.
 
 MTP heads may lie among the model's files (`mtp_files`). All kinds may lie in a folder of their own: a
-download, imported, in the hub's cache or LM Studio's folder, beside the model's folder or in it. A separate
+download, imported, in the hub's cache or LM Studio's folder, next to the model's folder or in it. A separate
 head belongs to every model of its type, sizes and tokenizer, preferably to that of its name. Several models
 may have all of these in common. The head of another one costs little, because what does not pay is not asked.
 """

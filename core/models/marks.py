@@ -35,7 +35,7 @@ _WORDS = _COMPARED | {
 }
 _Kind = Literal["message", "arguments", "data", "schema", "map"]
 _OF_FUNCTION: dict[str, _Kind] = {"arguments": "arguments", "parameters": "schema"}
-# White space beside a mark: where it is missing, the template trimmed the text.
+# White space next to a mark: where it is missing, the template trimmed the text.
 _SPACE = "\u2004"
 _ESCAPE = re.compile(r"\\ud[89ab]..\\ud[c-f]..|\\u....|\\.")
 

@@ -3,7 +3,7 @@
 A head predicts the token after the next one (multi-token prediction). mlx-lm drops or refuses its tensors. A
 config can declare a head whose tensors were left out, so only tensors count. Layouts, in order of preference:
 
-    *mtp*.safetensors, mtp/*.safetensors   beside the model's files, with or without the prefix
+    *mtp*.safetensors, mtp/*.safetensors   among the model's files, with or without the prefix
     *.safetensors                          the model's own files, with the prefix
     a folder with a type “…_mtp”           with or without the prefix
 
@@ -57,7 +57,7 @@ _TYPES = {
     "glm4_moe": _DEEPSEEK,
     "mimo": _MIMO,
 }
-# Besides the block, without which there is no head.
+# Besides the block, which every head has.
 PARTS = ("embedding_norm", "hidden_norm", "projection", "norm")
 
 _SHARD = re.compile(r"-\d+-of-\d+$")
@@ -77,7 +77,7 @@ class HeadTensor(Struct, frozen=True):
 
 
 class Head(Struct, frozen=True):
-    """A head found for a model, in `source`: a file in the model's folder, or a folder of its own.
+    """A head found for a model, in `source`: a file in the model's folder, or a separate folder.
 
     `problem`: why the model cannot draft with it, as a phrase; empty if the files show no reason. `kind`: one
     of `HEAD_KINDS`.
@@ -130,7 +130,7 @@ def heads_beside(folder: Path, config: dict[str, Any]) -> Iterator[Head]:
 
 
 def separate_head(place: Path, config: dict[str, Any]) -> Head:
-    """The head in a folder of its own, for the model with `config`."""
+    """The head in a separate folder, for the model with `config`."""
     names = _TYPES.get(str(config.get("model_type")))
     return _of_files(place, sorted(place.glob("*.safetensors")), names, config, separate=True)
 

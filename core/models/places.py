@@ -117,7 +117,7 @@ def is_head_folder(folder: Path) -> bool:
 
 
 def head_folders(models: Iterable[Path]) -> tuple[Path, ...]:
-    """The folders of heads wherever models are found, and beside or in the folders `models`."""
+    """The folders of heads wherever models are found, and in or next to the folders `models`."""
     found = [folder for place in imported() for folder in models_in(place) or (place,)]
     found += [folder for _, folder in (*cached(), *lm_studio())]
     beside = [place for folder in models for place in (folder.parent, folder)]

@@ -68,7 +68,7 @@ def encode(
     except BaseException as error:
         if isinstance(error, Exception) or "Panic" not in type(error).__name__:
             raise
-        # The library's patterns give up after ten million steps, with an error that is no `Exception`.
+        # The library's patterns give up after ten million steps, with an error that is not an `Exception`.
         raise RequestError(
             f"The model's tokenizer cannot read this text: {str(error)[:200]}.",
             "Choose another model, or remove unusual lines from the text.",

@@ -273,7 +273,7 @@ _REQUESTS = (
     # Russian
     r"продолж\w+ | пиши\s+дальше",
 )
-# Anywhere in a request: what comes next, the next part.
+# Anywhere in a request: the next part.
 _NEXT = (
     r"what\s+(?:happens|comes)\s+next",
     r"next\s+(?:chapter|paragraph|passage|scene|section|page|sentence|verse|part|entry|line)s?",

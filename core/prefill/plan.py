@@ -373,7 +373,7 @@ class PromptText:
 
 
 class Plan(Struct, frozen=True):
-    """What is read of a prompt, and why.
+    """How a prompt is read, and why.
 
     - `text`: the prompt with its quotation.
     - `start`: length of the reused prefix. `sparse`: passages of the rest are skipped. `columns`: the answer
@@ -482,7 +482,7 @@ class Planning:
     def _documents_read(self) -> Literal["", "begun", "read"]:
         """How much of the documents is in the cache, if chosen columns of it may be selected.
 
-        Where they are begun, nothing else follows in the cache: later turns need what was said.
+        Where they are begun, nothing else follows in the cache: later turns need the conversation.
         """
         answer, sequence, start = self._answer, self._answer.sequence, self._from
         prefill, preference = answer.settings.prefill, self._preference

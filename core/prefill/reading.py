@@ -2,7 +2,7 @@
 
 Call `plan` first, then iterate `events` once. Skipped passages of earlier turns that are relevant for this
 question are quoted before it. Of documents that were read before the question the columns of chosen passages
-may be enough: then the answer has a sequence of its own, with these columns and the question, and the one it
+may be enough: then the answer has a separate sequence, with these columns and the question, and the one it
 was planned with stays as it is for later turns. So it is where only a part of the documents was read before,
 too: what is read sparsely of the rest attends to chosen passages of that part.
 
@@ -124,7 +124,7 @@ class Reading:
         return np.union1d(columns.places(0, columns.count), self._plan.text.quoted)
 
     def plan(self) -> Generator[PrefillProgress, None, None]:
-        """Plan, and record in the answer what is planned. Raises `RequestError` kinds.
+        """Plan, and record the plan in the answer. Raises `RequestError` kinds.
 
         Yields the progress of scoring; close it to cancel.
         """
@@ -245,7 +245,7 @@ class Reading:
         assert self._plan.scored is not None
         passages, scored = self._plan.scored
         always_read = layout.always_read
-        if self._plan.columns and not self._answer.sparse:  # what was said since the last document
+        if self._plan.columns and not self._answer.sparse:  # the turns after the last document
             always_read[int(np.flatnonzero(layout.source >= 0)[-1]) + 1 :] = True
         window_tokens = largest_window(self._answer.sequence.cache)
         return select(

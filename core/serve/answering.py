@@ -151,7 +151,7 @@ class Writer(ABC):
         return self._asked.names
 
     def figures(self, finished: Finished, tokens: Sequence[Token] | None = None) -> dict[str, Any]:
-        """The answer's times, what was in effect, and the origins of `tokens` if they are wanted."""
+        """The answer's times, its effective settings, and the origins of `tokens` if they are wanted."""
         changes = (*self._changes, *self._written.changes)
         own = effective(finished, unlimited=self._asked.most_tokens is None, changes=changes)
         if tokens is not None and self._asked.draftlight.tokens:

@@ -79,7 +79,7 @@ class Schema(Struct):
 
 
 class ResponseFormat(Struct):
-    """The form of the answer. Responses have the schema's fields beside the type."""
+    """The form of the answer. Responses have the schema's fields next to the type."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: Schema | None = None

@@ -79,7 +79,7 @@ _HEADER = re.compile(r"\s*x-(?=[\w-]*(?:billing|attribution))[\w-]*:[^\n]*\n?", 
 
 
 class _Turn(Struct):
-    """What was read of one message."""
+    """The parts of one message."""
 
     role: Role
     texts: list[str] = field(default_factory=list)
@@ -180,7 +180,7 @@ class Conversation:
         self._beside.thoughts += self._thoughts
 
     def _end_calls(self) -> None:
-        """Calls beside the assistant's message are a part of it."""
+        """Calls next to the assistant's message are a part of it."""
         calls, thoughts = self._beside.calls, self._beside.thoughts
         if not calls:
             return

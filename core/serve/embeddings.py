@@ -160,7 +160,7 @@ def _recorded(requests: ServedRequests, scope: Scope) -> Iterator[str]:
     except (ApiError, NoModelError) as error:
         state, problem = "failed", str(error)
         raise
-    except BaseException:  # the client is gone, or the server stops
+    except BaseException:  # the client disconnected, or the server stops
         state = "cancelled"
         raise
     finally:

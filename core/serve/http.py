@@ -243,7 +243,7 @@ _DISCARDED_BYTES, _DISCARD_S, _DISCARD_PAUSE_S = 64 * 2**20, 10.0, 0.5
 
 
 def reading_refused_bodies(app: ASGIApp) -> ASGIApp:
-    """`app`, which reads the rest of a refused body up to a limit before it sends the error.
+    """`app`, which reads the remaining refused body up to a limit before it sends the error.
 
     Otherwise the connection is reset, and its client may not see the error.
     """

@@ -409,7 +409,7 @@ class Answers:
         """The model that answers `request`, or why there is none.
 
         One that is not loaded yet is loaded in the turn of the request, which lasts until the end of the
-        context or of the answer; `take` is called when that is sent, `hear` with its news. Raises
+        context or of the answer; `take` is called when that is sent, `hear` with its events. Raises
         `NoModelError`.
         """
         reference = ""

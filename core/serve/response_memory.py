@@ -84,7 +84,7 @@ class ResponseMemory:
         return asked, partial(ResponseWriter, asked, keep=keep)
 
     def _requested(self, fields: dict[str, Any]) -> tuple[ResponseRequest, Any]:
-        """The request, and its input as resolved: what it refers to may be dropped during the answer."""
+        """The request, and its resolved input: items that it refers to may be dropped during the answer."""
         changes: list[Change] = []
         fields = self.resolved(fields, changes)
         asked = response_request(fields)

@@ -253,7 +253,7 @@ def _refusal(scope: Scope, error: ApiError, name: str) -> ServedRequest:
 
 
 class _Endpoint:
-    """An endpoint whose errors become responses. Starlette takes a function for one of its own kind."""
+    """An endpoint whose errors become responses. Starlette treats a function as one of its endpoints."""
 
     def __init__(self, inner: Endpoint) -> None:
         self._inner = inner
@@ -297,7 +297,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def cancel_endpoint(answers: Answers, scope: Scope, receive: Receive, send: Send) -> None:
-    """Ends the request with an id within a step or a chunk of its prompt. Its client gets the text so far."""
+    """Ends the request with an id within a step or a chunk of its prompt. Its client gets its text."""
     request = scope["path_params"]["id"]
     if not answers.cancel(request):
         raise ApiError(404, "No request of this id waits or is answered.", param="id", code="not_found")

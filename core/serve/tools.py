@@ -6,7 +6,7 @@ schemas, if the model writes calls as JSON between marks; other forms of calls a
 
 llguidance refuses a schema with a keyword that a grammar cannot enforce. zod writes `propertyNames` for every
 record, pydantic writes `uniqueItems` for every set, and both write regular expressions with look-ahead. The
-grammar keeps everything else, and `draftlight.changes` names what is not enforced (`relaxed`).
+grammar keeps everything else, and `draftlight.changes` names the rules that are not enforced (`relaxed`).
 """
 
 from __future__ import annotations
@@ -417,7 +417,7 @@ class Written:
         return self._pieces(found)
 
     def end(self) -> Iterator[Piece]:
-        """Ends the answer; returns what was held back."""
+        """Ends the answer; returns the pieces held back."""
         return self._pieces(self._splitter.end() if self._splitter else [])
 
     def _begin(self, format: AnswerFormat) -> AnswerSplitter | ForcedCall:

@@ -166,8 +166,8 @@ def read_stream(file: BinaryIO, most_bytes: int, name: str) -> bytes:
 def set_aside(path: Path, why: str, also: Sequence[str] = ()) -> Path:
     """Renames a file to the first free name `NAME-WHY`, `NAME-WHY-1`, …; returns the new path.
 
-    `also`: ends of the names of files beside it, which are renamed first, so that a process that is killed in
-    between continues with the same number. Such a file that was renamed before is kept. Raises `OSError`.
+    `also`: ends of the names of files next to it, which are renamed first, so that a process that is killed
+    in between continues with the same number. Such a file that was renamed before is kept. Raises `OSError`.
     """
     numbers = ("" if number == 0 else f"-{number}" for number in count())
     names = (path.with_name(f"{path.stem}-{why}{number}{path.suffix}") for number in numbers)
@@ -277,7 +277,7 @@ class CacheFolder:
             used -= size
 
     def remove(self, path: Path) -> bool:
-        """Removes a file if it exists. Returns whether it is gone."""
+        """Removes a file if it exists. Returns whether it no longer exists."""
         try:
             path.unlink(missing_ok=True)
         except OSError:

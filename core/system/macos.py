@@ -181,7 +181,7 @@ class Objc:
 
     def responds(self, receiver: int, selector: str) -> bool:
         """Whether `receiver` has a method `selector`."""
-        # BOOL is one byte; the rest of the register is undefined.
+        # BOOL is one byte; the other bits of the register are undefined.
         name = self._objc.sel_registerName(ctypes.c_char_p(selector.encode("ascii")))
         return bool(self.send(receiver, "respondsToSelector:", ctypes.c_void_p(name)) & 0xFF)
 

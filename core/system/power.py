@@ -1,4 +1,4 @@
-"""Whether the system asks programs to save energy. Read by the engine before work that nobody asked for."""
+"""Whether the system asks programs to save energy. Read by the engine before background work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_EVERY_S, _PATIENCE_S = 60.0, 0.5
 def why_save(folder: Path = _LINUX, pmset: tuple[str, ...] = _PMSET, objc: Objc | None = None) -> str:
     """Why energy should be saved: Low Power Mode, or a battery in use below 20%; empty if it need not be.
 
-    What cannot be read within half a second is no reason.
+    What cannot be read within half a second is not a reason.
     """
     try:
         if sys.platform != "darwin" and objc is None:

@@ -45,7 +45,7 @@ def make_folder(folder: Path) -> Path:
 def make_file(path: Path) -> Path:
     """Creates `path` empty if it is missing, else removes the access of others. Returns it. Raises `OSError`.
 
-    For files that a library opens by name. SQLite gives the files beside a database the database's mode. An
+    For files that a library opens by name. SQLite gives the companion files of a database its mode. An
     existing file is not opened, because closing it would release this process's locks on it.
     """
     try:

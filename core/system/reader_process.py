@@ -36,7 +36,7 @@ class ReaderFaultError(Exception):
 class ReaderProcess:
     """A child process that reads one file and writes lines to stdout.
 
-    `lines()` blocks; iterate it on a thread of its own. `stop()` may be called from any thread.
+    `lines()` blocks; iterate it on a separate thread. `stop()` may be called from any thread.
 
     `silence_s`: without a line. `whole_s`: on the clock, in all. `most_bytes`: of its output. `status` is the
     exit status if the process ended before the caller had enough.

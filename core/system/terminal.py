@@ -80,7 +80,7 @@ _EVERY_S = 0.25
 
 
 def _columns() -> int:
-    """Of the terminal on stderr; 80 where it is not known."""
+    """Columns of the terminal on stderr; 80 if unknown."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:  # also a stream without a descriptor

@@ -340,8 +340,8 @@ class PrebuiltTables:
     def frozen(self, cacheback: Cacheback) -> tuple[FrozenTable | None, tuple[str, ...]]:
         """The table in `frozen_file`, else the family's newest one whose leader length fits.
 
-        With a sentence for each unusable file, or why there is no table. Raises `TableError` if the table in
-        `frozen_file` is unusable.
+        With a sentence for each unusable file, or the reason for no table. Raises `TableError` if the table
+        in `frozen_file` is unusable.
         """
         if cacheback.frozen_file:
             return chosen_table(cacheback, self._info), ()

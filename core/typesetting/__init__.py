@@ -9,7 +9,7 @@ EM = 1_000  # coordinates are integers, a thousandth of the type size
 
 
 class Formula(Struct, frozen=True):
-    """A formula without its marks. `display`: in a paragraph of its own."""
+    """A formula without its marks. `display`: in a separate paragraph."""
 
     latex: str
     display: bool

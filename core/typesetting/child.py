@@ -90,7 +90,7 @@ def typeset(formula: Formula) -> Typeset:
     box = made.node.bbox
     drawing = ET.Element("g")
     made.node.draw(0, 0, drawing)
-    # What is empty has a height below 0.
+    # Empty shapes have a height below 0.
     if not all(1 <= size <= _MOST_EMS * EM for size in (box.xmax - box.xmin, box.ymax - box.ymin)):
         raise ValueError("empty or too large")
     fill: list[str] = []
@@ -154,7 +154,7 @@ def _add(
     data = get("d", "")
     if element.tag == "rect":
         x, y, width, height = (round(float(get(name, "0"))) for name in ("x", "y", "width", "height"))
-        if "stroke" not in element.attrib:  # a rule is never thinner than what is seen
+        if "stroke" not in element.attrib:  # a rule is never thinner than visible
             width, height = max(width, 1), max(height, 1)
         data = f"M {x} {y} L {x + width} {y} L {x + width} {y + height} L {x} {y + height} Z"
     if data and "stroke" in element.attrib:

@@ -1,4 +1,4 @@
-"""TokenCounter: counts the tokens of texts on a thread of its own, also during an answer.
+"""TokenCounter: counts the tokens of texts on a separate thread, also during an answer.
 
 Tokenizers of the library `tokenizers` read a text without the interpreter's lock, so an answer is not slowed
 down. Other tokenizers are left to the main thread, as are rendered prompts and empty texts: the reply to
@@ -70,7 +70,7 @@ class TokenCounter:
             command, tokenizer, limit_tokens = entry
             try:
                 self._count(command, tokenizer, limit_tokens)
-            except BaseException as error:  # the library panics with an error that is no `Exception`
+            except BaseException as error:  # the library panics with an error that is not an `Exception`
                 if not isinstance(error, DraftlightError):
                     traceback.print_exc()
                 refused = RequestError(

@@ -143,7 +143,7 @@ class Channel:
                 self.send(failure(_no_memory(), command=head.type, request=head.request))
 
     def _rest(self, most_bytes: int) -> bytes:
-        """The rest of a line. Raises `ProtocolError` above the limit, and skips what it does not return."""
+        """The remaining line. Raises `ProtocolError` above the limit, and skips what it does not return."""
         whole = False
         try:
             rest = self._in.readline(most_bytes)

@@ -4,7 +4,7 @@ Answers have turns: one `Generate` after another, in the order of their arrival.
 order too, but do not wait for the turns that wait themselves. `take_turn` reserves a turn: after it the queue
 is held until the answer of the same request arrives, or its `cancel`.
 
-A turn is told the number of answers before it whenever that changes, by `Queued`, and 0 when it comes.
+A turn receives the number of answers before it whenever that changes, by `Queued`, and 0 when it comes.
 """
 
 from __future__ import annotations
