@@ -59,7 +59,7 @@ QuestionKind = Literal["verbatim", "paraphrase", "code", "two places", "aggregat
 Language = Literal["en", "de", "fr", "es", "zh"]
 
 
-class Document(Struct, frozen=True):
+class BenchDocument(Struct, frozen=True):
     """Characters `start` to `end` (exclusive) of the only file that matches the pattern `file`.
 
     The pattern is relative to the installed packages or to `resources/bench`. Settings are tuned on documents
@@ -99,9 +99,9 @@ class Question(Struct, frozen=True):
     answer: str | None = None
 
 
-def documents() -> list[Document]:
+def documents() -> list[BenchDocument]:
     """All documents of the retrieval set."""
-    return _lines("documents.jsonl", Document)
+    return _lines("documents.jsonl", BenchDocument)
 
 
 def questions() -> list[Question]:
@@ -210,7 +210,7 @@ def run(options: argparse.Namespace) -> int:
 class _Asked(NamedTuple):
     """A question, by its number in its document, whose text is `text`."""
 
-    document: Document
+    document: BenchDocument
     text: str
     number: int
     question: Question

@@ -373,14 +373,14 @@ class Replicas:
                 fill(sequence.cache, start, read_tokens, most_tokens)
             case mirrored.StandAt(position):
                 stand_at(sequence.cache, position)
-            case mirrored.Block():
+            case mirrored.BlockBegun():
                 replica.block = VerifyBlock(sequence.cache)
             case mirrored.Keep(width, rows):
                 if replica.block is None:
                     raise InternalError("The leader accepted rows of a block that was not started.")
                 replica.block.keep(width, rows)
                 replica.block = None
-            case mirrored.Tree(parents, lead):
+            case mirrored.TreeBegun(parents, lead):
                 replica.hooks = lambda: tree_pass(shard.model, sequence.cache, parents, lead, shard.rotations)
             case _:
                 raise InternalError(f"{change} cannot be applied: the cache does not exist.")

@@ -22,7 +22,7 @@ import mlx.nn as nn
 import numpy as np
 
 from core.errors import InternalError
-from core.kv.mirrored import MirroredCache, Tree
+from core.kv.mirrored import MirroredCache, TreeBegun
 from core.kv.mlx_lm_caches import (
     CacheEntry,
     columns_of,
@@ -124,7 +124,7 @@ def tree_pass(
     # A single row is not a tree, and the caches handle it differently.
     found = [] if not parents else rotations(model) if found is None else found
     if parents and isinstance(cache, MirroredCache):
-        cache.mirror(Tree(tuple(parents), lead))
+        cache.mirror(TreeBegun(tuple(parents), lead))
     masks = [] if not parents else [(entry, _tree_mask(entry, rows)) for entry in leaves(cache)]
     with row_positions(found, rows), masked(masks):
         yield rows

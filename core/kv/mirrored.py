@@ -75,7 +75,7 @@ class StandAt(Struct, frozen=True, tag=True, array_like=True):
     position: int
 
 
-class Block(Struct, frozen=True, tag=True, array_like=True):
+class BlockBegun(Struct, frozen=True, tag=True, array_like=True):
     """A `VerifyBlock` is created for the next forward pass."""
 
 
@@ -86,7 +86,7 @@ class Keep(Struct, frozen=True, tag=True, array_like=True):
     rows: tuple[int, ...]
 
 
-class Tree(Struct, frozen=True, tag=True, array_like=True):
+class TreeBegun(Struct, frozen=True, tag=True, array_like=True):
     """The next forward pass verifies a tree (`core.decoding.tree`)."""
 
     parents: tuple[int, ...]
@@ -103,9 +103,9 @@ Change = (
     | Copy
     | Fill
     | StandAt
-    | Block
+    | BlockBegun
     | Keep
-    | Tree
+    | TreeBegun
 )
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import mlx.core as mx
 
 from core.errors import InternalError
-from core.kv.mirrored import Block, Keep, MirroredCache
+from core.kv.mirrored import BlockBegun, Keep, MirroredCache
 from core.kv.mlx_lm_caches import (
     CacheEntry,
     KeysAndValues,
@@ -40,7 +40,7 @@ class VerifyBlock:
     def __init__(self, cache: Sequence[CacheEntry]) -> None:
         self._mirrored = cache if isinstance(cache, MirroredCache) else None
         if self._mirrored is not None:
-            self._mirrored.mirror(Block())
+            self._mirrored.mirror(BlockBegun())
         self._guards: list[_Guard] = [_guard(entry) for entry in leaves(cache)]
 
     def keep(self, width: int, rows: Sequence[int]) -> bool:

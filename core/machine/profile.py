@@ -83,7 +83,7 @@ class Chunk(Struct, frozen=True, array_like=True):
     seconds: float
 
 
-class Pace(Struct, frozen=True):
+class TimedPace(Struct, frozen=True):
     """The latest timed chunks of one (model, machine), oldest first; accepted guesses and steps by the source
     of a head of the model in `folder`; by scorer, tokens and how many times the model could read
     `_COMPARED_TOKENS` in the time in which they were scored.
@@ -95,14 +95,14 @@ class Pace(Struct, frozen=True):
     heads: dict[str, tuple[int, int]] = {}
     scoring: dict[str, tuple[float, float]] = {}
 
-    def read(self, tokens: int, context_tokens: int, seconds: float) -> Pace:
+    def read(self, tokens: int, context_tokens: int, seconds: float) -> TimedPace:
         """This pace with one more chunk; unchanged if the chunk is too short."""
         if tokens < _LEAST_TOKENS or seconds <= 0:
             return self
         chunks = (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:]
         return replace(self, chunks=chunks)
 
-    def scored(self, scorer: str, tokens: float, seconds: float, chunk: Chunk) -> Pace:
+    def scored(self, scorer: str, tokens: float, seconds: float, chunk: Chunk) -> TimedPace:
         """This pace with one more scoring, just before `chunk` was read; unchanged if it is too short.
 
         It is kept as a share of the pace, because another program slows both. Older ones count less.
@@ -167,12 +167,12 @@ def _median(weighed: Iterable[tuple[float, float]]) -> float:
 
 
 def measure_pace(
-    pace: Pace,
+    pace: TimedPace,
     model: LanguageModel,
     new_cache: Callable[[], Cache],
     info: ModelInfo,
     clock: Callable[[], float] = time.perf_counter,
-) -> Generator[None, None, Pace]:
+) -> Generator[None, None, TimedPace]:
     """Reads one chunk of a random prompt per `next()`, each twice; returns `pace` with the faster times.
 
     The first chunk is left out because it may compile kernels. If the two times of a chunk disagree, the
@@ -211,7 +211,7 @@ def with_gains(entries: Iterable[ModelEntry]) -> Iterator[ModelEntry]:
 
 
 # The version changes with the meaning of the figures.
-PACES = JsonStore("pace-v3", Pace)
+PACES = JsonStore("pace-v3", TimedPace)
 
 
 # ---- all measurements of a model
@@ -323,7 +323,7 @@ class KeptPace:
 
     def __init__(self, info: ModelInfo) -> None:
         self._info = info
-        self._pace: Pace | None = None
+        self._pace: TimedPace | None = None
         self._timed = False  # whether the pace holds more than the disk
         self._just_scored: tuple[str, float, float] | None = None
 
@@ -373,10 +373,10 @@ class KeptPace:
             self._timed = False
             PACES.save(self._held_pace())
 
-    def _held_pace(self) -> Pace:
+    def _held_pace(self) -> TimedPace:
         if self._pace is None:
             key = machine_key(self._info)
-            self._pace = PACES.load(key) or Pace(key)
+            self._pace = PACES.load(key) or TimedPace(key)
         return self._pace
 
 
@@ -488,15 +488,15 @@ class MachineProfile(KeptPace):
     def _try_readings(self) -> Generator[None, None, ReadingTrial]:
         return try_readings(self._loaded, machine_key(self._loaded.info))
 
-    def _timed_pace(self) -> Pace | None:
+    def _timed_pace(self) -> TimedPace | None:
         """The pace if chunks were timed, or if none can be."""
         pace = self._held_pace()
         return pace if pace.chunks or self._loaded.info.context_tokens < 2 * PROBED_TOKENS else None
 
-    def _measure_pace(self) -> Generator[None, None, Pace]:
+    def _measure_pace(self) -> Generator[None, None, TimedPace]:
         return measure_pace(self._held_pace(), self._loaded.model, self._loaded.new_cache, self._loaded.info)
 
-    def _keep_pace(self, found: Pace) -> bool:
+    def _keep_pace(self, found: TimedPace) -> bool:
         if found.chunks and not self._held_pace().chunks:  # an answer may have timed its reading meanwhile
             self._pace = replace(self._held_pace(), chunks=found.chunks)
             PACES.save(self._pace)

@@ -1,6 +1,6 @@
 """Plan of a reading: completely or sparsely, and why; which passages; which ones later turns quote.
 
-`Planning` makes a `Plan` of the decisions and scores below, which are pure but for the tokenizer in
+`Planning` makes a `ReadingPlan` of the decisions and scores below, which are pure but for the tokenizer in
 `excerpt`. It changes nothing but the cached sequence, which it cuts to the prefix that is reused.
 
 Decisions at three moments. Before the cache is looked up: must every token be read at any cost
@@ -372,7 +372,7 @@ class PromptText:
         return found
 
 
-class Plan(Struct, frozen=True):
+class ReadingPlan(Struct, frozen=True):
     """How a prompt is read, and why.
 
     - `text`: the prompt with its quotation.
@@ -419,7 +419,7 @@ class Planning:
         self._matches: bool | None = None  # None: the question was not compared with the text
         self._changes: list[Change] = []
 
-    def plan(self) -> Generator[int, None, Plan]:
+    def plan(self) -> Generator[int, None, ReadingPlan]:
         """Reuse the cached prefix, score and decide. Raises `RequestError` kinds.
 
         Yields after each step of scoring how many tokens are scored in all; close it to cancel.
@@ -467,7 +467,7 @@ class Planning:
         elif decision.deviates:
             self._changes.append(all_is_read(settings, decision.reason))
         ahead = f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else ""
-        return Plan(
+        return ReadingPlan(
             self._text,
             self._from,
             decision.sparse,

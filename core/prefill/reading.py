@@ -35,9 +35,9 @@ from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
     LATEST,
     Drafts,
-    Plan,
     Planning,
     Preference,
+    ReadingPlan,
     Selection,
     all_is_read,
     dense_s,
@@ -135,7 +135,7 @@ class Reading:
                 while True:
                     yield self._progress(0, next(planning), phase="scoring")
             except StopIteration as end:
-                plan: Plan = end.value
+                plan: ReadingPlan = end.value
         self._plan = plan
         answer.ids[:], answer.branches = plan.text.ids, plan.text.branches
         answer.stats.read_on_tokens = len(plan.text.quoted)

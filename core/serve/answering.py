@@ -58,10 +58,10 @@ from core.serve.queue import (
     MODEL_WAIT_S,
     NO_MODEL,
     NO_MODEL_HINT,
-    Answer,
     Answers,
     ClientGoneError,
     InstalledModels,
+    ServedAnswer,
     is_called,
 )
 from core.serve.request import AnswerRequest
@@ -134,7 +134,7 @@ class Serving(Struct, frozen=True):
         return "" if self.installed is None else await self.installed.other(wanted, loaded)
 
 
-class Writer(ABC):
+class AnswerWriter(ABC):
     """Writes one answer in the shape of its API. Bytes are whole events; empty ones are not sent."""
 
     # Codes of errors that are sent as a stream's events even before anything else: clients read them there.
@@ -224,7 +224,7 @@ def commented(happening: Event | None) -> bytes:
             return comment("writing")
 
 
-WriterOf = Callable[[Prepared], Writer]
+WriterOf = Callable[[Prepared], AnswerWriter]
 
 
 async def answer_endpoint(
@@ -247,7 +247,7 @@ async def answer_endpoint(
     headers = {"x-request-id": request, "request-id": request}  # OpenAI's name, and Anthropic's
     line = EventLine(send, headers)
 
-    def command(model: ModelInfo) -> tuple[Generate, Writer]:
+    def command(model: ModelInfo) -> tuple[Generate, AnswerWriter]:
         made = serving.prepared(asked, request, model)
         scope["draftlight.begun"] = True  # from here on its record says what becomes of it
         return made.generate, writer_of(made)
@@ -267,7 +267,7 @@ async def answer_endpoint(
         await line.close()
 
 
-async def _whole(answer: Answer[Writer], headers: Mapping[str, str], send: Send) -> None:
+async def _whole(answer: ServedAnswer[AnswerWriter], headers: Mapping[str, str], send: Send) -> None:
     tokens: list[Token] = []
     while True:
         for happening in await answer.next():
@@ -284,7 +284,7 @@ async def _whole(answer: Answer[Writer], headers: Mapping[str, str], send: Send)
                     pass
 
 
-async def _stream(answer: Answer[Writer], line: EventLine) -> None:
+async def _stream(answer: ServedAnswer[AnswerWriter], line: EventLine) -> None:
     last: Event | None = None
     opened = False
     sent_s = time.monotonic()
@@ -326,7 +326,7 @@ async def _stream(answer: Answer[Writer], line: EventLine) -> None:
             return
 
 
-def _names(writer: Writer | None) -> FieldNames:
+def _names(writer: AnswerWriter | None) -> FieldNames:
     return writer.names if writer is not None else NO_FIELDS
 
 

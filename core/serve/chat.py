@@ -25,14 +25,14 @@ from core.events import (
     ToolCall,
 )
 from core.serve.answering import (
+    AnswerWriter,
     Prepared,
-    Writer,
     WriterOf,
     logprobs_of,
     origins,
     usage,
 )
-from core.serve.conversation import CHAT_ROLES, Conversation
+from core.serve.conversation import CHAT_ROLES, ConversationReader
 from core.serve.fields import (
     FORMS,
     convert_fields,
@@ -45,7 +45,7 @@ from core.serve.fields import (
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
 from core.serve.response_memory import ResponseMemory
-from core.serve.tools import Piece, Text, Thought
+from core.serve.tools import Piece, TextDelta, ThoughtDelta
 
 
 class TextPart(Struct):
@@ -241,7 +241,7 @@ def chat_request(fields: dict[str, Any]) -> AnswerRequest:
         fields = {**fields, **named, "functions": None, "function_call": None}
     elif not functions:
         fields = {**fields, "functions": None, "function_call": None}
-    conversation = Conversation("messages", CHAT_ROLES)
+    conversation = ConversationReader("messages", CHAT_ROLES)
     fields = with_answer_form(with_tools(fields, conversation.changes))
     fields = fields | {"messages": conversation.read(fields.get("messages"))}
     return convert_fields(fields, ChatRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
@@ -252,7 +252,7 @@ DONE = b"data: [DONE]\n\n"
 REASONS = {"stop": "stop", "length": "length", "cancelled": "length", "repetition": "length"}
 
 
-class ChatWriter(Writer):
+class ChatWriter(AnswerWriter):
     """Writes an answer as OpenAI's chat completion.
 
     `functions`: the first call is written as a `function_call`. `objects` are the names of a whole answer and
@@ -321,10 +321,10 @@ class ChatWriter(Writer):
 
     def _whole_choice(self, tokens: Sequence[Token]) -> dict[str, Any]:
         pieces = [*self._written.add(tokens), *self._written.end()]
-        said = "".join(piece.text for piece in pieces if isinstance(piece, Text))
+        said = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
         calls = [piece for piece in pieces if isinstance(piece, ToolCall)]
         message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
-        if thought := "".join(piece.text for piece in pieces if isinstance(piece, Thought)):
+        if thought := "".join(piece.text for piece in pieces if isinstance(piece, ThoughtDelta)):
             message["reasoning_content"] = thought
         if calls:
             message["content"] = said or None
@@ -358,10 +358,10 @@ class ChatWriter(Writer):
     def _pieces(self, piece: Piece) -> list[dict[str, Any]]:
         """The deltas of a piece. Clients expect a call's name before its arguments."""
         match piece:
-            case Thought(text):
+            case ThoughtDelta(text):
                 # The name that local servers share; OpenAI shows no thoughts.
                 return [{"reasoning_content": text}]
-            case Text(text):
+            case TextDelta(text):
                 return [{"content": text}]
             case ToolCall(id, name, arguments):
                 functions = [{"name": name, "arguments": ""}, {"arguments": arguments}]

@@ -98,7 +98,7 @@ class _Turn(Struct):
         )
 
 
-class Conversation:
+class ConversationReader:
     """Reads one request's `messages`, whose field is `name`; raises `ApiError` 400 that names the place.
 
     `changes` are the parts that the model does not read, `unknown` the fields that it does not have.

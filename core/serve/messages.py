@@ -26,12 +26,12 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.answering import Prepared, Writer, WriterOf, commented, origins
-from core.serve.conversation import Conversation
+from core.serve.answering import AnswerWriter, Prepared, WriterOf, commented, origins
+from core.serve.conversation import ConversationReader
 from core.serve.fields import change, convert_fields, effort_changes, refused, with_tools
 from core.serve.http import ApiError, error_body, event
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import Piece, Text, Thought
+from core.serve.tools import Piece, TextDelta, ThoughtDelta
 from core.settings.request import ThinkingMode
 
 _THREAD = "this server stores no threads; send the whole conversation without it"
@@ -177,14 +177,14 @@ def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
         # With these details the SDKs send the whole conversation.
         error.details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
         raise error
-    conversation = Conversation("messages")
+    conversation = ConversationReader("messages")
     fields = with_tools(fields, conversation.changes, typed=False)
     conversation.system("system", fields.pop("system", None))
     fields = fields | {"messages": conversation.read(fields.get("messages"))}
     return convert_fields(fields, kind, UNSUPPORTED, conversation.changes, conversation.unknown)
 
 
-class MessageWriter(Writer):
+class MessageWriter(AnswerWriter):
     """Writes an answer as Anthropic's message."""
 
     _asked: MessageRequest
@@ -286,12 +286,12 @@ class MessageWriter(Writer):
         out = b""
         for piece in pieces:
             match piece:
-                case Thought(text):
+                case ThoughtDelta(text):
                     out += self._in({"type": "thinking", "thinking": "", "signature": ""})
                     if self._asked.shows_thoughts:
                         self._content[-1]["thinking"] += text
                         out += self._delta({"type": "thinking_delta", "thinking": text})
-                case Text(text):
+                case TextDelta(text):
                     out += self._in({"type": "text", "text": ""})
                     self._content[-1]["text"] += text
                     out += self._delta({"type": "text_delta", "text": text})

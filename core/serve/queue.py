@@ -1,4 +1,4 @@
-"""The server's requests to one worker: `WorkerGate`, `Answers`, `Answer`, and the models that requests name.
+"""The server's requests to one worker: `WorkerGate`, `Answers`, `ServedAnswer`, and models by their names.
 
 The worker has the queue (`core/worker/queue.py`): a request is sent as soon as a model is loaded, in the
 order of arrival, and waits there. Its command is made for the model that is loaded then. With
@@ -56,7 +56,7 @@ class QueueFullError(RequestError):
     """The queue is full."""
 
     code = "queue-full"
-    # Predicted time until a place is free (`Pace`); 0 if unknown.
+    # Predicted time until a place is free (`QueuePace`); 0 if unknown.
     retry_after_s = 0
 
     def __init__(self, length: int) -> None:
@@ -65,7 +65,7 @@ class QueueFullError(RequestError):
         )
 
 
-class Pace:
+class QueuePace:
     """Predicts when a full queue has room, from the durations of recent answers. Times are in seconds."""
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ _Writer = TypeVar("_Writer")
 CommandOf = Callable[[ModelInfo], tuple[Generate, _Writer]]
 
 
-class Answer(Generic[_Writer]):
+class ServedAnswer(Generic[_Writer]):
     """One request, from its arrival to its end. Made by `Answers.answering`.
 
     One task calls `next()` until it gave `Finished` or `Failed`, or raised. `other` and `command` are called
@@ -381,17 +381,17 @@ class Answers:
         self.requests = requests
         self.length = length
         self.changed = changed
-        self.pace = Pace()
+        self.pace = QueuePace()
         self.sent: dict[str, None] = {}  # what the worker has not ended yet, in order
-        self._running: dict[str, Answer[Any]] = {}
+        self._running: dict[str, ServedAnswer[Any]] = {}
         self._door = asyncio.Lock()  # first come, first sent
 
     @contextmanager
     def answering(
         self, record: ServedRequest, other: Other, command: CommandOf[_Writer]
-    ) -> Iterator[Answer[_Writer]]:
-        """The answer to the request `record`, which ends inside. See `Answer`."""
-        answer = self._running[record.id] = Answer(self, record, other, command)
+    ) -> Iterator[ServedAnswer[_Writer]]:
+        """The answer to the request `record`, which ends inside. See `ServedAnswer`."""
+        answer = self._running[record.id] = ServedAnswer(self, record, other, command)
         try:
             yield answer
         finally:
@@ -451,7 +451,7 @@ class Answers:
             elif answer.writer is not None:
                 answer.refuse(why(answer.request))
 
-    # ---- for `Answer`
+    # ---- for `ServedAnswer`
 
     def enter(self, request: str) -> None:
         """The request is sent. Raises `QueueFullError` with the time to wait."""

@@ -32,7 +32,7 @@ class StreamOptions(Struct):
 
 
 class AnswerRequest(OwnFields, kw_only=True):
-    """A request for an answer, of any API, as `with_tools` and `Conversation` make it.
+    """A request for an answer, of any API, as `with_tools` and `ConversationReader` make it.
 
     `prompt_field` and `schema_field` name its fields in errors.
     """

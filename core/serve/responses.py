@@ -27,8 +27,8 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.answering import Prepared, Writer, commented, logprobs_of, origins
-from core.serve.conversation import Conversation, completed
+from core.serve.answering import AnswerWriter, Prepared, commented, logprobs_of, origins
+from core.serve.conversation import ConversationReader, completed
 from core.serve.fields import (
     FORMS,
     change,
@@ -41,7 +41,7 @@ from core.serve.fields import (
 )
 from core.serve.http import TOO_LONG, ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
-from core.serve.tools import Choice, GivenTool, Piece, Text, Thought
+from core.serve.tools import Choice, GivenTool, Piece, TextDelta, ThoughtDelta
 
 UNSUPPORTED = {
     **FORMS,
@@ -179,7 +179,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
 
 def response_request(fields: dict[str, Any]) -> ResponseRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
-    conversation = Conversation("input")
+    conversation = ConversationReader("input")
     fields = with_answer_form(with_tools(fields, conversation.changes, custom=True))
     if isinstance(fields.get("instructions"), str):
         fields["instructions"] = conversation.system("instructions", fields["instructions"])
@@ -221,7 +221,7 @@ class Output:
         piece: Piece | None = None
         for piece in pieces:
             match piece:
-                case Thought(text):
+                case ThoughtDelta(text):
                     yield from self._text("reasoning")
                     if self._summarizes:
                         self.items[-1]["summary"][0]["text"] += text
@@ -229,7 +229,7 @@ class Output:
                     else:
                         self.items[-1]["content"][0]["text"] += text
                         yield self._of("reasoning_text.delta", content_index=0, delta=text)
-                case Text(text):
+                case TextDelta(text):
                     yield from self._text("message")
                     part = self.items[-1]["content"][0]
                     part["text"] += text
@@ -262,7 +262,7 @@ class Output:
     def end(self, status: str) -> Iterator[Told]:
         """Finish the last item. Logprobs after the last text of the answer are sent with an empty one."""
         if self._logprobs and self._open and self.items[-1]["type"] == "message":
-            yield from self.add([Text("")], [])
+            yield from self.add([TextDelta("")], [])
         yield from self.close(status)
 
     def close(self, status: str = "completed") -> Iterator[Told]:
@@ -354,7 +354,7 @@ def _id(kind: str) -> str:
 _ALIVE_S = 30.0
 
 
-class ResponseWriter(Writer):
+class ResponseWriter(AnswerWriter):
     """Writes an answer as OpenAI's response.
 
     `keep` gets the response before its end is sent.

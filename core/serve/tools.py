@@ -375,19 +375,19 @@ _LOOSE = Change(
 )
 
 
-class Thought(Struct, frozen=True):
+class ThoughtDelta(Struct, frozen=True):
     """The next part of the thought."""
 
     text: str
 
 
-class Text(Struct, frozen=True):
+class TextDelta(Struct, frozen=True):
     """The next part of the text."""
 
     text: str
 
 
-Piece = Thought | Text | ToolCall
+Piece = ThoughtDelta | TextDelta | ToolCall
 
 
 class Written:
@@ -431,9 +431,9 @@ class Written:
             run = list(same)
             text = "".join(part.text for part in run)
             if kind == "thought":
-                yield Thought(text)
+                yield ThoughtDelta(text)
             elif kind == "text":
-                yield Text(text)
+                yield TextDelta(text)
             for call in (call for part in run for call in part.calls):
                 if self._rules.most is None or self.calls < self._rules.most:
                     self.calls += 1

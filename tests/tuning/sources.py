@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from core.bench.retrieval import Document, Question, documents, questions
+from core.bench.retrieval import BenchDocument, Question, documents, questions
 from core.bench.runner import Bench, BenchPiece, describe, run_bench, table
 from core.errors import RequestError
 from core.events import Attachment, Message, Passage
@@ -70,10 +70,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _sourced(
     loaded: LoadedModel,
-    of: tuple[Document, str],
+    of: tuple[BenchDocument, str],
     number: int,
     question: Question,
-    another: tuple[Document, str],
+    another: tuple[BenchDocument, str],
 ) -> Sourced:
     document, text = of
     first, last = question.gold[0]
@@ -91,7 +91,7 @@ def _sourced(
 
 
 def _sources(
-    loaded: LoadedModel, document: Document, text: str, question: Question, answer: Sequence[int]
+    loaded: LoadedModel, document: BenchDocument, text: str, question: Question, answer: Sequence[int]
 ) -> tuple[Passage, ...]:
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout

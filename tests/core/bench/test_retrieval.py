@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from core.bench import retrieval
 from core.bench.retrieval import (
-    Document,
+    BenchDocument,
     Found,
     Language,
     QuestionKind,
@@ -94,8 +94,8 @@ def test_paraphrases_share_few_words_with_what_answers_them() -> None:
 @pytest.mark.parametrize("change", [{"sha256": "0" * 64}, {"file": "nowhere/*"}, {"start": 1}])
 def test_another_text_is_left_out(change: dict[str, str | int]) -> None:
     document = documents()[0]
-    fields = {name: getattr(document, name) for name in Document.__struct_fields__}
-    assert Document(**{**fields, **change}).text() is None
+    fields = {name: getattr(document, name) for name in BenchDocument.__struct_fields__}
+    assert BenchDocument(**{**fields, **change}).text() is None
 
 
 def bench(model: Path, out: Path, *options: str, name: str = "retrieval") -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def test_results_and_report_and_resuming(
 
 
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> tuple[Document, str]:
+def short(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchDocument, str]:
     """The beginning of a document, which is then the bench's only one, with its text."""
     full = next(document for document in documents() if document.name == "tide-mill")
     text = (full.text() or "")[:2200]
@@ -154,7 +154,7 @@ def test_all_scorers_of_a_question_share_its_prompt(
 
 
 def test_vectors_of_a_document_are_computed_once_and_not_put_into_the_apps_cache(
-    toy_folder: Path, short: tuple[Document, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_folder: Path, short: tuple[BenchDocument, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = []
 
@@ -203,7 +203,7 @@ def test_the_report_names_kinds_that_are_worse_than_words() -> None:
 
 
 def test_right_answers_after_sparse_and_complete_reading(
-    toy_folder: Path, toy_engine: Engine, short: tuple[Document, str], tmp_path: Path
+    toy_folder: Path, toy_engine: Engine, short: tuple[BenchDocument, str], tmp_path: Path
 ) -> None:
     document, text = short
     options = ("--scorers", "random", "--keep", "40", "--answers", "2")

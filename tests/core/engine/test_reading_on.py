@@ -29,7 +29,7 @@ from core.events import (
     Token,
 )
 from core.prefill import reading
-from core.prefill.plan import Plan, Planning
+from core.prefill.plan import Planning, ReadingPlan
 from core.prefill.scorers import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep
 from core.settings import Settings
@@ -103,14 +103,14 @@ def held(engine: Engine) -> set[int]:
 
 def test_planning_leaves_the_prompt_as_it_is(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it plans a quotation; only reading inserts that."""
-    found: list[tuple[list[int], list[int], Plan]] = []
+    found: list[tuple[list[int], list[int], ReadingPlan]] = []
 
     class Watched(Planning):
         def __init__(self, answer: Answer, *more: Any) -> None:
             super().__init__(answer, *more)
             self.answer = answer
 
-        def plan(self) -> Generator[int, None, Plan]:
+        def plan(self) -> Generator[int, None, ReadingPlan]:
             before = [*self.answer.ids]
             plan = yield from super().plan()
             found.append((before, [*self.answer.ids], plan))

@@ -11,7 +11,7 @@ import pytest
 from core.engine import engine as module
 from core.engine.engine import Engine
 from core.events import Finished, Generate, Message, PrefillProgress, Token
-from core.machine.profile import Pace
+from core.machine.profile import TimedPace
 from tests.core.engine.test_engine import settings
 
 _RENDERED_S = 100.0
@@ -69,9 +69,9 @@ def test_who_asked_before_waits_longer(engine: Engine, clock: _Clock) -> None:
     assert last.stats.ttft_s == pytest.approx(10 + _RENDERED_S)
 
 
-def _pace() -> Pace:
+def _pace() -> TimedPace:
     """A machine where a chunk of 1,000 tokens takes 1 s at first and 9 s behind 8,000 others."""
-    pace = Pace("toy")
+    pace = TimedPace("toy")
     for _ in range(10):
         pace = pace.read(1000, 0, _SHORT_S).read(1000, 8000, _LONG_S)
     return pace

@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 
 from core.engine.engine import Engine
-from core.machine.profile import Chunk, KeptPace, MachineProfile, Pace, finished, measure_pace
+from core.machine.profile import Chunk, KeptPace, MachineProfile, TimedPace, finished, measure_pace
 
 
-def fed(a: float, b: float, chunks: int = 12, width: int = 512) -> Pace:
+def fed(a: float, b: float, chunks: int = 12, width: int = 512) -> TimedPace:
     """A pace that was told chunks, one behind the other, of a machine with these two parts."""
-    pace = Pace("k")
+    pace = TimedPace("k")
     for number in range(chunks):
         seconds = a * width + b * width * (number * width + width / 2)
         pace = pace.read(width, number * width, seconds)
@@ -30,7 +30,7 @@ def test_both_parts_are_found(a: float, b: float, tokens: int, context: int) -> 
 @pytest.mark.parametrize("power", [-1, 3])
 def test_it_never_says_less_than_nothing(power: int) -> None:
     """Later chunks that were quicker, as after another program ended, or ever slower."""
-    pace = Pace("k")
+    pace = TimedPace("k")
     for number in range(12):
         pace = pace.read(512, 512 * number, 2.0 * (number + 1) ** power)
     for tokens, context in ((100, 0), (5000, 0), (5000, 30_000)):
@@ -38,20 +38,20 @@ def test_it_never_says_less_than_nothing(power: int) -> None:
 
 
 def test_chunks_of_one_kind_are_enough() -> None:
-    pace = Pace("k").read(512, 0, 1.0).read(512, 0, 1.0)
+    pace = TimedPace("k").read(512, 0, 1.0).read(512, 0, 1.0)
     assert pace.seconds(1024) == pytest.approx(2.0)
 
 
 def test_few_chunks_or_short_contexts_that_were_slow_are_no_law_yet() -> None:
     """As another program made it: the prompt's other 13 chunks do not take an hour and three quarters."""
-    pace = Pace("k").read(512, 0, 52.0)
+    pace = TimedPace("k").read(512, 0, 52.0)
     for context in (512, 1024, 1536, 2048):
         pace = pace.read(512, context, 52.0 + context / 10)
         found = pace.fitted()
         assert found is not None
         assert found.seconds(512, 4096) < 2 * found.seconds(512, 0)
         assert context > 512 or found.seconds(512, 0) == pytest.approx(52, rel=0.01)
-    two = Pace("k").read(512, 0, 52.0).read(512, 7168, 770.0)
+    two = TimedPace("k").read(512, 0, 52.0).read(512, 7168, 770.0)
     assert two.seconds(512, 7168) != pytest.approx(770, rel=0.2)
     # What goes on being so is believed.
     for context in range(2560, 5120, 512):
@@ -69,7 +69,7 @@ def test_few_chunks_or_short_contexts_that_were_slow_are_no_law_yet() -> None:
 )
 def test_a_handful_of_tokens_says_nothing_about_a_long_text(chunks: list[tuple[int, int, float]]) -> None:
     """It said 19 hours for a minute and a half."""
-    pace = Pace("k")
+    pace = TimedPace("k")
     for tokens, context, seconds in chunks:
         pace = pace.read(tokens, context, seconds)
     assert pace.seconds(56_779) is None
@@ -84,14 +84,14 @@ def test_a_machine_that_became_slower_is_noticed() -> None:
 
 @pytest.mark.parametrize(("tokens", "seconds"), [(63, 1.0), (512, 0.0), (512, -1.0)])
 def test_what_says_nothing_is_left_out(tokens: int, seconds: float) -> None:
-    assert Pace("k").read(tokens, 0, seconds).seconds(100) is None
+    assert TimedPace("k").read(tokens, 0, seconds).seconds(100) is None
 
 
 def test_it_is_measured_on_the_model(toy_engine: Engine) -> None:
     loaded = toy_engine.loaded
     now = itertools.count()
     clock = partial(next, now)
-    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info, clock)
+    steps = measure_pace(TimedPace("k"), loaded.model, loaded.new_cache, loaded.info, clock)
     found = finished(steps)
     assert len(found.chunks) == loaded.info.context_tokens // 256 - 1
     assert found.seconds(1000) == pytest.approx(1000 / 256)  # by that clock a chunk takes a second
@@ -101,13 +101,13 @@ def test_a_busy_machine_is_not_kept_as_the_pace(toy_engine: Engine) -> None:
     """The second chunk took three times as long when it was read again."""
     loaded = toy_engine.loaded
     clock = iter([0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 6.0])
-    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info, lambda: next(clock))
-    assert finished(steps) == Pace("k")
+    steps = measure_pace(TimedPace("k"), loaded.model, loaded.new_cache, loaded.info, lambda: next(clock))
+    assert finished(steps) == TimedPace("k")
 
 
 @pytest.mark.parametrize("factor", [10.0, 0.1])
 def test_readings_replace_a_probe_that_was_wrong(factor: float) -> None:
-    pace = Pace("k")
+    pace = TimedPace("k")
     for number in (1, 2):
         pace = pace.read(256, 256 * number, 256 * 0.002 * factor)
     for number in range(2):
@@ -117,7 +117,7 @@ def test_readings_replace_a_probe_that_was_wrong(factor: float) -> None:
 
 @pytest.mark.parametrize("at", range(10))
 def test_a_chunk_during_which_the_machine_slept_does_not_count(at: int) -> None:
-    pace = Pace("k")
+    pace = TimedPace("k")
     for number in range(10):
         seconds = 0.002 * 512 + 1e-7 * 512 * (512 * number + 256)
         pace = pace.read(512, 512 * number, 600.0 if number == at else seconds)
@@ -128,7 +128,7 @@ def test_a_chunk_during_which_the_machine_slept_does_not_count(at: int) -> None:
 @pytest.mark.parametrize(("a", "b"), [(0.006, 8e-6), (0.01, 1e-6)])
 def test_attention_that_three_short_readings_show_is_believed(a: float, b: float) -> None:
     """With small models it costs more than everything else long before 4,096 tokens."""
-    pace = Pace("k")
+    pace = TimedPace("k")
     for _ in range(3):
         for context in (0, 512):
             pace = pace.read(512, context, 512 * (a + b * (context + 256)))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.events import Token, Tool, ToolCall
-from core.serve.tools import CallRules, Choice, GivenTool, Piece, Text, Written, choose, relaxed
+from core.serve.tools import CallRules, Choice, GivenTool, Piece, TextDelta, Written, choose, relaxed
 from tests.app.session.words import INFO
 
 HERMES = AnswerFormat(calls=("hermes",))
@@ -53,11 +53,11 @@ def test_calls_have_new_ids() -> None:
 
 def test_calls_beyond_the_allowed_number_are_dropped() -> None:
     pieces = written(CallRules((WEATHER,), most=1), f"a{CALL}b{CALL}c")
-    assert [type(piece) for piece in pieces] == [Text, ToolCall, Text, Text]
+    assert [type(piece) for piece in pieces] == [TextDelta, ToolCall, TextDelta, TextDelta]
 
 
 def test_without_declared_tools_a_call_is_text() -> None:
-    assert written(CallRules(), CALL) == [Text(CALL)]
+    assert written(CallRules(), CALL) == [TextDelta(CALL)]
 
 
 def test_references_of_a_forced_calls_schema_point_where_it_stands() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.serve import conversation as module
-from core.serve.conversation import Conversation
+from core.serve.conversation import ConversationReader
 from core.serve.http import ApiError
 from core.serve.tools import Choice, GivenTool, choose
 
@@ -88,7 +88,7 @@ def test_a_conversation_is_read_in_proportion_to_its_length(
 
     def total(count: int) -> int:
         given, before = SHAPES[shape](count), copied
-        return steps_of(lambda: Conversation("input").read(given)) + copied - before
+        return steps_of(lambda: ConversationReader("input").read(given)) + copied - before
 
     total(1)  # what is made once
     assert total(LONG) < 1.5 * LONG / SHORT * total(SHORT)

@@ -28,7 +28,7 @@ from core.events import (
     TurnTaken,
 )
 from core.serve import queue
-from core.serve.queue import Answers, ClientGoneError, InstalledModels, Pace, QueueFullError, WorkerGate
+from core.serve.queue import Answers, ClientGoneError, InstalledModels, QueueFullError, QueuePace, WorkerGate
 from core.serve.requests import ServedRequest, ServedRequests
 from core.settings import Settings
 from core.worker.client import CommandError
@@ -221,7 +221,7 @@ def test_every_request_ends_once_in_its_order_and_none_after_its_cancel(
 
 
 def test_who_is_refused_is_told_when_there_is_room() -> None:
-    pace = Pace()
+    pace = QueuePace()
     for at in (0.0, 20.0, 40.0):
         pace.begin(at)
         pace.end(at + 20)
@@ -229,7 +229,7 @@ def test_who_is_refused_is_told_when_there_is_room() -> None:
     # The answer that is being written takes 15 s more, each of the others 20 s.
     assert [pace.room_in_s(65.0) for _ in range(3)] == [15, 35, 55]
     # One that takes longer than the others ends soon, as far as anybody knows.
-    assert Pace().room_in_s(0.0) == 10
+    assert QueuePace().room_in_s(0.0) == 10
     pace.end(150.0)
     pace.begin(150.0)
     assert pace.room_in_s(1000.0) == 1
