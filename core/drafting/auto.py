@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from core.drafting.calibration import LEARNED_KIND, WEIGHTS, WEIGHTS_LEARNED, Calibration
-from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, RejectedRow, grow
+from core.drafting.draft import EMPTY, NO_FACTS, Draft, Drafter, Facts, GrownDraft, Guess, RejectedRow, grow
 from core.drafting.draft_model import Proposals
 from core.drafting.evidence import TAIL_TOKENS, DraftPosition, Evidence
 from core.drafting.gram_counts import GramCounts
@@ -58,7 +58,7 @@ class AutoDrafter(Drafter):
         self._alternatives = _ALTERNATIVES if tree else 1
         self._begin(())
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         self._begin(prompt)
         self._evidence.read(prompt)
         if self._proposals is not None:

@@ -48,7 +48,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from core.drafting.calibration import log2_1
-from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, grow
+from core.drafting.draft import EMPTY, NO_FACTS, Draft, Drafter, Facts, GrownDraft, Guess, grow
 from core.drafting.odds import STRENGTH, Odds
 from core.events import Occupancy
 from core.settings.drafting import Cacheback, check_cacheback
@@ -194,7 +194,7 @@ class CachebackDrafter(Drafter):
         self._grown = GrownDraft()  # the last planned draft, whose outcome `observe` learns from
         self._reset()
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         self._reset()
         self.observe(prompt)
 

@@ -100,16 +100,25 @@ def sanitise(draft: Draft, *, vocabulary: int, budget: int) -> Draft:
 RejectedRow = tuple[int, Sequence[int]]
 
 
+class Facts(Struct, frozen=True):
+    """What the ids of a request do not show. `begun`: the prompt's last tokens that belong to the answer."""
+
+    begun: Sequence[int] = ()
+
+
+NO_FACTS = Facts()
+
+
 class Drafter:
     """Guesses the tokens that follow a context. This base class guesses nothing and serves as `off`.
 
-    Order of calls in a request: `begin(prompt)`, then in each step `draft(budget)`, `feedback(draft,
+    Order of calls in a request: `begin(prompt, facts)`, then in each step `draft(budget)`, `feedback(draft,
     accepted)` and `observe(tokens)`; at last `end()`. `observe` receives every token of the answer exactly
     once, in order, and no rejected token. All ids are plain ints. No method raises, whatever the tokens.
     Worker's main thread only.
     """
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         """Starts a request with the context `prompt` and discards the previous request's own state."""
 
     def observe(self, tokens: Sequence[int]) -> None:

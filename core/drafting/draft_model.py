@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core.drafting.draft import EMPTY, PROPOSED_KIND, Draft, Drafter, Guess
+from core.drafting.draft import EMPTY, NO_FACTS, PROPOSED_KIND, Draft, Drafter, Facts, Guess
 from core.drafting.gate import Backoff, default_cost
 from core.drafting.odds import STRENGTH, Odds, logit
 from core.events import DraftSource
@@ -52,7 +52,7 @@ class DraftModelDrafter(Drafter):
         self._proposer = proposer
         self._context: list[int] = []
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         self._context = list(prompt)
 
     def observe(self, tokens: Sequence[int]) -> None:

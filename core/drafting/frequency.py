@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
-from core.drafting.draft import Draft, Drafter
+from core.drafting.draft import NO_FACTS, Draft, Drafter, Facts
 from core.events import Occupancy
 from core.settings.drafting import Frequency
 
@@ -35,7 +35,7 @@ class FrequencyDrafter(Drafter):
         self._capacity = sum(max(0, _WINDOW_TOKENS - length) for length in self._contexts)
         self._reset()
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         self._reset()
         self.observe(prompt)
 

@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.draft import EMPTY, Draft, Drafter
+from core.drafting.draft import EMPTY, NO_FACTS, Draft, Drafter, Facts
 from core.drafting.gate import Backoff
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod, check_slots
@@ -352,7 +352,7 @@ class NgramModDrafter(Drafter):
         self._table = table
         self.begin(())
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         self._writer = TableWriter(self._table)
         self._writer.read(prompt)
         self._poor = 0  # consecutive poor drafts

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.drafting.draft import EMPTY, Draft, Drafter
+from core.drafting.draft import EMPTY, NO_FACTS, Draft, Drafter, Facts
 from core.events import Occupancy
 from core.settings.drafting import NgramSimple
 
@@ -35,7 +35,7 @@ class NgramSimpleDrafter(Drafter):
         self._ends: dict[int, dict[int, int]] = {}
         self._reset()
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         self._reset()
         self.observe(prompt)
 

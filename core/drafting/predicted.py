@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from core.drafting.cursor import Cursor
-from core.drafting.draft import Draft, Drafter, RejectedRow
+from core.drafting.draft import NO_FACTS, Draft, Drafter, Facts, RejectedRow
 from core.drafting.odds import Odds, logit
 from core.drafting.suffix_index import ROOT, SuffixIndex
 from core.events import DraftSource, Occupancy, TableFigures
@@ -32,22 +32,17 @@ _MIN_PLANNED = 0.02
 
 
 class PredictedDrafter(Drafter):
-    """`begun` are the tokens at the end of the prompt that belong to the answer; `planned`: a planner
-    selects.
-    """
+    """`planned`: a planner selects."""
 
-    def __init__(
-        self, drafter: Drafter, prediction: Sequence[int], *, planned: bool, begun: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, drafter: Drafter, prediction: Sequence[int], *, planned: bool) -> None:
         self._drafter = drafter
         self._predicted = prediction
-        self._begun = begun
         self._min_probability = _MIN_PLANNED if planned else _MIN_UNPLANNED
 
-    def begin(self, prompt: Sequence[int]) -> None:
-        self._drafter.begin(prompt)
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
+        self._drafter.begin(prompt, facts)
         self._prediction = Prediction(self._predicted)
-        for token in self._begun:
+        for token in facts.begun:
             self._prediction.follow(token)
         self._prediction.restart()
         self._copied = False

@@ -17,6 +17,7 @@ from core.decoding.answer import Answer, MemoryGuard
 from core.decoding.loop import Step, Tally
 from core.decoding.repetition import Repetition
 from core.decoding.text import StopTexts, TokenTexts
+from core.drafting.draft import Facts
 from core.drafting.predicted import prediction_counts
 from core.errors import NotEnoughMemoryError
 from core.events import (
@@ -100,7 +101,7 @@ class Writing:
     def begin(self) -> None:
         """The prompt was read; the first step reads its last token."""
         answer = self._answer
-        answer.drafter.begin(answer.ids)
+        answer.drafter.begin(answer.ids, Facts(answer.begun))
         if answer.gate is not None:
             answer.gate.begin(answer.ids, predicted=bool(answer.prediction))
         answer.stats.read_tokens += 1

@@ -246,9 +246,7 @@ def draft_prediction(answer: Answer, session: ModelSession) -> None:
         return
     if answer.spec.drafts:
         planned = answer.planner is not None
-        answer.drafter = PredictedDrafter(
-            answer.drafter, answer.prediction, planned=planned, begun=answer.begun
-        )
+        answer.drafter = PredictedDrafter(answer.drafter, answer.prediction, planned=planned)
     else:
         given = f"{len(answer.prediction):,} tokens"
         answer.downgrade("prediction", "not drafted from", "the drafter is off", asked=given)

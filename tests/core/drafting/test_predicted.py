@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from core.decoding.planner import Planner
-from core.drafting.draft import EMPTY, Draft, Drafter
+from core.drafting.draft import EMPTY, NO_FACTS, Draft, Drafter, Facts
 from core.drafting.predicted import MAX_TOKENS, PredictedDrafter, Prediction, prediction_counts
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.settings import Settings
@@ -144,12 +144,16 @@ def test_it_ends_with_the_prediction() -> None:
 
 
 def test_an_answer_that_was_begun_is_predicted_from_there() -> None:
-    whole = PredictedDrafter(Drafter(), range(100, 200), planned=True, begun=range(100, 120))
-    whole.begin([1, *range(100, 120)])
-    assert whole.draft(3).tokens == (120, 121, 122)
-    rest = PredictedDrafter(Drafter(), range(100, 200), planned=True, begun=range(20))
-    rest.begin([1, *range(20)])
-    assert rest.draft(3).tokens == (100, 101, 102)
+    drafter = PredictedDrafter(Drafter(), range(100, 200), planned=True)
+    for begun, drafted in ((range(100, 120), (120, 121, 122)), (range(20), (100, 101, 102))):
+        drafter.begin([1, *begun], Facts(begun))
+        assert drafter.draft(3).tokens == drafted
+
+
+def test_the_underlying_drafter_gets_the_facts() -> None:
+    inner = Sure()
+    PredictedDrafter(inner, range(100, 200), planned=True).begin([1, 2], Facts([2]))
+    assert inner.facts == Facts([2])
 
 
 class Sure(Drafter):
@@ -159,6 +163,10 @@ class Sure(Drafter):
         self._confidence = confidence
         self.heard: list[int] = []
         self.fed_back = 0
+        self.facts = NO_FACTS
+
+    def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
+        self.facts = facts
 
     def observe(self, tokens: Sequence[int]) -> None:
         self.heard += tokens
