@@ -14,7 +14,7 @@ from core.decoding.text import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
 from core.models.prompt import Prompt
-from core.serve.tools import CallRules, Text, Thought, Written
+from core.serve.tools import CallRules, TextDelta, ThoughtDelta, Written
 from core.settings import Settings, assign_all
 from tests.zoo.conversations import Turn
 
@@ -82,9 +82,9 @@ class Product:
         segments = [text for token in ids for text in texts.add(token)] + list(texts.finish())
         thought, said, calls = "", "", []
         for piece in [*(p for text in segments for p in given.add([_token(text, format)])), *given.end()]:
-            if isinstance(piece, Thought):
+            if isinstance(piece, ThoughtDelta):
                 thought += piece.text
-            elif isinstance(piece, Text):
+            elif isinstance(piece, TextDelta):
                 said += piece.text
             else:
                 calls.append((piece.name, json.loads(piece.arguments)))
