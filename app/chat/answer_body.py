@@ -237,22 +237,29 @@ class AnswerBody(TextCanvas):
         return token >= 0 and self.table[token].id != TYPED
 
     def token_rect(self, token: int) -> QRectF | None:
-        """The rectangle of the token's first line on the canvas; None if it is not shown."""
-        shown = self.table.shown_by(token)
-        if shown is None:
-            return None
-        start, end = self.table.range_of(shown)
-        for number, box in enumerate(self.boxes):
-            if box.hidden:
-                continue
-            found = shown_range(box.piece.segments, start, end)
-            if found:
-                low, high = found
-                text = box.piece.text
-                while low < high - 1 and text[low].isspace():
-                    low += 1
-                return self.rects_of(number, low, high)[0]
+        """The rectangle of the token's first line on the canvas; None if it is not shown. Of what scrolls
+        sideways, the visible part, or the edge beyond which the token is."""
+        for number, low, high in self._shown_at(token):
+            rect = self.rects_of(number, low, high)[0]
+            if self.boxes[number].most_scroll:
+                window = self.boxes[number].window.translated(MARGIN_PX, 0)
+                rect.setLeft(min(max(rect.left(), window.left()), window.right()))
+                rect.setRight(min(max(rect.right(), window.left()), window.right()))
+            return rect
         return None
+
+    def _shown_at(self, token: int) -> list[tuple[int, int, int]]:
+        """The number of the piece with the token, and its characters [start, end) there without spaces before
+        it. Empty if it is not shown."""
+        shown = self.table.shown_by(token)
+        for number, box in enumerate(self.boxes if shown is not None else ()):
+            found = shown_range(box.piece.segments, *self.table.range_of(shown or 0))
+            if found and not box.hidden:
+                low, high = found
+                while low < high - 1 and box.piece.text[low].isspace():
+                    low += 1
+                return [(number, low, high)]
+        return []
 
     def lay_out_again(self) -> None:
         super().lay_out_again()
@@ -437,6 +444,12 @@ class AnswerBody(TextCanvas):
             self.point_at(token)
             self._on_pointed(token)
 
+    def _step_to(self, token: int) -> None:
+        """Point at a token with the keys, which bring it into view."""
+        for number, start, end in self._shown_at(token):
+            self.scroll_sideways(number, start, end)
+        self._point(token)
+
     def _show_typed_link(self) -> None:
         """Show where a link goes that the keys point at, if its token has no tooltip: a person wrote it."""
         link, rect = self.link_of(self.pointed_token), self.token_rect(self.pointed_token)
@@ -461,7 +474,7 @@ class AnswerBody(TextCanvas):
         elif event.key() in (keys.Key_Return, keys.Key_Enter) and self.pointed_token >= 0:
             open_outside(self.link_of(self.pointed_token))
         elif event.key() in steps and not held(event) and last >= 0:
-            self._point(max(0, min(last, steps[keys(event.key())])))
+            self._step_to(max(0, min(last, steps[keys(event.key())])))
             self._show_typed_link()
         else:
             super().keyPressEvent(event)
@@ -504,6 +517,8 @@ class AnswerBody(TextCanvas):
             line = box.layout.lines[-1]
             end = box.text_left + line.x_at(line.end)
             x = end - _CARET_GAP_PX - _CARET_WIDTH_PX if line.chunk.rtl else end + _CARET_GAP_PX
+            if box.most_scroll:
+                x = min(max(x, box.window.left()), box.window.right() - _CARET_WIDTH_PX)
             style = box.layout.style
             middle = box.text_top + line.baseline - style.baseline_px + style.line_px / 2
         caret_px = _CARET_HEIGHT_PX * theme.zoom

@@ -206,6 +206,7 @@ class TranscriptSelection(QObject):
 
     def _see(self, spot: EntryPlace) -> None:
         canvas = self._ready(self._entries[spot.entry])
+        canvas.scroll_sideways(spot.place.piece, spot.place.char, spot.place.char)
         rects = canvas.rects_of(spot.place.piece, spot.place.char, spot.place.char)
         if rects:
             point = canvas.mapTo(self._area.viewport(), rects[0].center().toPoint())

@@ -1,8 +1,8 @@
 """PieceBox: position of one piece, its text layout and its decoration.
 
 Code has a frame with a header, quotes a rule, list items a marker, both at the side where the text starts.
-A table or formula that is wider than the column scrolls sideways. Measures are from the left edge of the
-reading column and the top of the canvas.
+A table, formula or code block that is wider than the column scrolls sideways. Measures are from the left edge
+of the reading column and the top of the canvas.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QLinearGradient, QPainter, QPainterPath, QPen
 
 from app.controls.shapes import is_rtl
 from app.richtext.markdown.piece import Piece
@@ -24,11 +24,14 @@ from app.theme.theme import color, theme
 from app.theme.zoom import px
 
 CODE_HEADER_PX = 30
-_CODE_PAD_LEFT_PX = 14
+_CODE_PAD_PX = 14  # at the left and right
+_CONTINUED_MARK = "\u21a9"
 _CODE_PAD_TOP_PX = 9
 _CODE_PAD_BOTTOM_PX = 12
 _CODE_RADIUS_PX = 9
 _LABEL_CHARACTERS = 60
+_DRAG_EDGE_PX = 14
+_FASTEST_PX = 60
 _LIST_INDENT_PX = 24
 _MARKER_GAP_PX = 6
 _MARKER_HANG_PX = 6
@@ -76,17 +79,18 @@ class PieceBox:
             self.right -= indent
         else:
             self.left += indent
-        room = self.right - self.left - (2 * _CODE_PAD_LEFT_PX if self.is_code else 0)
         link = color("accent")
-        style, room = style or style_of(piece, zoom), max(40.0, room)
+        style, room = style or style_of(piece, zoom), max(40.0, self.right - self.left - 2 * self._pad)
+        self._room = room
         self.layout: PieceLayout
         if piece.kind == "table" and not hidden:
             self.layout = TableLayout(piece, style, room, link)
         else:
             text, direction = "" if hidden else piece.text, False if self.is_code else None
-            self.layout = PieceLayout(text, style, room, piece.styles, link, direction)
-        # How far a wide table or formula can be and is scrolled to the right.
-        self.most_scroll = max(0.0, self.layout.full_width - room)
+            self.layout = PieceLayout(
+                text, style, room, piece.styles, link, direction, wraps=not self.is_code
+            )
+        # How far what is wider than the column is scrolled to the right.
         self.scroll = self.most_scroll if self.rtl else 0.0
 
     @property
@@ -122,28 +126,46 @@ class PieceBox:
         return self.piece.kind == "code"
 
     @property
+    def _pad(self) -> float:
+        """The distance of the text from the left and right."""
+        return _CODE_PAD_PX if self.is_code else 0
+
+    @property
     def text_left(self) -> float:
-        return self.left + (_CODE_PAD_LEFT_PX if self.is_code else 0) - self.scroll
+        return self.left + self._pad - self.scroll
+
+    @property
+    def most_scroll(self) -> float:
+        """How far it can be scrolled to the right; 0 if it fits."""
+        return max(0.0, self.layout.full_width - self._room)
 
     @property
     def window(self) -> QRectF:
-        """Where a table or formula that scrolls is seen; empty for everything else."""
-        return (
-            QRectF(self.left, self.top, self.right - self.left, self.height) if self.most_scroll else QRectF()
-        )
+        """Where the text of what scrolls is visible; empty for everything else."""
+        if not self.most_scroll:
+            return QRectF()
+        area = QRectF(self.left, self.top, self.right - self.left, self.height)
+        # Code is inside its frame, and some glyphs reach out of their line.
+        return area.adjusted(1, self.text_top - self.top - _CODE_PAD_TOP_PX, -1, -1) if self.is_code else area
 
     def scroll_by(self, pixels: float) -> bool:
-        """Scroll a wide table or formula to the right. Returns whether it moved."""
+        """Scroll what is wider than the column to the right. Returns whether it moved."""
         before = self.scroll
         self.scroll = min(max(0.0, before + pixels), self.most_scroll)
         return self.scroll != before
 
     def scroll_to(self, left: float, right: float) -> None:
         """Scroll so that the horizontal range [left, right] is visible."""
-        if left < self.left:
-            self.scroll_by(left - self.left)
-        elif right > self.right:
-            self.scroll_by(min(right - self.right, left - self.left))
+        first, last = self.left + self._pad, self.right - self._pad
+        if left < first:
+            self.scroll_by(left - first)
+        elif right > last:
+            self.scroll_by(min(right - last, left - first))
+
+    def drag_step(self, x: float) -> float:
+        """How far to the right a selecting mouse at `x` scrolls at once: more, the further out it is."""
+        first, last = self.left + _DRAG_EDGE_PX, self.right - _DRAG_EDGE_PX
+        return max(-_FASTEST_PX, min(_FASTEST_PX, min(x - first, 0) + max(x - last, 0)))
 
     @property
     def text_top(self) -> float:
@@ -197,8 +219,8 @@ class PieceBox:
             return range(0)
         return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
 
-    def paint_around(self, painter: QPainter, lines: range) -> None:
-        """Paint the frame, rules and code background of `lines`, without text and tints."""
+    def paint_around(self, painter: QPainter) -> None:
+        """Paint what does not scroll: the frame, rules and marker."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
             distance = (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
@@ -207,18 +229,23 @@ class PieceBox:
         if self.piece.thought >= 0 and self.piece.kind != "thought":
             rule = QRectF(_THOUGHT_RULE_PX, self.rule_top, 2, self.bottom - self.rule_top)
             painter.fillRect(rule, color("hair2"))
-        if isinstance(self.layout, TableLayout):
-            self._paint_grid(painter, self.layout)
         if self.piece.kind == "rule":
             y = round(self.top + px(_RULE_HEIGHT_PX) / 2)
             painter.fillRect(QRectF(self.left, y, self.right - self.left, 1), color("hair"))
         if self.is_code:
             self._paint_frame(painter)
-        if lines:
-            self._paint_inline_code(painter, lines)
+        self._paint_marker(painter)
 
-    def paint_marker(self, painter: QPainter) -> None:
-        """Paint the marker, which is beside what may scroll."""
+    def paint_behind(self, painter: QPainter, lines: range) -> None:
+        """Paint what scrolls with the text of `lines` and is behind its tints."""
+        if isinstance(self.layout, TableLayout):
+            self._paint_grid(painter, self.layout)
+        if lines and not self.is_code:
+            self._paint_inline_code(painter, lines)
+        elif lines:
+            self._paint_continued(painter, lines)
+
+    def _paint_marker(self, painter: QPainter) -> None:
         if not self.piece.marker:
             return
         painter.setFont(_marker_font(self._zoom))
@@ -242,7 +269,7 @@ class PieceBox:
         painter.setFont(enlarged_ui_font(11.5))
         painter.setPen(color("text2"))
         header = QRectF(
-            self.left + _CODE_PAD_LEFT_PX, self.top + 1, self.frame.width() / 2, px(CODE_HEADER_PX) - 1
+            self.left + _CODE_PAD_PX, self.top + 1, self.frame.width() / 2, px(CODE_HEADER_PX) - 1
         )
         painter.drawText(
             header,
@@ -257,16 +284,45 @@ class PieceBox:
             painter.fillRect(line, color("hair" if number else "hair2"))
 
     def paint_scroll_bar(self, painter: QPainter) -> None:
-        """How wide a table or formula is, and which part of it is seen."""
+        """Paint how wide the text is and which part of it is visible; code also fades at the edges."""
         if not self.most_scroll:
             return
-        seen = self.right - self.left
+        if self.is_code:
+            self._paint_fades(painter)
+        seen = self.right - self.left - 2 * self._pad
         share = seen / (seen + self.most_scroll)
-        left = self.left + self.scroll * share
-        bar = QRectF(left, self.bottom - px(_SCROLL_BAR_PX), seen * share, px(_SCROLL_BAR_PX))
+        left = self.left + self._pad + self.scroll * share
+        bottom = self.bottom - ((_CODE_PAD_BOTTOM_PX - px(_SCROLL_BAR_PX)) / 2 if self.is_code else 0)
+        bar = QRectF(left, bottom - px(_SCROLL_BAR_PX), seen * share, px(_SCROLL_BAR_PX))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(color("hair2"))
         painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
+
+    def _paint_fades(self, painter: QPainter) -> None:
+        """Fade the text out where more of it follows. Without more, no line reaches so far to the right: when
+        one grows, those above need not be painted again."""
+        area, clear = self.window, QColor(color("code"))
+        clear.setAlpha(0)
+        for edge, inner, more in (
+            (area.left(), area.left() + _CODE_PAD_PX - 1, self.scroll > 0),
+            (area.right(), area.right() - _CODE_PAD_PX + 1, self.scroll < self.most_scroll),
+        ):
+            fade = QLinearGradient(edge, 0, inner, 0)
+            fade.setColorAt(0, color("code"))
+            fade.setColorAt(1, clear)
+            if more:
+                left = min(edge, inner)
+                part = QRectF(left, self.text_top, abs(edge - inner), self.layout.height)
+                painter.fillRect(part, fade)
+
+    def _paint_continued(self, painter: QPainter, lines: range) -> None:
+        """Mark the ends of lines that continue on the next line."""
+        for number in filter(self.layout.continues, lines):
+            line = self.layout.lines[number]
+            painter.setFont(self.layout.style.font)
+            painter.setPen(color("text2"))
+            at = QPointF(self.text_left + line.right, self.text_top + line.baseline)
+            painter.drawText(at, _CONTINUED_MARK)
 
     def _paint_inline_code(self, painter: QPainter, lines: range) -> None:
         first, last = self.layout.lines[lines[0]].start, self.layout.lines[lines[-1]].end

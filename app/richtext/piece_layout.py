@@ -355,6 +355,7 @@ def _placeholder_px(font: QFont) -> float:
     return QFontMetricsF(plain).horizontalAdvance(_PLACEHOLDER)
 
 
+_UNWRAPPED_PX = 1e6
 _LONG_CHUNK_LINES = 14
 _LONG_CHUNK_CHARACTERS = 2_000
 _KEPT_OPEN_LINES = 3
@@ -371,9 +372,17 @@ class PieceLayout:
         styles: Sequence[Styled] = (),
         link: QColor | None = None,
         rtl: bool | None = None,
+        *,
+        wraps: bool = True,
     ) -> None:
-        """`rtl`: the base direction of all lines; without it each hard line has its own."""
+        """`rtl`: the base direction of all lines; without it each hard line has its own.
+
+        Not `wraps`: hard lines are as wide as they are, up to `_LONG_CHUNK_CHARACTERS`, so that growing costs
+        the same for a line of any length; longer ones continue on the next line.
+        """
         self._rtl = rtl
+        self._wraps = wraps
+        self._widest = 0.0  # of the lines, unless they wrap
         self.style = style
         self.text = ""
         self.lines: list[VisualLine] = []
@@ -399,8 +408,14 @@ class PieceLayout:
 
     @property
     def full_width(self) -> float:
-        """The width of what cannot be broken into lines."""
-        return max((each.shape.size_px(self.style.size_px)[0] for each in self._formulas), default=0.0)
+        """The width of what is not broken into lines."""
+        formulas = (each.shape.size_px(self.style.size_px)[0] for each in self._formulas)
+        return max(formulas, default=self._widest)
+
+    def continues(self, number: int) -> bool:
+        """Whether the hard line of line `number` continues on the next line."""
+        line, following = self.lines[number], self.lines[number + 1 : number + 2]
+        return bool(following) and following[0].chunk is not line.chunk and following[0].start == line.end
 
     def around(self, char: int, *, back: bool) -> int:
         """The place `char`, or the beginning (`back`) or end of the formula that it is inside of."""
@@ -537,17 +552,21 @@ class PieceLayout:
             lines = self._lay_out(chunk)
             is_last = len(part) == len(text)
             if is_last and len(lines) <= _LONG_CHUNK_LINES:
-                self._chunks.append(chunk)
-                self.lines += lines
+                self._keep(chunk, lines)
                 return
             # A line may have thousands of zero-width characters: then it is cut anywhere.
             cut = lines[-_KEPT_OPEN_LINES].start - start if len(lines) > _KEPT_OPEN_LINES else len(part)
             if cut < len(part):
                 chunk = Chunk(start, text[:cut], top, rtl, self._formulas_in(start, cut))
                 lines = self._lay_out(chunk)
-            self._chunks.append(chunk)
-            self.lines += lines
+            self._keep(chunk, lines)
             start, text = start + cut, text[cut:]
+
+    def _keep(self, chunk: Chunk, lines: list[VisualLine]) -> None:
+        self._chunks.append(chunk)
+        self.lines += lines
+        if not self._wraps:
+            self._widest = max(self._widest, *(max(line.right, line.x_at(line.end)) for line in lines))
 
     def _direction(self, start: int) -> bool:
         """Whether the hard line at `start` runs from right to left; one without letters does as the text."""
@@ -560,7 +579,8 @@ class PieceLayout:
         return False
 
     def _lay_out(self, chunk: Chunk) -> list[VisualLine]:
-        return lay_out(chunk, self.style, self._width, self._styles_in(chunk), self._link)
+        width = self._width if self._wraps else _UNWRAPPED_PX
+        return lay_out(chunk, self.style, width, self._styles_in(chunk), self._link)
 
     def _formulas_in(self, start: int, length: int) -> list[PlacedFormula]:
         return [each for each in self._formulas if start <= each.start < start + length]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Protocol
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -112,6 +112,7 @@ def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | N
 MARGIN_PX = 8
 FOCUS_RETURNS = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
 _SELECTION_ALPHA = 70
+_DRAG_MS = 30  # between two steps of what scrolls under a selection
 _KEY = QKeySequence.StandardKey
 _MOVES: dict[QKeySequence.StandardKey, Move] = {
     _KEY.SelectPreviousChar: "left",
@@ -184,6 +185,9 @@ class TextCanvas(ReadAloud):
         self._clicked = True  # without a ring, until the keyboard gives it the focus
         self._link = ""  # where the link under the mouse goes
         self._colours = CodeColours(self)
+        self._dragged_to = QPointF()
+        self._drag_timer = QTimer(self, interval=_DRAG_MS)
+        self._drag_timer.timeout.connect(lambda: self._drag_to(self._dragged_to))
         self.setCursor(Qt.CursorShape.IBeamCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -220,8 +224,12 @@ class TextCanvas(ReadAloud):
         return round(self.boxes[-1].bottom) if self.boxes else 0
 
     def lay_out_again(self) -> None:
-        """Rebuild all boxes from their pieces."""
+        """Rebuild all boxes from their pieces; what was scrolled sideways stays so."""
+        scrolled = [(number, box.scroll) for number, box in enumerate(self.boxes) if box.scroll]
         self._lay_out(self.pieces)
+        for number, scroll in scrolled:
+            if number < len(self.boxes):
+                self.boxes[number].scroll_by(scroll - self.boxes[number].scroll)
 
     def show_formulas(self) -> None:
         """Lay out again what awaited its formulas; the places of characters stay."""
@@ -359,10 +367,14 @@ class TextCanvas(ReadAloud):
         if (found, looked_at) != (self._found, self._looked_at):
             self._found, self._looked_at = found, looked_at
             if looked_at and looked_at.piece < len(self.boxes):
-                box = self.boxes[looked_at.piece]
-                rects = box.layout.rects(looked_at.start, looked_at.end) if box.most_scroll else []
-                if rects:
-                    box.scroll_to(rects[0].left() + box.text_left, rects[0].right() + box.text_left)
+                self.scroll_sideways(looked_at.piece, looked_at.start, looked_at.end)
+            self.update()
+
+    def scroll_sideways(self, number: int, start: int, end: int) -> None:
+        """Bring characters of piece `number` into view, if it scrolls sideways."""
+        if self.boxes[number].most_scroll:
+            rect = self.rects_of(number, start, end)[0].translated(-MARGIN_PX, 0)
+            self.boxes[number].scroll_to(rect.left(), rect.right())
             self.update()
 
     def select_to(self, point: QPointF) -> None:
@@ -381,6 +393,10 @@ class TextCanvas(ReadAloud):
             inside = box.text_top <= y < box.text_top + box.layout.height
             if not box.layout.lines or not (inside or between):
                 continue
+            if box.most_scroll and not box.window.left() <= x < box.window.right():
+                if not between:
+                    return None
+                x = min(max(x, box.window.left()), box.window.right())
             if between and y >= box.bottom and any(not later.hidden for later in self.boxes[number + 1 :]):
                 continue
             line = box.layout.lines[box.layout.line_near(x - box.text_left, y - box.text_top)]
@@ -454,6 +470,7 @@ class TextCanvas(ReadAloud):
                 if self.beyond:
                     self.beyond.begin(self, place, False)
                 self.show_selection(TextSelection(place, TextPlace(number, link.end)))
+                self.scroll_sideways(number, link.start, link.end)
                 self.show_address(link.target, self.rects_of(number, link.start, link.end)[0])
                 return True
         return False
@@ -497,19 +514,19 @@ class TextCanvas(ReadAloud):
             if box.hidden:
                 continue
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
-            box.paint_scroll_bar(painter)
+            box.paint_around(painter)
             painter.save()
             try:
                 self._paint_box(painter, number, box, lines, clip)
             finally:
                 painter.restore()
+            box.paint_scroll_bar(painter)
         self.paint_over_text(painter)
 
     def _paint_box(self, painter: QPainter, number: int, box: PieceBox, lines: range, clip: QRectF) -> None:
-        box.paint_marker(painter)
         if box.most_scroll:
             painter.setClipRect(box.window, Qt.ClipOperation.IntersectClip)
-        box.paint_around(painter, lines)
+        box.paint_behind(painter, lines)
         self.paint_under_text(painter, box, lines)
         self._paint_found(painter, number, box)
         self._paint_selection(painter, number, box)
@@ -568,25 +585,42 @@ class TextCanvas(ReadAloud):
             self._point_at_link(self.link_at(event.position()))
             self.pointer_moved(event.position())
             return
-        self.select_to(event.position())
+        self._drag_to(event.position())
+
+    def _drag_to(self, point: QPointF) -> None:
+        """Extend the selection to `point`. What it began in scrolls while the mouse is at its edge."""
+        self._dragged_to = point
+        box = self._box_at(point.y())
+        began = self._selection.anchor.piece if self._selection else -1
+        if box and box is self.boxes[began] and box.scroll_by(box.drag_step(point.x() - MARGIN_PX)):
+            self._drag_timer.start()
+            self.update()
+        else:
+            self._drag_timer.stop()
+        self.select_to(point)
         if self.beyond:
-            self.beyond.drag(event.globalPosition().toPoint())
+            self.beyond.drag(self.mapToGlobal(point.toPoint()))
+
+    def _box_at(self, y: float) -> PieceBox | None:
+        """What scrolls sideways at that height."""
+        boxes = (self.boxes[number] for number in self._between(y, y))
+        return next((box for box in boxes if box.most_scroll and box.top <= y < box.bottom), None)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Sideways it scrolls the wide table or formula under the pointer; all else is the transcript's."""
+        """Sideways it scrolls the wide piece under the pointer; all else is the transcript's."""
         moved = event.pixelDelta() if not event.pixelDelta().isNull() else event.angleDelta() / 3
         sideways = (
             moved.y() if held(event) & Qt.KeyboardModifier.ShiftModifier and not moved.x() else moved.x()
         )
-        y = event.position().y()
-        box = next((box for box in self.boxes if box.most_scroll and box.top <= y < box.bottom), None)
-        if box is None or box.hidden or (abs(moved.y()) > abs(moved.x()) and sideways != moved.y()):
+        box = self._box_at(event.position().y())
+        if box is None or (abs(moved.y()) > abs(moved.x()) and sideways != moved.y()):
             event.ignore()
         elif box.scroll_by(-sideways):
-            self.pointer_moved(None)
+            self.pointer_moved(event.position())
             self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._drag_timer.stop()
         if self.beyond:
             self.beyond.release()
         clicked = not self.copied_text
@@ -658,7 +692,9 @@ class TextCanvas(ReadAloud):
             self.beyond.extend(self, move)
             return
         start = self._selection or TextSelection(TextPlace(0, 0), TextPlace(0, 0))
-        self.show_selection(TextSelection(start.anchor, moved(self.boxes, start.head, move)))
+        head = moved(self.boxes, start.head, move)
+        self.show_selection(TextSelection(start.anchor, head))
+        self.scroll_sideways(head.piece, head.char, head.char)
 
     def _recolour(self) -> None:
         """Link colours are in the layouts; everything else is read while painting."""
