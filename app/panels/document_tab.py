@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat import reading_map
 from app.chat.attachment_chip import full_words, note_words
@@ -20,8 +20,10 @@ from app.controls.choices import Popup, Segment
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.panels.document_text import NO_MATCHES, Matches, matches_of
+from app.panels.document_marks import DocumentMarks
+from app.panels.document_text import NO_MATCHES, Matches, matches_among
 from app.panels.document_view import DocumentView
+from app.panels.formatted_view import MOST_CHARACTERS, FormattedView, is_markdown
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import Document
 from app.theme.measures import (
@@ -53,10 +55,16 @@ class DocumentFinder(Finder):
 
     def __init__(self, view: DocumentView, want_similar: Callable[[str], object]) -> None:
         super().__init__(view, strings.FIND_IN_DOCUMENT)
-        self._view = view
+        self._view: DocumentView | FormattedView = view
         self._words = self._similar = self._shown = NO_MATCHES
         self._timer = QTimer(self, interval=_SIMILAR_AFTER_MS, singleShot=True)
         self._timer.timeout.connect(lambda: want_similar(self.bar.field.text()))
+
+    def search_in(self, view: DocumentView | FormattedView) -> None:
+        """Search the other view of the document from now on."""
+        self._view = view
+        self.show_over(view)
+        self.search_again()
 
     def stop(self) -> None:
         self._timer.stop()
@@ -66,7 +74,7 @@ class DocumentFinder(Finder):
     def search(self, needle: str) -> None:
         view = self._view
         first, _ = view.visible_characters()
-        self._words, self._similar = matches_of(view.text, needle, view.shows, first), NO_MATCHES
+        self._words, self._similar = matches_among(view.spans_of, needle, view.shows, first), NO_MATCHES
         self._show(self._words)
         self._timer.stop()
         if len(needle.strip()) >= _LEAST_CHARACTERS:
@@ -126,21 +134,28 @@ class DocumentTab(QWidget):
         self.shown: Document | None = None
         self._read_tokens: int | None = None
         self._asked = ""
-        self.view = DocumentView()
+        marks = DocumentMarks()
+        self.text_view, self.formatted_view = DocumentView(marks), FormattedView(marks)
+        self.view: DocumentView | FormattedView = self.text_view
         self.gutter = DocumentGutter()
-        self.finder = DocumentFinder(self.view, self._want_similar)
+        self.finder = DocumentFinder(self.text_view, self._want_similar)
         self.name_label = TextLabel("", 13, 18, "text", weight=600)
         self.note_label = TextLabel("", 11, 15, "text2", tabular=True)
         self.chooser = Popup((("", ""),))
         self.chooser.setAccessibleName(strings.DOCUMENT_CHOICE)
         self.filter = Segment(strings.DOCUMENT_FILTER)
         self.filter.setAccessibleName(strings.DOCUMENT_FILTER_NAME)
+        self.style_choice = Segment(strings.DOCUMENT_STYLES)
+        self.style_choice.setAccessibleName(strings.DOCUMENT_STYLE_NAME)
         self.keep_button = IconButton("save", strings.KEEP_IN_LIBRARY)
         self.find_button = IconButton("search", strings.FIND_IN_DOCUMENT)
         self.previous_button = IconButton("up", strings.PREVIOUS_PASSAGE)
         self.next_button = IconButton("down", strings.NEXT_PASSAGE)
         self._lay_out()
         self.filter.value_changed.connect(self._filter)
+        self.style_choice.value_changed.connect(lambda value: self._choose_view())
+        self.formatted_view.parsed.connect(self._search_whole)
+        self.formatted_view.laid_out.connect(self._show_bracket)
         on_click(
             (self.keep_button, self._keep),
             (self.find_button, self.finder.open),
@@ -149,7 +164,8 @@ class DocumentTab(QWidget):
         )
         self.chooser.value_changed.connect(self._choose)
         self.gutter.place_chosen.connect(self._scroll_to_share)
-        self.view.verticalScrollBar().valueChanged.connect(self._show_bracket)
+        for view in (self.text_view, self.formatted_view):
+            view.verticalScrollBar().valueChanged.connect(self._show_bracket)
         self._show()
 
     # ---- display
@@ -212,14 +228,51 @@ class DocumentTab(QWidget):
     def _take(self, document: Document | None) -> None:
         before, self.shown = self.shown, document
         if document is not None:
+            shown = self.view
+            self._use(self._view_of(document))
             if before is None or before.attachment.text != document.attachment.text:
                 self.view.show_text(document.attachment.text)
+                self.finder.search_again()
+            elif self.view is not shown:
+                self.view.replaces(shown)
                 self.finder.search_again()
             same = before and before.reading is document.reading
             if not (same and before and before.attachment is document.attachment):
                 found = self._stretches(document)
                 self.view.show_stretches(found, marked=document.reading is not None)
         self._show()
+
+    def _view_of(self, document: Document) -> DocumentView | FormattedView:
+        formatted = self._is_formatted(document) and self.style_choice.value == "formatted"
+        return self.formatted_view if formatted else self.text_view
+
+    def _is_formatted(self, document: Document) -> bool:
+        """Whether the document can be shown formatted."""
+        attachment = document.attachment
+        return is_markdown(attachment.name) and len(attachment.text) <= MOST_CHARACTERS
+
+    def _choose_view(self) -> None:
+        """Show the other view of the document, at the same passage."""
+        before, document = self.view, self.shown
+        if document is not None and self._view_of(document) is not before:
+            self._use(self._view_of(document))
+            self.view.replaces(before)
+            self.finder.search_again()
+            self._show_bracket()
+
+    def _use(self, view: DocumentView | FormattedView) -> None:
+        if view is not self.view:
+            had_focus = self.view.isAncestorOf(QApplication.focusWidget()) or self.view.hasFocus()
+            self.view = view
+            self._views.setCurrentWidget(view)
+            self.finder.search_in(view)
+            if had_focus and not self.finder.bar.field.hasFocus():
+                view.setFocus()
+
+    def _search_whole(self) -> None:
+        """Search again when all of the document is parsed."""
+        if self.view is self.formatted_view:
+            self.finder.search_again()
 
     def _stretches(self, document: Document) -> tuple[reading_map.Stretch, ...]:
         if document.reading is None:
@@ -241,8 +294,14 @@ class DocumentTab(QWidget):
             self.chooser.set_value(str(document.source))
             self.chooser.blockSignals(False)
         note = self._note(document)
-        self.note_label.setText(strings.EARLIER_ANSWER.format(note=note) if self._asked else note)
+        note = strings.EARLIER_ANSWER.format(note=note) if self._asked else note
         missing = full_words(document.attachment, "")
+        formatted = self._is_formatted(document)
+        self.style_choice.setVisible(formatted)
+        if is_markdown(document.attachment.name) and not formatted:
+            note = strings.TEXT_ONLY.format(note=note)
+            missing = "\n".join(filter(None, (missing, strings.TEXT_ONLY_SAYS.format(most=MOST_CHARACTERS))))
+        self.note_label.setText(note)
         self.note_label.setToolTip("\n".join(filter(None, (self._asked, missing))))
         self.note_label.setAccessibleDescription(missing)
         marked = document.reading is not None
@@ -323,6 +382,7 @@ class DocumentTab(QWidget):
 
     def _lay_out(self) -> None:
         tools = row_of(
+            self.style_choice,
             self.filter,
             STRETCH,
             self.keep_button,
@@ -345,7 +405,10 @@ class DocumentTab(QWidget):
             margins=(16, 9, 16, 7),
             parent=head,
         )
-        text = row_of(self.gutter, (self.view, 1))
+        self._views = QStackedWidget()
+        self._views.addWidget(self.text_view)
+        self._views.addWidget(self.formatted_view)
+        text = row_of(self.gutter, (self._views, 1))
         page = QWidget()
         column_of(head, (text, 1), parent=page)
         empty = QWidget()
@@ -427,6 +490,4 @@ class DocumentGutter(QWidget):
     def _choose(self, event: QMouseEvent) -> None:
         height = max(1, height_of(self) - 2 * _MARGIN_PX)
         share = (design_point(event.position()).y() - _MARGIN_PX) / height
-        # The clicked position is centred.
-        first, last = self._view
-        self.place_chosen.emit(max(0.0, min(1.0, share - (last - first) / 2)))
+        self.place_chosen.emit(max(0.0, min(1.0, share)))

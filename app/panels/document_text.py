@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice, pairwise
 
 from msgspec import Struct
@@ -64,10 +64,25 @@ NO_MATCHES = Matches()
 
 def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen: int) -> Matches:
     """The matches of `needle` in the `shown` parts of `text`; the first from `first_seen` on is current."""
+    return matches_among(lambda pattern: spans_in(text, pattern), needle, shown, first_seen)
+
+
+def spans_in(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Where `text` matches."""
+    return (match.span() for match in pattern.finditer(text))
+
+
+def matches_among(
+    spans_of: Callable[[re.Pattern[str]], Iterable[tuple[int, int]]],
+    needle: str,
+    shown: Callable[[int], bool],
+    first_seen: int,
+) -> Matches:
+    """As `matches_of`, of the spans that `spans_of` returns for the pattern of `needle`, in order."""
     pattern = pattern_of(needle)
     if pattern is None:
         return NO_MATCHES
-    found = [match.span() for match in islice(pattern.finditer(text), MOST_MATCHES + 1)]
+    found = list(islice(spans_of(pattern), MOST_MATCHES + 1))
     whole = len(found) <= MOST_MATCHES
     found = [span for span in found[:MOST_MATCHES] if shown(span[0])]
     starts, ends = zip(*found) if found else ((), ())

@@ -6,8 +6,9 @@ Positions are characters of the text; Qt counts UTF-16 units.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import takewhile
 
 from PySide6.QtCore import QEvent, QMimeData, Qt, QTimer
@@ -27,13 +28,14 @@ from PySide6.QtGui import (
     QTextFormat,
     QTextLayout,
 )
-from PySide6.QtWidgets import QTextEdit, QWidget
+from PySide6.QtWidgets import QTextEdit
 
 from app.chat.reading_map import Stretch
 from app.controls.shapes import blend
 from app.controls.text_fields import TextView
 from app.panels import strings
-from app.panels.document_text import NO_MATCHES, Matches, shown_text
+from app.panels.document_marks import DocumentMarks, MarkedView
+from app.panels.document_text import shown_text, spans_in
 from app.richtext.canvas_menu import text_data
 from app.richtext.text_canvas import FOCUS_RETURNS
 from app.theme.sheet import restyle
@@ -45,25 +47,21 @@ _BAR_PX = 2
 _FOUND_ALPHA = 64
 
 
-class DocumentView(TextView):
+class DocumentView(TextView, MarkedView):
     """A jump to a read stretch or a place stays marked until the person scrolls."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, marks: DocumentMarks | None = None) -> None:
         super().__init__(strings.DOCUMENT_TEXT, 12.5)
-        self.text = ""
+        self.marks = DocumentMarks() if marks is None else marks
         self._wide: list[int] = []  # the characters of two UTF-16 units
-        self.stretches: tuple[Stretch, ...] = ()
-        self._marked = False
-        self._kept_only = self._hides = False
-        self.current_stretch = -1  # the one that was jumped to
-        self.place: Stretch | None = None  # marked by `show_place`
-        self._matches = NO_MATCHES
+        self._loaded = ""
+        self._hides = False
         # Qt lays text out while it takes selections, which scrolls and resizes; in one of its own calls, as
         # in a scroll bar's signal, it would take them while it takes others, and has crashed.
         self._marking = QTimer(self, singleShot=True)
         self._marking.timeout.connect(self._show_marks)
-        self.verticalScrollBar().actionTriggered.connect(self._leave)
-        theme.changed.connect(self._mark)
+        self.verticalScrollBar().actionTriggered.connect(self.leave)
+        theme.changed.connect(self.refresh_marks)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
@@ -73,13 +71,15 @@ class DocumentView(TextView):
 
     # ---- display
 
-    def show_text(self, text: str) -> None:
-        """Show another document from its beginning, without marks."""
-        self.text = text
+    def load(self) -> None:
+        text = self.text
+        if text is self._loaded:
+            self.verticalScrollBar().setValue(0)
+            return
+        self._loaded = text
         wide = bool(text) and max(text) > "\uffff"
         self._wide = [at for at, letter in enumerate(text) if letter > "\uffff"] if wide else []
         self._hides = False
-        self._matches = NO_MATCHES
         shown, headings = shown_text(text)
         self.setPlainText(shown)
         # Not in the document and by no highlighter, whose calls for each line would double the time.
@@ -88,49 +88,26 @@ class DocumentView(TextView):
         bold.format.setFontWeight(QFont.Weight.DemiBold)
         for start in headings:
             self.document().findBlock(self._unit(start)).layout().setFormats([bold])
-        self.show_stretches((), marked=False)
         self.verticalScrollBar().setValue(0)
-
-    def show_stretches(self, stretches: Sequence[Stretch], marked: bool = True) -> None:
-        """Set the read stretches. Not `marked`: everything was read, and nothing is dim."""
-        self.stretches, self._marked = tuple(stretches), marked
-        self.current_stretch, self.place = -1, None
-        self.setProperty("dim", marked)
-        restyle(self)
-        self._choose_shown()
-
-    def set_kept_only(self, kept_only: bool) -> None:
-        """Hide the paragraphs without read text."""
-        if kept_only != self._kept_only:
-            first, _ = self.visible_characters()
-            self._kept_only = kept_only
-            self._choose_shown()
-            self.scroll_to_character(first)
-
-    def show_matches(self, matches: Matches) -> None:
-        """Mark the matches of a search, and go to the current one."""
-        self._matches = matches
-        if matches.current >= 0:
-            self.scroll_to_character(matches.starts[matches.current])
-        self._mark()
 
     def shows(self, character: int) -> bool:
         """Whether the paragraph of the character is displayed."""
         return self.document().findBlock(self._unit(character)).isVisible()
 
-    @property
-    def current_text(self) -> str:
-        """The text of the current stretch or of the marked characters; empty without either."""
-        place = self.place
-        if place is None and self.current_stretch >= 0:
-            place = self.stretches[self.current_stretch]
-        return self.text[place.first : place.last].strip() if place else ""
+    def spans_of(self, pattern: re.Pattern[str]) -> Iterable[tuple[int, int]]:
+        return spans_in(self.text, pattern)
 
     @property
-    def selected_text(self) -> str:
-        """The selected part of the document as it is in the file; empty without a selection."""
+    def selected(self) -> tuple[int, int] | None:
         cursor = self.textCursor()
-        return self.text[self._character(cursor.selectionStart()) : self._character(cursor.selectionEnd())]
+        first, last = self._character(cursor.selectionStart()), self._character(cursor.selectionEnd())
+        return (first, last) if first < last else None
+
+    def select(self, first: int, last: int) -> None:
+        bar = self.verticalScrollBar()
+        value = bar.value()
+        self.setTextCursor(self._range(first, last))
+        bar.setValue(value)
 
     # ---- places
 
@@ -147,34 +124,7 @@ class DocumentView(TextView):
             block = block.next()
         self.setTextCursor(self._range(max(character, self._character(block.position()))))
         self.centerCursor()
-        self._mark()
-
-    def jump(self, steps: int) -> bool:
-        """Go to the next (1) or previous (−1) read stretch. Returns False if there is none."""
-        if self.current_stretch >= 0:
-            target = self.current_stretch + steps
-        else:
-            first, _ = self.visible_characters()
-            ahead = bisect_left(self.stretches, first, key=lambda stretch: stretch.first)
-            target = ahead if steps > 0 else ahead - 1
-        if not 0 <= target < len(self.stretches):
-            return False
-        self.select_stretch(target)
-        return True
-
-    def select_stretch(self, number: int) -> None:
-        """Go to a stretch and announce it to screen readers."""
-        stretch = self.stretches[number]
-        self.place, self.current_stretch = None, number
-        words = self.text[stretch.first : stretch.last].strip()
-        self._announce(strings.PASSAGE_OF.format(number=number + 1, count=len(self.stretches), text=words))
-        self.scroll_to_character(stretch.first)
-
-    def show_place(self, first: int, last: int) -> None:
-        """Mark exactly these characters, in the middle of the view, and announce them to screen readers."""
-        self.place, self.current_stretch = Stretch(first, last), -1
-        self._announce(self.text[first:last].strip())
-        self.scroll_to_character((first + last) // 2)
+        self.refresh_marks()
 
     # ---- Qt's
 
@@ -184,6 +134,8 @@ class DocumentView(TextView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keeps what was jumped to in the middle of the view; Qt keeps the first line."""
         super().resizeEvent(event)
+        if self.text is not self._loaded:
+            return
         current = self.stretches[self.current_stretch].first if self.current_stretch >= 0 else None
         middle = (self.place.first + self.place.last) // 2 if self.place else current
         if middle is not None:
@@ -193,7 +145,7 @@ class DocumentView(TextView):
         before = self.verticalScrollBar().value()
         super().keyPressEvent(event)
         if self.verticalScrollBar().value() != before:
-            self._leave()
+            self.leave()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -213,19 +165,15 @@ class DocumentView(TextView):
 
     # ---- inside
 
-    def _leave(self) -> None:
-        """Unmark what was jumped to: the person scrolls."""
-        if self.place is not None or self.current_stretch >= 0:
-            self.current_stretch, self.place = -1, None
-            self._mark()
-
-    def _announce(self, words: str) -> None:
+    def announce(self, words: str) -> None:
         self.setAccessibleDescription(words)
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
 
-    def _choose_shown(self) -> None:
+    def refresh_shown(self) -> None:
         """Hide the paragraphs without read text and the empty lines after them, or nothing."""
-        document, hides = self.document(), self._kept_only and self._marked
+        self.setProperty("dim", self.marks.marked)
+        restyle(self)
+        document, hides = self.document(), self.marks.hides
         if hides or self._hides:
             block, read = document.begin(), False
             while block.isValid():
@@ -238,24 +186,27 @@ class DocumentView(TextView):
                 block = block.next()
             document.markContentsDirty(0, document.characterCount())
         self._hides = hides
-        self._mark()
+        self.refresh_marks()
 
-    def _mark(self) -> None:
+    def refresh_marks(self) -> None:
         """Show the marks when the event loop runs next."""
         self._marking.start()
 
     def _show_marks(self) -> None:
         """Give the stretches, matches and place their colours. Called by the event loop alone."""
+        if self.text is not self._loaded:  # the other view shows another document
+            return
         marks = []
-        for number, stretch in enumerate(self.stretches if self._marked else ()):
+        for number, stretch in enumerate(self.stretches if self.marks.marked else ()):
             tint = color("accent_tint")
             if number == self.current_stretch:
                 tint = blend(color("accent_mid"), tint, 0.35)
             marks.append(self._colored(stretch, tint, whole_lines=True))
         found = QColor(color("accent"))
         found.setAlpha(_FOUND_ALPHA)
-        for number, (first, last) in enumerate(zip(self._matches.starts, self._matches.ends)):
-            marks.append(self._colored(Stretch(first, last), found, framed=number == self._matches.current))
+        matches = self.marks.matches
+        for number, (first, last) in enumerate(zip(matches.starts, matches.ends)):
+            marks.append(self._colored(Stretch(first, last), found, framed=number == matches.current))
         if self.place is not None:
             marks.append(self._colored(self.place, found, framed=True))
         self.setExtraSelections(marks)

@@ -33,6 +33,21 @@ class Finder(QObject):
         area.viewport().installEventFilter(self)
         theme.zoomed.connect(self._place)
 
+    def show_over(self, area: QAbstractScrollArea) -> None:
+        """Search the text of another area, which the bar then overlays."""
+        was_open, focused = self.is_open, self.bar.field.hasFocus()
+        self._area.setViewportMargins(0, 0, 0, 0)
+        self._area = area
+        self.bar.setParent(area)
+        area.viewport().removeEventFilter(self)
+        area.viewport().installEventFilter(self)
+        if was_open:
+            self.bar.show()
+            self.bar.raise_()
+            self._place()
+        if focused:
+            self.bar.field.setFocus()
+
     def search(self, needle: str) -> None:
         """Search for `needle`, beginning with the visible text."""
         raise NotImplementedError

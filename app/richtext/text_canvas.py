@@ -21,6 +21,7 @@ from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QAccessibleInterface,
+    QColor,
     QContextMenuEvent,
     QFocusEvent,
     QHelpEvent,
@@ -28,6 +29,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QMouseEvent,
     QPainter,
+    QPainterPath,
     QPaintEvent,
     QWheelEvent,
 )
@@ -273,7 +275,7 @@ class TextCanvas(ReadAloud):
 
     def place_copies(self) -> None:
         """One Copy button for each code block, in its header."""
-        boxes = [box for box in self.boxes if box.is_code and not box.hidden]
+        boxes = self.boxes_to_copy()
         while len(self._copies) < len(boxes):
             self._copies.append(CodeCopy(self))
         while len(self._copies) > len(boxes):
@@ -282,6 +284,10 @@ class TextCanvas(ReadAloud):
             gone.deleteLater()
         for box, button in zip(boxes, self._copies):
             button.show_code(box.piece.text, MARGIN_PX + box.frame.right(), box.top)
+
+    def boxes_to_copy(self) -> list[PieceBox]:
+        """The code blocks that have a Copy button."""
+        return [box for box in self.boxes if box.is_code and not box.hidden]
 
     def _box(self, piece: Piece) -> PieceBox:
         above = next((box for box in reversed(self.boxes) if not box.hidden), None)
@@ -433,6 +439,11 @@ class TextCanvas(ReadAloud):
         """Whether the words of a code block have colours of their own now."""
         return True
 
+    def text_passes(self, box: PieceBox, lines: range) -> list[tuple[QColor, QPainterPath | None]]:
+        """The colours in which the text of `lines` is drawn in turn, and where; None: everywhere."""
+        quiet = box.piece.quotes or box.piece.thought >= 0
+        return [(color("text2" if quiet else "text"), None)]
+
     def text_clicked(self) -> None:
         """Called when the text is clicked where it has no link."""
 
@@ -530,11 +541,12 @@ class TextCanvas(ReadAloud):
         self.paint_under_text(painter, box, lines)
         self._paint_found(painter, number, box)
         self._paint_selection(painter, number, box)
-        quiet = box.piece.quotes or box.piece.thought >= 0
-        painter.setPen(color("text2" if quiet else "text"))
-        if len(lines):
-            coloured = box.is_code and self.code_is_coloured(box)
-            colours = self._colours.of(box, box.piece, whole=box.is_whole) if coloured else ()
+        coloured = len(lines) and box.is_code and self.code_is_coloured(box)
+        colours = self._colours.of(box, box.piece, whole=box.is_whole) if coloured else ()
+        for pen, where in self.text_passes(box, lines) if len(lines) else ():
+            painter.setPen(pen)
+            if where is not None:
+                painter.setClipPath(where, Qt.ClipOperation.IntersectClip)
             box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
 
     def _between(self, above: float, below: float) -> range:

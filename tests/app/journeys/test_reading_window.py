@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractSlider
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractSlider, QPushButton
 
 from app.chat.intents import OpenPassage
 from app.chat.reading_map import Stretch
 from app.chat.user_message import MessageChip
+from app.controls.shapes import blend
 from app.panels.document_view import DocumentView
+from app.panels.formatted_view import FormattedView
 from app.shell.window import MainWindow
+from app.theme.theme import color
 from core.events import Attachment, Message
+from tests.app.chat.watching import colours, picture
 from tests.app.stage import answer_view, click, last, ready, until
 
 HANDBOOK = "\n\n".join(f"{n} Section\n\nA vessel shall not leave in fog number {n}." * 2 for n in range(60))
@@ -109,9 +116,16 @@ async def test_a_source_leads_to_its_sentence_or_it_is_said_that_nothing_matches
     views = window.views
     submit(window, "skim cite write 9", Attachment("handbook.md", CITED))
     await ready(window)
-    view, buttons = views.document.view, answer_view(window).footer.sources.buttons
+    buttons = answer_view(window).footer.sources.buttons
     assert len(buttons) == 2  # of four: one is there twice, one was skipped
-    for begins in ("settings", "hidden", "document", "kept only"):
+    for begins, style in (
+        ("settings", "formatted"),
+        ("hidden", "text"),
+        ("document", "text"),
+        ("kept only", "formatted"),
+    ):
+        views.document.style_choice.set_value(style)
+        view = views.document.view
         views.side.show_tab("settings")
         if begins == "hidden":
             window.columns.show_inspector(False)
@@ -123,13 +137,17 @@ async def test_a_source_leads_to_its_sentence_or_it_is_said_that_nothing_matches
             await click(button)
             assert views.side.tab == "document"
             assert window.columns.arrangement.inspector_px == 400
-            await until(lambda: view.place is not None, what=f"nothing is marked, from {begins}")
+            await until(lambda view=view: view.place is not None, what=f"nothing is marked, from {begins}")
             place = view.place
             assert CITED[place.first : place.last].startswith("It has number w")
             assert CITED[place.first : place.last] in button.toolTip()
-            await until(lambda place=place: _is_seen(view, place), what=f"out of sight, from {begins}")
-            marked = [each.cursor.selectedText() for each in view.extraSelections()]
-            assert CITED[place.first : place.last] in marked
+            seen = partial(_is_seen, view, place)
+            await until(seen, what=f"out of sight, from {begins}")
+            if isinstance(view, DocumentView):
+                marked = [each.cursor.selectedText() for each in view.extraSelections()]
+                assert CITED[place.first : place.last] in marked
+            else:
+                assert color("accent").name() in colours(picture(view.viewport()))  # its frame
     view.verticalScrollBar().triggerAction(QAbstractSlider.SliderAction.SliderPageStepSub)
     assert view.place is None
 
@@ -177,7 +195,75 @@ async def test_a_source_leads_to_its_sentence_or_it_is_said_that_nothing_matches
     assert views.inspector.settings.prefill.mode == "auto"
 
 
-def _is_seen(view: DocumentView, place: Stretch) -> bool:
+NOTES = "# Harbour *notes*\n\n" + "\n\n".join(
+    f"## Part {n}\n\nA **vessel** stays in fog. It has *number* w{n % 9} there.\n\n- Ropes are `dry` {n}\n\n"
+    f"| Berth | Slot |\n|---|---|\n| North {n} | {n}:15 |\n\n```\n{'x = 1; ' * 30}# {n}\n```"
+    for n in range(40)
+)
+
+
+async def test_a_markdown_document_is_followed_switched_and_searched(window: MainWindow) -> None:
+    views = window.views
+    tab = views.document
+    turn_id = submit(window, "skim write 4", Attachment("notes.md", NOTES, 900))
+    await ready(window)
+    passage = next(each for each in last(window).reading.passages if each.kept and each.first_char > 4_000)
+    views.transcript.intent.emit(OpenPassage(passage))
+    assert views.side.tab == "document"
+    await until(lambda: tab.formatted_view.is_laid_out)
+    assert tab.view is tab.formatted_view
+    kinds = {box.piece.kind for box in tab.formatted_view.canvas.boxes}
+    assert {"heading", "text", "table", "code"} <= kinds
+    await until(lambda: _shows(tab.view, passage.first_char), what="the passage is out of sight")
+    found = colours(picture(tab.view.viewport()))
+    passage_tint = blend(color("accent_mid"), color("accent_tint"), 0.35)
+    assert {passage_tint.name(), color("dim").name()} <= found
+    number = tab.view.current_stretch
+
+    # The same passage as text, and back with the keys.
+    option = next(each for each in tab.style_choice.findChildren(QPushButton) if each.text() == "Text")
+    await click(option)
+    assert tab.view is tab.text_view
+    assert tab.text_view.toPlainText().startswith("# Harbour *notes*")
+    assert tab.view.current_stretch == number
+    await until(lambda: _shows(tab.view, passage.first_char), what="the passage is out of sight as text")
+    option.setFocus(Qt.FocusReason.TabFocusReason)
+    QTest.keyClick(option, Qt.Key.Key_Left)
+    assert tab.view is tab.formatted_view
+    await until(lambda: _shows(tab.view, passage.first_char), what="the passage is out of sight again")
+    window.commands.jump(1)
+    assert tab.view.current_stretch == number + 1
+
+    # Find: what is read, without its marks; what is written, in the text.
+    window.commands.show_document()
+    tab.view.setFocus()
+    window.commands.find()
+    tab.finder.bar.field.setText("has number w7")
+    assert tab.finder.bar.count.text().endswith("of 4")
+    window.commands.find_step(True)
+    match = tab.view.marks.matches
+    assert "*number* w7" in NOTES[match.starts[match.current] : match.ends[match.current]]
+    await until(lambda: _shows(tab.view, match.starts[match.current]), what="the match is out of sight")
+    await click(option)
+    assert tab.finder.is_open
+    tab.finder.bar.field.setText("*number* w7")
+    assert tab.finder.bar.count.text().endswith("of 4")
+    tab.finder.close()
+    await click(next(each for each in tab.style_choice.findChildren(QPushButton) if each is not option))
+    # Another answer's reading, and another chat.
+    answer = window.views.transcript.answer(turn_id)
+    await click(answer)
+    assert tab.view is tab.formatted_view
+    window.controller.chat.start()
+    assert tab.shown is None
+
+
+def _shows(view: DocumentView | FormattedView, character: int) -> bool:
+    first, end = view.visible_characters()
+    return first <= character < end
+
+
+def _is_seen(view: DocumentView | FormattedView, place: Stretch) -> bool:
     """In the middle, unless it is at an end of the text."""
     first, last = view.visible_characters()
     share = (place.first - first) / max(1, last - first)
