@@ -262,7 +262,8 @@ class DocumentTab(QWidget):
 
     def _use(self, view: DocumentView | FormattedView) -> None:
         if view is not self.view:
-            had_focus = self.view.isAncestorOf(QApplication.focusWidget()) or self.view.hasFocus()
+            focused = QApplication.focusWidget()
+            had_focus = focused is not None and (focused is self.view or self.view.isAncestorOf(focused))
             self.view = view
             self._views.setCurrentWidget(view)
             self.finder.search_in(view)
