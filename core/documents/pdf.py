@@ -34,6 +34,7 @@ from core.documents import strings
 from core.documents.docx_symbols import symbol
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
 from core.documents.pdf_fonts import MOST_MAPPED_BYTES, codes_are_letters, has_layers, impossible, mapped
+from core.documents.pdf_order import visible_lines
 from core.documents.pdf_shown import appearances, hide_layers, turned_text, turns, visible_area
 from core.documents.pdf_tables import Box, Table, Word, find_tables
 from core.documents.pdf_xfa import xfa_text
@@ -408,6 +409,9 @@ class _Reader:
             if is_wide:
                 indices, letters = _vertical(lines, letters)
         words = _words(lines, letters, indices)
+        if isinstance(indices, range) and (seen := visible_lines(words)):
+            indices, letters = _in_lines(words, letters, seen)
+            words = _words(lines, letters, indices)
         self._hide(_drop(words, letters, _upright(visible_area(page), turn)), number)
         rules, pictures = _drawn(page)
         inserts, struck = list[_Insert](), set[int]()
@@ -502,6 +506,7 @@ def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[in
     Lines that are one above the other are in tiers, of which the upper is read first.
     """
     found: list[tuple[float, float, float, int, int]] = []  # top, bottom, left, start, end
+    has_columns = False
     text = "".join(letter or "\0" for letter in letters)
     for line in _LINE.finditer(text):
         start, end = line.span()
@@ -510,10 +515,13 @@ def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[in
             continue
         left, right = min(box[0] for box in boxes), max(box[2] for box in boxes)
         bottom, top = min(box[1] for box in boxes), max(box[3] for box in boxes)
-        if len(boxes) > 1 and top - bottom > 1.5 * (right - left):
-            found.append((top, bottom, left, start, end))
-        elif len(boxes) > 1:
+        is_column = top - bottom > 1.5 * (right - left)
+        if len(boxes) > 1 and not is_column:
             return list(range(len(letters))), letters  # text across
+        has_columns = has_columns or is_column
+        found.append((top, bottom, left, start, end))  # a single letter may be a column
+    if not has_columns:
+        return list(range(len(letters))), letters
     found.sort(reverse=True)
     tiers: list[list[tuple[float, float, float, int, int]]] = []
     lowest = 0.0
@@ -534,8 +542,6 @@ def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[in
             ordered += [*(letters[at] for at in own), "\n"]
     placed = set(order)
     rest = [at for at in range(len(letters)) if at not in placed]
-    if not found:
-        return list(range(len(letters))), letters
     return [*order, *rest], [*ordered, *(letters[at] for at in rest)]
 
 
@@ -865,6 +871,29 @@ def _words(lines: pypdfium2.PdfTextPage, letters: list[str], indices: Sequence[i
         words.append(Word(box, text, start, end, gap, level))
         last_end = end
     return words
+
+
+def _in_lines(
+    words: Sequence[Word], letters: Sequence[str], lines: Sequence[Sequence[int]]
+) -> tuple[list[int], list[str]]:
+    """PDFium's indices and the characters of the page with `words` in `lines`."""
+    order: list[int] = []
+    ordered: list[str] = []
+    last = -1
+    for line in lines:
+        for place, number in enumerate(line):
+            word = words[number]
+            if number == last + 1:
+                start = words[last].end if number else 0
+                order += range(start, word.start)
+                ordered += letters[start : word.start]
+            elif order:
+                order.append(word.start)
+                ordered.append(" " if place else "\n")
+            order += range(word.start, word.end)
+            ordered += letters[word.start : word.end]
+            last = number
+    return order, ordered
 
 
 def _joins(lines: pypdfium2.PdfTextPage, words: list[Word], box: Box, text: str, gap: str) -> bool:

@@ -25,6 +25,8 @@ _FAR = 3.0
 # are.
 _APART = 1.4
 _FEWEST_ROWS = 3
+# Width of the strip between two rules that belong together, at most, in heights of a line.
+_STRIP = 0.7
 # Share of a grid's rules that are drawn, from which it is a table and not a drawing.
 _REGULAR = 0.6
 # Share of the cells of a table without rules that have text.
@@ -262,6 +264,7 @@ class _Grid:
         if len(inside) < 2 or not self._is_regular():
             return None
         bands: list[_Row] = [defaultdict(list) for _ in range(rows)]
+        height = median(words[index].box.bottom - words[index].box.top for index in inside)
         for index in inside:
             box = words[index].box
             column = bisect_right(self.xs, box.centre) - 1
@@ -271,7 +274,7 @@ class _Grid:
             x = min(box.centre, self.xs[column + 1] - _SAME)
             while row and not _crossed(self.across, self.ys[row], x, upright=False):
                 row -= 1
-            bands[row][column].append(index)
+            bands[_after_strips(self.ys, row, height)][_after_strips(self.xs, column, height)].append(index)
         found = [row for band in bands for row in _band_rows(words, band, ruled=True)]
         used = {column for row in found for column in row}
         if len(found) < 2 or len(used) < 2 or sum(map(len, found)) < rows * columns / 4:
@@ -307,6 +310,16 @@ def _distinct(places: list[float]) -> list[float]:
         if not found or place - found[-1] >= _SAME:
             found.append(place)
     return found
+
+
+def _after_strips(places: list[float], at: int, height: float) -> int:
+    """The row or column `at`, or the next one where two rules that belong together leave a strip.
+
+    `height` is that of a line, for which a strip has no room.
+    """
+    while at + 2 < len(places) and places[at + 1] - places[at] < _STRIP * height:
+        at += 1
+    return at
 
 
 def _crossed(rules: list[Box], place: float, at: float, *, upright: bool) -> bool:

@@ -58,6 +58,28 @@ def pdf_of_streams(streams: Sequence[bytes]) -> bytes:
     return b"%PDF-1.4\n" + body + b"trailer\n<< /Size 4 /Root 1 0 R >>\n%%EOF\n"
 
 
+def pdf_drawn(content: str) -> bytes:
+    """A PDF of one page of 600 by 800 points with this content; `F1` is Helvetica, `F2` vertical Japanese."""
+    name = "/BaseFont /HeiseiMin-W3"
+    kanji = "<< /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >>"
+    metrics = "/Flags 6 /FontBBox [0 -200 1000 900] /ItalicAngle 0 /Ascent 800 /Descent -200 /CapHeight 700"
+    page = "/Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R"
+    objects = (
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        f"<< {page} /Resources << /Font << /F1 5 0 R /F2 6 0 R >> >> >>",
+        f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        f"<< /Type /Font /Subtype /Type0 {name} /Encoding /UniJIS-UCS2-V /DescendantFonts [7 0 R] >>",
+        f"<< /Type /Font /Subtype /CIDFontType0 {name} /CIDSystemInfo {kanji} /DW 1000"
+        " /FontDescriptor 8 0 R >>",
+        f"<< /Type /FontDescriptor /FontName /HeiseiMin-W3 {metrics} /StemV 80 >>",
+    )
+    body = "".join(f"{number} 0 obj\n{each}\nendobj\n" for number, each in enumerate(objects, 1))
+    # PDFium builds the missing table of objects.
+    return f"%PDF-1.4\n{body}trailer\n<< /Size 9 /Root 1 0 R >>\n%%EOF\n".encode()
+
+
 def paragraph(text: str, properties: str = "") -> str:
     """A Word paragraph."""
     return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{escape(text)}</w:t></w:r></w:p>"

@@ -165,3 +165,40 @@ def test_columns_of_chinese_and_japanese_cells_that_wrap_have_no_spaces() -> Non
         word._replace(text={"東京都": "서울", "港区": "시"}.get(word.text, word.text)) for word in words
     ]
     assert _texts(korean, rules)[0].startswith("서울 시\t")
+
+
+@pytest.mark.parametrize("apart", [3.2, 5.0, 6.5])
+def test_two_rules_that_belong_together_have_no_column_or_row_between_them(apart: float) -> None:
+    """As where each cell has its own frame; a cell that spans others reaches over the strips."""
+    single = ([40, 140, 240, 340], [90, 105, 119, 133, 147, 161])
+    doubled = [[place + shift for place in places for shift in (0, apart)] for places in single]
+    rows = [Word(Box(left, top + 8, right, top + 18), text) for left, right, top, text in _SPANNED]
+    grids = [_grid(*single), _grid(doubled[0], single[1])]
+    # The cell that spans the two last columns has no rules inside.
+    grids = [[rule for rule in grid if rule.top == rule.bottom or rule.left < 200] for grid in grids]
+    inner = [[Box(x, 105, x, 161) for x in (240, 340)], [Box(x, 105, x, 161) for x in doubled[0][4:]]]
+    texts = [_texts(rows, [*grid, *rules]) for grid, rules in zip(grids, inner)]
+    assert texts == [["\tBoth\nItem\tPrice\tSum\nLamp\t20\t40\nDesk\t30\t90\nBed\t70\t70"]] * 2
+
+
+_SPANNED = [
+    (220, 270, 84, "Both"),
+    *(
+        (left, left + 5 * len(cell), 98 + 14 * at, cell)
+        for at, row in enumerate(_ROWS)
+        for left, cell in zip((60, 170, 270), row)
+    ),
+]
+
+
+@pytest.mark.parametrize("mixed", range(6))
+def test_cells_whose_words_are_drawn_from_here_and_there_are_no_table(mixed: int) -> None:
+    """At most one cell of two lines in ten has its second line drawn before its first."""
+    words = []
+    for cell in range(12):
+        left, top = (50, 150, 250)[cell % 3], 100 + 28 * (cell // 3)
+        lines = [Word(Box(left, top + 14 * at, left + 30, top + 10 + 14 * at), f"{cell}{at}") for at in (0, 1)]
+        words += lines[:: -1 if cell < mixed else 1]
+    whole = "\n".join("\t".join(f"{3 * row + at}0 {3 * row + at}1" for at in range(3)) for row in range(4))
+    assert (whole in _texts(words)) is (mixed <= 1)
+    assert all(f"{cell}1 {cell}0" not in text for text in _texts(words) for cell in range(1, mixed))
