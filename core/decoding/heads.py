@@ -6,8 +6,7 @@ only. Rows of guesses are removed after each proposal. The head's cache belongs 
 sequence, which truncates and copies it with its own. A head that attends into the model's cache has no rows;
 it needs the newest hidden state only.
 
-Where hidden states are not available (a prefix that was read without the head or loaded from disk), rows are
-missing, which can make guesses worse and nothing else. Tokens that a sparse prefill skipped have none, too.
+Where hidden states are not available (a prefix that was read without the head), rows are missing, which can make guesses worse and nothing else. Tokens that a sparse prefill skipped have none, too.
 Worker's main thread.
 """
 
@@ -15,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -48,12 +48,22 @@ def _guess(logits: mx.array, columns: mx.array | None) -> _Guess:
     return _Guess(ids[0], mx.exp(row[best] - total), ids[1], mx.exp(row[second] - total))
 
 
+def _identity(source: str) -> str:
+    """Names the head at `source`: its path, and when it was changed."""
+    try:
+        found = Path(source).stat()
+    except OSError:
+        return source or "a head"
+    return f"{source} {found.st_size} {found.st_mtime_ns}"
+
+
 class HeadProposer:
     """Serves one answer after the other; a `StateReceiver`."""
 
     def __init__(self, head: DraftHead) -> None:
         self._head = head
         self.source = head.source  # its file or folder
+        self.identity = _identity(head.source)  # changes with it
         self.block_tokens = head.block_tokens  # guessed at once; 0 if one after the other
         self._sequence: CachedSequence | None = None
         self._context: list[int] = []
@@ -64,6 +74,7 @@ class HeadProposer:
     def begin(self, sequence: CachedSequence, prompt: Sequence[int]) -> None:
         """Starts with the context `prompt`; the head's rows of another context are removed."""
         self._sequence, self._context, self._waiting = sequence, list(prompt), []
+        sequence.serve_head(self.identity)
         if sequence.head is None and self._head.new_cache is not None:
             sequence.head = CachedSequence(self._head.new_cache)
         if (own := sequence.head) is not None:

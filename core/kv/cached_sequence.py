@@ -18,6 +18,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_map
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.errors import InternalError
@@ -76,6 +77,7 @@ class CachedSequence:
         # hidden state [1, size] that it has not read, with its position. None if no head drafts.
         self.head: CachedSequence | None = None
         self.state: tuple[int, mx.array] | None = None
+        self.head_source = ""  # of the head that these are for
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
 
@@ -95,6 +97,13 @@ class CachedSequence:
         sequence._snapshots = list(snapshots)
         sequence.loaded_columns = columns.count
         return sequence
+
+    def serve_head(self, source: str) -> None:
+        """Drops rows and states of another head than that of `source`."""
+        if self.head_source not in ("", source):
+            self.head = self.state = None
+            self._snapshots = [replace(each, newest=None) for each in self._snapshots]
+        self.head_source = source
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
@@ -271,6 +280,7 @@ class CachedSequence:
             other.head = self.head.fork(min(length, len(self.head.tokens)))
         is_newest = self.state is not None and self.state[0] < length
         other.state = self.state if is_newest else newest
+        other.head_source = self.head_source
         return other
 
     @property
@@ -297,7 +307,7 @@ class CachedSequence:
         other.tokens, other.columns = list(self.tokens), columns.fork(len(self.tokens))
         if self.head is not None:
             other.head = self.head.fork(len(self.head.tokens))
-        other.state = self.state
+        other.state, other.head_source = self.state, self.head_source
         other.settle()
         return other
 
@@ -311,6 +321,7 @@ class CachedSequence:
         self._snapshots = []
         self.loaded_columns = self.ahead_columns = 0
         self.head = self.state = None
+        self.head_source = ""
         mx.clear_cache()
 
 

@@ -238,7 +238,7 @@ class Snapshot(Struct, frozen=True):
       keep those in memory;
     - unknown (`ChunkedKVCache`, caches defined by a model's module): a deep copy of the attributes.
 
-    `newest`: for the model's head, as `CachedSequence.state`; None if there is none, or after loading.
+    `newest`: for the model's head, as `CachedSequence.state`; None if there is none.
     """
 
     length: int

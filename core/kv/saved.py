@@ -1,9 +1,9 @@
 """Saved sequences: a `CachedSequence` as one safetensors file, and back.
 
 A file holds the token ids, the positions of the columns, the arrays of every cache entry and of every
-snapshot, and last the SHA-256 of the header and of each tensor. Arrays of appending entries are written
-without their spare columns. The header's metadata names what the arrays depend on (`Stamp`) and every number
-that is not an array.
+snapshot, what the model's head has of the same tokens, and last the SHA-256 of the header and of each tensor.
+Arrays of appending entries are written without their spare columns. The header's metadata names what the
+arrays depend on (`Stamp`) and every number that is not an array.
 
 A file is used only if it equals, byte for byte, what this version would write for its metadata: the header is
 rebuilt from the metadata and compared, which covers names, dtypes, shapes, offsets and the file's size, and
@@ -50,7 +50,7 @@ from core.kv.mlx_lm_caches import (
 from core.kv.positions import Columns
 
 # Changes with the meaning of the content; files of other formats are not used.
-_FORMAT = 2
+_FORMAT = 3
 _METADATA = "draftlight"
 _LONGEST_HEADER_BYTES = 16 << 20
 _MOST_SNAPSHOTS = 64
@@ -138,6 +138,23 @@ class _Held(Struct, frozen=True, array_like=True):
     entries: tuple[_Entry, ...]
 
 
+class _Head(Struct, frozen=True, array_like=True):
+    """`CachedSequence.head` and the hidden states for it.
+
+    `known` are the positions of the sequence's state and of those of its snapshots; −1: it has none. `layout`
+    is empty for a head without a cache.
+    """
+
+    source: str
+    layout: tuple[Layout, ...]
+    tokens: int
+    columns: int
+    runs: int
+    entries: tuple[_Entry, ...]
+    state: Shape
+    known: tuple[int, ...]
+
+
 class _Header(Struct, frozen=True, forbid_unknown_fields=True):
     format: int
     stamp: Stamp
@@ -146,6 +163,7 @@ class _Header(Struct, frozen=True, forbid_unknown_fields=True):
     runs: int
     entries: tuple[_Entry, ...]
     snapshots: tuple[_Held, ...]
+    head: _Head | None = None
 
 
 class _Tensor(Struct, frozen=True):
@@ -195,6 +213,7 @@ class SavedSequence:
             restore(restored, each)
             caches.append((restored, True))
         entries = [_entries(cache, held) for cache, held in caches]
+        head, of_head = _head_of(sequence, snapshots)
         self._header = _Header(
             _FORMAT,
             stamp,
@@ -203,12 +222,14 @@ class SavedSequence:
             runs.shape[1],
             entries[0],
             tuple(_Held(each.length, held) for each, held in zip(snapshots, entries[1:])),
+            head,
         )
         self._arrays = [mx.array(np.asarray(sequence.tokens, np.int32)), mx.array(runs)]
         for (cache, held), known in zip(caches, entries):
             chosen = [entry for entry in leaves(cache) if not (held and is_appending(entry))]
             for entry, numbers in zip(chosen, known, strict=True):
                 self._arrays += _arrays(entry, numbers.columns)
+        self._arrays += of_head
         self._start = _start(self._header)
         expected = [(each.dtype, each.shape) for each in _tensors(self._header)[:-1]]
         if [(_NAMES.get(each.dtype, ""), each.shape) for each in self._arrays] != expected:
@@ -314,11 +335,43 @@ class SavedFile:
             held = (entry for entry in leaves(other) if not is_appending(entry))
             for number, (entry, layout, known) in enumerate(zip(held, _held(layouts), each.entries)):
                 yield from self._fill(entry, f"at{each.length}.{number}", layout, known)
-            snapshots.append(take_snapshot(other, each.length))
+            newest = self._state(len(snapshots) + 1, each.length)
+            snapshots.append(take_snapshot(other, each.length, newest))
         if is_prefix and _held(layouts):
             restore(cache, snapshots[-1])
         tokens = self.tokens[:length]
-        return CachedSequence.restored(new_cache, cache, tokens, columns, snapshots, self.kv)
+        sequence = CachedSequence.restored(new_cache, cache, tokens, columns, snapshots, self.kv)
+        if header.head is not None:
+            yield from self._read_head(sequence, header.head, length)
+            is_cut = is_prefix and _held(layouts)
+            sequence.state = snapshots[-1].newest if is_cut else self._state(0, length)
+        return sequence
+
+    def _read_head(self, sequence: CachedSequence, head: _Head, length: int) -> Iterator[None]:
+        """Sets what the model's head has of the first `length` tokens."""
+        sequence.head_source = head.source
+        if not head.layout:
+            return
+        tokens = self.tokens[: min(length, head.tokens)]
+        columns = Columns.of_runs(self._read("head.runs"), head.columns).fork(len(tokens))
+
+        def new_cache() -> Cache:
+            return [KVCache() for _ in head.layout]
+
+        cache = new_cache()
+        for number, (entry, layout) in enumerate(zip(cache, head.layout)):
+            yield from self._fill(entry, f"head.{number}", layout, _Entry((columns.count,), columns.count))
+        sequence.head = CachedSequence.restored(new_cache, cache, tokens, columns, ())
+
+    def _state(self, number: int, length: int) -> tuple[int, mx.array] | None:
+        """The state of the sequence (0) or of a snapshot (from 1), if it is of the first `length` tokens."""
+        head = self._header.head
+        if head is None or not 0 <= head.known[number] < length:
+            return None
+        row = sum(position >= 0 for position in head.known[:number])
+        state = self._array("states", None)[row : row + 1] + 0
+        mx.eval(state)
+        return head.known[number], state
 
     def _fill(self, entry: Any, name: str, layout: Layout, known: _Entry) -> Iterator[None]:
         """Sets `entry` from the tensors of `name`; of an appending one as many columns as it is to have."""
@@ -396,14 +449,19 @@ def _is_bounded(header: _Header, size: int) -> bool:
     entries = [*header.entries, *(entry for each in header.snapshots for entry in each.entries)]
     numbers = [header.tokens, header.columns, header.runs, *(each.length for each in header.snapshots)]
     numbers += [header.stamp.bits]
+    if (head := header.head) is not None:
+        entries += head.entries
+        layouts = (*layouts, *head.layout, Layout("", (), (head.state,)))
+        numbers += [head.tokens, head.columns, head.runs, *(position + 1 for position in head.known)]
     numbers += [number for entry in entries for number in (*entry.numbers, entry.columns)]
     sizes = [abs(number) for each in layouts for array in each.arrays for number in array.sizes]
     return (
         all(0 <= number <= size for number in numbers)
         and all(number <= size for number in sizes)
         and all(array.dtype in _DTYPES for each in layouts for array in each.arrays)
-        and len(header.entries) == len(layouts)
-        and all(len(each.entries) == len(_held(layouts)) for each in header.snapshots)
+        and len(header.entries) == len(header.stamp.layout)
+        and all(len(each.entries) == len(_held(header.stamp.layout)) for each in header.snapshots)
+        and (head is None or len(head.entries) == len(head.layout))
     )
 
 
@@ -417,6 +475,12 @@ def _check(header: _Header, columns: Columns) -> None:
         raise ValueError("The snapshots are not in order.")
     for each in header.snapshots:
         _check_entries(_held(header.stamp.layout), each.entries, columns.fork(each.length).count)
+    if (head := header.head) is not None:
+        if any(each.kind != "KVCache" for each in head.layout) or len(head.known) != len(lengths) + 1:
+            raise ValueError("The head's cache is of another kind.")
+        if any(each >= length for each, length in zip(head.known, (header.tokens, *lengths))):
+            raise ValueError("The head's states are not those of the tokens.")
+        _check_entries(head.layout, head.entries, head.columns)
 
 
 def _check_entries(layouts: Sequence[Layout], entries: Sequence[_Entry], count: int) -> None:
@@ -510,6 +574,34 @@ def _held(layouts: Sequence[Layout]) -> list[Layout]:
     return [each for each in layouts if each.kind not in ("KVCache", "QuantizedKVCache")]
 
 
+def _head_of(sequence: CachedSequence, snapshots: Sequence[Snapshot]) -> tuple[_Head | None, list[mx.array]]:
+    """What the model's head has of `sequence`, and its arrays; None if there is nothing that can be saved."""
+    own, states = sequence.head, [sequence.state, *(each.newest for each in snapshots)]
+    known = [state for state in states if state is not None]
+    arrays: list[mx.array] = []
+    layout: tuple[Layout, ...] = ()
+    entries: tuple[_Entry, ...] = ()
+    tokens = columns = runs = 0
+    if own is not None and own.tokens:
+        found = _layout(own.cache)
+        if found is None or any(each.kind != "KVCache" for each in found):
+            return None, []
+        layout, entries = found, _entries(own.cache, False)
+        arrays.append(mx.array(own.columns.runs()))
+        for entry, numbers in zip(leaves(own.cache), entries, strict=True):
+            arrays += _arrays(entry, numbers.columns)
+        tokens, columns, runs = len(own.tokens), own.columns.count, int(arrays[0].shape[1])
+    if not sequence.head_source or not (layout or known):
+        return None, []
+    shape = Shape("F32", (0,))
+    if known:
+        arrays.append(mx.concatenate([state for _, state in known]))
+        shape = Shape(_NAMES.get(arrays[-1].dtype, ""), arrays[-1].shape[1:])
+    positions = tuple(-1 if state is None else state[0] for state in states)
+    head = _Head(sequence.head_source, layout, tokens, columns, runs, entries, shape, positions)
+    return head, arrays
+
+
 # ---- bytes
 
 
@@ -518,11 +610,17 @@ def _tensors(header: _Header) -> list[_Tensor]:
     layouts = header.stamp.layout
     groups = [("", layouts, header.entries)]
     groups += [(f"at{each.length}.", tuple(_held(layouts)), each.entries) for each in header.snapshots]
+    if (head := header.head) is not None and head.layout:
+        groups.append(("head.", head.layout, head.entries))
     for prefix, shapes, entries in groups:
+        if prefix == "head." and head is not None:
+            found.append(_Tensor("head.runs", "I32", (2, head.runs)))
         for number, (layout, entry) in enumerate(zip(shapes, entries, strict=True)):
             for index, array in enumerate(layout.arrays):
                 shape = tuple(entry.columns if size == -1 else size for size in array.sizes)
                 found.append(_Tensor(f"{prefix}{number}.{index}", array.dtype, shape))
+    if head is not None and (count := sum(position >= 0 for position in head.known)):
+        found.append(_Tensor("states", head.state.dtype, (count, *head.state.sizes)))
     return [*found, _Tensor("sums", "U8", (len(found) + 1, _DIGEST_BYTES))]
 
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -16,8 +17,10 @@ from core.decoding.heads import HeadProposer
 from core.drafting.draft_model import Proposal
 from core.engine.engine import Engine
 from core.engine.model_session import TimedProposer
+from core.events import Finished, Generate
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import leaves
+from core.kv.saved_files import SavedFiles
 from core.machine.profile import with_gains
 from core.machine.width_cost import LiveCost, default_cost
 from core.models.catalogue import Catalogue
@@ -26,7 +29,7 @@ from core.settings import Settings
 from core.system.paths import models_dir
 from tests.core.architectures import VOCABULARY
 from tests.core.decoding.test_loop import prompt_with_repetition
-from tests.core.engine.support import SAMPLED, run, settings
+from tests.core.engine.support import SAMPLED, run, settings, written
 from tests.core.heads import CONFIGS, OWN, PLACES, SEPARATE, Layout, Mode, write_headed_model
 from tests.core.published_heads import OTHERS, write_drafted_model
 from tests.thinned import thinned
@@ -141,6 +144,68 @@ def test_guesses_of_later_turns_are_those_of_a_cold_start(
         cold = HeadProposer(head._head)
         _read_at_once(cold, engine, context)
         assert ask(cold, context, len(got.tokens)).tokens == got.tokens
+
+
+@pytest.mark.parametrize("name", thinned((*CONFIGS, *OTHERS), keep=("qwen3_5", "eagle3-speculators")))
+@pytest.mark.usefixtures("engine")  # which writes the model
+def test_guesses_after_a_chat_was_loaded_are_those_without_saving(
+    name: str, folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the next question, and for one that changes the middle of the chat."""
+    rng = random.Random(name)
+    question = [rng.randrange(VOCABULARY - 1) for _ in range(300)]
+    others = [[rng.randrange(VOCABULARY - 1) for _ in range(count)] for count in (9, 30)]
+    found: list[tuple[list[int], list[int], list[float]]] = []
+    ask = HeadProposer.propose
+
+    def kept(proposer: HeadProposer, context: Sequence[int], count: int) -> Proposal:
+        got = ask(proposer, context, count)
+        found.append((list(context), got.tokens, got.probabilities))
+        return got
+
+    def started(files: SavedFiles | None) -> Engine:
+        made = Engine(saved_files=files)
+        made.load(str(folders / name))
+        made.loaded.eos = frozenset()
+        return made
+
+    def second_turn(context: list[int], files: SavedFiles | None) -> tuple[int, list[Any]]:
+        """Tokens read from disk, and the guesses."""
+        engine = started(files) if files else warm
+        found.clear()
+        _, finished = answered(engine, context, asked)
+        if files:
+            engine.saved_chats.erase([], everything=True)
+            engine.unload()
+        return finished.stats.disk_tokens, list(found)
+
+    monkeypatch.setattr(HeadProposer, "propose", kept)
+    asked = drafting(**{"sampling.max_tokens": 16})
+    for is_next in (True, False):
+        files = SavedFiles(tmp_path / f"contexts {is_next}")
+        warm = started(files)
+        answer, _ = answered(warm, question, asked)
+        warm.unload()
+        # The same without a file.
+        warm = started(None)
+        answered(warm, question, asked)
+        context = [*question, *answer, *others[0]] if is_next else [*question[:280], *others[1]]
+        _, expected = second_turn(context, None)
+        warm.forget()
+        warm.unload()
+        disk_tokens, got = second_turn(context, files)
+        assert expected
+        assert disk_tokens > 200 or not is_next
+        if disk_tokens:
+            assert [each[:2] for each in got] == [each[:2] for each in expected]
+            for one, other in zip(got, expected, strict=True):
+                assert one[2] == pytest.approx(other[2], rel=1e-4)
+
+
+def answered(engine: Engine, prompt: list[int], chosen: Settings) -> tuple[list[int], Finished]:
+    """As a turn of one chat."""
+    tokens, finished = written(engine.generate_ids(prompt, chosen, also=Generate("", (), chat="a chat")))
+    return [token.id for token in tokens], finished
 
 
 def _held_tokens(sequence: CachedSequence) -> int:
