@@ -206,6 +206,7 @@ _SCAN_AREA, _SCAN_WORDS = 0.5, 20
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]")
 _MOST_WORD = 60
 _RISES = frozenset("0123456789+-\u2212")
+_NUMBER_BELOW = re.compile(r"(?<=[^\W\d_])[\r\n]+(?=[\d+\u2212-])")
 _RAISED_HYPHENS = frozenset("⁻₋")
 # They match from the first letter of a word only: trying each letter took 15 s for a page without spaces.
 _SPLIT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)(?:[\ufffe\x02]\n?|-\n)(?=([^\W\d_]{2,}))")
@@ -467,6 +468,15 @@ def _is_scan(page: pypdfium2.PdfPage, pictures: Sequence[float], words: int) -> 
 
 def _mark_scripts(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
     """Replaces raised and lowered numbers in `letters` by small digits."""
+    text = "".join(letter or "\0" for letter in letters)
+    for found in _NUMBER_BELOW.finditer(text):  # PDFium begins a line after a letter that is as low as an m
+        start, end = found.span()
+        _, bottom, right, top = lines.get_charbox(start - 1, loose=True)
+        left, low, _, high = lines.get_charbox(end, loose=True)
+        height = top - bottom
+        is_near = -1 < left - right < _NARROW * height and bottom < high and low < top
+        if is_near and high - low < _SMALL * height:
+            letters[start:end] = [""] * (end - start)
     text = "".join(letter or "\0" for letter in letters)
     for found in _WORD.finditer(text):
         start, end = found.span()

@@ -20,7 +20,7 @@ _SAME_LINE = 0.5
 
 
 def visible_lines(words: Sequence[Word]) -> list[list[int]] | None:
-    """The numbers of `words`, from left to right, by line; None if they are in order, or it is not certain."""
+    """The numbers of `words` by line, from left to right; None to keep the order of the file."""
     lines = [_sorted(words, line) for line in _drawn_lines(words)]
     if all(word.level for word in words):
         lines = _from_top(words, lines)
@@ -48,7 +48,9 @@ def _sorted(words: Sequence[Word], line: list[int]) -> list[int]:
     if found == line or not all(words[number].level for number in line):
         return line
     boxes = [words[number].box for number in found]
-    apart = (right.left - left.right > -_OVERLAP * (left.bottom - left.top) for left, right in pairwise(boxes))
+    apart = (
+        right.left - left.right > -_OVERLAP * (left.bottom - left.top) for left, right in pairwise(boxes)
+    )
     return found if all(apart) else line
 
 

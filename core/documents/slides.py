@@ -124,7 +124,7 @@ class DrawnText(OfficeWalker):
         self.footers: list[str] = []
         self._title: list[str] = []
         self._notes, self._behind = notes, behind
-        self._placeholder = "body" if not notes else ""
+        self._placeholder = ""
         self._link = ""  # of the open shape, until its first paragraph ends
         self._description = ""
         self._counts: dict[int, tuple[str, int]] = {}  # the last number of each level

@@ -197,7 +197,9 @@ def test_cells_whose_words_are_drawn_from_here_and_there_are_no_table(mixed: int
     words = []
     for cell in range(12):
         left, top = (50, 150, 250)[cell % 3], 100 + 28 * (cell // 3)
-        lines = [Word(Box(left, top + 14 * at, left + 30, top + 10 + 14 * at), f"{cell}{at}") for at in (0, 1)]
+        lines = [
+            Word(Box(left, top + 14 * at, left + 30, top + 10 + 14 * at), f"{cell}{at}") for at in (0, 1)
+        ]
         words += lines[:: -1 if cell < mixed else 1]
     whole = "\n".join("\t".join(f"{3 * row + at}0 {3 * row + at}1" for at in range(3)) for row in range(4))
     assert (whole in _texts(words)) is (mixed <= 1)
