@@ -6,7 +6,9 @@ only. Rows of guesses are removed after each proposal. The head's cache belongs 
 sequence, which truncates and copies it with its own. A head that attends into the model's cache has no rows;
 it needs the newest hidden state only.
 
-Where hidden states are not available (a prefix that was read without the head), rows are missing, which can make guesses worse and nothing else. Tokens that a sparse prefill skipped have none, too.
+Where hidden states are not available (a prefix that was read without the head), rows are missing, which can
+make guesses worse and nothing else. Tokens that a sparse prefill skipped have none, too. Rows and states are
+saved and loaded with the sequence (`core.kv.saved`).
 Worker's main thread.
 """
 

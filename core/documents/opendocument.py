@@ -34,7 +34,7 @@ _PIECES = frozenset(
     ("p", "h", "list", "table", "section", "page", "frame", "math", "tracked-changes", "forms", *_HEADERS)
 )
 _STYLE_PIECES = frozenset(("style", "list-style", "outline-style", "forms"))
-# Elements whose text has marks of its own.
+# Elements that format their text themselves.
 _MARKED = ("p", "h", "span", "section", "hidden-text", "hidden-paragraph")
 _READ_IN_FRAMES = ("object", "object-ole", "text-box", "page-thumbnail")
 _FIELDS = frozenset(("text", "textarea", "combobox", "formatted-text", "number", "date", "time"))
@@ -70,7 +70,7 @@ def refuse_locked(archive: zipfile.ZipFile) -> None:
 
 
 class _Level(NamedTuple):
-    """How the items of a list's level, or headings, are numbered; `shown` levels make one number."""
+    """Numbering of a list level or of headings; a number shows `shown` levels."""
 
     kind: str
     prefix: str
@@ -84,7 +84,7 @@ class Styles:
     """Styles and forms of a document: numbers of lists and headings, marks of text, states of form fields."""
 
     def __init__(self, archive: zipfile.ZipFile, folder: str = "") -> None:
-        """Of the document in `folder`. Raises as `read_elements` does."""
+        """Reads the styles of the document in `folder`. Raises as `read_elements` does."""
         # By the list's style; those of headings are under an empty name.
         self.levels: dict[str, dict[int, _Level]] = {}
         self._texts: dict[str, tuple[str, Element]] = {}  # the parent and the properties of a style
@@ -147,7 +147,7 @@ class Styles:
             self.controls[identifier] = element.get(_FORM + "current-value", value)
 
     def marks(self, style: str, otherwise: Marks) -> Marks:
-        """How `style` and those that it builds on mark text; `otherwise` if there is no such style."""
+        """The text marks of `style` and its parent styles; `otherwise` if the style is missing."""
         if style in self._texts and style not in self._marks:
             chain: list[Element] = []
             name = style
@@ -195,7 +195,7 @@ def _marks(of_parent: Marks, properties: Element) -> Marks:
 
 
 class _Words(Walker):
-    """Takes the pieces of `content.xml`, and the page headers in `styles.xml`, to `writer`."""
+    """Writes the content of `content.xml`, and page headers of `styles.xml`, to `writer`."""
 
     def __init__(
         self, archive: zipfile.ZipFile, writer: Writer, styles: Styles, folder: str = "", *, depth: int = 0
@@ -216,7 +216,7 @@ class _Words(Walker):
             self.say(_SPACES.sub(" ", text))  # `text:s` has the spaces that count
 
     def _apart(self, element: Element) -> None:
-        """An element with paragraphs of its own, perhaps inside of one."""
+        """Handles an element that contains paragraphs and may be inside of a paragraph."""
         outer, self._in_paragraph = self._in_paragraph, False
         self.walk(element)
         self._in_paragraph = outer
@@ -319,7 +319,7 @@ class _Words(Walker):
         self._page_notes = False
 
     def frame(self, element: Element) -> None:
-        """A text box, an object, or a picture, which may be there instead of an object."""
+        """Handles a text box, an embedded object, or a picture (also the fallback of an object)."""
         self._apart(element)
         if element.child("image").name and not element.child(*_READ_IN_FRAMES).name:
             description = element.child("desc").line() or element.child("title").line()
@@ -331,7 +331,7 @@ class _Words(Walker):
         self.writer.words(self._styles.controls.get(element.get(DRAW + "control"), ""))
 
     def object(self, element: Element) -> None:
-        """An embedded formula, chart or table, in a folder of its own or in a flat file."""
+        """Handles an embedded formula, chart or table, stored as a subdocument or inline in a flat file."""
         href = element.get(HREF)
         folder = posixpath.normpath(posixpath.join(self._folder, href)) + "/"
         if not href:

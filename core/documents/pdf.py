@@ -61,7 +61,7 @@ _OPENS, _CLOSES = "([{", ")]}"
 
 
 def is_from_right(text: str) -> bool:
-    """Whether most letters of `text` belong to scripts that go from right to left."""
+    """Whether most letters of `text` belong to right-to-left scripts."""
     if text.isascii():
         return False
     classes = [_class(letter) for letter in text]
@@ -69,7 +69,7 @@ def is_from_right(text: str) -> bool:
 
 
 def has_letters(text: str, *, from_right: bool) -> bool:
-    """Whether `text` has a letter of a script that goes from right to left, or of another one."""
+    """Whether `text` has a letter of a right-to-left script, or, without `from_right`, of another script."""
     kind = _RIGHT if from_right else _LEFT
     return not (from_right and text.isascii()) and any(_class(letter) == kind for letter in set(text))
 
@@ -127,19 +127,19 @@ def reading_order(
 
 @lru_cache(maxsize=1)
 def _ligatures() -> frozenset[str]:
-    """The letters of the ligatures that Unicode has for scripts that go from right to left."""
+    """The letters of each of Unicode's ligatures for right-to-left scripts."""
     codes = (*range(0xFB1D, 0xFDFD), *range(0xFE70, 0xFEFD))
     forms = (unicodedata.normalize("NFKC", chr(code)) for code in codes)
     return frozenset(form for form in forms if len(form) > 1 and " " not in form)
 
 
 def _ligature_order(text: str) -> int:
-    """1 if `text` has the letters of a ligature in their order, -1 if in the reverse, 0 if either may be."""
+    """1 if `text` is a ligature in logical order, -1 if it is reversed, 0 if it could be both."""
     return (text in _ligatures()) - (text[::-1] in _ligatures())
 
 
 def _belongs(letters: Sequence[str], spans: Sequence[tuple[float, float]], base: int, index: int) -> bool:
-    """Whether a character belongs to the one before it: a mark, or a letter of the same glyph."""
+    """Whether a character combines with the previous one: a combining mark, or a letter of the same glyph."""
     letter = letters[index] or "\0"
     return unicodedata.category(letter) == "Mn" or (letter.isalpha() and spans[index] == spans[base])
 
@@ -147,7 +147,7 @@ def _belongs(letters: Sequence[str], spans: Sequence[tuple[float, float]], base:
 def _with_spaces(
     clusters: list[list[int]], spans: Sequence[tuple[float, float]], spaces: list[int]
 ) -> list[list[int]]:
-    """`clusters` from left to right, with spaces in the widest gaps; the others are read last."""
+    """`clusters` from left to right, with spaces in the widest gaps; remaining spaces come first."""
     inside = range(min(map(min, clusters), default=0), max(map(max, clusters), default=0))
     following = {index - 1 for index in spaces}
     count = sum(index in inside and index not in following for index in spaces)
@@ -163,7 +163,7 @@ def _with_spaces(
 
 
 def facing(letters: list[str]) -> list[str]:
-    """`letters` with brackets that open before they close."""
+    """`letters` with mirrored brackets corrected, so that each opens before its text and closes after it."""
     text = "".join(letter or "\0" for letter in letters)
     for index, letter in enumerate(letters):
         before, after = text[max(0, index - 1) : index].strip(), text[index + 1 : index + 2].strip()
@@ -200,7 +200,7 @@ _NARROW, _SPACED = 0.25, 1.3
 _MOST_BASELINES = 20
 # A letter is on another line if its middle is this far away, in heights.
 _OTHER_LINE = 0.5
-# Raised and lowered letters: at most this high, and their lower edge so far from that of others, in heights.
+# Superscripts and subscripts: greatest height, and least distance of the baseline, in heights of the line.
 _SMALL, _RAISED, _LOWERED = 0.85, 0.15, 0.04
 _SCAN_AREA, _SCAN_WORDS = 0.5, 20
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]")
@@ -240,7 +240,7 @@ class _Insert(NamedTuple):
 def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """All pages' text with an empty line between pages; empty if there are only pictures.
 
-    Calls `told` with the number of pages done before each page. Raises `UnreadableError`, OSError.
+    Reports progress to `told` before each page. Raises `UnreadableError`, OSError.
     """
     _check_readable(stream)
     reader = _Reader(stream, gathered)
@@ -284,14 +284,14 @@ class _Page(NamedTuple):
 
 
 def _attachments(document: pypdfium2.PdfDocument) -> Iterator[str]:
-    """The names of the files inside of the document."""
+    """The names of the attached files."""
     for index in range(min(raw.FPDFDoc_GetAttachmentCount(document.raw), _MOST_ANNOTATIONS)):
         if attachment := raw.FPDFDoc_GetAttachment(document.raw, index):
             yield _string(raw.FPDFAttachment_GetName, attachment)
 
 
 def _check_readable(stream: IO[bytes]) -> None:
-    """Raises OSError here: PDFium asks for bytes by a callback, where an error would be lost."""
+    """Raises OSError if the file cannot be read: PDFium reads by a callback, which loses errors."""
     stream.seek(0, os.SEEK_END)
     end = stream.tell()
     for at in (max(0, end - 1), 0):
@@ -301,7 +301,7 @@ def _check_readable(stream: IO[bytes]) -> None:
 
 
 def _goes_from_right(document: pypdfium2.PdfDocument) -> bool:
-    """Whether the document asks viewers for pages from right to left."""
+    """Whether the viewer preferences declare right-to-left reading."""
     name = ctypes.create_string_buffer(8)
     raw.FPDF_VIEWERREF_GetName(document.raw, b"Direction", name, len(name))
     return name.value == b"R2L"
@@ -382,7 +382,7 @@ class _Reader:
             raise DamagedError from error
 
     def _map_fonts(self) -> None:
-        """Read the document again with maps for the fonts that lack one."""
+        """Reopen the document with Unicode maps added to fonts that lack one."""
         self._is_mapped = True
         self._stream.seek(0)
         data = self._stream.read(MOST_MAPPED_BYTES + 1)
@@ -393,9 +393,9 @@ class _Reader:
     def _read(
         self, page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, number: int, turn: int, *, is_main: bool
     ) -> tuple[str, int, list[float]]:
-        """The text of a page that was turned, the number of its words and the areas of its pictures.
+        """The text of a page in one direction, its number of words and the areas of its pictures.
 
-        The main turn has the annotations.
+        Annotations are added to the main direction.
         """
         text = lines.get_text_range()
         letters = _letters(lines, text)
@@ -443,7 +443,7 @@ def _opened(stream: IO[bytes]) -> pypdfium2.PdfDocument:
 
 
 def _drop(words: list[Word], letters: list[str], area: Box) -> int:
-    """Take words that are not on the page out of `words` and `letters`; how many they are."""
+    """Remove words outside of the visible area from `words` and `letters`; returns their number."""
     off = {
         word.start: word.end
         for word in words
@@ -459,7 +459,7 @@ def _drop(words: list[Word], letters: list[str], area: Box) -> int:
 
 
 def _is_scan(page: pypdfium2.PdfPage, pictures: Sequence[float], words: int) -> bool:
-    """Whether a page has no text but what a copier stamps on it. `pictures` are areas, in square points."""
+    """Whether a page has no words, or a few on a large picture. `pictures`: areas in square points."""
     if not words:
         return bool(pictures) or raw.FPDFPage_CountObjects(page.raw) > 0
     width, height = page.get_size()
@@ -467,7 +467,7 @@ def _is_scan(page: pypdfium2.PdfPage, pictures: Sequence[float], words: int) -> 
 
 
 def _mark_scripts(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
-    """Replaces raised and lowered numbers in `letters` by small digits."""
+    """Replaces superscript and subscript numbers in `letters` by Unicode's small digits."""
     text = "".join(letter or "\0" for letter in letters)
     for found in _NUMBER_BELOW.finditer(text):  # PDFium begins a line after a letter that is as low as an m
         start, end = found.span()
@@ -497,7 +497,7 @@ def _mark_scripts(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
                 script = "super" if risen > _RAISED else "sub" if risen < -_LOWERED else ""
                 letters[at] = text[at].translate(SMALL[script]) if script else letters[at]
                 is_small = bool(script)
-            elif text[at].isalpha() and bottom < base[0]:  # the rest of the word is in another font
+            elif text[at].isalpha() and bottom < base[0]:  # the word continues in another font
                 letters[start:at] = text[start:at]
                 break
         after = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("\r\n"))
@@ -556,9 +556,9 @@ def _vertical(lines: pypdfium2.PdfTextPage, letters: list[str]) -> tuple[list[in
 
 
 def _whole_words(text: str, known: set[str]) -> str:
-    """`text` with the words whole that are hyphenated at a line's end; compounds keep their hyphen.
+    """`text` without the hyphens of words broken at a line's end; compounds keep theirs.
 
-    `known` are words of the document: those of a compound stand alone somewhere, or the compound does.
+    `known`: words of the document. A compound is recognised if it, or both of its parts, occur there.
     """
 
     def joined(found: re.Match[str]) -> str:
@@ -573,7 +573,7 @@ def _whole_words(text: str, known: set[str]) -> str:
 
 
 def _plain(text: str, known: set[str]) -> str:
-    """`text` without PDFium's marks."""
+    """`text` without PDFium's control characters."""
     # PDFium marks a hyphen at a line's end by U+FFFE or U+0002, and pads with zero characters.
     text = _whole_words(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), known)
     for mark in ("\ufffe\n", "\x02\n", "\ufffe", "\x02"):
@@ -584,7 +584,7 @@ def _plain(text: str, known: set[str]) -> str:
 
 
 def _crossed_out(words: Sequence[Word], rules: Sequence[Box]) -> set[int]:
-    """The words that a line is drawn through."""
+    """The numbers of words that a drawn line strikes out."""
     across = sorted((rule.top, rule.left, rule.right) for rule in rules if rule.right - rule.left > 1)
     found: set[int] = set()
     for number, word in enumerate(words if across else ()):
@@ -599,7 +599,7 @@ def _crossed_out(words: Sequence[Word], rules: Sequence[Box]) -> set[int]:
 
 
 def _strike(words: list[Word], letters: list[str], struck: set[int]) -> None:
-    """Marks struck-out words in `words` and `letters`; neighbours have one mark."""
+    """Wraps struck-out words in `~~`, neighbouring ones together."""
     for number in struck:
         word = words[number]
         before, after = ("" if number + step in struck else "~~" for step in (-1, 1))
@@ -656,7 +656,7 @@ def _annotations(
             elif looks_like_text and (kind != raw.FPDF_ANNOT_FREETEXT or not text.strip()):
                 looks.append((index, found))
             if text.strip() and kind != raw.FPDF_ANNOT_LINK:
-                # A comment on words follows them; a field or a note follows what is to its left.
+                # A comment on words follows them; a field or a note follows the word to its left.
                 marked = _inside(words, found, turn) if kind in _ON_WORDS else []
                 inserts.append(_Insert(found, " ".join(text.split()), marked[-1] if marked else None))
         finally:
@@ -676,7 +676,7 @@ def _annotations(
 
 
 def _is_drawn(form: object, annotation: object) -> bool:
-    """Whether what a field says is only in its appearance."""
+    """Whether a field's text is only in its appearance stream."""
     kinds = (raw.FPDF_FORMFIELD_SIGNATURE, raw.FPDF_FORMFIELD_PUSHBUTTON)
     return raw.FPDFAnnot_GetFormFieldType(form, annotation) in kinds
 
@@ -749,7 +749,7 @@ def _letters(lines: pypdfium2.PdfTextPage, text: str) -> list[str]:
 
 
 def _has_codes(lines: pypdfium2.PdfTextPage, text: str) -> bool:
-    """Whether a page seems to have characters whose fonts have no map of letters."""
+    """Whether characters of the page seem to lack a Unicode map (sampled)."""
     count, error = lines.count_chars(), raw.FPDFText_HasUnicodeMapError
     return bool(_SUSPICIOUS.search(text)) or any(
         error(lines.raw, at) == 1 for at in range(0, count, max(1, count // _SAMPLE))
@@ -776,7 +776,7 @@ def _replace_codes(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
 
 
 def _of_symbols(letter: str, font: str) -> str:
-    """A character of the private range of symbol fonts, and of capitals and digits of other forms."""
+    """The Unicode character for a private-use code of a symbol font or of Adobe's small capitals."""
     code = ord(letter)
     if 0xF720 < code < 0xF77F:  # Adobe's small capitals and old-style digits
         return chr(code - 0xF700)
@@ -911,7 +911,7 @@ def _joins(lines: pypdfium2.PdfTextPage, words: list[Word], box: Box, text: str,
 
     It adds one in text with space between its letters where the file draws a word in two parts.
     """
-    # Most words are told apart by the first of these, which cost the least.
+    # Cheap checks first: they decide for most words.
     if gap != " " or not words:
         return False
     before = words[-1]

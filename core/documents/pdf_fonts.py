@@ -64,7 +64,7 @@ _UNICODE = re.compile(r"uni((?:[0-9A-F]{4})+)|u([0-9A-F]{4,6})")
 
 
 def glyph_letters(name: str) -> str:
-    """The letters that the glyph `name` shows, such as `ffi` for `f_f_i`; empty if the name tells none."""
+    """The letters that the glyph `name` shows, such as `ffi` for `f_f_i`; empty if the name is not known."""
     parts = name.partition(".")[0].split("_")
     letters = [_component(part) for part in parts]
     return "".join(letters) if all(letters) else ""

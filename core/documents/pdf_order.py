@@ -1,9 +1,9 @@
-"""The order of words that a PDF page draws out of order. Pure.
+"""The reading order of a PDF page that draws its words out of order. Pure.
 
-A file may draw the operators of a formula after its letters, the labels of a form after its headings, or a
-footer before the text. Words of one line are put in their order from left to right, and lines from top to
-bottom, but only where that is certain: no words of the line overlap, and no line of the page is beside another
-one, as in columns and tables.
+Files may draw the operators of a formula after its letters, the labels of a form after its headings, or a
+footer before the text. Words of a line are sorted from left to right, and lines from top to bottom, but only
+where that is certain: no words of the line overlap, and no two lines of the page are side by side, as they
+are in columns and tables.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def visible_lines(words: Sequence[Word]) -> list[list[int]] | None:
 
 
 def _drawn_lines(words: Sequence[Word]) -> list[list[int]]:
-    """Words that follow each other in the file and are beside each other on the page."""
+    """Runs of words that are consecutive in the file and on one line of the page."""
     lines: list[list[int]] = []
     for number, word in enumerate(words):
         if lines and not set(word.gap) & set("\r\n"):
@@ -43,7 +43,7 @@ def _drawn_lines(words: Sequence[Word]) -> list[list[int]]:
 
 
 def _sorted(words: Sequence[Word], line: list[int]) -> list[int]:
-    """`line` from left to right, or as it is if words overlap or are not level."""
+    """`line` from left to right, or unchanged if words overlap or are not level."""
     found = sorted(line, key=lambda number: words[number].box.left)
     if found == line or not all(words[number].level for number in line):
         return line
@@ -55,7 +55,7 @@ def _sorted(words: Sequence[Word], line: list[int]) -> list[int]:
 
 
 def _from_top(words: Sequence[Word], lines: list[list[int]]) -> list[list[int]]:
-    """`lines` from the top, or as they are if one is beside another."""
+    """`lines` from top to bottom, or unchanged if two of them are side by side."""
     spans = [
         (min(words[at].box.top for at in line), max(words[at].box.bottom for at in line)) for line in lines
     ]

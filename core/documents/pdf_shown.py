@@ -29,7 +29,7 @@ _TURNS = {0: (1, 0, 0, 1), 90: (0, -1, 1, 0), 180: (-1, 0, 0, -1), 270: (0, 1, -
 
 
 class _Drawn(NamedTuple):
-    """An object that is no form: its kind, the angle of its text in degrees, and the layers that it is in."""
+    """A page object other than a form: kind, angle of its text in degrees, and the layers it belongs to."""
 
     handle: Any
     kind: int
@@ -93,9 +93,9 @@ def _name(call: object, *arguments: object) -> str:
 
 
 def hide_layers(page: pypdfium2.PdfPage) -> bool:
-    """Take what layers that are off draw out of the page. Whether there is any of it.
+    """Remove the objects of layers that are off from the loaded page; returns whether there were any.
 
-    PDFium tells which object is in a layer, but only draws by the layers' states: each layer is drawn alone.
+    PDFium does not report the state of a layer but applies it when drawing, so each layer is drawn alone.
     """
     drawn = list(_drawn(page, layered=True))
     layers: defaultdict[tuple[object, ...], list[_Drawn]] = defaultdict(list)
@@ -178,8 +178,8 @@ def _set_area(page: pypdfium2.PdfPage, box: tuple[float, float, float, float], r
 
 
 def visible_area(page: pypdfium2.PdfPage) -> tuple[float, float, float, float]:
-    """The left, bottom, right and top edge of what is shown of the page, without a narrow edge; everything
-    if the file gives the page no size.
+    """The left, bottom, right and top edge of the crop box, less a narrow margin; infinite if the page has
+    no size.
     """
     area = raw.FS_RECTF()
     raw.FPDF_GetPageBoundingBox(page.raw, area)
@@ -189,7 +189,7 @@ def visible_area(page: pypdfium2.PdfPage) -> tuple[float, float, float, float]:
 
 
 def appearances(document: pypdfium2.PdfDocument, number: int, indices: Sequence[int]) -> list[str]:
-    """What the appearances of these annotations of a page say; empty if the page cannot be copied."""
+    """The texts of the appearance streams of these annotations; empty if the page cannot be copied."""
     copy = pypdfium2.PdfDocument.new()
     try:
         copy.import_pages(document, [number])

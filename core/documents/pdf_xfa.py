@@ -1,4 +1,4 @@
-"""XFA forms, which a PDF holds as XML beside a page that says “Please wait”.
+"""XFA forms: XML in a PDF whose only page usually says “Please wait”.
 
 The template has the texts and captions in their order, the data the values of the fields by their names.
 PDFium does not draw these forms. Scripts that change a form are not run.
