@@ -272,6 +272,26 @@ def test_the_cuts_leave_no_trace(name: str) -> None:
             assert joined([one for each in parts(text, format, step) for one in each]) == joined(made), step
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_nested_is_read_alike_in_pieces_of_any_size(name: str) -> None:
+    """An answer, a call or a thought inside of another one, at any place, also damaged."""
+    draw, format = random.Random(f"nested {name}"), FORMATS[name]
+    whole = [without(WRITTEN[call]) for call in format.calls if call in WRITTEN]
+    whole += [family.answer for family in (*THINKING, *CALLING) if family.name == name]
+    whole += [f"{tags.begin}why{tags.end}" for tags in format.thoughts] or list(PIECES)
+    for _ in range(2):
+        text = draw.choice(whole)
+        for _ in range(draw.randint(1, 3)):
+            inner = draw.choice(whole) if draw.random() < 0.7 else drawn_answer(draw, format, whole)
+            at = draw.randrange(len(text) + 1)
+            text = text[:at] + inner + text[at:]
+        at_once = parse_answer(text, format, TOOLS)
+        for step in (1, draw.randrange(2, 40), len(text)):
+            made = [part for each in parts(text, format, step) for part in each]
+            assert "".join(part.text for part in made) == text
+            assert joined(made) == at_once, (step, text)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
