@@ -77,6 +77,7 @@ class Step(Struct, frozen=True):
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
     - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
+    - `waited_s`: time of waiting for the device.
     """
 
     tokens: tuple[int, ...]
@@ -90,6 +91,7 @@ class Step(Struct, frozen=True):
     forced: int = 0
     proposal_cost: float = 0.0
     sources: tuple[DraftSource, ...] = ()
+    waited_s: float = 0.0
 
 
 class DecodeLoop:
@@ -214,6 +216,7 @@ class DecodeLoop:
             tree=tree,
             forced=forced,
             proposal_cost=self._proposal_cost,
+            waited_s=self._waited_s,
         )
 
     def _propose(self, budget: int) -> Draft:

@@ -6,6 +6,7 @@ The commands take options like those of `draftlight bench`, and use the same run
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -44,6 +45,9 @@ def parser() -> argparse.ArgumentParser:
     command("fit", "fit the weights of auto's evidence to recorded answers", _fit)
     command("answers", "right answers and loops: facts asked about documents", _answers)
     command("kv-bits", "size and quality of quantised caches", add_model)
+    command(
+        "played", "wall-clock speed of drafters on given texts, on random models of several sizes", _played
+    )
     command("replay", "drafters on recorded answers, without a model", _replay)
     command("own-answers", "auto after a model's own answers, without a model", _own_answers)
     command("rehearse", "record answers of a model, and count them into a table for auto", _rehearse)
@@ -129,6 +133,35 @@ def _served(parser: argparse.ArgumentParser) -> None:
 def _predictions(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_option(parser, "--most", whole(), 9000, "tokens of the longest attachment")
+
+
+def _played(parser: argparse.ArgumentParser) -> None:
+    from tests.tuning.played import BUNDLED_TEXTS, QUICK_SIZES, QUICK_TOKENS, SIZES
+
+    add_option(
+        parser,
+        "--texts",
+        listed(lambda name: name if name == BUNDLED_TEXTS else str(readable_file(name))),
+        (BUNDLED_TEXTS,),
+        "comma-separated: bundled, files of streams of the starter's tokenizer, or AlpacaEval's"
+        " model_outputs.json",
+    )
+    add_option(parser, "--sizes", listed(_layers_and_hidden), SIZES, "layers x hidden size of the models")
+    add_option(parser, "--each", whole(), 2, "texts of a class")
+    add_answer_length(parser)
+    quick = f"five minutes: {' and '.join(QUICK_SIZES)}, one text of {QUICK_TOKENS} tokens of a class"
+    parser.add_argument("--quick", action="store_true", help=quick)
+
+
+def _layers_and_hidden(text: str) -> str:
+    from tests.tuning.played import SIZES, heads_of
+
+    match = re.fullmatch(r"([1-9][0-9]{0,2})x([1-9][0-9]{0,4})", text)
+    if match is None or int(match[2]) % heads_of(int(match[2])):
+        raise argparse.ArgumentTypeError(
+            f"“{text}” is not a size: layers x hidden size, a multiple of its heads, as {', '.join(SIZES)}"
+        )
+    return text
 
 
 def _replay(parser: argparse.ArgumentParser) -> None:

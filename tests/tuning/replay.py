@@ -343,7 +343,7 @@ def replay_stream(
             draft = sanitise(drafter.draft(budget), vocabulary=_VOCABULARY, budget=budget)
             if planner is not None:
                 draft = planner.shape(draft, budget)
-        found = walk(draft, _choices(draft, stream.out[position:]))
+        found = walk(draft, verifier_choices(draft, stream.out[position:]))
         emitted = stream.out[position : position + len(found.path) + 1]
         tally.tokens += len(emitted)
         tally.steps += 1
@@ -373,7 +373,7 @@ def learned_table(path: Path | None) -> GramTable | None:
     return None if path is None else GRAMS.load(path, vocabulary=_VOCABULARY)
 
 
-def _choices(draft: Draft, coming: Sequence[int]) -> list[int]:
+def verifier_choices(draft: Draft, coming: Sequence[int]) -> list[int]:
     """The verifier's token at each row: known on the path of the recorded answer, `_NOWHERE` elsewhere."""
     choices = [_NOWHERE] * (len(draft) + 1)
     on_path = {-1: 0}
