@@ -39,6 +39,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.decoding.answer import Answer
+from core.decoding.early_start import EarlyStart
 from core.decoding.planner import walk
 from core.decoding.sampling import (
     NO_CHOICE,
@@ -125,10 +126,10 @@ class DecodeLoop:
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
         self._top_logprobs = answer.request.top_logprobs
-        # Logits of the last forward pass, kept only if needed, and those of the last step's tokens, kept only
-        # for logprobs; and the block's width.
-        self._keeps_logits = self._recycles or self._top_logprobs is not None
+        # Logits of the last forward pass and of the last step's tokens, kept only for logprobs; those of the
+        # last forward pass as float32, for rankings, which are computed with the choices; the block's width.
         self._logits = mx.array(0.0)
+        self._ranked: tuple[mx.array, ...] = ()
         self._step_logits = mx.array(0.0)
         self._width = 1
         self._empty_drafts = 0
@@ -178,6 +179,7 @@ class DecodeLoop:
 
     def _verify_or_run(self, left: int) -> Step:
         begun = started = time.perf_counter()
+        self._waited_s = 0.0
         gate, asked_before = self._answer.gate, self._asks
         self._rests = gate is not None and not gate.should_draft()
         # After a rest one forward pass has been started already, and no draft can follow it.
@@ -255,11 +257,19 @@ class DecodeLoop:
         self._empty_drafts = 0 if len(draft) else self._empty_drafts + 1
         return draft
 
-    def _pulled(self, choices: Choices) -> list[int]:
+    def _pulled(self, choices: Choices, *others: mx.array) -> list[int]:
         started = time.perf_counter()
-        ids = choices.pull()
-        self._waited_s = time.perf_counter() - started
+        ids = choices.pull(*others)
+        self._waited_s += time.perf_counter() - started
         return ids
+
+    def _start(self, choices: Choices) -> None:
+        """Starts the last forward pass. This waits, too, while the device's queue is full, as a CPU's often
+        is.
+        """
+        started = time.perf_counter()
+        choices.start(*self._ranked)
+        self._waited_s += time.perf_counter() - started
 
     def _verify(self, draft: Draft, draft_s: float) -> Step:
         sequence, pending = self._sequence, self._pending
@@ -267,7 +277,8 @@ class DecodeLoop:
         self._width = lead + len(draft)
         block = VerifyBlock(sequence.cache)
         logits, inputs = self._rows(pending, draft)
-        walked = walk(draft, self._pulled(self._sampler.choose(logits, inputs)), self._answer.model.eos)
+        choices = self._sampler.choose(logits, inputs)
+        walked = walk(draft, self._pulled(choices, *self._ranked), self._answer.model.eos)
         if self._recycles:
             self._recycle(draft, walked.path)
         if self._top_logprobs is not None:
@@ -304,7 +315,7 @@ class DecodeLoop:
         reached = {-1, *path}
         rejected = [n for n, parent in enumerate(draft.parents) if parent in reached and n not in reached]
         rejected = rejected[-_REJECTED_ROWS:]
-        ranked = top_ids(self._logits, [*emitted, *(node + 1 for node in rejected)])
+        ranked = top_ids(self._ranked[0], [*emitted, *(node + 1 for node in rejected)])
         self._tops = ranked[: len(emitted)]
         self._rejected = [(draft.tokens[node], row) for node, row in zip(rejected, ranked[len(emitted) :])]
 
@@ -314,10 +325,10 @@ class DecodeLoop:
         self._width = max(1, len(self._pending))
         if running is None:
             running = self._forward(self._pending)
-            running.start()
+            self._start(running)
             sequence.append(self._pending)
             self._pending = []
-        logits = self._step_logits = self._logits
+        self._step_logits, ranked = self._logits, self._ranked
         if self._states is not None:
             read = sequence.tokens[len(sequence.tokens) - len(self._hidden) :]
             self._hand_out(read, self._hidden, len(sequence.tokens) - len(read))
@@ -326,10 +337,10 @@ class DecodeLoop:
         no_draft_expected = not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
         if left > 1 and no_draft_expected and self._grammar is None and not sequence.is_mirrored:
             ahead = self._forward([], unknown=running.ids)
-            ahead.start()
-        (token,) = self._pulled(running)
+            self._start(ahead)
+        (token,) = self._pulled(running, *ranked)
         if self._recycles and self._asks:
-            self._tops, self._rejected = top_ids(logits, [0]), []
+            self._tops, self._rejected = top_ids(ranked[0], [0]), []
         if ahead is None:
             self._pending = [token]
         else:
@@ -357,14 +368,20 @@ class DecodeLoop:
                 self._rotations = rotations(self._model)
             hooks = tree_pass(self._model, cache, draft.parents, len(lead), self._rotations)
         first = max(0, len(lead) - 1)
-        with hooks:
+        # Behind a running pass the device has work, and other machines repeat whole passes only.
+        early = EarlyStart()
+        helps = unknown is None and not self._sequence.is_mirrored
+        with hooks, early.within(cache if helps else ()):
             if self._states is None:
                 logits = self._model(block[None], cache=cache)[0, first:]
             else:
                 whole, self._hidden = self._states.read(block[None], cache)
                 logits = whole[0, first:]
-        if self._keeps_logits:
+        self._waited_s += early.seconds
+        if self._top_logprobs is not None:
             self._logits = logits
+        if self._recycles:
+            self._ranked = (logits.astype(mx.float32),)
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])
         if self._grammar is not None:
             # Computed while the forward pass runs.

@@ -65,13 +65,13 @@ class Choices(NamedTuple):
     ids: mx.array
     peaks: mx.array
 
-    def start(self) -> None:
-        """Starts the computation without waiting."""
-        mx.async_eval(self.ids, self.peaks)
+    def start(self, *others: mx.array) -> None:
+        """Starts the computation, and that of `others`, without waiting."""
+        mx.async_eval(self.ids, self.peaks, *others)
 
-    def pull(self) -> list[int]:
-        """Waits for the ids; `NO_CHOICE` where there is none."""
-        mx.eval(self.ids, self.peaks)
+    def pull(self, *others: mx.array) -> list[int]:
+        """Waits for the ids, `NO_CHOICE` where there is none, and for `others`: one wait for all."""
+        mx.eval(self.ids, self.peaks, *others)
         ids: Any = self.ids.tolist()
         peaks: Any = self.peaks.tolist()
         return [token if math.isfinite(peak) else NO_CHOICE for token, peak in zip(ids, peaks)]
@@ -284,14 +284,16 @@ _MOST_CANDIDATES = 512
 
 
 def top_ids(logits: mx.array, rows: Sequence[int]) -> list[list[int]]:
-    """For each of `rows` of evaluated `logits` [w, vocabulary], at most eight ids, best first, for drafters.
+    """For each of `rows` of `logits` [w, vocabulary], at most eight ids, best first, for drafters.
 
-    There is at least one row. A full selection over the vocabulary costs a notable part of a small model's
-    step. Ids within a few logits of the best are few, and one comparison over the row finds them. All rows
-    are pulled at once: on a GPU each wait for the device costs as much as many of these comparisons.
+    The logits are float32 and evaluated: their memory is read as it is, without work of the device, and on a
+    GPU each wait for it costs as much as many of these comparisons. A full selection over the vocabulary
+    costs a notable part of a small model's step. Ids within a few logits of the best are few, and one
+    comparison over the row finds them.
     """
     found = []
-    for values in np.asarray(logits[mx.array(list(rows))].astype(mx.float32)):
+    held = np.asarray(logits)
+    for values in map(held.__getitem__, rows):
         near = np.flatnonzero(values >= values.max() - _WITHIN_LOGITS)
         if len(near) > _MOST_CANDIDATES:
             near = near[np.argpartition(values[near], -TOP_IDS)[-TOP_IDS:]]

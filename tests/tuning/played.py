@@ -230,6 +230,8 @@ def played(engine: Engine, text: Stream, drafter: str) -> tuple[BenchRun, list[f
 @contextmanager
 def _replaced_choices(text: Stream) -> Iterator[None]:
     """Within the block, samplers return the ids of `text` for every row on its path."""
+    import mlx.core as mx
+
     from core.decoding import sampling
 
     class Recorded(sampling.Choices):
@@ -237,8 +239,8 @@ def _replaced_choices(text: Stream) -> Iterator[None]:
 
         replaced: list[int]
 
-        def pull(self) -> list[int]:
-            super().pull()
+        def pull(self, *others: mx.array) -> list[int]:
+            super().pull(*others)
             return self.replaced
 
     inputs, choose = sampling.RowHistory.inputs, sampling.Sampler.choose

@@ -131,6 +131,35 @@ def test_rankings_behind_the_answer_and_behind_rejected_guesses_are_the_models_o
     assert all(not behind for _, behind in drafter.heard[1:]), "a step without a draft rejects nothing"
 
 
+@pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
+def test_rankings_are_read_from_what_came_with_the_ids(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second wait for the device would cost a GPU as much as drafting."""
+    model: Any = toy_model()
+    model.set_dtype(dtype)
+    prompt = prompt_with_repetition(random.Random(3))
+    expected = plain(model, prompt, 12)
+    awaited: list[set[int]] = []
+    ranked: list[int] = []
+    evaluate = mx.eval
+
+    def waited(*arrays: Any) -> None:
+        awaited.append({id(array) for array in arrays})
+        evaluate(*arrays)
+
+    def ranks(logits: mx.array, rows: Sequence[int]) -> list[list[int]]:
+        assert logits.dtype == mx.float32
+        assert id(logits) in awaited[-1]
+        ranked.append(len(rows))
+        return top_ids(logits, rows)
+
+    answer = answer_of(model, prompt, Scripted([Draft.chain(expected[:2]), EMPTY, EMPTY]), drafts="auto")
+    monkeypatch.setattr(mx, "eval", waited)
+    monkeypatch.setattr("core.decoding.loop.top_ids", ranks)
+    steps = list(DecodeLoop(answer).steps(12))
+    assert tokens_of(steps) == expected
+    assert len(awaited) == len(ranked) == len(steps)  # pipelined ones, too
+
+
 @pytest.mark.parametrize("spoil", [0.0, 0.2, 1.0])
 def test_mixed_good_and_bad_drafts_equal_plain_decoding(model: Any, spoil: float) -> None:
     rng = random.Random(5)
@@ -154,10 +183,10 @@ def test_a_drafter_that_takes_longer_than_it_saves_rests(model: Any, monkeypatch
             now_s += 0.003
             return super().draft(min(budget, 1))
 
-    def pulled(choices: Choices) -> list[int]:
+    def pulled(choices: Choices, *others: mx.array) -> list[int]:
         nonlocal now_s
         now_s += 0.001
-        return pull(choices)
+        return pull(choices, *others)
 
     monkeypatch.setattr(Choices, "pull", pulled)
     monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: now_s))
