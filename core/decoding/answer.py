@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from core.decoding.heads import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.draft import Drafter
 from core.drafting.draft_model import Proposer
-from core.drafting.gate import Gate, TimedGate
+from core.drafting.gate import Gate, PricedGate, TimedGate
 from core.drafting.registry import DrafterSpec, drafter_spec
 from core.errors import NotEnoughMemoryError
 from core.events import Change, Generate, MemoryNeed, ReadingPace, Stats
@@ -83,6 +83,11 @@ class DraftReader(Proposer, Protocol):
         """Its pace."""
 
 
+# Place of a step among those that run ahead: its pass was started in the step before, the next one's in it,
+# both, or none.
+Pipeline = Literal["single", "enters", "ahead", "leaves"]
+
+
 class StepTimes(Protocol):
     """Learns what a step costs."""
 
@@ -90,7 +95,7 @@ class StepTimes(Protocol):
     def plain_tokens_per_s(self) -> float:
         """Speed of plain steps; 0 if unknown."""
 
-    def step(self, width: int, seconds: float, *, tree: bool = False) -> None:
+    def step(self, width: int, seconds: float, *, tree: bool = False, pipeline: Pipeline = "single") -> None:
         """A step over a block of `width` tokens, a chain or a tree, took `seconds`."""
 
 
@@ -141,7 +146,7 @@ class Answer:
         self.most_tokens: int | None = None
         self.kv: KvQuantisation | None = None
         self.drafter = Drafter()
-        self.gate: Gate | TimedGate | None = None
+        self.gate: Gate | TimedGate | PricedGate | None = None
         self.planner: Planner | None = None
         self.cost: StepTimes | None = None
         self.exactness = FAST

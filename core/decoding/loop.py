@@ -11,8 +11,8 @@ rows but never an extra forward pass.
 Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forward pass is built on the token
 that is still being computed, so the interpreter's work overlaps with the model's. Such a pass commits the
 next step to no draft, so it is started only if none is expected: always for a drafter that never drafts,
-otherwise after `_EMPTY_DRAFTS_TO_PIPELINE` empty drafts, and never with a grammar or if other machines need
-the ids first (`CachedSequence.is_mirrored`).
+otherwise after `_EMPTY_DRAFTS_TO_PIPELINE` empty drafts, or at once in a rest where asking the drafter takes
+long, and never with a grammar or if other machines need the ids first (`CachedSequence.is_mirrored`).
 
 Tokens that a grammar forces are drafted as a chain before the drafter's own draft. They are certain, so the
 drafter observes them before the forward pass and drafts what follows; its feedback, the gate and the planner
@@ -38,7 +38,7 @@ import mlx.core as mx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.answer import Answer
+from core.decoding.answer import Answer, Pipeline
 from core.decoding.early_start import EarlyStart
 from core.decoding.planner import walk
 from core.decoding.sampling import (
@@ -53,7 +53,7 @@ from core.decoding.sampling import (
 )
 from core.decoding.tree import tree_pass
 from core.drafting.draft import EMPTY, Draft, RejectedRow, sanitise
-from core.drafting.gate import Gate, TimedGate
+from core.drafting.gate import Gate, PricedGate, TimedGate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
 from core.events import DraftSource, PositionStat, Stats
 from core.kv.verify_block import VerifyBlock
@@ -61,6 +61,9 @@ from core.models.parts import Rotation, rotations
 
 # Consecutive empty drafts before the loop runs ahead.
 _EMPTY_DRAFTS_TO_PIPELINE = 2
+# Plain steps that asking must take for the loop to run ahead at the first step of a rest. Then the step after
+# the rest is plain, too: by replay 0.8% slower where asking takes 0.04, 2.8% faster where it takes 1.
+_ASKING_TO_PIPELINE = 0.1
 # Rankings after rejected guesses that are computed, deepest first: each costs a pass over a row of logits.
 _REJECTED_ROWS = 2
 # Folded tokens widen every block; beyond this many, a step without a draft reads them.
@@ -78,7 +81,7 @@ class Step(Struct, frozen=True):
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
     - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
-    - `waited_s`: time of waiting for the device.
+    - `waited_s`: time of waiting for the device. `pipeline`: how it ran ahead.
     """
 
     tokens: tuple[int, ...]
@@ -93,6 +96,7 @@ class Step(Struct, frozen=True):
     proposal_cost: float = 0.0
     sources: tuple[DraftSource, ...] = ()
     waited_s: float = 0.0
+    pipeline: Pipeline = "single"
 
 
 class DecodeLoop:
@@ -139,6 +143,9 @@ class DecodeLoop:
         self._rests = False
         self._asks = True
         self._waited_s = 0.0
+        # Expected worth of the current step's draft to the planner; None if the drafter was not asked.
+        self._worth: float | None = None
+        self._left_pipeline = False  # in the step before
 
     def steps(self, max_tokens: int) -> Iterator[Step]:
         """Yields steps until `max_tokens` are emitted; never more. Close it to stop early.
@@ -199,18 +206,25 @@ class DecodeLoop:
         self._drafter.observe(step.tokens[forced:])
         if self._recycles and self._asks:
             self._drafter.observe_top(self._tops, self._rejected)
-        if self._answer.planner is not None and self._asks:
-            self._answer.planner.record(self._width, tree, len(step.tokens), self._proposal_cost)
+        planner = self._answer.planner
+        if planner is not None and self._asks:
+            planner.record(self._width, tree, len(step.tokens), self._proposal_cost)
+        elif planner is not None:
+            planner.rested(len(step.tokens))
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
-        sure = self._drafter.sure() if self._rests else 0.0
+        # Cached for the next draft, if it comes.
+        sure = self._drafter.sure() if self._rests or isinstance(gate, PricedGate) else 0.0
         ended = time.perf_counter()
         observe_s = ended - started
         counts = self._rests or self._asks
         if isinstance(gate, TimedGate) and counts:
             gate.record(self._width, tree, len(step.tokens), ended - begun, self._waited_s, sure)
+        elif isinstance(gate, PricedGate):
+            gate.record(self._worth, sure)
         elif isinstance(gate, Gate) and counts:
             gate.record(1 + step.drafted - forced, accepted)
+        self._left_pipeline = step.pipeline == "leaves"
         return replace(
             step,
             draft_s=step.draft_s + observe_s,
@@ -222,7 +236,7 @@ class DecodeLoop:
         )
 
     def _propose(self, budget: int) -> Draft:
-        self._forced, self._guessed, self._proposal_cost = (), EMPTY, 0.0
+        self._forced, self._guessed, self._proposal_cost, self._worth = (), EMPTY, 0.0, None
         if self._answer.exactness.width_limit is not None:
             budget = min(budget, self._answer.exactness.width_limit - len(self._pending))
         if self._answer.exactness.length_limit is not None:
@@ -253,7 +267,11 @@ class DecodeLoop:
         if self._grammar is not None:
             draft = self._grammar.filter_draft(draft, self._forced)
         if self._answer.planner is not None:
-            draft = self._answer.planner.shape(draft, budget, len(self._pending) + len(self._forced))
+            planner, known = self._answer.planner, len(self._pending) + len(self._forced)
+            draft = planner.shape(draft, budget, known)
+            self._worth = planner.worth(draft, known) - self._proposal_cost
+            if self._left_pipeline:
+                self._worth -= planner.asking  # entering it again takes as long
         self._empty_drafts = 0 if len(draft) else self._empty_drafts + 1
         return draft
 
@@ -321,7 +339,7 @@ class DecodeLoop:
 
     def _run(self, left: int, draft_s: float) -> Step:
         sequence = self._sequence
-        running = self._running
+        running, was_ahead = self._running, self._running is not None
         self._width = max(1, len(self._pending))
         if running is None:
             running = self._forward(self._pending)
@@ -334,8 +352,8 @@ class DecodeLoop:
             self._hand_out(read, self._hidden, len(sequence.tokens) - len(read))
         ahead: Choices | None = None
         # A grammar cannot say what follows a token that is not known yet.
-        no_draft_expected = not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
-        if left > 1 and no_draft_expected and self._grammar is None and not sequence.is_mirrored:
+        can_run_ahead = left > 1 and self._grammar is None and not sequence.is_mirrored
+        if can_run_ahead and self._expects_no_draft():
             ahead = self._forward([], unknown=running.ids)
             self._start(ahead)
         (token,) = self._pulled(running, *ranked)
@@ -346,7 +364,17 @@ class DecodeLoop:
         else:
             sequence.append([token])
         self._running = ahead
-        return Step((token,), 0, 0, 0, draft_s)
+        kinds: dict[tuple[bool, bool], Pipeline]
+        kinds = {(False, True): "enters", (True, True): "ahead", (True, False): "leaves"}
+        pipeline = kinds.get((was_ahead, ahead is not None), "single")
+        return Step((token,), 0, 0, 0, draft_s, pipeline=pipeline)
+
+    def _expects_no_draft(self) -> bool:
+        """Whether the next step will hardly have a draft."""
+        planner = self._answer.planner
+        if self._rests and planner is not None and planner.asking >= _ASKING_TO_PIPELINE:
+            return True
+        return not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
 
     def _forward(self, lead: Sequence[int], unknown: mx.array | None = None) -> Choices:
         """The target's choices after known tokens, or after one still being computed; lazy."""

@@ -7,9 +7,10 @@ the subtree that maximises
 
     1 + Σ probability − λ · T(width)
 
-and nothing if that is not more than a plain step's 1 − λ · T(1). This rule maximises tokens per time over the
-whole answer if λ is the resulting rate (Dinkelbach, “On nonlinear fractional programming”, 1967), so the
-running rate replaces solving for it.
+and nothing if that is not more than a plain step's 1 − λ · T(1). T is the time of a whole step: T(1) is more
+than 1 if asking the drafter takes time or the plain step, which is the unit, runs ahead. This rule maximises
+tokens per time over the whole answer if λ is the resulting rate (Dinkelbach, “On nonlinear fractional
+programming”, 1967), so the running rate replaces solving for it.
 
 A node is never more probable than its parent, so for each size the best subtree consists of the most probable
 nodes, and one pass over them in that order is the whole search. T need not be convex (that of Metal and of
@@ -72,6 +73,25 @@ class Planner:
             if worth > best:
                 best, size = worth, count
         return draft.part(sorted(order[:size]))
+
+    @property
+    def asking(self) -> float:
+        """Plain steps that asking the drafter adds to a step, mostly because the loop cannot run ahead."""
+        return self._cost(1, False) - 1.0
+
+    def worth(self, draft: Draft, pending: int = 1) -> float:
+        """Tokens that a step with `draft`, as shaped, is expected to emit more than plain steps in the same
+        time; less than 0 for an empty draft if asking takes time.
+        """
+        guessed = sum(draft.reach_probabilities()) if len(draft.confidence) == len(draft) else 0.0
+        tree = not draft.is_chain
+        longer = self._cost(pending + len(draft), tree) - self._cost(pending, False)
+        return guessed - longer - self.asking
+
+    def rested(self, emitted: int) -> None:
+        """Records a plain step that emitted `emitted` tokens and did not ask the drafter."""
+        self._emitted = self._emitted * _DECAY + emitted
+        self._spent = self._spent * _DECAY + emitted
 
     def record(self, width: int, tree: bool, emitted: int, proposal_cost: float = 0.0) -> None:
         """Records a step over a block of `width` tokens, including pending ones, that emitted `emitted`

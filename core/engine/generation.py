@@ -115,7 +115,7 @@ class Writing:
         if answer.cost is not None:
             # T is the time of the block alone.
             block_s = step_s - (step.draft_s if step.proposal_cost else 0.0)
-            answer.cost.step(step.width, block_s, tree=step.tree)
+            answer.cost.step(step.width, block_s, tree=step.tree, pipeline=step.pipeline)
         self._tally.add(step, now_s)
         repeats = False
         for index, token in enumerate(step.tokens):

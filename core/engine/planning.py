@@ -13,7 +13,7 @@ from core.decoding.answer import Answer
 from core.decoding.planner import Planner
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft_model import Proposals
-from core.drafting.gate import Gate, TimedGate
+from core.drafting.gate import Gate, PricedGate, TimedGate
 from core.drafting.gram_table import GramTable
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import Resources
@@ -31,9 +31,11 @@ from core.events import Generate, Message, ToolCall
 from core.events.wire import well_formed
 from core.kv.cached_sequence import shared_prefix
 from core.machine.exactness import WIDTHS, exactness
+from core.machine.width_cost import LiveCost
 from core.models.head_loader import NO_HEAD
 from core.prefill.forecast import most_held_tokens
 from core.settings.declaration import check
+from core.settings.drafting import Gate as GateSettings
 
 _KEEP_PRECISION = "sliding windows and recurrent states do not grow with the text and keep their precision"
 
@@ -180,10 +182,14 @@ def draft_grammar(answer: Answer, session: ModelSession) -> None:
 def build_drafter(answer: Answer, session: ModelSession) -> None:
     """The drafter with its resources, gate and planner."""
     spec, settings, request = answer.spec, answer.settings, answer.request
-    cost = answer.cost = session.profile_of(answer.kv).cost(answer.planned_tokens) if spec.drafts else None
+    cost: LiveCost | None = None
+    if spec.drafts:
+        runs_ahead = answer.grammar is None and not answer.model.info.machines
+        cost = session.profile_of(answer.kv).cost(answer.planned_tokens, runs_ahead=runs_ahead)
+    answer.cost = cost
     if cost is not None and spec.planned(settings):
         answer.planner = Planner(cost, cost.needs_plain)
-        answer.gate = TimedGate(settings.gate, cost)
+        answer.gate = planned_gate(settings.gate, cost)
     else:
         answer.gate = Gate(settings.gate)
     trees = spec.trees and _allows_trees(answer, session)
@@ -210,6 +216,11 @@ def build_drafter(answer: Answer, session: ModelSession) -> None:
             proposals=proposals,
         ),
     )
+
+
+def planned_gate(settings: GateSettings, cost: LiveCost) -> PricedGate | TimedGate:
+    """The gate of a planner's drafter. Benches compare others by replacing this."""
+    return PricedGate(settings, cost.is_priced)
 
 
 def _allows_trees(answer: Answer, session: ModelSession) -> bool:

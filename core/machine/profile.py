@@ -391,6 +391,7 @@ class MachineProfile(KeptPace):
         self._trials = Measurement(clock, lambda: load_verdict(info), self._try, self._keep_verdict)
         self._pacing = Measurement(clock, self._timed_pace, self._measure_pace, self._keep_pace)
         self._costs = Measurement(clock, lambda: load_costs(info), self._measure, self._keep_costs)
+        self._live: LiveCost | None = None  # of the last answer
         self._readings = Measurement(clock, self._load_readings, self._try_readings, TRIALS.save)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
@@ -441,14 +442,21 @@ class MachineProfile(KeptPace):
             mx.eval([entry.state for entry in cache])
         return slowing((time.perf_counter() - started) / _TIMED_TOKENS)
 
-    def cost(self, context_tokens: int) -> LiveCost:
-        """T(w) at that context length; a guess until it was measured."""
-        held = self._costs.value
+    def cost(self, context_tokens: int, *, runs_ahead: bool = True) -> LiveCost:
+        """T(w) at that context length; a guess until it was measured.
+
+        `runs_ahead`: the loop can run one step ahead. What asking a drafter costs is then at first what it
+        cost in the last such answer; else nothing.
+        """
+        overhead = self._live.overhead if self._live else None
+        held, first = self._costs.value, overhead if runs_ahead else 0.0
         if held is None or not held.contexts:
-            return LiveCost()
-        return LiveCost(
-            held.at(context_tokens), held.tree_factor(context_tokens), held.plain_s(context_tokens)
-        )
+            made = LiveCost(first_overhead=first)
+        else:
+            near = held.plain_s(context_tokens)
+            made = LiveCost(held.at(context_tokens), held.tree_factor(context_tokens), near, first)
+        self._live = made if runs_ahead else self._live
+        return made
 
     def why_no_trees(self) -> str:
         """Why trees are not verified, in words; empty if they are."""

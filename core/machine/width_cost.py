@@ -26,6 +26,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from msgspec import Struct
 
+from core.decoding.answer import Pipeline
 from core.decoding.tree import tree_pass
 from core.drafting.gate import default_cost
 from core.events import ModelInfo
@@ -55,6 +56,8 @@ _DISPROVING_STEPS = 6
 _RECENT = 16
 _RECENT_PLAIN = 15
 _DISPROVING_LOW_STEPS = 2
+# Plain steps running ahead after which their time is known.
+_PRICED_STEPS = 3
 # Plain steps after which a narrow block is tried if its width has hardly been timed, and blocks after which a
 # plain step is made: before there is a unit, and later to renew it.
 _TRY_BLOCK_STEPS = 128
@@ -155,7 +158,11 @@ def _why_implausible(seconds: Mapping[int, float]) -> str:
 
 
 class LiveCost:
-    """T of one answer. Call `step` with the time of each step.
+    """T of one answer. Call `step` with the time of each step, from token to token.
+
+    The unit is a plain step that runs ahead. T(1) is that of a plain step that does not, because the drafter
+    was asked; what it takes longer, `overhead`, is added to the prior of each block, too. Before both were
+    timed, `overhead` is that of an earlier answer (`first_overhead`; None: not known, and 0 so far).
 
     The cost of a width is the median of its recent steps divided by the median of the recent plain steps,
     mixed with the prior while there are few. Steps that disprove the prior by more than half replace it, and
@@ -168,8 +175,11 @@ class LiveCost:
         prior: Callable[[int], float] = default_cost,
         tree_factor: Callable[[int], float] = lambda width: 1.0,
         measured_plain_s: float = 0.0,
+        first_overhead: float | None = None,
     ) -> None:
         self._prior_cost = prior
+        self._first_overhead = first_overhead
+        self._ahead: deque[float] = deque(maxlen=_RECENT_PLAIN)
         self._tree_factor = tree_factor
         self._plain: deque[float] = deque(maxlen=_RECENT_PLAIN)
         self._plain_s = 0.0
@@ -203,14 +213,33 @@ class LiveCost:
 
     def needs_plain(self) -> bool:
         """Whether a plain step is due: without one, the times of blocks have no unit."""
-        return self._blocks_in_a_row >= (_NEXT_PLAIN_BLOCKS if self._plain else _FIRST_PLAIN_BLOCKS)
+        return self._blocks_in_a_row >= (_NEXT_PLAIN_BLOCKS if self._plain_s else _FIRST_PLAIN_BLOCKS)
 
-    def step(self, width: int, seconds: float, *, tree: bool = False) -> None:
+    @property
+    def overhead(self) -> float | None:
+        """What a plain step takes longer if the drafter is asked, in plain steps; None if unknown."""
+        if not (self._plain and self._ahead):
+            return self._first_overhead
+        return max(0.0, statistics.median(self._plain) / statistics.median(self._ahead) - 1.0)
+
+    def is_priced(self) -> bool:
+        """Whether a plain step that ran ahead was timed, here or in an earlier answer."""
+        return self._first_overhead is not None or len(self._ahead) >= _PRICED_STEPS
+
+    def step(self, width: int, seconds: float, *, tree: bool = False, pipeline: Pipeline = "single") -> None:
+        """A step over a block of `width` tokens took `seconds`. One that enters or leaves the pipeline is
+        neither kind of plain step.
+        """
+        if pipeline in ("enters", "leaves"):
+            return
         if tree:
             seconds /= self._tree_factor(width)
         if width == 1:
-            self._plain.append(seconds)
-            self._plain_s = statistics.median(self._plain)
+            (self._ahead if pipeline == "ahead" else self._plain).append(seconds)
+            if self._ahead:
+                self._plain_s = statistics.median(self._ahead)
+            else:
+                self._plain_s = statistics.median(self._plain) / (1.0 + (self._first_overhead or 0.0))
             self._plain_in_a_row, self._blocks_in_a_row = self._plain_in_a_row + 1, 0
         else:
             times = self._blocks.setdefault(width, deque(maxlen=_RECENT))
@@ -221,7 +250,7 @@ class LiveCost:
 
     def _cost(self, width: int) -> float:
         prior = self._prior(width)
-        if width == 1 or not self._plain or not self._blocks:
+        if width == 1 or not self._plain_s or not self._blocks:
             return prior
         count = len(self._blocks.get(width, ()))
         if count < _DISPROVING_STEPS and not self._disproves(width):
@@ -232,8 +261,9 @@ class LiveCost:
         return (prior * weight + self._live(width) * count) / (weight + count)
 
     def _prior(self, width: int) -> float:
-        """The prior; a block costs at least a plain step."""
-        return self._prior_cost(width) if width == 1 else max(1.0, self._prior_cost(width))
+        """The prior of a whole step; a block costs at least a plain step."""
+        prior = self._prior_cost(width) if width == 1 else max(1.0, self._prior_cost(width))
+        return prior + (self.overhead or 0.0)
 
     def _live(self, width: int) -> float:
         """Median recent cost of `width`, which was timed."""

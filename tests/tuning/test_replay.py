@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from core.decoding.planner import Planner
 from core.drafting.draft import Draft, Drafter
 from core.drafting.registry import DRAFTERS
 from core.settings.drafting import Gate
-from tests.tuning.replay import COST_TABLES, replay, replay_stream
+from tests.tuning.replay import COST_TABLES, planner_of, replay, replay_stream
 from tests.tuning.streams import Stream, read_streams, write_streams
 
 ALWAYS = Gate(mode="always")
@@ -80,9 +81,16 @@ def test_a_planner_verifies_what_pays_and_asks_where_that_pays() -> None:
     assert (tally.accepted, tally.tested, tally.steps) == (2, 2, 3)
     assert [fate.accepted for fate in tally.fates] == [True, True]
     assert replay_stream(Fixed(sure), stream, cost, gated).steps == 5
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_gate_asks_less_where_asking_takes_long_and_brings_nothing(timed: bool) -> None:
+    sure = Draft((3, 4, 5), (-1, 0, 1), (0.99, 0.99, 0.01))
     wrong = Stream([1, 2], [9] * 200)
+    planner = partial(planner_of, cost, 0.0 if timed else 2.0)
     always, auto = (
-        replay_stream(Fixed(sure), wrong, cost, gate, Planner(cost), overhead=2.0) for gate in (ALWAYS, gated)
+        replay_stream(Fixed(sure), wrong, cost, gate, planner(), overhead=2.0, timed=timed)
+        for gate in (ALWAYS, Gate())
     )
     assert auto.cost < 0.5 * always.cost
 

@@ -16,10 +16,12 @@ from mlx_lm.models.cache import make_prompt_cache
 from core.decoding import loop
 from core.decoding.answer import FAST, Exactness
 from core.decoding.loop import DecodeLoop, Step
+from core.decoding.planner import Planner
 from core.decoding.sampling import Choices, RowHistory, RowInputs, Sampler, top_ids
 from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
-from core.drafting.gate import TimedGate
+from core.drafting.gate import PricedGate, TimedGate
 from core.kv.cached_sequence import CachedSequence
+from core.machine.width_cost import LiveCost
 from core.settings.drafting import Gate as GateSettings
 from core.settings.request import Sampling
 from tests.core.drafters import answer_of
@@ -203,6 +205,72 @@ def test_a_drafter_that_takes_longer_than_it_saves_rests(model: Any, monkeypatch
             assert asked >= len(steps) - 1  # the last token needs no draft
         else:
             assert now_s < 0.2  # without drafts 0.12, with all of them 0.28
+
+
+class Unsure(Oracle):
+    """Has estimates, which say nothing."""
+
+    def draft(self, budget: int) -> Draft:
+        tokens = super().draft(budget).tokens
+        return Draft.chain(tokens, [self._rng.random() for _ in tokens])
+
+    def sure(self) -> float:
+        return self._rng.random()
+
+
+@pytest.mark.parametrize("asking", [0.05, 0.6])
+@pytest.mark.parametrize("sampling", ["greedy", *SAMPLINGS])
+def test_entering_and_leaving_the_pipeline_equals_plain_decoding(
+    model: Any, asking: float, sampling: str
+) -> None:
+    chosen = SAMPLINGS.get(sampling)
+    prompt = prompt_with_repetition(random.Random(8))
+    expected = tokens_of(decode(model, prompt, Drafter(), chosen, drafts=False, count=200)[0])
+    drafter = Unsure(expected, 0.4, random.Random(2))
+    answer = answer_of(model, prompt, drafter, chosen, drafts="auto")
+    answer.planner = Planner(lambda width, tree: 1.0 + asking + 0.1 * (width - 1))
+    answer.gate = PricedGate(GateSettings())
+    steps = list(DecodeLoop(answer).steps(200))
+    assert tokens_of(steps) == expected
+    kinds = {step.pipeline for step in steps}
+    assert kinds >= ({"enters", "leaves"} if asking < 0.1 else {"single", "enters", "ahead", "leaves"})
+    assert sum(step.accepted for step in steps) > 10
+    assert_cache_equals_cold_start(model, answer.sequence)
+
+
+def test_asking_that_costs_more_than_it_brings_leaves_the_speed_of_plain_decoding(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock on which a pass takes 1 and drafting 2."""
+    now_s = 0.0
+    pull = Choices.pull
+
+    class Slow(Unsure):
+        def draft(self, budget: int) -> Draft:
+            nonlocal now_s
+            now_s += 2.0
+            return super().draft(min(budget, 1))
+
+    def pulled(choices: Choices, *others: mx.array) -> list[int]:
+        nonlocal now_s
+        now_s += 1.0
+        return pull(choices, *others)
+
+    prompt = prompt_with_repetition(random.Random(5))
+    expected = plain(model, prompt, 200)
+    monkeypatch.setattr(Choices, "pull", pulled)
+    answer = answer_of(model, prompt, Slow(expected, 0.5, random.Random(1)), drafts="auto")
+    cost = LiveCost()
+    answer.planner, answer.gate = Planner(cost), PricedGate(GateSettings(), cost.is_priced)
+    emitted, before_s = 0, now_s
+    for step in DecodeLoop(answer).steps(200):
+        emitted += len(step.tokens)
+        cost.step(step.width, now_s - before_s, tree=step.tree, pipeline=step.pipeline)
+        before_s = now_s
+    assert emitted == 200
+    # With a draft at each step about 400: a step takes 3 and emits 1.5 tokens.
+    assert now_s < 260
+    assert cost.overhead == pytest.approx(2.0, abs=0.5)
 
 
 def test_seeds_and_positions_matter(model: Any) -> None:

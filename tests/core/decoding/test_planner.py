@@ -133,3 +133,24 @@ def test_the_walk_follows_the_choices_as_far_as_they_were_drafted(draft: Draft, 
         (node,) = chosen
         path.append(node)
     assert walk(draft, choices) == Walk(tuple(path), choices[node + 1], tested)
+
+
+def test_the_worth_of_a_draft_is_what_it_emits_more_than_plain_steps_in_its_time() -> None:
+    planner = Planner(lambda width, tree: 1.3 + 0.1 * (width - 1) + 0.5 * tree)
+    chain = Draft.chain([5, 6], [0.8, 0.5])
+    assert planner.worth(chain) == pytest.approx(0.8 + 0.4 - 0.2 - 0.3)
+    assert planner.worth(Draft((5, 6), (-1, -1), (0.6, 0.3))) == pytest.approx(0.9 - 0.7 - 0.3)
+    assert planner.worth(EMPTY) == pytest.approx(-0.3)
+    # Known tokens are read in either case.
+    assert planner.worth(chain, 3) == pytest.approx(planner.worth(chain))
+    assert Planner(lambda width, tree: 1.0).worth(EMPTY) == 0.0
+
+
+def test_plain_steps_without_the_drafter_bring_the_rate_to_one() -> None:
+    planner = Planner(lambda width, tree: 2.0)
+    for _ in range(20):
+        planner.record(4, False, 6)
+    assert planner.rate > 2.5
+    for _ in range(400):
+        planner.rested(1)
+    assert planner.rate == pytest.approx(1.0, abs=0.01)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.gate import Gate, TimedGate, repetition
+from core.drafting.gate import Gate, PricedGate, TimedGate, repetition
 from core.settings.drafting import Gate as GateSettings
 from core.settings.drafting import GateMode
 from tests.core.drafting.support import PASSAGE, any_ids, few_ids
@@ -180,3 +180,77 @@ def test_measured_plain_steps_decide() -> None:
         gate.record(3, False, 2, 1.9, 1.05)
         assert gate.should_draft()
     assert gate.reason == "drafting gives 2.00 times the plain speed"
+
+
+# ---- the gate of whole steps' costs
+
+
+def _asks(gate: PricedGate, steps: int, worth: dict[float, float], sure: Sequence[float]) -> list[bool]:
+    """Whether each step asks; `sure` repeats, and an asked step is worth what `worth` says of its token."""
+    asked, before = [], 1.0
+    for step in range(steps):
+        asked.append(gate.should_draft())
+        after = sure[step % len(sure)]
+        gate.record(worth[before] if asked[-1] else None, after)
+        before = after
+    return asked
+
+
+def test_asking_that_costs_nothing_is_never_given_up() -> None:
+    assert all(_asks(PricedGate(GateSettings()), 500, {1.0: 0.0, 0.0: 0.0}, [0.0, 1.0]))
+
+
+def test_only_tokens_that_are_worth_it_are_asked_for_and_others_tried_again() -> None:
+    worth = {1.0: 0.5, 0.9: 0.5, 0.1: -0.2}
+    asked = _asks(PricedGate(GateSettings()), 2000, worth, [0.9, 0.1])
+    uncertain, certain = asked[20::2], asked[21::2]
+    assert all(certain)
+    assert 0.02 < sum(uncertain) / len(uncertain) < 0.2
+
+
+def test_asking_that_loses_everywhere_becomes_rare_until_it_pays() -> None:
+    gate = PricedGate(GateSettings())
+    lost = _asks(gate, 1000, {1.0: -0.5, 0.9: -0.5, 0.1: -0.5}, [0.9, 0.1, 0.1])
+    assert sum(lost[50:]) / len(lost[50:]) < 0.06
+    assert gate.state == ("drafting" if gate.should_draft() else "resting")
+    pays = _asks(gate, 300, {1.0: 0.5, 0.9: 0.5, 0.1: 0.5}, [0.9, 0.1, 0.1])
+    assert all(pays[-50:])
+
+
+def test_a_gate_that_opened_stays_open_until_a_step_could_ask() -> None:
+    gate = PricedGate(GateSettings())
+    gate.record(0.0, 0.1)
+    while gate.should_draft():
+        gate.record(-1.0, 0.1)
+    gate.record(None, 0.9)
+    assert gate.should_draft()
+    gate.record(None, 0.1)  # of a pass that ran ahead
+    assert gate.should_draft()
+    gate.record(-1.0, 0.1)
+    assert not gate.should_draft()
+
+
+def test_plain_steps_are_made_until_they_are_timed() -> None:
+    priced = False
+    gate = PricedGate(GateSettings(), lambda: priced)
+    asked = _asks(gate, 60, {1.0: 1.0, 0.9: 1.0}, [0.9])
+    assert all(asked[:10])
+    rested = len(asked) - sum(asked)
+    assert 3 < rested < 10, "a loop that cannot run ahead would never ask again"
+    gate.begin(())
+    while gate.should_draft():
+        gate.record(1.0, 0.9)
+    assert gate.reason == "plain steps are timed"
+    priced = True
+    gate.record(None, 0.9)
+    assert gate.should_draft()
+
+
+def test_a_priced_gate_that_is_forced_is_open_and_forgets_between_answers() -> None:
+    forced = PricedGate(GateSettings(mode="always"), lambda: False)
+    assert all(_asks(forced, 100, {1.0: -1.0, 0.1: -1.0}, [0.1]))
+    gate = PricedGate(GateSettings())
+    assert not all(_asks(gate, 50, {1.0: -1.0, 0.1: -1.0}, [0.1]))
+    gate.begin(())
+    assert gate.should_draft()
+    assert all(_asks(gate, 3, {1.0: -0.1, 0.1: -0.1}, [0.1]))

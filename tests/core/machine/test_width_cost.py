@@ -36,6 +36,7 @@ from core.machine.width_cost import (
     why_unreliable,
 )
 from core.models.loader import LoadedModel
+from tests.core.drafters import Toy
 
 PROFILE = CostProfile(
     "key",
@@ -165,6 +166,53 @@ def test_plain_speed_is_that_of_recent_steps_or_as_measured_before() -> None:
     assert cost.plain_tokens_per_s == 10.0
     cost.step(1, 0.05)
     assert cost.plain_tokens_per_s == 20.0
+
+
+def test_the_unit_is_a_plain_step_that_runs_ahead() -> None:
+    cost = LiveCost(HEALTHY.__getitem__)
+    assert cost.overhead is None
+    assert not cost.is_priced()
+    for _ in range(10):
+        cost.step(1, 0.010, pipeline="ahead")
+        cost.step(1, 0.013)
+        cost.step(1, 9.0, pipeline="enters")
+        cost.step(1, 0.0, pipeline="leaves")
+    assert cost.is_priced()
+    assert cost.overhead == pytest.approx(0.3)
+    assert cost.plain_tokens_per_s == pytest.approx(100.0)
+    assert {width: cost(width) for width in HEALTHY} == pytest.approx(
+        {w: t + 0.3 for w, t in HEALTHY.items()}
+    )
+    for _ in range(100):
+        cost.step(8, 0.030)
+    assert cost(8) == pytest.approx(3.0, rel=0.1)
+
+
+def test_what_asking_takes_is_at_first_that_of_an_earlier_answer() -> None:
+    cost = LiveCost(HEALTHY.__getitem__, first_overhead=0.5)
+    assert cost.is_priced()
+    assert cost(1) == 1.5
+    assert cost(8) == pytest.approx(HEALTHY[8] + 0.5)
+    for _ in range(40):
+        cost.step(1, 0.015)
+        cost.step(8, 0.010 * (HEALTHY[8] + 0.5))
+    assert cost(8) == pytest.approx(HEALTHY[8] + 0.5, rel=0.02)
+    for _ in range(20):
+        cost.step(1, 0.015, pipeline="ahead")
+    assert cost(1) == 1.0
+    assert cost.overhead == 0.0
+
+
+def test_a_profile_hands_what_asking_takes_to_the_next_answer() -> None:
+    profile = MachineProfile(Toy())
+    first = profile.cost(100)
+    for _ in range(5):
+        first.step(1, 0.010, pipeline="ahead")
+        first.step(1, 0.012)
+    assert profile.cost(100)(1) == pytest.approx(1.2)
+    assert profile.cost(100)(1) == pytest.approx(1.2)  # also of an answer that timed nothing
+    assert profile.cost(100, runs_ahead=False)(1) == 1.0  # as with a grammar
+    assert profile.cost(100)(1) == pytest.approx(1.2)
 
 
 def test_a_first_plain_step_that_was_paged_in_does_not_set_the_unit() -> None:
