@@ -86,7 +86,8 @@ class Chunk(Struct, frozen=True, array_like=True):
 class TimedPace(Struct, frozen=True):
     """The latest timed chunks of one (model, machine), oldest first; accepted guesses and steps by the source
     of a head of the model in `folder`; by scorer, tokens and how many times the model could read
-    `_COMPARED_TOKENS` in the time in which they were scored.
+    `_COMPARED_TOKENS` in the time in which they were scored; what asking a drafter adds to a decoding step,
+    in plain steps.
     """
 
     key: str
@@ -94,6 +95,7 @@ class TimedPace(Struct, frozen=True):
     folder: str = ""
     heads: dict[str, tuple[int, int]] = {}
     scoring: dict[str, tuple[float, float]] = {}
+    asking: float | None = None
 
     def read(self, tokens: int, context_tokens: int, seconds: float) -> TimedPace:
         """This pace with one more chunk; unchanged if the chunk is too short."""
@@ -446,10 +448,10 @@ class MachineProfile(KeptPace):
         """T(w) at that context length; a guess until it was measured.
 
         `runs_ahead`: the loop can run one step ahead. What asking a drafter costs is then at first what it
-        cost in the last such answer; else nothing.
+        cost in the last such answer, also of an earlier session; else nothing.
         """
-        overhead = self._live.overhead if self._live else None
-        held, first = self._costs.value, overhead if runs_ahead else 0.0
+        self._keep_asking()
+        held, first = self._costs.value, self._held_pace().asking if runs_ahead else 0.0
         if held is None or not held.contexts:
             made = LiveCost(first_overhead=first)
         else:
@@ -457,6 +459,16 @@ class MachineProfile(KeptPace):
             made = LiveCost(held.at(context_tokens), held.tree_factor(context_tokens), near, first)
         self._live = made if runs_ahead else self._live
         return made
+
+    def keep_pace(self) -> None:
+        """Saves the pace, and what asking a drafter cost in the last answer, if they changed."""
+        self._keep_asking()
+        super().keep_pace()
+
+    def _keep_asking(self) -> None:
+        before, found = self._held_pace(), self._live.overhead if self._live else None
+        if found is not None and round(found, 2) != before.asking:
+            self._pace, self._timed = replace(before, asking=round(found, 2)), True
 
     def why_no_trees(self) -> str:
         """Why trees are not verified, in words; empty if they are."""

@@ -36,7 +36,6 @@ from core.machine.width_cost import (
     why_unreliable,
 )
 from core.models.loader import LoadedModel
-from tests.core.drafters import Toy
 
 PROFILE = CostProfile(
     "key",
@@ -203,8 +202,9 @@ def test_what_asking_takes_is_at_first_that_of_an_earlier_answer() -> None:
     assert cost.overhead == 0.0
 
 
-def test_a_profile_hands_what_asking_takes_to_the_next_answer() -> None:
-    profile = MachineProfile(Toy())
+def test_a_profile_hands_what_asking_takes_to_the_next_answer(toy_engine: Engine) -> None:
+    profile = MachineProfile(toy_engine.loaded)
+    assert not profile.cost(100).is_priced()
     first = profile.cost(100)
     for _ in range(5):
         first.step(1, 0.010, pipeline="ahead")
@@ -213,6 +213,8 @@ def test_a_profile_hands_what_asking_takes_to_the_next_answer() -> None:
     assert profile.cost(100)(1) == pytest.approx(1.2)  # also of an answer that timed nothing
     assert profile.cost(100, runs_ahead=False)(1) == 1.0  # as with a grammar
     assert profile.cost(100)(1) == pytest.approx(1.2)
+    profile.keep_pace()
+    assert MachineProfile(toy_engine.loaded).cost(100)(1) == pytest.approx(1.2)
 
 
 def test_a_first_plain_step_that_was_paged_in_does_not_set_the_unit() -> None:
