@@ -213,14 +213,14 @@ class DecodeLoop:
             planner.rested(len(step.tokens))
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
-        # Cached for the next draft, if it comes.
-        sure = self._drafter.sure() if self._rests or isinstance(gate, PricedGate) else 0.0
+        priced = isinstance(gate, PricedGate) and gate.decides and left > len(step.tokens)
+        sure = self._drafter.sure() if self._rests or priced else 0.0  # kept for a draft at the next step
         ended = time.perf_counter()
         observe_s = ended - started
         counts = self._rests or self._asks
         if isinstance(gate, TimedGate) and counts:
             gate.record(self._width, tree, len(step.tokens), ended - begun, self._waited_s, sure)
-        elif isinstance(gate, PricedGate):
+        elif isinstance(gate, PricedGate) and priced:
             gate.record(self._worth, sure)
         elif isinstance(gate, Gate) and counts:
             gate.record(1 + step.drafted - forced, accepted)

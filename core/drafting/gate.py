@@ -288,6 +288,11 @@ class PricedGate:
         """Whether the next step should call the drafter."""
         return self._open or self._always
 
+    @property
+    def decides(self) -> bool:
+        """Whether it needs records: not if it is always open."""
+        return not self._always
+
     def record(self, worth: float | None, sure: float) -> None:
         """Records a step that asked the drafter, with its expected `worth`, or did not (None).
 
@@ -306,6 +311,8 @@ class PricedGate:
         untimed = self._asked >= _UNTIMED_STEPS and self._timing_left > 0 and not self._is_priced()
         self._timing_left -= untimed
         self._open = self._worth[self._class] >= 0.0 and not untimed
+        if self._always:
+            return
         if untimed:
             self.reason = "plain steps are timed"
         else:

@@ -249,6 +249,7 @@ def test_plain_steps_are_made_until_they_are_timed() -> None:
 def test_a_priced_gate_that_is_forced_is_open_and_forgets_between_answers() -> None:
     forced = PricedGate(GateSettings(mode="always"), lambda: False)
     assert all(_asks(forced, 100, {1.0: -1.0, 0.1: -1.0}, [0.1]))
+    assert forced.reason == "drafting at every step was requested"
     gate = PricedGate(GateSettings())
     assert not all(_asks(gate, 50, {1.0: -1.0, 0.1: -1.0}, [0.1]))
     gate.begin(())

@@ -133,7 +133,7 @@ def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps cost what a block of their width usually does."""
     measured = LiveCost.step
     monkeypatch.setattr(
-        LiveCost, "step", lambda self, width, _, tree: measured(self, width, default_cost(width) / 100)
+        LiveCost, "step", lambda self, width, _, **kind: measured(self, width, default_cost(width) / 100)
     )
 
 

@@ -90,7 +90,7 @@ def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
     # Whatever else the machine does meanwhile.
     measured = LiveCost.step
     monkeypatch.setattr(
-        LiveCost, "step", lambda self, width, _, tree: measured(self, width, default_cost(width) / 100)
+        LiveCost, "step", lambda self, width, _, **kind: measured(self, width, default_cost(width) / 100)
     )
     monkeypatch.setattr(TimedProposer, "cost", lambda self, count, _: self._times(count) * self._prior)
     engine._session._proposals = None  # what earlier answers taught

@@ -174,8 +174,8 @@ def test_the_unit_is_a_plain_step_that_runs_ahead() -> None:
     for _ in range(10):
         cost.step(1, 0.010, pipeline="ahead")
         cost.step(1, 0.013)
-        cost.step(1, 9.0, pipeline="enters")
-        cost.step(1, 0.0, pipeline="leaves")
+        cost.step(1, 0.030, pipeline="enters")
+        cost.step(1, 0.020, pipeline="leaves")
     assert cost.is_priced()
     assert cost.overhead == pytest.approx(0.3)
     assert cost.plain_tokens_per_s == pytest.approx(100.0)
