@@ -238,6 +238,25 @@ def test_entering_and_leaving_the_pipeline_equals_plain_decoding(
     assert_cache_equals_cold_start(model, answer.sequence)
 
 
+def test_a_rest_runs_ahead_at_once_where_asking_takes_long(model: Any) -> None:
+    asked: list[int] = []
+
+    class Doubtful(Drafter):
+        def draft(self, budget: int) -> Draft:
+            asked.append(len(steps))
+            return Draft.chain([5], [0.3])
+
+    answer = answer_of(model, [7, 8, 9], Doubtful(), drafts="auto")
+    answer.planner = Planner(lambda width, tree: 1.6 + 0.1 * (width - 1))
+    answer.gate = PricedGate(GateSettings())
+    steps: list[Step] = []
+    for step in DecodeLoop(answer).steps(12):
+        steps.append(step)
+    rest = next(number for number in range(12) if number not in asked)
+    assert all(step.drafted for step in steps[:rest])
+    assert [step.pipeline for step in steps[rest : rest + 3]] == ["enters", "ahead", "ahead"]
+
+
 def test_asking_that_costs_more_than_it_brings_leaves_the_speed_of_plain_decoding(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
