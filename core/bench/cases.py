@@ -24,7 +24,6 @@ import msgspec
 from msgspec import Struct
 
 from core.bench.runner import read_input
-from core.drafting.registry import DRAFTERS, drafter_spec
 from core.errors import RequestError, SettingError
 from core.events import Attachment, Message
 from core.settings import Settings, assign, assign_all, parse_all
@@ -409,6 +408,8 @@ def _all_values(own: list[tuple[str, str]], given: Mapping[str, str]) -> list[tu
 
 def _uses(drafter: str, key: str) -> bool:
     """Whether the setting belongs to this drafter or to none."""
+    from core.drafting.registry import DRAFTERS, drafter_spec  # the command line must not load numpy
+
     group, spec = key.partition(".")[0], drafter_spec(drafter)
     owners = {each.group for each in DRAFTERS.values()}
     return group not in owners or group == spec.group or group in spec.also_reads
@@ -416,6 +417,8 @@ def _uses(drafter: str, key: str) -> bool:
 
 def _short(drafter: str, key: str) -> str:
     """The field name without its group if the group is the drafter's own."""
+    from core.drafting.registry import drafter_spec
+
     group, _, name = key.partition(".")
     return name if group == drafter_spec(drafter).group else key
 
