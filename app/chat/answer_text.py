@@ -30,7 +30,8 @@ from app.richtext.markdown.piece import (
     plain_piece,
 )
 from app.session.chats.answers import Edit, edits_between
-from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
+from app.session.chats.parts import PartSpan, PartSplitter, token_ranges, words_of
+from core.answer_format import AnswerFormat, Part
 from core.events import TYPED, Origin, Token
 
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
@@ -52,7 +53,7 @@ class TokenTable:
 
     def __init__(self) -> None:
         self._tokens: list[Token] = []
-        self._starts: list[int] = []
+        self.starts: list[int] = []  # offset of each
         self._parts: list[str] = []
         self.length = 0
         self._per_step: Counter[int] = Counter()
@@ -65,7 +66,7 @@ class TokenTable:
             before = self._tokens[-1] if self._tokens else None
             self._origins.append(shown_origin(token, before))
             self._tokens.append(token)
-            self._starts.append(self.length)
+            self.starts.append(self.length)
             self.length += len(token.text)
             self._per_step[token.step] += token.id != TYPED
             self._accepted.append(self._accepted[-1] + (token.origin == "accepted"))
@@ -110,13 +111,13 @@ class TokenTable:
 
     def range_of(self, index: int) -> tuple[int, int]:
         """Where the token's own text is; empty if it has none."""
-        start = self._starts[index]
+        start = self.starts[index]
         return start, start + len(self._tokens[index].text)
 
     def at(self, offset: int) -> int:
         """The token that holds the character at `offset` (0 ≤ offset < length)."""
         # Tokens without text start where the next one does, so the last of equal starts has it.
-        return bisect_right(self._starts, offset) - 1
+        return bisect_right(self.starts, offset) - 1
 
     def shown_by(self, index: int) -> int | None:
         """The token whose text shows this one: itself, or the next with text, or None at the end."""
@@ -211,23 +212,8 @@ class TextChange(Struct, frozen=True):
     again: bool = False
 
 
-class Thought(Struct):
-    """Source offsets: of the thought's text from `start` to `end`, with its tags from `opens` to `closes`.
-
-    `end` and `closes` are None while the thought is incomplete.
-    """
-
-    start: int
-    end: int | None = None
-    opens: int = 0
-    closes: int | None = None
-
-
 class AnswerText:
-    """`table` holds the tokens. The answer's format comes from its first token or from `use_format`.
-
-    In an unknown format, a closing tag without an opening one makes everything before it a thought.
-    """
+    """`table` holds the tokens. The answer's format comes from its first token or from `use_format`."""
 
     def __init__(self) -> None:
         self.table = TokenTable()
@@ -236,24 +222,20 @@ class AnswerText:
 
     def _begin(self) -> None:
         """Reset the parser; the tokens are kept."""
-        self.closed: list[Piece] = []
         self.open: tuple[Piece, ...] = ()
         self.finished = False
         self.repeats_from: int | None = None  # where the folded repetition begins
-        self.thoughts: list[Thought] = []
-        self._answer = AnswerSplitter((self._format or AnswerFormat()).without_calls())
-        self._seen = 0  # end of the source in `_answer`
-        self._answer_ranges: list[tuple[int, int]] = []  # of the source, without thoughts and marks
+        self._parts = PartSplitter(self._format)
+        self._again = False
+        self._begin_blocks()
+
+    def _begin_blocks(self) -> None:
+        self.closed: list[Piece] = []
         self._splitter = BlockSplitter()
         self._fed = 0  # end of the source in `_splitter`
         self._certain = 0  # end of the closed pieces of the open block
         self._before = ""  # prefix that opens the same lists at `_certain`
-        self._marked = 0  # start of the marks before `_fed`
-        self._searched = 0  # no closing tag that ends a thought ends before this offset of the source
-        self._before_tag = BlockSplitter()  # the source before the last closing tag that was found
-        self._before_tag_end = 0
-        self._thinks = False  # whether a thought is open
-        self._again = False
+        self._thought = -1  # source offset of the open thought
 
     def use_format(self, format: AnswerFormat) -> None:
         """Sets the format. Ignored after the first token, and for the default format."""
@@ -276,10 +258,18 @@ class AnswerText:
     def answer_source(self) -> str:
         """The source without thoughts and marks."""
         source = self.table.text
-        if self._fed < len(source) and not self.thoughts:
+        if self._parts.end < len(source) and not self.thoughts:
             return source
-        answer = "".join(source[start:end] for start, end in self._answer_ranges)
-        return answer if answer == source else answer.strip("\n")
+        return words_of(source, (source[start:end] for start, end in self._texts))
+
+    @property
+    def _texts(self) -> list[tuple[int, int]]:
+        """The ranges of the source without thoughts and marks."""
+        return [(span.start, span.end) for span in self._parts.spans if span.kind == "text"]
+
+    @property
+    def thoughts(self) -> list[PartSpan]:
+        return [span for span in self._parts.spans if span.kind == "thought"]
 
     def edits(self, text: str) -> tuple[Edit, ...]:
         """The edits of the source after which `answer_source` is `text`; thoughts and marks stay.
@@ -287,7 +277,7 @@ class AnswerText:
         Line ends are equal to each other, because text fields have only one kind.
         """
         source, shown = self.table.text, self.answer_source
-        ranges = [(0, len(source))] if shown == source else self._answer_ranges
+        ranges = [(0, len(source))] if shown == source else self._texts
         offsets = [offset for start, end in ranges for offset in range(start, end)]
         skipped = "".join(source[offset] for offset in offsets).index(shown)
         # The source range of each character of `shown`, with one for each line end.
@@ -311,29 +301,24 @@ class AnswerText:
     def thought_tokens(self) -> list[range]:
         """The token indices of each thought with its tags; empty thoughts are left out."""
         source = self.table.text
-        thoughts = [each for each in self.thoughts if source[each.start : each.end].strip()]
-        return [tokens for tokens in map(self._tokens_of, thoughts) if tokens]
+        found = self._thought_tokens
+        return [own for span, own in found if own and source[span.start : span.end].strip()]
+
+    @property
+    def _thought_tokens(self) -> list[tuple[PartSpan, range]]:
+        spans = self._parts.spans
+        ranges = token_ranges(spans, self.table.starts)
+        return [(span, own) for span, own in zip(spans, ranges) if span.kind == "thought"]
 
     def thought_figures(self, start: int) -> tuple[PartFigures, bool]:
         """The figures of the thought at source offset `start`, and whether it is complete."""
-        thought = next(thought for thought in self.thoughts if thought.start == start)
-        return figures_of(self.table, self._tokens_of(thought)), self.finished or thought.end is not None
+        span, own = next(found for found in self._thought_tokens if found[0].start == start)
+        return figures_of(self.table, own), self.finished or not span.open
 
     @property
     def figures(self) -> PartFigures | None:
         """The figures of the answer without its thoughts; None without thoughts."""
         return figures_without(self.table, self.thought_tokens)
-
-    def _tokens_of(self, thought: Thought) -> range:
-        """A token that ends a thought and begins the answer belongs to the thought."""
-        table = self.table
-        end = table.length if thought.closes is None else min(thought.closes, table.length)
-        if thought.opens >= end:
-            return range(0)
-        # An incomplete thought includes tokens without text.
-        last = len(table) if thought.closes is None else table.at(end - 1) + 1
-        first = table.at(thought.opens)
-        return range(first, last)
 
     def append(self, tokens: Sequence[Token]) -> TextChange:
         if tokens and tokens[0].format:
@@ -381,8 +366,8 @@ class AnswerText:
     def _change(self, made: list[Piece], over: bool = False) -> TextChange:
         certain, self.open = ((), ()) if over else self._read_open()
         made += self._close(certain)
-        if self.open and self._thinks and not self._is_headed:
-            self.closed.append(_head(self.thoughts[-1].start))
+        if self.open and self._thought >= 0 and not self._is_headed:
+            self.closed.append(_head(self._thought))
             made.append(self.closed[-1])
         if self._again:
             self._again = False
@@ -391,51 +376,23 @@ class AnswerText:
 
     def _feed(self, whole: bool) -> list[Piece]:
         """Pass new source to the splitters. Returns the pieces closed by it."""
-        source = self.table.text
-        parts = self._answer.add(source[self._seen :]) + (self._answer.end() if whole else [])
-        self._seen = len(source)
-        made: list[Piece] = []
-        for part in parts:
-            made += self._part(part)
-            if self._format is None and not self.thoughts and self._closes_alone(source):
-                self._again = True
-                return self._feed(whole)
-        return made
+        parts, again = self._parts.read(self.table.text, whole=whole)
+        if again:
+            self._begin_blocks()
+            self._again = True
+        return [piece for part in parts for piece in self._part(part)]
 
     def _part(self, part: Part) -> list[Piece]:
-        start, end = self._fed, self._fed + len(part.text)
+        start, self._fed = self._fed, self._fed + len(part.text)
         if part.kind == "mark":
-            self._fed = end
             made = self._pieces(self._splitter.skip(len(part.text)))
-            if self._thinks:
-                self._thinks = False
-                self.thoughts[-1].end, self.thoughts[-1].closes = start, end
-                self._marked = end
+            self._thought = -1
             return made
-        if part.kind == "thought" and not self._thinks:
-            self._thinks = True
-            self.thoughts.append(Thought(start, opens=self._marked))
-        elif part.kind != "thought":
-            joins = self._answer_ranges and self._answer_ranges[-1][1] == start
-            self._answer_ranges.append((self._answer_ranges.pop()[0] if joins else start, end))
-        self._fed = self._marked = end
-        return self._pieces(self._splitter.feed(part.text))
-
-    def _closes_alone(self, source: str) -> bool:
-        """Handles a closing tag without an opening one: returns True and starts again inside a thought."""
-        while found := lone_closing_tag(source[: self._fed], self._searched):
-            at, tag = found
-            self._searched = at + len(tag)
-            self._before_tag.feed(source[self._before_tag_end : at])
-            self._before_tag_end = at
-            if not (self._before_tag.in_fence or source[:at].endswith("`")):  # not a tag quoted in code
-                break
-        else:
-            self._searched = self._fed
-            return False
-        self._format = AnswerFormat(begins="thought", thought_end=tag)
-        self._begin()
-        return True
+        made = []
+        if (part.kind == "thought") != (self._thought >= 0):
+            made = self._pieces(self._splitter.skip(0))
+            self._thought = start if part.kind == "thought" else -1
+        return made + self._pieces(self._splitter.feed(part.text))
 
     def _pieces(self, blocks: Sequence[Block]) -> list[Piece]:
         """The closed pieces of `blocks`, assigned to the open thought."""
@@ -454,9 +411,9 @@ class AnswerText:
         return parse_block(self.table.text, block.start, block.end)
 
     def _in_thought(self, pieces: Sequence[Piece]) -> list[Piece]:
-        if not self._thinks or not pieces:
+        start = self._thought
+        if start < 0 or not pieces:
             return list(pieces)
-        start = self.thoughts[-1].start
         inside = [replace(piece, thought=start) for piece in pieces]
         return inside if self._is_headed else [_head(start), *inside]
 
@@ -464,7 +421,7 @@ class AnswerText:
     def _is_headed(self) -> bool:
         """Whether the last thought has its head piece."""
         last = next((piece for piece in reversed(self.closed) if piece.kind == "thought"), None)
-        return last is not None and last.thought == self.thoughts[-1].start
+        return last is not None and last.thought == self._thought
 
     def _read_open(self) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
         """Parse the open block. Returns the pieces that cannot change any more, and the open ones."""
@@ -485,8 +442,8 @@ class AnswerText:
             else:
                 piece = plain_piece(source, self._certain, end)
                 pieces = (piece,) if piece.text else ()
-        if self._thinks:
-            pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
+        if self._thought >= 0:
+            pieces = tuple(replace(piece, thought=self._thought) for piece in pieces)
         return certain, pieces
 
 

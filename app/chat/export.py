@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 
@@ -37,6 +38,7 @@ from app.richtext.html import Renderer, formula_of, text_html
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Answer, Conversation, Turn
+from app.session.chats.parts import generations
 from app.theme.fonts import ui_font
 from core.typesetting import Formula
 
@@ -91,9 +93,8 @@ NO_FORMULAS: Formulas = MappingProxyType({})
 
 def formulas_in(chat: Conversation, check: Callable[[], object] = lambda: None) -> Formulas:
     """The typeset formulas of the chat. Blocks while they are typeset; `check` may raise to stop."""
-    styles = (
-        styled for turn in chat.turns for piece in _parsed(turn.answer).pieces for styled in piece.styles
-    )
+    texts = (text for turn in chat.turns for text in _parsed(turn.answer))
+    styles = (styled for text in texts for piece in text.pieces for styled in piece.styles)
     return typeset_now((formula for styled in styles if (formula := formula_of(styled))), check)
 
 
@@ -152,30 +153,31 @@ def _note(text: str) -> str:
 def _answer(turn: Turn, options: ExportOptions, renderer: Renderer) -> Iterator[str]:
     answer = turn.answer
     yield _role(answer.finished.effective.model if answer.finished else strings.ANSWER_NAME)
-    text = _parsed(answer)
-    if options.tints:
-        renderer = replace(renderer, tints=lambda piece: _tints(piece, text))
-    for is_head, pieces in groupby(
-        text.pieces if options.thoughts else text.answer_pieces, lambda piece: piece.kind == "thought"
-    ):
-        if is_head:
-            yield from (_note(strings.EXPORTED_THOUGHT) for _ in pieces)
-        else:
-            yield from renderer.blocks(pieces)
+    for text in _parsed(answer):
+        if options.tints:
+            renderer = replace(renderer, tints=partial(_tints, text))
+        shown = text.pieces if options.thoughts else text.answer_pieces
+        for is_head, pieces in groupby(shown, lambda piece: piece.kind == "thought"):
+            if is_head:
+                yield from (_note(strings.EXPORTED_THOUGHT) for _ in pieces)
+            else:
+                yield from renderer.blocks(pieces)
     if answer.note:
         yield _note(answer.note)
 
 
-def _parsed(answer: Answer) -> AnswerText:
-    text = AnswerText()
-    if answer.finished is not None:
-        text.use_format(answer.finished.effective.format)
-    text.append(answer.tokens)
-    text.finish()
-    return text
+def _parsed(answer: Answer) -> Iterator[AnswerText]:
+    """The texts of the answer's generations."""
+    for tokens in generations(answer.tokens, answer.results):
+        text = AnswerText()
+        if answer.finished is not None:
+            text.use_format(answer.finished.effective.format)
+        text.append(tokens)
+        text.finish()
+        yield text
 
 
-def _tints(piece: Piece, text: AnswerText) -> Sequence[tuple[int, int, str]]:
+def _tints(text: AnswerText, piece: Piece) -> Sequence[tuple[int, int, str]]:
     """The visible characters of accepted and bonus tokens, with their class."""
     found: list[tuple[int, int, str]] = []
     for span in spans_of(piece.segments, text.table):

@@ -19,7 +19,7 @@ from itertools import accumulate, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.answer_format import AnswerFormat, AnswerSplitter, lone_closing_tag
+from core.answer_format import AnswerFormat
 from core.events import TYPED, Effective, Finished, Stats, Token
 from core.settings import Settings
 
@@ -284,45 +284,3 @@ def _without_end(tokens: Sequence[Token]) -> tuple[Token, ...]:
     while last and not tokens[last - 1].text:
         last -= 1
     return tuple(tokens[:last])
-
-
-_FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
-
-
-def words_of(source: str, format: AnswerFormat | None) -> str:
-    """Returns the source of an answer without thoughts and marks. None: the format is unknown."""
-    format = format or AnswerFormat()
-    parts = _split(source, format)
-    if format == AnswerFormat():
-        before = source[: next((start for kind, start, _ in parts if kind == "thought"), None)]
-        if tag := _lone_closing_tag(before):
-            parts = _split(source, AnswerFormat(begins="thought", thought_end=tag))
-    words = "".join(source[start:end] for kind, start, end in parts if kind not in ("thought", "mark"))
-    return words if words == source else words.strip("\n")
-
-
-def _split(source: str, format: AnswerFormat) -> list[tuple[str, int, int]]:
-    """The kinds of the parts of `source`, with their ranges."""
-    splitter = AnswerSplitter(format.without_calls())
-    parts = [*splitter.add(source), *splitter.end()]
-    ends = accumulate(len(part.text) for part in parts)
-    return [(part.kind, end - len(part.text), end) for part, end in zip(parts, ends)]
-
-
-def _lone_closing_tag(source: str) -> str:
-    """The first closing tag without an opening one that is not quoted in code; empty if there is none."""
-    searched, fence, line = 0, "", 0
-    while found := lone_closing_tag(source, searched):
-        at, tag = found
-        searched = at + len(tag)
-        while 0 <= (end := source.find("\n", line)) < at:
-            mark = _FENCE.match(source[line:end])
-            text = source[line:end].strip()
-            if not fence:
-                fence = mark.group(1) if mark else ""
-            elif len(text) >= len(fence) and not text.strip(fence[0]):
-                fence = ""
-            line = end + 1
-        if not (fence or source[:at].endswith("`")):
-            return tag
-    return ""

@@ -27,8 +27,8 @@ from app.session.chats.answers import (
     joined,
     to_go_on_from,
     with_edits,
-    words_of,
 )
+from app.session.chats.parts import Part, Result, parts_of, words_of
 from app.session.chats.presets import Override
 from core.events import TYPED, Attachment, Finished, Message, Passage, ReadingMap, Token
 from core.settings import Settings
@@ -55,6 +55,9 @@ class Answer(Struct, frozen=True):
 
     `reading` is the reading map of its prompt, None for a dense prefill. `asked_of` is kept until the worker
     reports an end.
+
+    `tools` are the names of the functions that the model could call; without any, calls are text. `results`
+    are what they returned, in order.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -63,16 +66,24 @@ class Answer(Struct, frozen=True):
     note: str = ""
     reading: ReadingMap | None = None
     asked_of: AskedOf | None = None
+    tools: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()
 
     @property
     def text(self) -> str:
         return "".join(token.text for token in self.tokens)
 
     @property
-    def words(self) -> str:
-        """The answer's source without thoughts and marks: what may leave the chat's own files."""
+    def parts(self) -> tuple[Part, ...]:
+        """The answer's thoughts, texts, calls and their results, in order."""
         format = self.finished.effective.format if self.finished else None
-        return words_of(self.text, (self.tokens[0].format if self.tokens else None) or format)
+        format = (self.tokens[0].format if self.tokens else None) or format
+        return parts_of(self.tokens, format, self.tools, self.results)
+
+    @property
+    def words(self) -> str:
+        """The answer's texts without thoughts and marks: what may leave the chat's own files."""
+        return words_of(self.text, (part.text for part in self.parts if part.kind == "text"))
 
     @property
     def over(self) -> bool:
@@ -104,7 +115,12 @@ class Answer(Struct, frozen=True):
     def with_tokens(self, tokens: tuple[Token, ...]) -> Answer:
         """Returns the answer with the tokens that an edit left."""
         finished = end_of_edited(self.finished, tokens) if self.finished else None
-        return Answer(tokens, "edited", finished, reading=self.reading, asked_of=self.asked_of)
+        kept = self._results_in(tokens)
+        return replace(self, tokens=tokens, status="edited", finished=finished, note="", results=kept)
+
+    def _results_in(self, tokens: tuple[Token, ...]) -> tuple[Result, ...]:
+        """The results before the first token that is another one in `tokens`."""
+        return tuple(each for each in self.results if self.tokens[: each.after] == tokens[: each.after])
 
     def can_go_on(self, model: str) -> bool:
         if not self.over or not self.tokens:
@@ -358,7 +374,8 @@ class Conversation(Struct, frozen=True):
         if answer.model != model:
             tokens = all_typed(answer.tokens)
             finished = end_of_edited(finished, tokens) if finished else None
-        answer = replace(answer, tokens=tokens, status="writing", finished=finished, note="")
+        kept = answer._results_in(tokens)
+        answer = replace(answer, tokens=tokens, status="writing", finished=finished, note="", results=kept)
         return self.with_answer(turn_id, answer)
 
     def without(self, turn_id: str) -> Conversation:

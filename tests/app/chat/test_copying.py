@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -22,13 +23,13 @@ from app.richtext.markdown.piece import Piece
 from app.richtext.selection import TextPlace, TextSelection, selected_pieces, selected_text, text_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.shell.window import MainWindow
-from app.store.chat_files import to_markdown
+from app.store.chat_files import from_json, to_json, to_markdown
 from app.store.chat_store import ChatStore
 from core.answer_format import AnswerFormat
-from core.answer_format.formats import ThoughtTags
 from core.events import Message
 from core.typesetting import Formula
 from tests.app.chat.written import FERRY, finished, token, tokens_of
+from tests.app.session.chats.drawn import SECRET, answers
 from tests.app.stage import ready, until
 
 NOW = datetime(2026, 5, 4, 17, 0, tzinfo=UTC)
@@ -203,22 +204,6 @@ def shown(piece: Piece) -> str:
     return piece.text.replace("\u2028", " ")
 
 
-ANYWHERE = AnswerFormat((ThoughtTags("<think>", "</think>", anywhere=True),), calls=("hermes",))
-thought = st.integers(0, 10**6).map("<think>\nsecret{} *thought*\n</think>\n\n".format)
-call = word.map('<tool_call>\n{{"name": "{}", "arguments": {{}}}}\n</tool_call>\n\n'.format)
-
-
-@st.composite
-def thinking(draw: st.DrawFn) -> tuple[str, AnswerFormat | None]:
-    """An answer with thoughts wherever its format allows them, and that format; None: unknown."""
-    words = draw(st.lists(markdown, min_size=1, max_size=3))
-    if draw(st.booleans()):
-        parts = [part for each in words for part in (draw(thought), draw(call), each + "\n\n")]
-        return "".join((*parts, draw(st.one_of(st.just(""), thought)))), ANYWHERE
-    opening = draw(st.sampled_from(("<think>", "")))  # the prompt may have opened it
-    return f"{opening}\nsecret words\n</think>\n\n" + "\n\n".join(words), None
-
-
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatStore]:
     made = ChatStore(tmp_path_factory.mktemp("copying") / "chats.db")
@@ -243,32 +228,34 @@ def test_the_words_of_an_answer_are_those_that_the_window_shows(source: str) -> 
     assert Answer((token(source),), "finished").words == text.answer_source
 
 
-@settings(max_examples=40, deadline=None)
-@given(thinking())
-def test_no_thought_leaves_the_chat(store: ChatStore, written: tuple[str, AnswerFormat | None]) -> None:
-    source, format = written
-    end = finished(format=format) if format else finished()
-    answer = Answer(tuple(tokens_of(source.replace("{", "(").replace("}", ")"))), "finished", end)
-    text = AnswerText()
-    if format:
-        text.use_format(format)
-    text.append(answer.tokens)
-    text.finish()
-    assert answer.words == text.answer_source
-    assert "secret" in answer.text
+@settings(max_examples=60, deadline=None)
+@given(answers())
+def test_no_thought_leaves_the_chat(store: ChatStore, answer: Answer) -> None:
     chat = Conversation("c", NOW, (Turn("t", Message("user", "asked"), answer, NOW),))
     store.do(("chats", "c"), chat)
     left = [
         answer.words,
         to_markdown(chat),
+        json.loads(to_json([chat]))["chats"][0]["turns"][0]["text"],
         "".join(page(chat, ExportOptions(), "title")),
         "".join(blocks(chat, ExportOptions(tints=True), "title")),
-        pasted(text.answer_pieces, lambda formula: ""),
         messages_for_title(chat)[1].content,
     ]
-    assert [each for each in left if "secret" in each] == []
-    assert store.search("secret") == []
-    assert "secret" in "".join(page(chat, ExportOptions(thoughts=True), "title"))
+    if not answer.results:
+        text = AnswerEntry("t", unparsed=answer.tokens, finished=answer.finished, over=True).parse()
+        assert text.answer_source == answer.words
+        assert [tuple(text.table.tokens[own.start : own.stop]) for own in text.thought_tokens] == [
+            part.tokens
+            for part in answer.parts
+            if part.kind == "thought" and part.text.strip() and part.tokens
+        ]
+        left += [text.answer_source, pasted(text.answer_pieces, lambda formula: "")]
+    assert [each for each in left if SECRET in each] == []
+    assert store.search(SECRET) == []
+    shown = "".join(page(chat, ExportOptions(thoughts=True), "title"))
+    assert (SECRET in shown) == (SECRET in answer.text)
+    assert store.load("c").turns[0].answer.parts == answer.parts
+    assert from_json(to_json([chat]))[0].turns[0].answer.parts == answer.parts
 
 
 def turn(number: int) -> Turn:
