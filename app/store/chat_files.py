@@ -2,8 +2,8 @@
 
 JSON has everything and is imported exactly:
 `{"draftlight_chats": 1, "chats": [{"chat": …, "turns": [{"text": …, "tokens": […], …}]}]}`.
-`text` is the whole answer, for other programs; an import uses the tokens. `others` are the hidden versions
-of a turn, `place` is the index of the shown one among all.
+`text` is the answer without thoughts, for other programs; an import uses the tokens. `others` are the hidden
+versions of a turn, `place` is the index of the shown one among all.
 
 Markdown is for people, and its words are imported again:
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ from app.store.packing import (
     tokens_of,
     unpack,
     unpacked,
+    with_results,
+    without_results,
 )
 from core.events import Token
 from core.events.wire import well_formed, well_formed_record
@@ -170,13 +172,15 @@ class ChatStore(Database):
                 "SELECT chat, turn, place, state, sum FROM parts WHERE chat = ? ORDER BY turn, place",
                 (chat_id,),
             ).fetchall()
+            query = "SELECT chat, turn, hash, data, sum FROM blobs WHERE chat = ?"
+            blobs = {row[2]: checked(row)[3] for row in self.connection.execute(query, (chat_id,))}
         answers: list[Answer] = []
         tokens: list[list[Token]] = []
         for part in parts:
             _, turn, place, state = checked(part)
             if place == 0 and turn == len(answers):
                 first = unpack(state, PackedAnswer)
-                answers.append(first.answer)
+                answers.append(with_results(first.answer, blobs))
                 tokens.append(list(tokens_of(first.tokens)))
             elif turn == len(answers) - 1 and place == len(tokens[-1]):
                 tokens[-1] += tokens_of(unpack(state, TokenColumns))
@@ -184,10 +188,10 @@ class ChatStore(Database):
                 raise ChecksumError("a part of an answer is missing")
         if not [place for _, place, *_ in rows] == list(range(summary.turns)) == list(range(len(answers))):
             raise ChecksumError("questions or answers of a chat are missing")
-        turns = [
-            replace(unpacked(unpack(checked(row)[3], PackedTurn)), answer=replace(answer, tokens=tuple(own)))
-            for row, answer, own in zip(rows, answers, tokens)
-        ]
+        turns = []
+        for row, answer, own in zip(rows, answers, tokens):
+            turn = unpacked(unpack(checked(row)[3], PackedTurn), blobs)
+            turns.append(replace(turn, answer=replace(answer, tokens=tuple(own))))
         return replace(chat, turns=tuple(turns))
 
     def text(self, document_id: str) -> str:
@@ -407,7 +411,9 @@ class ChatStore(Database):
                 self._write_answer((chat.id, place), turn.answer, known.answer)
 
     def _write_turn(self, chat: Conversation, place: int, turn: Turn) -> None:
-        key, state = (chat.id, place), pack(packed(replace(turn, answer=Answer())))
+        key, blobs = (chat.id, place), dict[str, bytes]()
+        others = tuple(replace(each, answer=without_results(each.answer, blobs)) for each in turn.others)
+        state = pack(packed(replace(turn, answer=Answer(), others=others)))
         self.connection.execute("DELETE FROM turns WHERE chat = ? AND place = ?", key)
         row = self.connection.execute(
             "INSERT INTO turns (chat, place, name, state, sum) VALUES (?, ?, ?, ?, ?)",
@@ -418,7 +424,14 @@ class ChatStore(Database):
             "INSERT INTO words (rowid, title, question, names, answer) VALUES (?, ?, ?, ?, '')",
             (row, chat.name if place == 0 else "", turn.user.content, names),
         )
+        self._write_blobs(key, blobs)
         self._write_answer(key, turn.answer)
+
+    def _write_blobs(self, key: tuple[str, int], blobs: Mapping[str, bytes]) -> None:
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?, ?)",
+            [(*key, name, data, checksum(*key, name, data)) for name, data in blobs.items()],
+        )
 
     def _write_answer(self, key: tuple[str, int], answer: Answer, before: Answer | None = None) -> None:
         """Writes the answer of a turn; of an answer in progress only what was added since `before`."""
@@ -426,8 +439,10 @@ class ChatStore(Database):
             count = len(before.tokens)
             state = pack(columns_of(answer.tokens[count:]))
         else:
-            count = 0
-            state = pack(PackedAnswer(replace(answer, tokens=()), columns_of(answer.tokens)))
+            count, blobs = 0, dict[str, bytes]()
+            stored = without_results(replace(answer, tokens=()), blobs)
+            state = pack(PackedAnswer(stored, columns_of(answer.tokens)))
+            self._write_blobs(key, blobs)
             self.connection.execute("DELETE FROM parts WHERE chat = ? AND turn = ?", key)
         self.connection.execute(
             "INSERT INTO parts VALUES (?, ?, ?, ?, ?)", (*key, count, state, checksum(*key, count, state))

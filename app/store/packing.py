@@ -9,7 +9,8 @@ record for each token would take several times the time and space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import repeat
 from typing import Any, TypeVar, get_args, get_origin
@@ -46,7 +47,7 @@ class TokenColumns(Struct, frozen=True, array_like=True):
 
 
 class PackedVersion(Struct, frozen=True):
-    """A question and its answer, with the tokens in columns. `text` has all of it, for other programs."""
+    """A question and its answer, with the tokens in columns. `text`: without thoughts, for other programs."""
 
     id: str
     question: Message
@@ -85,28 +86,54 @@ def unpack(blob: bytes, kind: type[_T]) -> _T:
 
 
 def packed(turn: Turn, *, text: bool = False) -> PackedTurn:
-    """Returns `turn` as it is stored, with the whole texts of the answers if `text`."""
+    """Returns `turn` as it is stored, with the answers' texts without thoughts if `text`."""
     others = tuple(PackedVersion(*_fields(each, text)) for each in turn.others)
     return PackedTurn(*_fields(turn, text), others, turn.place)
 
 
-def unpacked(turn: PackedTurn) -> Turn:
-    """Raises `ValueError` if the fields do not fit each other."""
+def unpacked(turn: PackedTurn, blobs: Mapping[str, bytes] | None = None) -> Turn:
+    """`blobs` are the contents of results that are stored by hash; None: they are in `turn`.
+
+    Raises `ValueError` if the fields do not fit each other, or one of the blobs is missing.
+    """
     if not 0 <= turn.place <= len(turn.others):
         raise ValueError(f"a turn of {len(turn.others) + 1} versions shows version {turn.place + 1}")
-    others = tuple(Version(each.id, each.question, _answer(each), each.asked) for each in turn.others)
-    return Turn(turn.id, turn.question, _answer(turn), turn.asked, others, turn.place)
+    others = tuple(Version(each.id, each.question, _answer(each, blobs), each.asked) for each in turn.others)
+    return Turn(turn.id, turn.question, _answer(turn, blobs), turn.asked, others, turn.place)
 
 
 def _fields(
     of: Turn | Version, text: bool
 ) -> tuple[str, Message, Answer, TokenColumns, str, datetime | None]:
     columns = columns_of(of.answer.tokens)
-    return of.id, of.user, replace(of.answer, tokens=()), columns, of.answer.text if text else "", of.asked
+    return of.id, of.user, replace(of.answer, tokens=()), columns, of.answer.words if text else "", of.asked
 
 
-def _answer(of: PackedVersion) -> Answer:
-    return replace(of.answer, tokens=tokens_of(of.tokens))
+def _answer(of: PackedVersion, blobs: Mapping[str, bytes] | None) -> Answer:
+    answer = replace(of.answer, tokens=tokens_of(of.tokens))
+    return answer if blobs is None else with_results(answer, blobs)
+
+
+def without_results(answer: Answer, blobs: dict[str, bytes]) -> Answer:
+    """`answer` with the hashes of its results; `blobs` gets their contents by these."""
+    results = []
+    for result in answer.results:
+        data = result.content.encode()
+        name = hashlib.sha256(data).hexdigest()
+        blobs[name] = data
+        results.append(replace(result, content=name))
+    return replace(answer, results=tuple(results)) if results else answer
+
+
+def with_results(answer: Answer, blobs: Mapping[str, bytes]) -> Answer:
+    """The answer of `without_results` again. Raises `ValueError` if a blob is missing."""
+    if not answer.results:
+        return answer
+    try:
+        results = tuple(replace(each, content=blobs[each.content].decode()) for each in answer.results)
+    except KeyError as error:
+        raise ValueError(f"the result of a call is missing: {error}") from error
+    return replace(answer, results=results)
 
 
 def columns_of(tokens: Sequence[Token]) -> TokenColumns:

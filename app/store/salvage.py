@@ -26,7 +26,15 @@ from app.store import strings
 from app.store.chat_store import ChatStore, Mark, StoredDocument, key_of
 from app.store.database import checksum
 from app.store.faults import UNREADABLE
-from app.store.packing import PackedAnswer, PackedTurn, TokenColumns, tokens_of, unpack, unpacked
+from app.store.packing import (
+    PackedAnswer,
+    PackedTurn,
+    TokenColumns,
+    tokens_of,
+    unpack,
+    unpacked,
+    with_results,
+)
 from core.events import Message
 from core.system.children import child_command
 from core.system.reader_process import ReaderFaultError, ReaderProcess
@@ -49,6 +57,7 @@ class Found(Struct):
     chats: _Rows = field(default_factory=dict)
     turns: _Rows = field(default_factory=dict)
     parts: _Rows = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
     projects: _Rows = field(default_factory=dict)
     documents: _Rows = field(default_factory=dict)
     texts: dict[int, set[str]] = field(default_factory=dict)
@@ -64,6 +73,8 @@ class Found(Struct):
                 _keep(self.turns, values[1:3], row)
             case [str(), int(), int(), bytes(), int()] if _matches(values):
                 _keep(self.parts, values[:3], row)
+            case [str(), int(), str(name), bytes(data), int()] if _matches(values):
+                self.blobs[name] = data
             case [str(), bytes(), int()] if _matches(values):
                 _keep(self.projects, values[:1], row)
             case [None, str(), *_, int(), int()] if len(values) == 8 and _matches(values[1:7]):
@@ -133,8 +144,8 @@ def _turns(found: Found) -> dict[str, dict[int, Turn]]:
     for chat, place in sorted({*parts, *found.turns}):
         known: Turn | None = None
         with suppress(KeyError, *UNREADABLE):
-            known = unpacked(unpack(found.turns[chat, place][1][4], PackedTurn))
-        answer = _answer(parts.get((chat, place), {}))
+            known = unpacked(unpack(found.turns[chat, place][1][4], PackedTurn), found.blobs)
+        answer = _answer(parts.get((chat, place), {}), found.blobs)
         if known is not None:
             answer = answer or Answer(status="failed", note=strings.ANSWER_LOST)
             made.setdefault(chat, {})[place] = replace(known, answer=answer)
@@ -144,7 +155,7 @@ def _turns(found: Found) -> dict[str, dict[int, Turn]]:
     return made
 
 
-def _answer(parts: Mapping[int, bytes]) -> Answer | None:
+def _answer(parts: Mapping[int, bytes], blobs: Mapping[str, bytes]) -> Answer | None:
     """The answer as far as its parts follow each other, which a note says; None without the first one."""
     try:
         first = unpack(parts[0], PackedAnswer)
@@ -152,9 +163,9 @@ def _answer(parts: Mapping[int, bytes]) -> Answer | None:
         while tokens and (more := parts.get(len(tokens))) is not None:
             tokens += tokens_of(unpack(more, TokenColumns))
             read += 1
+        answer = replace(with_results(first.answer, blobs), tokens=tuple(tokens))
     except (KeyError, *UNREADABLE):
         return None
-    answer = replace(first.answer, tokens=tuple(tokens))
     if read < len(parts):
         answer = replace(answer, status="cut_off", finished=None, note=strings.ANSWER_LOST)
     return answer

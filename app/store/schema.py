@@ -4,6 +4,7 @@
     turns      one row a question, in places 0, 1, …, with its hidden versions and their tokens
     parts      the shown answer of a turn: all of it at place 0; then, while it is being generated, the tokens
                that were added since, at the place of the first one
+    blobs      what calls in a turn's answers returned, by their SHA-256
     words      the search index of the turns (rowid = turns.id)
     projects   one row a project
     documents  one row a kept document: its facts
@@ -23,7 +24,7 @@ from app.store import strings
 from app.store.database import ChecksumError
 from app.store.faults import OtherStoreError
 
-VERSION = 9
+VERSION = 10
 _SEARCHED = "tokenize='unicode61 remove_diacritics 2', prefix='2 3'"
 _STATEMENTS = (
     """CREATE TABLE chats (
@@ -52,6 +53,15 @@ _STATEMENTS = (
         state BLOB NOT NULL,
         sum INTEGER NOT NULL,
         PRIMARY KEY (chat, turn, place),
+        FOREIGN KEY (chat, turn) REFERENCES turns (chat, place) ON DELETE CASCADE
+    )""",
+    """CREATE TABLE blobs (
+        chat TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        data BLOB NOT NULL,
+        sum INTEGER NOT NULL,
+        PRIMARY KEY (chat, turn, hash),
         FOREIGN KEY (chat, turn) REFERENCES turns (chat, place) ON DELETE CASCADE
     )""",
     f"CREATE VIRTUAL TABLE words USING fts5(title, question, names, answer, {_SEARCHED})",

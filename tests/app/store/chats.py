@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, AnswerStatus, Conversation, QueuedMessage, Turn, Version
+from app.session.chats.parts import Result
 from app.session.chats.presets import Override
 from core.events import Attachment, Change, DraftSource, Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
@@ -52,7 +54,8 @@ def tokens(draw: st.DrawFn) -> tuple[Token, ...]:
 statuses: st.SearchStrategy[AnswerStatus] = st.sampled_from(
     ["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
 )
-answers = st.builds(Answer, tokens(), statuses, st.none() | finisheds, texts)
+results = st.lists(st.builds(Result, texts, texts, st.integers(0, 6)), max_size=2).map(tuple)
+answers = st.builds(Answer, tokens(), statuses, st.none() | finisheds, texts, results=results)
 versions = st.builds(Version, ids, messages, answers, st.none() | times)
 
 
@@ -99,6 +102,14 @@ def written(request: str, count: int, word: str = "word") -> tuple[Token, ...]:
 def finished(request: str, count: int) -> Finished:
     figures = Stats(tokens=count, tokens_per_s=23.5, context_used_tokens=count)
     return Finished(request, "stop", figures, Effective("Toy", "float32", "auto", Settings()))
+
+
+def with_results(chat: Conversation, content: str) -> Conversation:
+    """`chat` with a call in both versions of its last turn, which returned the same."""
+    *before, last = chat.turns
+    answer = replace(last.answer, tools=("find",), results=(Result("find", content, 2),))
+    other = Version(f"{last.id}-other", last.user, answer, last.asked)
+    return chat.with_turns((*before, replace(last, answer=answer, others=(other,))))
 
 
 def chat_of(number: int, turns: int = 1, tokens: int = 8, text: str = "") -> Conversation:

@@ -22,7 +22,7 @@ from app.store.database import Database
 from app.store.faults import UNREADABLE, EmptyStoreError, OtherStoreError
 from core.events import Attachment, Message, Token
 from tests.app.store import chats
-from tests.app.store.chats import NOON, chat_of
+from tests.app.store.chats import NOON, chat_of, with_results
 
 # Values that rows of the tests do not have.
 COLUMNS = {
@@ -196,3 +196,29 @@ def test_a_file_of_another_version_is_refused_and_not_touched(
         with pytest.raises(OtherStoreError, match=said):
             ChatStore(path, read_only=read_only)
     assert path.read_bytes() == before
+
+
+def test_results_are_stored_once_a_turn_and_go_with_it(store: ChatStore) -> None:
+    content = "returned 42 " * 50
+    chat = with_results(chat_of(1, turns=2), content)
+    write(store, chat)
+    assert store.load("c1") == chat
+    rows = store.connection.execute("SELECT turn, data FROM blobs").fetchall()
+    assert rows == [(1, content.encode())]
+    for table in ("turns", "parts"):
+        states = store.connection.execute(f"SELECT state FROM {table}").fetchall()
+        assert not [state for (state,) in states if content.encode() in state]
+    more = with_results(chat, "and more")
+    write(store, more, chat)
+    assert store.load("c1") == more
+    write(store, more.without(more.turns[1].id), more)
+    assert store.connection.execute("SELECT count(*) FROM blobs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM blobs", "UPDATE blobs SET data = x'00'"])
+def test_a_result_that_is_not_the_one_that_was_written_is_damage(store: ChatStore, damage: str) -> None:
+    write(store, with_results(chat_of(1), "returned"))
+    with store.transaction():
+        store.connection.execute(damage)
+    with pytest.raises(UNREADABLE):
+        store.load("c1")

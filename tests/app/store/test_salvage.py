@@ -24,7 +24,7 @@ from app.store.salvage import Found, salvage
 from core.events import Message
 from core.system.sqlite_pages import PAGE_BYTES, Pages, logged_pages, values_of, varint
 from tests.app.launch.test_special_files import KINDS, NAMED, make
-from tests.app.store.chats import NOON, chat_of
+from tests.app.store.chats import NOON, chat_of, with_results
 from tests.app.store.chats import written as written_tokens
 from tests.app.store.pages import pages_of_rows
 from tests.app.store.test_recovery import until
@@ -379,3 +379,17 @@ def test_a_deletion_takes_only_that_chat_from_a_damaged_copy(home: Path, written
     with ChatStore(copy, read_only=True) as store:
         assert store.ids("chats") == {*written.chats} - {"c3"}
         assert store.load("c4") == written.chats["c4"]
+
+
+def test_results_of_calls_are_salvaged_with_their_answers(tmp_path: Path) -> None:
+    chat = with_results(chat_of(1, turns=2), "returned 42 " * 3000)  # on pages of their own
+    with ChatStore(tmp_path / "chats.db", log=False) as store, store.transaction():
+        store.write(chat)
+    data = (tmp_path / "chats.db").read_bytes()
+    for made in salvaged(data):
+        assert made.load("c1") == chat
+    lost = data.replace(b"returned 42 returned", b"returned 13 returned")
+    for made in salvaged(lost):
+        first, second = made.load("c1").turns
+        assert first == chat.turns[0]
+        assert second.answer.note
