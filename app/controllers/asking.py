@@ -38,9 +38,10 @@ from app.chat.intents import (
     UseExample,
 )
 from app.controllers import strings
+from app.controllers.answering import AnswerController, Running
 from app.controllers.app import App
 from app.controllers.chat import ChatController
-from app.controllers.page import AnswerController, ChatPage, Running
+from app.controllers.page import ChatPage
 from app.panels.groups import described
 from app.panels.strings import STOP_GENERATING
 from app.session.chats.answers import Edit

@@ -10,11 +10,12 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.reading_map import read_so_far
 from app.chat.sources import Source
 from app.controllers import strings
+from app.controllers.answering import AnswerController
 from app.controllers.app import App
 from app.controllers.chat_list import ChatListController
 from app.controllers.chat_settings import ChatSettings
 from app.controllers.importing import Importing
-from app.controllers.page import AnswerController, ChatPage
+from app.controllers.page import ChatPage
 from app.controllers.saving import Saving
 from app.controllers.transfer import Transfer
 from app.session.chats.conversation import Conversation, Document, documents, merged

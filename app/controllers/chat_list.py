@@ -14,8 +14,9 @@ from msgspec import structs
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
+from app.controllers.answering import AnswerController
 from app.controllers.app import App
-from app.controllers.page import AnswerController, ChatPage
+from app.controllers.page import ChatPage
 from app.panels.chat_row import ChatRow, ProjectRow
 from app.session.chats.archive import Summary
 from app.session.chats.conversation import Conversation

@@ -28,7 +28,7 @@ from app.session.trouble import (
 from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
 from core.errors import RequestError
-from core.events import Failed, Heartbeat, TableStatus, failure
+from core.events import Failed, Heartbeat, TableStatus, Token, failure
 from core.settings import Settings
 
 
@@ -133,7 +133,8 @@ class TroubleController:
         self._banner = banner
         self._meter = meter
         self._troubles = Troubles()
-        self._lost_in = ""  # the chat whose answer the worker's death interrupted
+        # Of the answer that the worker's death interrupts: its tokens (None: there was none) and its chat.
+        self._lost: tuple[int | None, str] = (None, "")
         banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
         banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
 
@@ -170,13 +171,13 @@ class TroubleController:
             self.show(of_tables(status))
 
     def on_restart(self, effect: fx.RestartWorker) -> None:
+        self._lost = (None, "")  # the person knows
         self.end(Until.READY)
 
-    def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
-        """`written_tokens` is the length of the interrupted answer, None if there was none."""
+    def on_worker_died(self, effect: fx.WorkerDied) -> None:
         self.end(Until.MOVES)
-        lost_in, self._lost_in = self._lost_in, ""
-        self.show(of_death(effect, written_tokens, self._context_tokens(lost_in), lost_in))
+        (written_tokens, chat_id), self._lost = self._lost, (None, "")
+        self.show(of_death(effect, written_tokens, self._context_tokens(chat_id), chat_id))
 
     def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
         self.show(of_silence(effect))
@@ -196,9 +197,16 @@ class TroubleController:
 
     # ---- reports of other controllers
 
-    def answer_lost(self, chat_id: str) -> None:
-        """The worker died during an answer of this chat."""
-        self._lost_in = chat_id
+    def answer_lost(self, written_tokens: int, chat_id: str = "") -> None:
+        """The worker died during an answer, of this chat or of a race."""
+        self._lost = (written_tokens, chat_id)
+
+    def is_next_token(self, token: Token, received: int) -> bool:
+        """Whether `token` follows `received` tokens of its request; reported as a mistake if not."""
+        if token.position != received:
+            where = f"Token has position {token.position} where {received} comes next."
+            self.on_worker_mistake(fx.WorkerMistake(where))
+        return token.position == received
 
     def show_failure(self, failed: Failed, chat_id: str, *, text_is_back: bool) -> None:
         """An answer of a chat failed; `text_is_back`: the question is back in the composer."""

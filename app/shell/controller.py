@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
+from app.controllers.answering import AnswerController
 from app.controllers.app import App
 from app.controllers.asking import AskController
 from app.controllers.chat import ChatController
 from app.controllers.link import WorkerLink
-from app.controllers.page import AnswerController, AnswerListener, ChatPage, RunningAnswer
+from app.controllers.page import ChatPage
 from app.controllers.titles import TitleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
@@ -96,11 +97,10 @@ class WindowController(QObject):
         self._inputs: deque[Input] = deque()
         self._is_handling = False
         self.titles = TitleController(app, page, self)
-        answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
             self._restart_worker,
-            answer,
+            self._take_answer,
             self._worker,
             self.trouble,
             self.tables,
@@ -216,9 +216,10 @@ class WindowController(QObject):
     def _restart_worker(self, effect: fx.RestartWorker) -> None:
         self.app.worker.start()
 
-    def _listener_of(self, request: str) -> AnswerListener:
-        """Returns the receiver of a request's answer."""
-        return self.racing if request == self.racing.race.request else self._answering
+    def _take_answer(self, event: fx.AnswerEvent) -> None:
+        """An answer is one of a race, or of a chat."""
+        request = event.failed.request if isinstance(event, fx.AnswerFailed) else event.request
+        (self.racing if request == self.racing.race.request else self._answering).take(event)
 
     def _show_link(self) -> None:
         self.asking.follow()

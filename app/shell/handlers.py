@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from app.controllers.chat_settings import ChatSettings
-from app.controllers.page import RunningAnswer
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
 from app.features.tables.controller import TablesController
@@ -16,28 +15,25 @@ from app.session.turn.turn import EFFECTS
 from core.events import (
     DownloadProgress,
     Finished,
-    Gauges,
     Heartbeat,
     ModelList,
-    PrefillProgress,
     ReadAheadProgress,
-    ReadingMap,
     SavedChatsListed,
     TableStatus,
-    Token,
 )
 
 
 class Handlers:
-    """`send` writes a command to the worker, `restart` replaces it. `table` has the handlers of each effect,
-    in the order of their calls.
+    """`send` writes a command to the worker, `restart` replaces it, `answer` gets the events of an answer.
+
+    `table` has the handlers of each effect, in the order of their calls.
     """
 
     def __init__(
         self,
         send: Callable[[fx.Send], None],
         restart: Callable[[fx.RestartWorker], None],
-        answer: RunningAnswer,
+        answer: Callable[[fx.AnswerEvent], None],
         worker: WorkerController,
         trouble: TroubleController,
         tables: TablesController,
@@ -46,8 +42,6 @@ class Handlers:
         embedding: EmbeddingController,
         saved_chats: SavedChatsController,
     ) -> None:
-        self._answer = answer
-        self._trouble = trouble
         gone = (
             worker.on_worker_gone,
             tables.on_worker_gone,
@@ -73,17 +67,11 @@ class Handlers:
             ),
             fx.ModelGone: (worker.on_model_gone, settings.on_model_gone, tables.on_model),
             fx.LoadFailed: (models.on_load_failed, trouble.on_load_failed),
-            fx.AnswerBegun: (answer.on_begun,),
-            PrefillProgress: (answer.on_reading,),
-            ReadingMap: (answer.on_map,),
-            Token: (answer.on_token,),
-            Gauges: (answer.on_gauges,),
-            Finished: (models.on_finished, answer.on_finished),
-            fx.AnswerFailed: (answer.on_failed,),
-            fx.AnswerCutOff: (answer.on_cut_off,),
+            **dict.fromkeys(get_args(fx.AnswerEvent), (answer,)),
+            Finished: (models.on_finished, answer),
             fx.TroubleHeard: (trouble.on_trouble,),
             Heartbeat: (worker.on_heartbeat,),
-            fx.WorkerDied: (*gone, self._on_worker_died),
+            fx.WorkerDied: (*gone, trouble.on_worker_died),
             fx.WorkerStuck: (trouble.on_worker_stuck,),
             fx.SilenceBroken: (trouble.on_silence_broken,),
             fx.WindowMistake: (trouble.on_window_mistake,),
@@ -97,6 +85,3 @@ class Handlers:
         odd = set(self.table) ^ EFFECTS
         if odd:
             raise TypeError(f"Not exactly one line: {', '.join(sorted(each.__name__ for each in odd))}.")
-
-    def _on_worker_died(self, effect: fx.WorkerDied) -> None:
-        self._trouble.on_worker_died(effect, self._answer.take_lost())

@@ -1,7 +1,7 @@
 """RaceController asks the question of a race without and with drafting, one after the other.
 
 The requests are queued like all others and answered in isolation: the open chat and the worker's cache stay
-unchanged. Events of the answers come from `RunningAnswer`.
+unchanged.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from app.controls.buttons import on_click
 from app.features.race import strings
 from app.features.race.state import Race, Stage
 from app.session.chats.conversation import Conversation
+from app.session.turn import effects as fx
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
-from core.events import Failed, Finished, Gauges, Generate, Message, PrefillProgress, ReadingMap, Token
+from core.events import Finished, Generate, Message, PrefillProgress, Token
 from core.settings import Settings, assign, assign_all
 
 # The page is painted rarely while an answer is recorded, so that painting takes no time from it.
@@ -93,28 +94,25 @@ class RaceController(QObject):
             self._show()
             self._app.handle(Stop())
 
-    # ---- events of its answers, as `AnswerListener`
+    def take(self, event: fx.AnswerEvent) -> None:
+        """Handle the next event of one of its answers, whose page shows recorded ones only."""
+        side = self.race.side
+        match event:
+            case PrefillProgress() if side:
+                side.read_tokens, side.prompt_tokens = event.done_tokens, event.total_tokens
+                self._show_soon()
+            case Token() if side and self._app.trouble.is_next_token(event, len(side.tokens)):
+                side.tokens.append(event)
+                self._show_soon()
+            case Finished():
+                self._finish(event)
+            case fx.AnswerFailed(failed):
+                self._end(f"{failed.message} {failed.hint}".strip())
+            case fx.AnswerCutOff():
+                self._app.trouble.answer_lost(len(side.tokens) if side else 0)
+                self._end(strings.WORKER_GONE)
 
-    def begin(self) -> None:
-        """Nothing to do: the page shows recorded answers only."""
-
-    def read(self, progress: PrefillProgress) -> None:
-        if side := self.race.side:
-            side.read_tokens, side.prompt_tokens = progress.done_tokens, progress.total_tokens
-            self._show_soon()
-
-    def choose(self, reading: ReadingMap) -> None:
-        """Nothing to do: the page has no reading map."""
-
-    def write(self, token: Token) -> None:
-        if side := self.race.side:
-            side.tokens.append(token)
-            self._show_soon()
-
-    def measure(self, gauges: Gauges) -> None:
-        """Nothing to do: the page has its own figures."""
-
-    def finish(self, finished: Finished) -> None:
+    def _finish(self, finished: Finished) -> None:
         race, side = self.race, self.race.side
         if side is None or finished.reason == "cancelled":
             self._end("")
@@ -127,12 +125,6 @@ class RaceController(QObject):
         else:
             race.stage, race.request = Stage.RUN, ""
             self._show()
-
-    def fail(self, failed: Failed, tokens: int) -> None:
-        self._end(f"{failed.message} {failed.hint}".strip())
-
-    def cut_off(self, tokens: int, *, closing: bool) -> None:
-        self._end(strings.WORKER_GONE)
 
     def show_blocked(self, blocked: str) -> None:
         self._views.race.show_blocked("" if self._ready or self.recording else blocked)

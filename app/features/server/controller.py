@@ -6,7 +6,6 @@ thirty times, as in a chat.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -15,12 +14,12 @@ from PySide6.QtGui import QGuiApplication
 
 from app.chat.entry import AnswerEntry, answer_entry
 from app.chat.reading_state import now_s
+from app.controllers.answering import TokenBatches
 from app.controls.buttons import on_click
 from app.features.server import strings
 from app.features.server.rows import rows_of
 from app.features.server.server import ServerController, ServerState, WorkerSharing
 from app.features.server.window import ServerWindow
-from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
 from app.session.turn.link_state import Link
 from core.errors import RequestError
@@ -52,11 +51,9 @@ class ServerPage(QObject):
         self._server = server
         self._opened = ""
         self._over = True
-        self._coalescer = Coalescer(time.monotonic)
+        self._batches = TokenBatches(self._write, self)
         self._soon = QTimer(self, singleShot=True, interval=_ROWS_EVERY_MS)
         self._soon.timeout.connect(self._show_rows)
-        self._flush_soon = QTimer(self, singleShot=True)
-        self._flush_soon.timeout.connect(self._flush)
         stop_listening = self._requests.listen(self)
         window.destroyed.connect(lambda: stop_listening())
         window.list.row_selected.connect(self._open)
@@ -94,8 +91,7 @@ class ServerPage(QObject):
             case ReadingMap():
                 self._window.transcript.show_map(request, event, {})
             case Token():
-                self._coalescer.add(event)
-                self._plan_flush()
+                self._batches.add(event)
             case Finished():
                 self._finish(self._requests.of(request), event)
 
@@ -144,8 +140,7 @@ class ServerPage(QObject):
         self._show_rows()
 
     def _open(self, request: str) -> None:
-        self._flush_soon.stop()
-        self._coalescer.drain()
+        self._batches.end(write=False)
         self._opened = request
         record, asked = self._requests.of(request), self._requests.asked(request)
         transcript = self._window.transcript
@@ -163,25 +158,15 @@ class ServerPage(QObject):
             entry.show_waiting(_waits_for(record))
         transcript.show_turns((turn,), running=entry)
 
-    def _plan_flush(self) -> None:
-        due_in_s = self._coalescer.due_in_s()
-        if due_in_s is not None and not self._flush_soon.isActive():
-            self._flush_soon.start(round(due_in_s * 1000))
-
-    def _flush(self, all_of_it: bool = False) -> None:
-        tokens = self._coalescer.drain() if all_of_it else self._coalescer.take()
-        if tokens:
-            self._window.transcript.append_tokens(self._opened, tokens)
-        if not all_of_it:
-            self._plan_flush()
+    def _write(self, tokens: Sequence[Token]) -> None:
+        self._window.transcript.append_tokens(self._opened, tokens)
 
     def _finish(self, record: ServedRequest | None, finished: Finished | None) -> None:
         """Finish the displayed answer once. A client that disconnected while waiting leaves no end."""
         if self._over or record is None:
             return
         self._over = True
-        self._flush_soon.stop()
-        self._flush(all_of_it=True)
+        self._batches.end()
         self._window.transcript.finish_answer(self._opened, finished, _note(record, finished))
 
 

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import Command, Event, Failed, ModelInfo
+from core.events import (
+    Command,
+    Event,
+    Failed,
+    Finished,
+    Gauges,
+    ModelInfo,
+    PrefillProgress,
+    ReadingMap,
+    Token,
+)
 from core.events.codec import WorkerExited
 
 
@@ -110,6 +120,10 @@ class WorkerMistake(Struct, frozen=True):
     message: str
 
 
+# What happens to the running answer, in order; the last three end it.
+AnswerEvent = (
+    AnswerBegun | PrefillProgress | ReadingMap | Token | Gauges | Finished | AnswerFailed | AnswerCutOff
+)
 Effect = (
     Send
     | RestartWorker

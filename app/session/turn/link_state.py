@@ -32,7 +32,7 @@ class Link(Struct, frozen=True):
 
     `model` is the model to load after each start. While another one is loading, `before` is the model to
     return to if that fails (empty if none was loaded). `request` is the request that the worker has, while
-    reading, writing or stopping; its tokens are kept by `shell.controller.RunningAnswer`. `ahead` answers
+    reading, writing or stopping; its tokens are kept by the controller of its answer. `ahead` answers
     come before it. `served` requests of the local server have not ended. `loads`: the worker loads a model
     for a request.
 

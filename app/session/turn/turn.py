@@ -38,6 +38,7 @@ from app.session import strings
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
+    AnswerEvent,
     AnswerFailed,
     Effect,
     LoadFailed,
@@ -396,15 +397,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
 }
 # Events that do not concern the turn: the window shows them.
 OUT_OF_BAND = (DownloadProgress, ModelList, ReadAheadProgress, SavedChatsListed, TableStatus)
-EFFECTS = set(get_args(Effect)) - set(get_args(Event)) | {
-    PrefillProgress,
-    ReadingMap,
-    Token,
-    Gauges,
-    Finished,
-    Heartbeat,
-    *OUT_OF_BAND,
-}
+EFFECTS = set(get_args(Effect)) - set(get_args(Event)) | {*get_args(AnswerEvent), Heartbeat, *OUT_OF_BAND}
 RULES: dict[type, tuple[frozenset[Phase], Rule]] = _OF_THE_TURN | dict.fromkeys(
     OUT_OF_BAND, (_SPOKEN, _out_of_band)
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.controllers.answering import AnswerController
 from app.controllers.chat_settings import ChatSettings
-from app.controllers.page import RunningAnswer
 from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
 from app.features.tables.controller import TablesController
@@ -36,7 +36,7 @@ def handlers() -> Handlers:
     return Handlers(
         lambda effect: None,
         lambda effect: None,
-        bare(RunningAnswer),
+        bare(AnswerController).take,
         bare(WorkerController),
         bare(TroubleController),
         bare(TablesController),

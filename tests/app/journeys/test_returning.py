@@ -173,8 +173,9 @@ def image(widget: QWidget) -> QByteArray:
 async def seen(window: MainWindow, worker: Worker) -> dict[str, Any]:
     """What a person sees of the open chat and its answer, in words, and the pixels of what is drawn."""
     tick(window)
-    await asyncio.sleep(0.02)  # what was posted is done
-    await until(lambda: worker.has_counted)
+    for _ in range(2):  # a count begins shortly after its timer has ended
+        await asyncio.sleep(0.02)  # what was posted is done
+        await until(lambda: worker.has_counted)
     views, chats = window.views, window.controller.chats
     turn = chats.open.turns[-1:]
     answer = views.transcript.answer(turn[0].id) if turn else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
-from app.controllers.page import RunningAnswer
+from app.session.chats.conversation import Answer
 from app.session.turn import effects as fx
 from app.session.turn.intents import Intent
 from app.session.turn.link_state import Phase
@@ -17,7 +17,8 @@ from core.events import Event, Generate, Heartbeat, Message, TableStatus
 from core.settings import Settings
 from core.worker.client import BadLine, WorkerExited, WorkerSilent
 from tests.app.controllers.messages_doc import DOC, handlers, markdown
-from tests.app.session.words import failed, finished, gauges, reading, reading_map, token
+from tests.app.session.words import KILLED, finished, gauges, reading, reading_map, token
+from tests.app.stage import ready
 
 # These events come only as replies to `ask()`.
 REPLIES = {
@@ -105,74 +106,66 @@ async def test_an_effect_that_fails_keeps_no_other_one_back(window: MainWindow) 
     controller._handlers.table[fx.AnswerCutOff] = (lambda effect: None,)
 
 
-class Recorded:
-    """A listener that writes down what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *told, **named: self.told.append((name, *told, *named.values()))
-
-
-@pytest.fixture
-def asked() -> dict[str, Recorded]:
-    return {"r1": Recorded(), "r2": Recorded()}
+async def asked(window: MainWindow, *, race: bool = False) -> str:
+    """Ask, in the open chat or in a race; the test is the worker then. Returns the request's id."""
+    await ready(window)
+    window.worker.send = lambda command, after=None: None  # type: ignore[method-assign]
+    if race:
+        window.controller.racing.show()
+        window.controller.racing.start()
+    else:
+        window.controller.asking.submit(Message("user", "write 3"))
+    return window.controller.link.request
 
 
-@pytest.fixture
-def mistakes() -> list[fx.WorkerMistake]:
-    return []
+@pytest.mark.parametrize("race", [False, True])
+async def test_all_of_an_answer_goes_to_who_asked(window: MainWindow, race: bool) -> None:
+    request = await asked(window, race=race)
+    controller = window.controller
+    for event in (reading(request), reading_map(request), token(0, request), gauges(request)):
+        controller.handle(event)
+    controller.handle(finished(request, tokens=1))
+    recorded = controller.racing.race.plain
+    chats = [turn.answer for turn in controller.chats.open.turns]
+    answers = [Answer(tuple(recorded.tokens), "finished", recorded.finished)] if race else chats
+    assert [(each.tokens, each.status) for each in answers] == [((token(0, request),), "finished")]
+    assert not (race and chats)
 
 
-@pytest.fixture
-def answer(asked: dict[str, Recorded], mistakes: list[fx.WorkerMistake]) -> RunningAnswer:
-    return RunningAnswer(lambda request: asked[request], mistakes.append)
-
-
-def test_all_of_an_answer_goes_to_who_asked(answer: RunningAnswer, asked: dict[str, Recorded]) -> None:
-    answer.on_begun(fx.AnswerBegun("r1"))
-    answer.on_reading(reading())
-    answer.on_map(reading_map())
-    answer.on_token(token(0))
-    answer.on_gauges(gauges())
-    answer.on_finished(finished())
-    assert asked["r1"].told == [
-        ("begin",),
-        ("read", reading()),
-        ("choose", reading_map()),
-        ("write", token(0)),
-        ("measure", gauges()),
-        ("finish", finished()),
-    ]
-    assert not asked["r2"].told
-
-
+@pytest.mark.parametrize("race", [False, True])
 @pytest.mark.parametrize("position", [0, 2])
-def test_a_token_that_is_missing_or_comes_twice_is_dropped_and_told(
-    position: int, answer: RunningAnswer, asked: dict[str, Recorded], mistakes: list[fx.WorkerMistake]
+async def test_a_token_that_is_missing_or_comes_twice_is_dropped_and_told(
+    window: MainWindow, caplog: pytest.LogCaptureFixture, position: int, race: bool
 ) -> None:
-    answer.on_begun(fx.AnswerBegun("r1"))
-    answer.on_token(token(0))
-    answer.on_token(token(position))
-    answer.on_token(token(1))
-    assert asked["r1"].told == [("begin",), ("write", token(0)), ("write", token(1))]
-    assert [mistake.message for mistake in mistakes] == [f"Token has position {position} where 1 comes next."]
+    request = await asked(window, race=race)
+    controller = window.controller
+    for each in (0, position, 1):
+        controller.handle(token(each, request))
+    said = [record.getMessage() for record in caplog.records if "has position" in record.getMessage()]
+    expected = f"Token has position {position} where 1 comes next."
+    assert [message.endswith(expected) for message in said] == [True]
+    tokens = controller.racing.race.plain.tokens
+    controller.handle(finished(request, tokens=2))
+    tokens = tokens if race else controller.chats.open.turns[-1].answer.tokens
+    assert [each.position for each in tokens] == [0, 1]
 
 
-def test_an_end_says_how_much_was_written(answer: RunningAnswer, asked: dict[str, Recorded]) -> None:
-    for request in ("r1", "r2"):
-        answer.on_begun(fx.AnswerBegun(request))
-    answer.on_token(token(0, request="r2"))
-    answer.on_failed(fx.AnswerFailed(failed("r2")))
-    assert asked["r2"].told[-1] == ("fail", failed("r2"), 1)
-    assert answer.take_lost() is None
+@pytest.mark.parametrize("race", [False, True])
+async def test_a_death_says_once_how_much_was_written(window: MainWindow, race: bool) -> None:
+    request = await asked(window, race=race)
+    controller, banner = window.controller, window.views.banner
+    controller.handle(token(0, request))
+    controller.handle(token(1, request))
+    controller.handle(KILLED)
+    assert "2 tokens written so far" in banner.trouble.text
+    controller.restart()
+    controller.handle(KILLED)
+    assert banner.trouble.text.endswith("The chats are kept.")
 
 
-def test_what_was_lost_is_known_once(answer: RunningAnswer, asked: dict[str, Recorded]) -> None:
-    answer.on_begun(fx.AnswerBegun("r1"))
-    answer.on_token(token(0))
-    answer.on_cut_off(fx.AnswerCutOff("r1"))
-    assert asked["r1"].told[-1] == ("cut_off", 1, False)
-    assert answer.take_lost() == 1
-    assert answer.take_lost() is None
+async def test_an_answer_that_a_restart_ended_is_not_lost_by_the_next_worker(window: MainWindow) -> None:
+    request = await asked(window)
+    window.controller.handle(token(0, request))
+    window.controller.restart()
+    window.controller.handle(KILLED)
+    assert window.views.banner.trouble.text.endswith("The chats are kept.")
