@@ -203,7 +203,7 @@ class _Screens:
 
     async def _race(self) -> None:
         """The race with both answers."""
-        page = self._window.views.race
+        page = self._window.race_page
         self._window.menu_actions["race"].trigger()
         page.prompt.most_tokens.set_value(_RACE_TOKENS)
         page.start_button.click()

@@ -132,10 +132,11 @@ class AnswerController(QObject):
                 self._read(event)
             case ReadingMap():
                 self._choose(event)
+            case Token() if event.position == self._received:
+                self._received += 1
+                self._batches.add(self._placed(event))
             case Token():
-                if self._trouble.is_next_token(event, self._received):
-                    self._received += 1
-                    self._batches.add(self._placed(event))
+                self._trouble.token_misplaced(event, self._received)
             case Gauges():
                 self._measure(event)
             case Finished():
@@ -212,9 +213,6 @@ class AnswerController(QObject):
             live.entry.show_map(reading, texts)
 
     def _measure(self, gauges: Gauges) -> None:
-        assert self._running
-        chat = self._chats.get(self._running.chat_id)
-        self._chats.keep(chat.with_context(gauges.context_used_tokens))
         self._live.held_tokens = gauges.context_used_tokens
         shown = self._is_shown()
         self._live.show_figures(self._of_whole_answer(gauges), self._views.strip if shown else None)
@@ -254,7 +252,8 @@ class AnswerController(QObject):
         """Store and show the next tokens."""
         assert self._running
         turn_id = self._running.turn_id
-        self._chats.keep(self._chats.get(self._running.chat_id).write(turn_id, tokens))
+        chat = self._chats.get(self._running.chat_id).write(turn_id, tokens)
+        self._chats.keep(chat.with_context(self._live.held_tokens or chat.context_used_tokens))
         if not self._is_shown():
             self._live.entry.append(tokens)
             return

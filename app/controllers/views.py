@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -13,9 +12,6 @@ from app.chat.first_page import FirstPage
 from app.chat.tokens import Legend
 from app.chat.transcript import Transcript
 from app.controls.text_label import TextLabel
-
-if TYPE_CHECKING:  # features use the controllers, not the other way round
-    from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
 from app.panels.document_tab import DocumentTab
 from app.panels.header import Header
@@ -44,7 +40,6 @@ class Views:
     hint: TextLabel
     sidebar: Sidebar
     side: SidePanel
-    race: RacePage
 
     @property
     def inspector(self) -> Inspector:

@@ -201,12 +201,10 @@ class TroubleController:
         """The worker died during an answer, of this chat or of a race."""
         self._lost = (written_tokens, chat_id)
 
-    def is_next_token(self, token: Token, received: int) -> bool:
-        """Whether `token` follows `received` tokens of its request; reported as a mistake if not."""
-        if token.position != received:
-            where = f"Token has position {token.position} where {received} comes next."
-            self.on_worker_mistake(fx.WorkerMistake(where))
-        return token.position == received
+    def token_misplaced(self, token: Token, received: int) -> None:
+        """A token does not follow the `received` ones of its answer; it is dropped."""
+        where = f"Token has position {token.position} where {received} comes next."
+        self.on_worker_mistake(fx.WorkerMistake(where))
 
     def show_failure(self, failed: Failed, chat_id: str, *, text_is_back: bool) -> None:
         """An answer of a chat failed; `text_is_back`: the question is back in the composer."""

@@ -26,6 +26,7 @@ from app.controllers.worker import WorkerController
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
+from app.features.race.page import RacePage
 from app.features.server.server import Key, ServerController, ServerState, WorkerSharing
 from app.features.tables.controller import TablesController
 from app.features.worker_caches import EmbeddingController, SavedChatsController
@@ -56,6 +57,7 @@ class WindowController(QObject):
     def __init__(
         self,
         views: Views,
+        race_page: RacePage,
         model: str,
         worker: WorkerLink,
         home: Home | None = None,
@@ -86,7 +88,7 @@ class WindowController(QObject):
         self.tables = TablesController(app, self)
         documents = Documents(self.home.library.documents, erased=self.embedding.erase)
         self.library = LibraryController(app, documents, self.embedding, self)
-        self.racing = RaceController(app, self)
+        self.racing = RaceController(app, race_page, self)
         self.models = ModelsController(app, self)
         self.sharing = WorkerSharing(app, lambda: self._server_settings.learn, self)
         self.server = ServerController(

@@ -102,11 +102,12 @@ class MainWindow(QMainWindow):
 
         with without_style_sheet():
             self.views = self._make_views()
+            self.race_page = RacePage()
             self._content = self._make_content()
             self.columns = WindowColumns(self.views.sidebar, self._content, self.views.side, self)
             self.setCentralWidget(self.columns)
         self.worker = WorkerLink(command, silence_s=silence_s, started=started)
-        self.controller = WindowController(self.views, model, self.worker, home, self)
+        self.controller = WindowController(self.views, self.race_page, model, self.worker, home, self)
         self.worker.hear = self.controller.handle
         self.windows = SideWindows(self)
         self.app_settings = AppSettings(self.views, self.controller.home.preferences, self)
@@ -263,7 +264,7 @@ class MainWindow(QMainWindow):
         event.acceptProposedAction()
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        return pass_on(self, self.views, forward) or super().focusNextPrevChild(forward)
+        return pass_on(self, forward) or super().focusNextPrevChild(forward)
 
     # ---- inside
 
@@ -315,13 +316,12 @@ class MainWindow(QMainWindow):
             hint=hint,
             sidebar=Sidebar(),
             side=SidePanel(),
-            race=RacePage(),
         )
 
     def _make_content(self) -> QStackedWidget:
         stack = QStackedWidget(self)
         stack.addWidget(ChatColumn(self.views, self))
-        stack.addWidget(self.views.race)
+        stack.addWidget(self.race_page)
         return stack
 
     def _make_settings(self) -> QWidget:
@@ -480,25 +480,26 @@ def _report(error: Exception) -> None:
     asyncio.get_running_loop().call_exception_handler(context)
 
 
-def pass_on(window: QWidget, views: Views, forward: bool) -> bool:
+def pass_on(window: MainWindow, forward: bool) -> bool:
     """Move the focus to the next widget of `window` in reading order. Returns False if the focus is
     elsewhere.
 
     Qt's own order is the order of creation. Answers are created as the reader scrolls to them, so Qt would
     put them last, among other late widgets.
     """
-    ring, focus = _ring(window, views), QApplication.focusWidget()
+    ring, focus = _ring(window), QApplication.focusWidget()
     if focus not in ring:
         return False
     target = ring[(ring.index(focus) + (1 if forward else -1)) % len(ring)]
     target.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
-    if target in views.transcript.stops:
-        views.transcript.ensureWidgetVisible(target)
+    if target in window.views.transcript.stops:
+        window.views.transcript.ensureWidgetVisible(target)
     return True
 
 
-def _ring(window: QWidget, views: Views) -> list[QWidget]:
+def _ring(window: MainWindow) -> list[QWidget]:
     """The focusable widgets part by part: in reading order within a part, the transcript's by its own."""
+    views = window.views
     parts = (
         views.sidebar,
         views.header,
@@ -509,7 +510,7 @@ def _ring(window: QWidget, views: Views) -> list[QWidget]:
         views.queue_list,
         views.editing_bar,
         views.composer,
-        views.race,
+        window.race_page,
         views.side,
     )
     conversation = views.transcript.stops

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.controllers.app import App
 from app.controls.buttons import on_click
 from app.features.race import strings
+from app.features.race.page import RacePage
 from app.features.race.state import Race, Stage
 from app.session.chats.conversation import Conversation
 from app.session.turn import effects as fx
@@ -29,17 +30,17 @@ class RaceController(QObject):
 
     shown_changed = Signal(bool)  # whether the race is visible
 
-    def __init__(self, app: App, parent: QObject | None = None) -> None:
+    def __init__(self, app: App, page: RacePage, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._app = app
-        self._views = views = app.views
+        self._views = app.views
+        self._page = page
         self._filled = ("", "")
         self._number = 0  # of the last request, so that each id is new
         self.race = Race()
         self.open = False
         self._soon = QTimer(self, singleShot=True, interval=_SHOW_EVERY_MS)
         self._soon.timeout.connect(self._show)
-        page = views.race
         on_click(
             (page.start_button, self.start),
             (page.again_button, self.start),
@@ -57,7 +58,7 @@ class RaceController(QObject):
         if not self.open:
             self.open = True
             self.shown_changed.emit(True)
-        page = self._views.race
+        page = self._page
         self._show()
         (page.start_button if page.start_button.isVisible() else page.done_button).setFocus()
 
@@ -72,7 +73,7 @@ class RaceController(QObject):
         (self.close if self.open else self.show)()
 
     def start(self) -> None:
-        page = self._views.race
+        page = self._page
         message = page.prompt.message
         if not self._ready or self.recording or not message.content:
             return
@@ -101,9 +102,11 @@ class RaceController(QObject):
             case PrefillProgress() if side:
                 side.read_tokens, side.prompt_tokens = event.done_tokens, event.total_tokens
                 self._show_soon()
-            case Token() if side and self._app.trouble.is_next_token(event, len(side.tokens)):
+            case Token() if side and event.position == len(side.tokens):
                 side.tokens.append(event)
                 self._show_soon()
+            case Token() if side:
+                self._app.trouble.token_misplaced(event, len(side.tokens))
             case Finished():
                 self._finish(event)
             case fx.AnswerFailed(failed):
@@ -127,7 +130,7 @@ class RaceController(QObject):
             self._show()
 
     def show_blocked(self, blocked: str) -> None:
-        self._views.race.show_blocked("" if self._ready or self.recording else blocked)
+        self._page.show_blocked("" if self._ready or self.recording else blocked)
 
     # ---- inside
 
@@ -151,7 +154,7 @@ class RaceController(QObject):
 
     def _show(self) -> None:
         self._soon.stop()
-        self._views.race.show_race(self.race)
+        self._page.show_race(self.race)
 
     def _earlier(self) -> Conversation:
         """Returns the open chat before its last question."""
@@ -164,7 +167,7 @@ class RaceController(QObject):
         if key == self._filled or self.recording:
             return
         self._filled = key
-        prompt, settings = self._views.race.prompt, self._views.inspector.settings
+        prompt, settings = self._page.prompt, self._views.inspector.settings
         example = Message("user", strings.EXAMPLE.strip())
         prompt.show_message(
             chat.turns[-1].user if chat.turns else example, len(self._earlier().messages_for_request())

@@ -58,7 +58,7 @@ def _control(window: MainWindow) -> QWidget:
     window.columns.show_inspector(True)
     window.views.side.show_tab("settings")
     found = (each for each in window.views.inspector.findChildren(Spin) if each.isVisible())
-    return next(found, window.views.race.done_button)  # which stands where the settings stood
+    return next(found, window.race_page.done_button)  # which stands where the settings stood
 
 
 WHERE: dict[str, Callable[[MainWindow], QWidget]] = {

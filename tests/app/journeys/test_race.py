@@ -19,8 +19,8 @@ CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModi
 async def opened(window: MainWindow, question: str = "Please write 40 words") -> None:
     await ready(window)
     await press(window, Qt.Key.Key_R, CTRL | SHIFT)
-    assert window.views.race.isVisible()
-    window.views.race.prompt.question.set_value(question)
+    assert window.race_page.isVisible()
+    window.race_page.prompt.question.set_value(question)
 
 
 async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
@@ -30,7 +30,7 @@ async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
 async def test_a_race_is_recorded_compared_stopped_and_left_and_follows_the_chat(window: MainWindow) -> None:
     window.resize(1900, 1000)
     await opened(window)
-    page, racing = window.views.race, window.controller.racing
+    page, racing = window.race_page, window.controller.racing
     assert not window.columns.arrangement.inspector_px
     assert not page.prompt.seed.isVisible()
     await click(page.start_button)
@@ -59,7 +59,7 @@ async def test_a_race_is_recorded_compared_stopped_and_left_and_follows_the_chat
     racing.close()
     window.controller.chat.start()
     await opened(window, "Please write 400 words slowly")
-    page, racing = window.views.race, window.controller.racing
+    page, racing = window.race_page, window.controller.racing
     for leave in (False, True):
         await click(page.start_button)
         await until(lambda: len(racing.race.plain.tokens) > 3)
@@ -115,7 +115,7 @@ async def test_a_real_race(stage: Stage) -> None:
     values = [("sampling.max_tokens", 32), ("gate.mode", "always")]
     window.views.inspector.set_settings(assign_all(window.views.inspector.settings, values))
     window.controller.racing.show()
-    page, racing = window.views.race, window.controller.racing
+    page, racing = window.race_page, window.controller.racing
     page.prompt.drafter.set_value("ngram-simple")
     racing.start()
     await run(window, 120)

@@ -217,8 +217,8 @@ async def test_while_a_race_is_recorded(window: MainWindow) -> None:
     chat = controller.chats.open
     for name in ("regenerate", "continue", "edit_last", "edit_answer", "copy_answer", "branch", "find"):
         assert not actions[name].isEnabled(), name  # the chat is not in view
-    window.views.race.prompt.question.set_value(WRITING)
-    await click(window.views.race.start_button)
+    window.race_page.prompt.question.set_value(WRITING)
+    await click(window.race_page.start_button)
     await until(lambda: controller.link.phase is Phase.WRITING)
     for name in ("stop button", *(OTHERS.keys() - FREE)):
         await {**STOPS, **OTHERS}[name](window)

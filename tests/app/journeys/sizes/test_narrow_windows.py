@@ -163,7 +163,7 @@ async def first_page(window: MainWindow, size: Size) -> None:
 
 async def race(window: MainWindow, size: Size) -> None:
     window.controller.racing.show()
-    page = window.views.race
+    page = window.race_page
     page.prompt.question.set_value("Please write 40 words")
     page.start_button.click()
     racing = window.controller.racing

@@ -77,7 +77,7 @@ async def everything(window: MainWindow) -> set[str]:
     await asyncio.sleep(0.05)
     found |= measured(window)
     window.controller.racing.show()
-    views.race.prompt.question.set_value("")
+    window.race_page.prompt.question.set_value("")
     await asyncio.sleep(0.05)
     found |= measured(window)
     window.controller.racing.close()
