@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import get_args
 
 import pytest
 
-from app.session.chats.conversation import Answer
+from app.session.chats.conversation import Answer, Conversation
 from app.session.turn import effects as fx
 from app.session.turn.intents import Intent
 from app.session.turn.link_state import Phase
@@ -18,7 +19,7 @@ from core.settings import Settings
 from core.worker.client import BadLine, WorkerExited, WorkerSilent
 from tests.app.controllers.messages_doc import DOC, handlers, markdown
 from tests.app.session.words import KILLED, finished, gauges, reading, reading_map, token
-from tests.app.stage import ready
+from tests.app.stage import ready, until
 
 # These events come only as replies to `ask()`.
 REPLIES = {
@@ -169,3 +170,19 @@ async def test_an_answer_that_a_restart_ended_is_not_lost_by_the_next_worker(win
     window.controller.restart()
     window.controller.handle(KILLED)
     assert window.views.banner.trouble.text.endswith("The chats are kept.")
+
+
+async def test_gauges_save_nothing_and_the_next_tokens_save_the_context(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await asked(window)
+    controller, saved = window.controller, list[Conversation]()
+    monkeypatch.setattr(controller.home.library, "save", saved.append)
+    controller.handle(token(0, request))
+    await until(lambda: len(saved) == 1)
+    controller.handle(gauges(request, 42))
+    await asyncio.sleep(0.1)
+    assert len(saved) == 1
+    controller.handle(token(1, request))
+    await until(lambda: len(saved) == 2)
+    assert saved[-1].context_used_tokens == 42
