@@ -33,7 +33,7 @@ from core.models.config import is_supported
 from core.models.folder import TEMPLATES_FOLDER, check_whole, gigabytes
 from core.models.json_files import read_object
 from core.models.places import download_folder, folder_name, head_kind, hub_name, is_head_file, is_hub_name
-from core.models.runtime import hush_hub
+from core.models.quiet_hub import hush_hub
 from core.system.files import sync, write_atomic
 from core.system.paths import models_dir, shown
 from core.system.private import FILE_MODE, make_folder, opener

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from core.errors import RequestError
 from core.models.blas import load_openblas, uses_slow_blas
+from core.models.quiet_hub import hush_hub
 from core.system.buffer_limits import mlx_environment
 from core.system.files import load_json, save_json
 from core.system.paths import cache_dir
@@ -22,11 +23,6 @@ from core.system.paths import cache_dir
 
 class NotPreparedError(RequestError, code="not-prepared"):
     """MLX was imported before `prepare()` was called."""
-
-
-def hush_hub() -> None:
-    """Disables the hub client's telemetry. Call it before the client's first import."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
 def prepare() -> str:
