@@ -246,10 +246,7 @@ def test_a_pattern_that_does_not_divide_is_not(pattern: str | bytes) -> None:
 
 
 # What a request's text or its answer's meets.
-MEET_TEXT = [
-    *("core.serve", "core.answer_format"),
-    *(f"core.models.{name}" for name in ("prompt", "marks", "conversation", "chat_template", "tokenizer")),
-]
+MEET_TEXT = ["core.serve", "core.answer_format", "core.prompt"]
 
 
 @pytest.mark.parametrize("module", MEET_TEXT)

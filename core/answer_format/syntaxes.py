@@ -318,7 +318,7 @@ SYNTAXES = (
 # Answers that begin with a list of Python calls of declared functions are calls, whatever the template says.
 PYTHON_LIST = next(each for each in SYNTAXES if each.name == "python_list")
 
-# The syntax described to a model whose template does not declare tools (`core.models.conversation`).
+# The syntax described to a model whose template does not declare tools (`core.prompt.conversation`).
 TOLD = "hermes"
 
 

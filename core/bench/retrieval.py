@@ -46,9 +46,9 @@ if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.encoder.store import Embedder
     from core.kv.cached_sequence import CachedSequence
     from core.models.loader import LoadedModel
-    from core.models.prompt import Prompt
     from core.prefill.layout import Layout
     from core.prefill.words import Words
+    from core.prompt.rendering import Prompt
 
 
 # ---- documents and questions
@@ -329,9 +329,9 @@ class _Retrieval:
 
 
 def _rendered(loaded: LoadedModel, asked: _Asked) -> _Prompt:
-    from core.models.prompt import offsets, render
     from core.prefill.layout import layout
     from core.prefill.words import words_of
+    from core.prompt.rendering import offsets, render
 
     prompt = render(loaded.tokenizer, asked.messages)
     parts = layout(prompt, offsets(loaded.tokenizer, prompt))
@@ -473,7 +473,7 @@ def _with_answers(asked: Sequence[_Asked], most: int) -> list[_Asked]:
 
 def prompt_for(loaded: LoadedModel, messages: Sequence[Message]) -> Prompt:
     """The prompt for the answer to `messages`, whose last one is the question. Without thinking."""
-    from core.models.prompt import render
+    from core.prompt.rendering import render
 
     return render(loaded.tokenizer, messages, thinking="off")
 

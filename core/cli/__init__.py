@@ -46,11 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return read_chats(arguments[1:])
     if arguments[:1] == ["--template"]:
-        from core.models.template_child import main as template
+        from core.prompt.template_child import main as template
 
         return template(arguments[1:])
     if arguments[:1] == ["--try-tokenizer"]:
-        from core.models.tokenizer_limits import main as try_tokenizer
+        from core.folders.tokenizer_limits import main as try_tokenizer
 
         return try_tokenizer(arguments[1:])
     if arguments[:1] == ["--read-pages"]:

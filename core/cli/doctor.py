@@ -228,7 +228,7 @@ def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:
 
 
 def _starter() -> Iterator[Finding]:
-    from core.models.starter import NAME, damage, packed_file, starter_folder
+    from core.folders.starter import NAME, damage, packed_file, starter_folder
 
     subject = "Starter model"
     try:

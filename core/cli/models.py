@@ -20,7 +20,7 @@ from core.system.paths import models_dir
 from core.system.terminal import ProgressLine, until_ctrl_c
 
 if TYPE_CHECKING:  # importing it loads MLX, which `--help` does not need
-    from core.models.catalogue import Catalogue
+    from core.folders.catalogue import Catalogue
 
 _CONTEXT_TOKENS = 8192
 _FITS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from core.models.download import unfinished
+    from core.folders.download import unfinished
 
     catalogue = _catalogue()
     entries, limit = catalogue.entries(), catalogue.machine.limit_bytes
@@ -136,7 +136,7 @@ def _drafts(entry: ModelEntry, entries: tuple[ModelEntry, ...]) -> list[str]:
 
 
 def _download(options: argparse.Namespace) -> int:
-    from core.models.download import discard, partial_progress
+    from core.folders.download import discard, partial_progress
 
     model: str = options.model
     if options.discard:
@@ -152,7 +152,7 @@ def _download(options: argparse.Namespace) -> int:
 
 def fetch(model: str, *, quiet: bool = False) -> None:
     """Download `model` if it is a hub name that is not installed; prints this on stderr."""
-    from core.models.places import find, is_hub_name
+    from core.folders.places import find, is_hub_name
 
     if Path(model).exists() or not is_hub_name(model) or find(model):
         return
@@ -162,7 +162,7 @@ def fetch(model: str, *, quiet: bool = False) -> None:
 
 def _get(model: str, quiet: bool) -> Path:
     """Download `model` with progress on stderr; if interrupted, print how to resume."""
-    from core.models.download import Download, Meter, partial_progress
+    from core.folders.download import Download, Meter, partial_progress
 
     meter, line = Meter(model), ProgressLine(quiet)
 
@@ -260,7 +260,7 @@ def _catalogue() -> Catalogue:
     from core.models.runtime import prepare
 
     prepare()
-    from core.models.catalogue import Catalogue
+    from core.folders.catalogue import Catalogue
     from core.models.memory import machine
 
     return Catalogue(machine())

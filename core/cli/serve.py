@@ -118,8 +118,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _installed() -> InstalledModels:
-    from core.models.catalogue import Catalogue
-    from core.models.config import Machine
+    from core.folders.catalogue import Catalogue
+    from core.folders.config import Machine
     from core.serve.queue import InstalledModels
 
     # The worker knows the machine's memory, and refuses what does not fit.

@@ -18,7 +18,7 @@ import msgspec
 from core.cli.arguments import add_command, add_quiet, confirmed, out_file, readable_file, whole
 from core.errors import RequestError, TableError
 from core.events import LearnedTable, TableDone, TableFigures, TableInfo, TableStatus
-from core.models.places import family_label, readable
+from core.folders.places import family_label, readable
 from core.system.paths import tables_dir
 from core.system.terminal import ProgressLine
 

@@ -44,8 +44,8 @@ from core.cluster.group import (
 )
 from core.errors import ClusterError, DraftlightError, ModelError, reason_of
 from core.events import ClusterEnded
-from core.models.places import find
-from core.models.starter import STARTER, ensure_starter
+from core.folders.places import find
+from core.folders.starter import STARTER, ensure_starter
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
     from core.cluster.shard import ClusterModel, Replicas
@@ -72,11 +72,11 @@ def load(
     the reason, on any thread, before a failure of any rank ends this process. Main thread.
     """
     from core.cluster.shard import ClusterModel, Shard, ShardedModel, choose, split_model
-    from core.models.config import need_of
-    from core.models.folder import check
+    from core.folders.config import need_of
+    from core.folders.folder import check
+    from core.folders.places import display_name
     from core.models.loader import check_sound, describe_part, load_part
     from core.models.memory import machine
-    from core.models.places import display_name
 
     launch = launched()
     if launch is None:
@@ -223,8 +223,8 @@ class _Follower:
                 raise ClusterError(f"Rank 0 sent {type(message).__name__}.")
 
     def _check(self, check: Check) -> None:
-        from core.models.folder import check as check_folder
-        from core.models.folder import gigabytes
+        from core.folders.folder import check as check_folder
+        from core.folders.folder import gigabytes
         from core.models.memory import machine
 
         try:

@@ -24,13 +24,13 @@ from core.cluster.group import Action, Begin, Changed, Drop, Forward, Leader
 from core.decoding.tree import tree_pass
 from core.errors import ClusterError, InternalError, RequestError, reason_of
 from core.events import ModelInfo
+from core.folders.config import layer_kinds, model_class, text_config
 from core.kv import mirrored
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mirrored import MirroredCache
 from core.kv.mlx_lm_caches import Cache, CacheEntry, is_appending, is_window, kind_of, leaves
 from core.kv.verify_block import VerifyBlock
 from core.machine.trials import fill, stand_at
-from core.models.config import layer_kinds, model_class, text_config
 from core.models.loader import LoadedModel
 from core.models.parts import Rotation, rotations
 

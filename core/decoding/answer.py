@@ -22,11 +22,11 @@ from core.drafting.gate import Gate, PricedGate, TimedGate
 from core.drafting.registry import DrafterSpec, drafter_spec
 from core.errors import NotEnoughMemoryError
 from core.events import Change, Generate, MemoryNeed, ReadingPace, Stats
+from core.folders.folder import gigabytes
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
-from core.models.folder import gigabytes
 from core.models.loader import LoadedModel
-from core.models.prompt import Prompt
+from core.prompt.rendering import Prompt
 from core.settings import Settings, assign
 from core.settings.declaration import read
 from core.settings.drafting import ExactnessMode

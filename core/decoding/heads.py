@@ -24,9 +24,9 @@ import numpy as np
 from mlx.utils import tree_flatten
 
 from core.drafting.draft_model import NO_PROPOSAL, Proposal
+from core.heads.draft_head import DraftHead
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import leaves
-from core.models.draft_head import DraftHead
 
 # Rows that wait for the next proposal; a prefill's chunks are read at once.
 _WAITING_ROWS = 64

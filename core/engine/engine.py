@@ -49,6 +49,7 @@ from core.events import (
     Token,
 )
 from core.events.wire import well_formed
+from core.folders.folder import gigabytes
 from core.kv.cached_sequence import CachedSequence
 from core.kv.saved_files import SavedFiles
 from core.machine.exactness import Profile
@@ -57,11 +58,13 @@ from core.machine.readings import ReadingTrial
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models import memory
-from core.models.chat_template import format_of, switches_thinking, unread_calls
-from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
 from core.models.memory import limit_cache
-from core.models.prompt import (
+from core.models.runtime import check_prepared
+from core.prefill import passages
+from core.prefill.reading import Reading
+from core.prompt.probe import format_of, switches_thinking, unread_calls
+from core.prompt.rendering import (
     Prompt,
     check_continuation,
     check_fits,
@@ -71,10 +74,7 @@ from core.models.prompt import (
     render,
     with_answer_opened,
 )
-from core.models.runtime import check_prepared
-from core.models.tokenizer import may_merge
-from core.prefill import passages
-from core.prefill.reading import Reading
+from core.prompt.tokens import may_merge
 from core.settings import Settings
 from core.settings.prefill import KvCache
 from core.system.buffer_limits import use_limits_of

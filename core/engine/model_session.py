@@ -20,15 +20,15 @@ from core.decoding.heads import HeadProposer
 from core.drafting.draft_model import MOST_TOKENS, NO_PROPOSAL, Proposal, Proposals, Proposer
 from core.errors import DraftModelError, ModelTooLargeError
 from core.events import DraftSource, ModelInfo
+from core.folders.folder import family_of, identity_of
+from core.folders.places import find
+from core.folders.starter import STARTER, starter_folder
+from core.heads.head_loader import NO_HEAD, load_head
 from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import KeptPace, MachineProfile
 from core.machine.width_cost import LiveCost
-from core.models.folder import family_of, identity_of
-from core.models.head_loader import NO_HEAD, load_head
 from core.models.loader import LoadedModel, MakeRoom, load
-from core.models.places import find
-from core.models.starter import STARTER, starter_folder
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings
 from core.settings.prefill import KvCache

@@ -29,10 +29,10 @@ from core.errors import (
 )
 from core.events import Generate, Message, ToolCall
 from core.events.wire import well_formed
+from core.heads.head_loader import NO_HEAD
 from core.kv.cached_sequence import shared_prefix
 from core.machine.exactness import WIDTHS, exactness
 from core.machine.width_cost import LiveCost
-from core.models.head_loader import NO_HEAD
 from core.prefill.forecast import most_held_tokens
 from core.settings.declaration import check
 from core.settings.drafting import Gate as GateSettings

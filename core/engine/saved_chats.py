@@ -29,11 +29,11 @@ from msgspec import Struct
 from core.engine.model_session import ModelSession
 from core.errors import reason_of
 from core.events import SavedChatsListed
+from core.folders.folder import identity_of
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, begins_with, stamp_of
 from core.kv.saved_files import SavedFiles
-from core.models.folder import identity_of
 from core.settings import Prefill
 
 _IDLE_S = 30.0

@@ -64,6 +64,8 @@ from msgspec import Struct
 from core.decoding.tree import tree_pass, why_no_tree_masks
 from core.errors import InternalError, reason_of
 from core.events import ModelInfo
+from core.folders.config import model_class
+from core.folders.json_files import object_in
 from core.kv.mirrored import Fill, StandAt, mirror
 from core.kv.mlx_lm_caches import (
     Cache,
@@ -77,8 +79,6 @@ from core.kv.mlx_lm_caches import (
 )
 from core.kv.positions import Columns, Positioned
 from core.machine.compare import agree, random_ids, rounding_of
-from core.models.config import model_class
-from core.models.json_files import object_in
 from core.models.memory import fault
 from core.models.parts import rotations
 from core.system.files import JsonStore

@@ -1,1 +1,1 @@
-"""Models: the starter, loading, tokenizer family, chat template."""
+"""Loading models: weights, memory, and the preparation of MLX."""

@@ -31,10 +31,8 @@ from numpy.typing import NDArray
 
 from core.errors import ModelError, ModelNotHereError, RequestError, reason_of
 from core.events import MemoryNeed, ModelInfo
-from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
-from core.models.chat_template import format_of, switches_thinking, thinks_by_default
-from core.models.config import context_tokens, is_number, wrong_field
-from core.models.folder import (
+from core.folders.config import context_tokens, is_number, wrong_field
+from core.folders.folder import (
     check,
     check_code,
     check_fits,
@@ -42,16 +40,18 @@ from core.models.folder import (
     least_context,
     template_settings,
 )
-from core.models.generation_config import readable, sampling_defaults, stop_ids
-from core.models.heads import found_heads
-from core.models.json_files import read_object
+from core.folders.generation_config import readable, sampling_defaults, stop_ids
+from core.folders.heads import found_heads
+from core.folders.json_files import read_object
+from core.folders.mtp_files import head_names
+from core.folders.places import base_name, display_name, find, is_hub_name
+from core.folders.starter import STARTER, ensure_starter
+from core.folders.tokenizer_limits import check_tokenizer
+from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
 from core.models.memory import fault, machine
-from core.models.mtp_files import head_names
-from core.models.places import base_name, display_name, find, is_hub_name
-from core.models.starter import STARTER, ensure_starter
-from core.models.template import renderer
-from core.models.tokenizer import repair_decoder
-from core.models.tokenizer_limits import check_tokenizer
+from core.prompt.probe import format_of, switches_thinking, thinks_by_default
+from core.prompt.template import renderer
+from core.prompt.tokens import repair_decoder
 from core.system.paths import shown
 
 Progress = Callable[[str, float | None], None]

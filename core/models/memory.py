@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from core.models.config import Machine
+from core.folders.config import Machine
 from core.system.macos import footprint_bytes
 from core.system.metal import Fault, fault_of
 

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from core.errors import RequestError
+from core.folders.quiet_hub import hush_hub
 from core.models.blas import load_openblas, uses_slow_blas
-from core.models.quiet_hub import hush_hub
 from core.system.buffer_limits import mlx_environment
 from core.system.files import load_json, save_json
 from core.system.paths import cache_dir

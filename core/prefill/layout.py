@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.events import Passage
-from core.models.conversation import Region
-from core.models.prompt import Prompt
 from core.prefill.passages import cut
+from core.prompt.conversation import Region
+from core.prompt.rendering import Prompt
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, PASSAGE_TOKENS, TAIL_TOKENS, Prefill
 
 Array = np.ndarray[Any, Any]

@@ -38,10 +38,7 @@ from core.events import Change, Passage, ReadingPace
 from core.kv.mlx_lm_caches import largest_window
 from core.kv.positions import Columns
 from core.models import memory
-from core.models.chat_template import inner_of
 from core.models.loader import LoadedModel
-from core.models.prompt import offsets
-from core.models.tokenizer import encode
 from core.prefill.clock import PrefillClock
 from core.prefill.forecast import most_read_tokens
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
@@ -49,6 +46,9 @@ from core.prefill.read import Positions
 from core.prefill.scorers import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
 from core.prefill.words import Words, stands_out, words_of
+from core.prompt.probe import inner_of
+from core.prompt.rendering import offsets
+from core.prompt.tokens import encode
 from core.settings.prefill import Prefill
 
 # All and whole; how many and how often. Words that are common in another language of the list are left out.

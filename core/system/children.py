@@ -55,7 +55,7 @@ def absolute_reference(reference: str, folder: Path = Path()) -> str:
 
     `starter` is returned unchanged, even if `folder` has a file of that name.
     """
-    if reference == "starter":  # a name of `core.models`, which this package may not import
+    if reference == "starter":  # a name of `core.folders`, which this package may not import
         return reference
     try:
         path = folder / Path(reference).expanduser()

@@ -40,11 +40,11 @@ from core.events import (
     encode,
     failure,
 )
-from core.models import download as hub
-from core.models.catalogue import Catalogue, suggested
-from core.models.config import Machine
-from core.models.download import Download, Meter, discard, in_words, partial_progress, unfinished
-from core.models.places import find
+from core.folders import download as hub
+from core.folders.catalogue import Catalogue, suggested
+from core.folders.config import Machine
+from core.folders.download import Download, Meter, discard, in_words, partial_progress, unfinished
+from core.folders.places import find
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 from core.system.paths import data_dir, models_dir
 

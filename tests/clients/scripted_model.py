@@ -16,7 +16,7 @@ import mlx.core as mx
 from mlx.utils import tree_flatten
 from mlx_lm.models import llama
 
-from core.models.starter import ensure_starter
+from core.folders.starter import ensure_starter
 
 # Pieces that the starter's vocabulary does not have: they would keep their ids.
 SAID = ("All is well h", "ere today.")

@@ -16,8 +16,8 @@ from core.engine.model_session import ModelProposer
 from core.events import Generate, ModelInfo
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
-from core.models.prompt import Prompt
 from core.prefill.read import read_prompt
+from core.prompt.rendering import Prompt
 from core.settings import Settings, assign, parse_all
 from core.settings.request import Sampling
 from tests.core.toy import CONTEXT_TOKENS, toy_model, toy_sequence

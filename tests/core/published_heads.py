@@ -14,7 +14,14 @@ import numpy as np
 from mlx.utils import tree_flatten
 
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, WINDOW_TOKENS, _config, build
-from tests.core.heads import CONTEXT_TOKENS, SEPARATE, Layout, Raw, separate_folder, write_headed_model
+from tests.core.headed_models import (
+    CONTEXT_TOKENS,
+    SEPARATE,
+    Layout,
+    Raw,
+    separate_folder,
+    write_headed_model,
+)
 from tests.core.toy import write_tokenizer
 
 _TYPES = ["sliding_attention", "full_attention"]
@@ -304,7 +311,7 @@ def _norm(rng: np.random.Generator, length: int) -> Any:
 # ---- cases: heads whose outputs were recorded by tests.tuning.head_oracle
 
 
-RECORDED = Path(__file__).parent / "models" / "head_outputs.json"
+RECORDED = Path(__file__).parent / "heads" / "head_outputs.json"
 MTP_CASES = ("qwen3_5", "qwen3_5_moe")
 OTHERS = (*ASSISTANTS, *EAGLES, *BLOCKS)
 CASES = (*MTP_CASES, *OTHERS)

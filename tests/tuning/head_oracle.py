@@ -1,4 +1,4 @@
-"""Records what mlx-vlm's heads compute on tiny random weights, for tests/core/models/test_head_outputs.py.
+"""Records what mlx-vlm's heads compute on tiny random weights, for tests/core/heads/test_head_outputs.py.
 
     python -m venv out/oracle && out/oracle/bin/pip install mlx-vlm==0.7.10
     python -m tests.tuning.head_oracle out/oracle/bin/python

@@ -38,12 +38,12 @@ from core.events import Attachment, Generate, Message
 from core.events.bench import median
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel, load
-from core.models.prompt import Prompt, offsets, render
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.plan import select
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import Reading
 from core.prefill.scorers.scorer import ScoringDraft
+from core.prompt.rendering import Prompt, offsets, render
 from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
 from tests.tuning.texts import SCORELESS, text_of

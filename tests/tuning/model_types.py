@@ -13,7 +13,7 @@ import pkgutil
 from types import ModuleType
 from typing import Any
 
-from core.models.config import CONTEXT_NAMES, NAMES, TYPES_FILE, is_number
+from core.folders.config import CONTEXT_NAMES, NAMES, TYPES_FILE, is_number
 from core.system.paths import resources_dir
 
 

@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     from core.models.runtime import prepare
 
     blas = prepare()
-    from core.models.starter import ensure_starter
+    from core.folders.starter import ensure_starter
 
     sizes = QUICK_SIZES if options.quick else options.sizes
     tokens = QUICK_TOKENS if options.quick else options.max_tokens
@@ -378,7 +378,7 @@ def _named(engine: Engine, name: str, each: int, most: int) -> Iterator[Stream]:
 
 
 def _asked(engine: Engine, question: str) -> list[int]:
-    from core.models.prompt import render
+    from core.prompt.rendering import render
 
     return list(render(engine.loaded.tokenizer, (Message("user", question),)).ids)
 

@@ -93,10 +93,10 @@ def _sourced(
 def _sources(
     loaded: LoadedModel, document: BenchDocument, text: str, question: Question, answer: Sequence[int]
 ) -> tuple[Passage, ...]:
-    from core.models.prompt import offsets, render
     from core.prefill.layout import layout
     from core.prefill.sources import sources
     from core.prefill.words import words_of
+    from core.prompt.rendering import offsets, render
 
     prompt = render(
         loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)

@@ -10,7 +10,7 @@ from collections import Counter
 from itertools import combinations
 
 from core.answer_format import answer_format, parse_answer
-from core.models.chat_template import has_thinking_switch, variables_of
+from core.prompt.probe import has_thinking_switch, variables_of
 from tests.core.answer_format.test_real_templates import TEMPLATES, TEXT, THOUGHT, rendered
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from app.chat import strings
 from app.chat.first_page import example_document
 from core.engine.engine import Engine
 from core.events import Attachment, Generate, Message, Token
-from core.models.prompt import offsets, render
 from core.prefill.layout import layout
 from core.prefill.words import CLEAR, asked_by, clearness, words_of
+from core.prompt.rendering import offsets, render
 from core.settings import assign_all
 from core.settings.prefill import Prefill
 from tests.tuning.answers import is_right, loops

@@ -11,7 +11,7 @@ import pytest
 from app.features.models import strings
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from core.models.catalogue import suggestions
+from core.folders.catalogue import suggestions
 from core.settings import Settings, assign
 from tests.app.stage import Stage, click, until
 from tests.core.toy import write_toy_model

@@ -144,8 +144,8 @@ def _loaded(case: Case, weights: int = 0) -> LoadedModel:
     from mlx_lm.utils import load_tokenizer
 
     from core.events import ModelInfo
+    from core.folders.folder import fingerprint
     from core.kv.mlx_lm_caches import why_no_rollback
-    from core.models.folder import fingerprint
     from core.models.loader import LoadedModel, load
     from tests.core.architectures import CONTEXT_TOKENS, VOCABULARY, tiny
     from tests.core.toy import write_toy_model

@@ -21,8 +21,8 @@ from mlx_lm.utils import load_tokenizer
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine, never
 from core.events import Finished, ModelInfo, Token
+from core.folders.folder import fingerprint
 from core.kv.mlx_lm_caches import why_no_rollback
-from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.settings import Settings, assign_all
 from tests.attack.support.tiny_configs import CONTEXT_TOKENS, VOCABULARY

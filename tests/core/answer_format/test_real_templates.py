@@ -17,7 +17,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from core.answer_format import answer_format, parse_answer, parse_past_answer
 from core.events import Tool
-from core.models.chat_template import variables_of
+from core.prompt.probe import variables_of
 from core.settings.request import ThinkingMode
 from tests.thinned import thinned
 

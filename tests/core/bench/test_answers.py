@@ -12,7 +12,7 @@ from core.bench.answers import converse, draftlight, found, load_tried, mlx_lm, 
 from core.engine.engine import Engine
 from core.machine.trials import Splits, Verdict, load_verdict
 from core.settings import Settings, assign_all
-from tests.core.heads import write_headed_model
+from tests.core.headed_models import write_headed_model
 from tests.core.toy import write_toy_model
 
 

@@ -28,7 +28,7 @@ COMMAND = [sys.executable, "-m", "core.cli", "models"]
 DEAF = """
 import sys, time
 from core import cli
-from core.models import download
+from core.folders import download
 
 def look_up(model):
     print("looking it up", flush=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from core.cluster.group import ENDED_STATUS
-from core.models.places import folder_name
+from core.folders.places import folder_name
 from core.system.children import child_command, child_environment
 from tests.core.cli.test_serve import chat
 from tests.core.cluster.launch import launch, use_all_cores

@@ -27,9 +27,9 @@ from core.cluster.group import Action, Begin, Changed, Do, Drop, Forward, decode
 from core.cluster.shard import RAISED, Replicas, Shard, cache_positions
 from core.engine.engine import Engine
 from core.events import ModelInfo
+from core.folders.folder import fingerprint
 from core.kv.mirrored import Change, MirroredCache
 from core.kv.mlx_lm_caches import kind_of, leaves
-from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.settings import assign_all
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, build

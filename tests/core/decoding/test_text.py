@@ -16,7 +16,7 @@ from mlx_lm.utils import load_tokenizer
 from core.decoding.text import StopTexts, TokenTexts
 from core.events import Token
 from core.events.wire import well_formed
-from core.models.starter import ensure_starter
+from core.folders.starter import ensure_starter
 from tests.core.tokenizers import KINDS, loaded
 from tests.thinned import thinned
 

@@ -13,8 +13,8 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
 from core.events import Event, Finished, Generate, ModelInfo, Token
+from core.folders.folder import fingerprint
 from core.kv.mlx_lm_caches import why_no_rollback
-from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.settings import Settings, assign_all
 from core.settings.prefill import KvCache

@@ -32,10 +32,10 @@ from msgspec.structs import replace
 
 from core.engine.engine import Engine
 from core.events import Event, Finished, Gauges, Generate, Grammar, PrefillProgress, Token
+from core.heads.draft_head import DraftHead
+from core.heads.head_loader import load_head
 from core.kv.mlx_lm_caches import leaves
 from core.kv.saved_files import SavedFiles
-from core.models.draft_head import DraftHead
-from core.models.head_loader import load_head
 from core.models.loader import LoadedModel
 from core.models.parts import rotations
 from core.settings import Settings
@@ -45,7 +45,7 @@ from tests.core.architectures import ARCHITECTURES, FULL, build, wide
 from tests.core.decoding.test_loop import assert_cache_equals_cold_start, prompt_with_repetition
 from tests.core.engine.support import DRAFTING, ONE_OF_EACH, engine_of, settings
 from tests.core.engine.test_sparse_session import prompt_of
-from tests.core.heads import CONFIGS, write_headed_model
+from tests.core.headed_models import CONFIGS, write_headed_model
 from tests.core.published_heads import OTHERS, write_drafted_model
 from tests.core.toy import write_toy_model
 

@@ -29,7 +29,7 @@ from tests.core import golden
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.support import engine_of
 from tests.core.engine.test_quantised import wide_once
-from tests.core.heads import write_headed_model
+from tests.core.headed_models import write_headed_model
 from tests.core.toy import write_toy_model
 from tests.thinned import thinned
 

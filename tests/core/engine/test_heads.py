@@ -18,19 +18,19 @@ from core.drafting.draft_model import Proposal
 from core.engine.engine import Engine
 from core.engine.model_session import TimedProposer
 from core.events import Finished, Generate
+from core.folders.catalogue import Catalogue
+from core.folders.config import Machine
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import leaves
 from core.kv.saved_files import SavedFiles
 from core.machine.profile import with_gains
 from core.machine.width_cost import LiveCost, default_cost
-from core.models.catalogue import Catalogue
-from core.models.config import Machine
 from core.settings import Settings
 from core.system.paths import models_dir
 from tests.core.architectures import VOCABULARY
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.support import SAMPLED, run, settings, written
-from tests.core.heads import CONFIGS, OWN, PLACES, SEPARATE, Layout, Mode, write_headed_model
+from tests.core.headed_models import CONFIGS, OWN, PLACES, SEPARATE, Layout, Mode, write_headed_model
 from tests.core.published_heads import OTHERS, write_drafted_model
 from tests.thinned import thinned
 

@@ -16,7 +16,7 @@ from core.engine.engine import Engine
 from core.errors import ModelTooLargeError, NotEnoughMemoryError
 from core.events import Change, Finished, MemoryNeed, PrefillProgress, Token
 from core.settings import Settings, assign_all
-from tests.core.heads import PLACES, Layout, write_headed_model
+from tests.core.headed_models import PLACES, Layout, write_headed_model
 from tests.core.toy import write_toy_model
 
 PLENTY = 1 << 40

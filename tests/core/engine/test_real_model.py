@@ -9,10 +9,10 @@ from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, ModelInfo, Token
+from core.folders.starter import ensure_starter
 from core.kv.cached_sequence import shared_prefix
 from core.models.loader import LoadedModel
-from core.models.prompt import render
-from core.models.starter import ensure_starter
+from core.prompt.rendering import render
 from core.settings import Settings, assign
 from tests.core.engine.support import written
 

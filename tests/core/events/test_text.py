@@ -22,7 +22,7 @@ from core.events import (
     encode,
 )
 from core.events.wire import well_formed, well_formed_json, well_formed_record
-from core.models import prompt
+from core.prompt import rendering as prompt
 
 HALF = "a\ud83db"
 texts = st.text(st.characters(), max_size=20) | st.text(st.sampled_from("a\\u\ud83d\ude00é😀"), max_size=8)

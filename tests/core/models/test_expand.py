@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from mlx_lm.utils import load_model
 
+from core.folders.starter import ensure_starter
 from core.models.loader import expand
-from core.models.starter import ensure_starter
 
 GROUP = 32
 BITS_AND_FORMATS = [(bits, dtype) for bits in (4, 8) for dtype in (mx.float16, mx.bfloat16)]

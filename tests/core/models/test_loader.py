@@ -20,7 +20,7 @@ from core.engine.engine import Engine
 from core.engine.model_session import ModelProposer
 from core.errors import ModelError, RequestError
 from core.events import Generate, Grammar, Token
-from core.models.folder import fingerprint
+from core.folders.folder import fingerprint
 from core.models.loader import load
 from core.settings import Settings, assign
 from tests.core.toy import toy_config, toy_model, write_toy_model

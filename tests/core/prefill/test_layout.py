@@ -10,9 +10,9 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 
 from core.events import Attachment, Message
-from core.models.prompt import offsets, render
 from core.prefill.layout import Layout, continues, layout, unknown_layout
 from core.prefill.passages import cut
+from core.prompt.rendering import offsets, render
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, TAIL_TOKENS, Prefill
 
 

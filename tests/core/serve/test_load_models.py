@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from core.events import Cancel, ModelEntry, TakeTurn, TurnTaken
-from core.models.catalogue import Catalogue
-from core.models.config import Machine
+from core.folders.catalogue import Catalogue
+from core.folders.config import Machine
 from core.serve import answering
 from core.serve.queue import InstalledModels
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving

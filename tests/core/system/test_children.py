@@ -17,7 +17,7 @@ from app.features.lab import Plan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
 from core.events.codec import WorkerExited
-from core.models.starter import STARTER
+from core.folders.starter import STARTER
 from core.settings import Settings
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 from tests.core.worker.test_worker import ask, worker

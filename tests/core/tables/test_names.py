@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import DownloadError, TableError
-from core.models.download import discard
+from core.folders.download import discard
 from core.tables.files import TableFolder, TableKey
 
 

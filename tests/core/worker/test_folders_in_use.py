@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.events import Failed, LoadModel, ModelLoaded, ModelRemoved, RemoveModel, UnloadModel
-from core.models.download import NOTE
-from core.models.places import download_folder
+from core.folders.download import NOTE
+from core.folders.places import download_folder
 from core.worker.model_service import FoldersInUse
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import worker

@@ -18,13 +18,13 @@ from core.encoder.store import Embedder, VectorStore
 from core.errors import EncoderUnavailableError
 from core.events import Attachment, Message
 from core.machine.profile import finished
-from core.models.prompt import offsets, render
 from core.prefill.layout import layout, unknown_layout
 from core.prefill.plan import select
 from core.prefill.scorers import SCORERS
 from core.prefill.scorers.embedding import Meaning, fused, matches, meaning_of
 from core.prefill.scorers.scorer import Scored, ScorerInputs
 from core.prefill.words import words_of
+from core.prompt.rendering import offsets, render
 from core.settings.prefill import Prefill
 
 PLAIN = [

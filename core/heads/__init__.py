@@ -1,0 +1,1 @@
+"""Trained heads that draft for a model: one module for each kind."""

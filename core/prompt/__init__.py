@@ -1,0 +1,1 @@
+"""The prompt of a request: messages, chat template, regions and token ids. No MLX."""
