@@ -208,7 +208,7 @@ def converse(engine: Engine, questions: Sequence[str], settings: Settings) -> It
     """
     from mlx_lm.models.cache import make_prompt_cache
 
-    from core.prompt.rendering import render
+    from core.prompt import render
 
     loaded = engine.loaded
     cache = make_prompt_cache(loaded.model)

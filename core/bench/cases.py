@@ -280,7 +280,7 @@ def fitted_ids(tokenizer: TokenizerWrapper, case: Case, seed: int) -> list[int]:
 
 def question_about(tokenizer: TokenizerWrapper, case: Case) -> tuple[Message, ...]:
     """A question about the case's document, whose end is cut off so that the prompt has `case.tokens`."""
-    from core.prompt.rendering import render
+    from core.prompt import render
 
     def asked(text: str) -> tuple[Message, ...]:
         return (Message("user", _QUESTION, (Attachment("document", text),)),)

@@ -288,7 +288,7 @@ class _Matrix:
 
 
 def _rendered(engine: Engine, messages: Sequence[Message]) -> list[int]:
-    from core.prompt.rendering import render
+    from core.prompt import render
 
     return render(engine.loaded.tokenizer, messages).ids
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.models.loader import LoadedModel
     from core.prefill.layout import Layout
     from core.prefill.words import Words
-    from core.prompt.rendering import Prompt
+    from core.prompt import Prompt
 
 
 # ---- documents and questions
@@ -331,7 +331,7 @@ class _Retrieval:
 def _rendered(loaded: LoadedModel, asked: _Asked) -> _Prompt:
     from core.prefill.layout import layout
     from core.prefill.words import words_of
-    from core.prompt.rendering import offsets, render
+    from core.prompt import offsets, render
 
     prompt = render(loaded.tokenizer, asked.messages)
     parts = layout(prompt, offsets(loaded.tokenizer, prompt))
@@ -473,7 +473,7 @@ def _with_answers(asked: Sequence[_Asked], most: int) -> list[_Asked]:
 
 def prompt_for(loaded: LoadedModel, messages: Sequence[Message]) -> Prompt:
     """The prompt for the answer to `messages`, whose last one is the question. Without thinking."""
-    from core.prompt.rendering import render
+    from core.prompt import render
 
     return render(loaded.tokenizer, messages, thinking="off")
 

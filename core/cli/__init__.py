@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return read_chats(arguments[1:])
     if arguments[:1] == ["--template"]:
-        from core.prompt.template_child import main as template
+        from core.system.template_child import main as template
 
         return template(arguments[1:])
     if arguments[:1] == ["--try-tokenizer"]:

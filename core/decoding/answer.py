@@ -26,7 +26,7 @@ from core.folders.folder import gigabytes
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.models.loader import LoadedModel
-from core.prompt.rendering import Prompt
+from core.prompt import Prompt
 from core.settings import Settings, assign
 from core.settings.declaration import read
 from core.settings.drafting import ExactnessMode

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.events import Token
 from core.events.wire import well_formed
-from core.prompt.tokens import decoder_facts, repair_decoder
+from core.models.decoders import decoder_facts, repair_decoder
 
 _INCOMPLETE = "\ufffd"
 _MOST_INCOMPLETE = 3  # bytes of a character without its last byte

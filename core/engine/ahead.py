@@ -27,7 +27,7 @@ from core.models import memory
 from core.models.loader import LoadedModel
 from core.prefill.plan import Preference, dense_reason, may_skip
 from core.prefill.read import read_prompt
-from core.prompt.tokens import may_merge
+from core.prompt import may_merge
 from core.system.power import Energy
 
 # What may be typed next: a letter, a digit, a line, a sign, another script. Tokens that differ between these

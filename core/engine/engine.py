@@ -63,18 +63,20 @@ from core.models.memory import limit_cache
 from core.models.runtime import check_prepared
 from core.prefill import passages
 from core.prefill.reading import Reading
-from core.prompt.probe import format_of, switches_thinking, unread_calls
-from core.prompt.rendering import (
+from core.prompt import (
     Prompt,
     check_continuation,
     check_fits,
     count_tokens,
+    format_of,
+    may_merge,
     plain,
     plain_length,
     render,
+    switches_thinking,
+    unread_calls,
     with_answer_opened,
 )
-from core.prompt.tokens import may_merge
 from core.settings import Settings
 from core.settings.prefill import KvCache
 from core.system.buffer_limits import use_limits_of

@@ -13,9 +13,7 @@ from core.answer_format import AnswerFormat
 from core.decoding.text import TokenTexts
 from core.events import TYPED, Generate, Message
 from core.events.wire import well_formed
-from core.prompt.probe import inner_of
-from core.prompt.rendering import Prompt
-from core.prompt.tokens import Span, encode
+from core.prompt import Prompt, Span, encode, inner_of
 from core.settings import Settings, assign_all
 
 # ---- the token ids of an answer that a person edited

@@ -24,7 +24,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.plan import Preference, preference_by_size
 from core.prefill.reading import Reading
-from core.prompt.rendering import render
+from core.prompt import render
 from core.settings import Settings, assign_all
 from core.settings.prefill import PrefillMode
 from core.system.files import JsonStore

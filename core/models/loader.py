@@ -48,10 +48,9 @@ from core.folders.places import base_name, display_name, find, is_hub_name
 from core.folders.starter import STARTER, ensure_starter
 from core.folders.tokenizer_limits import check_tokenizer
 from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
+from core.models.decoders import repair_decoder
 from core.models.memory import fault, machine
-from core.prompt.probe import format_of, switches_thinking, thinks_by_default
-from core.prompt.template import renderer
-from core.prompt.tokens import repair_decoder
+from core.prompt import format_of, renderer, switches_thinking, thinks_by_default
 from core.system.paths import shown
 
 Progress = Callable[[str, float | None], None]

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from core.events import Passage
 from core.prefill.passages import cut
-from core.prompt.conversation import Region
-from core.prompt.rendering import Prompt
+from core.prompt import Prompt, Region
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, PASSAGE_TOKENS, TAIL_TOKENS, Prefill
 
 Array = np.ndarray[Any, Any]

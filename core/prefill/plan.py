@@ -46,9 +46,7 @@ from core.prefill.read import Positions
 from core.prefill.scorers import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
 from core.prefill.words import Words, stands_out, words_of
-from core.prompt.probe import inner_of
-from core.prompt.rendering import offsets
-from core.prompt.tokens import encode
+from core.prompt import encode, inner_of, offsets
 from core.settings.prefill import Prefill
 
 # All and whole; how many and how often. Words that are common in another language of the list are left out.

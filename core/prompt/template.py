@@ -1,8 +1,8 @@
 """Chat templates of model folders: rendered in a process with limits, and what they accept.
 
 A template is an untrusted program: it can loop forever, or allocate all memory in one expression. A separate
-process (`template_child`) therefore compiles and renders it, and remains for the next turn. A process that
-takes too long is killed, and the next turn starts another.
+process (`core.system.template_child`) therefore compiles and renders it, and remains for the next turn. A
+process that takes too long is killed, and the next turn starts another.
 
 `TemplateSupport` finds out which conversations a template accepts by rendering small ones. Each of its
 properties renders one or several of them when it is first read: one counts as accepted if the template raises

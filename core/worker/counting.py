@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from core.errors import DraftlightError, RequestError
 from core.events import Command, CountTokens, Event, ReadingPace, TokenCount, failure
 from core.events.wire import well_formed
-from core.prompt.rendering import count_tokens
+from core.prompt import count_tokens
 
 # A text up to this length is counted completely if the context could hold it: seconds, and some 200 MB.
 _MOST_CHARACTERS = 4_000_000

@@ -17,7 +17,7 @@ from core.events import Generate, ModelInfo
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
-from core.prompt.rendering import Prompt
+from core.prompt import Prompt
 from core.settings import Settings, assign, parse_all
 from core.settings.request import Sampling
 from tests.core.toy import CONTEXT_TOKENS, toy_model, toy_sequence

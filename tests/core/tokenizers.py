@@ -10,7 +10,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from core.prompt.tokens import repair_decoder
+from core.models.decoders import repair_decoder
 
 _LINES = [
     "def total(values):\n    for value in values:\n        if value > 10:\n            yield value  # ten",

@@ -43,7 +43,7 @@ from core.prefill.plan import select
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import Reading
 from core.prefill.scorers.scorer import ScoringDraft
-from core.prompt.rendering import Prompt, offsets, render
+from core.prompt import Prompt, offsets, render
 from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
 from tests.tuning.texts import SCORELESS, text_of

@@ -26,7 +26,7 @@ from core.drafting.shared_tables import NgramTables
 from core.errors import RequestError
 from core.events import Message
 from core.models.loader import LoadedModel, load
-from core.prompt.rendering import render
+from core.prompt import render
 from core.tables.prebuilt import GRAMS
 from tests.tuning.replay import COST_TABLES, FAMILY, replay
 from tests.tuning.streams import Stream, read_streams

@@ -378,7 +378,7 @@ def _named(engine: Engine, name: str, each: int, most: int) -> Iterator[Stream]:
 
 
 def _asked(engine: Engine, question: str) -> list[int]:
-    from core.prompt.rendering import render
+    from core.prompt import render
 
     return list(render(engine.loaded.tokenizer, (Message("user", question),)).ids)
 

@@ -24,7 +24,7 @@ from core.errors import BrokenLogitsError
 from core.events import Message
 from core.models.loader import LoadedModel, load
 from core.models.runtime import prepare
-from core.prompt.rendering import render
+from core.prompt import render
 from core.system.terminal import ProgressLine
 from core.tables.prebuilt import GRAMS, save_grams
 from tests.tuning.gram_count import GramCounter, Pruning

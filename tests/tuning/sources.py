@@ -96,7 +96,7 @@ def _sources(
     from core.prefill.layout import layout
     from core.prefill.sources import sources
     from core.prefill.words import words_of
-    from core.prompt.rendering import offsets, render
+    from core.prompt import offsets, render
 
     prompt = render(
         loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)

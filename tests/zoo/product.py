@@ -13,7 +13,7 @@ from core.answer_format import AnswerFormat
 from core.decoding.text import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
-from core.prompt.rendering import Prompt
+from core.prompt import Prompt
 from core.serve.tools import CallRules, TextDelta, ThoughtDelta, Written
 from core.settings import Settings, assign_all
 from tests.zoo.conversations import Turn

@@ -16,7 +16,7 @@ from core.engine.engine import Engine
 from core.events import Attachment, Generate, Message, Token
 from core.prefill.layout import layout
 from core.prefill.words import CLEAR, asked_by, clearness, words_of
-from core.prompt.rendering import offsets, render
+from core.prompt import offsets, render
 from core.settings import assign_all
 from core.settings.prefill import Prefill
 from tests.tuning.answers import is_right, loops

@@ -31,7 +31,7 @@ from core.machine.readings import ReadingTrial
 from core.prefill import reading as reading_module
 from core.prefill.plan import preference_by_size
 from core.prefill.read import read_prompt
-from core.prompt.rendering import render
+from core.prompt import render
 from core.settings import Settings, assign_all
 from core.system import power
 from tests.attack.campaigns.reading_ahead import Walk, models_in

@@ -19,7 +19,7 @@ from core.engine.engine import Engine
 from core.engine.prompts import edited_ids
 from core.errors import RequestError
 from core.events import TYPED, Generate, Message, Token
-from core.prompt.rendering import Prompt
+from core.prompt import Prompt
 from tests.core.architectures import ARCHITECTURES, VOCABULARY
 from tests.core.engine.support import DRAFTING, ONE_OF_EACH, settings, tiny_once
 from tests.core.tokenizers import KINDS, loaded

@@ -12,7 +12,7 @@ from core.events import Attachment, Finished, Generate, Message, ModelInfo, Toke
 from core.folders.starter import ensure_starter
 from core.kv.cached_sequence import shared_prefix
 from core.models.loader import LoadedModel
-from core.prompt.rendering import render
+from core.prompt import render
 from core.settings import Settings, assign
 from tests.core.engine.support import written
 

@@ -23,8 +23,7 @@ from core.errors import DraftlightError
 from core.events import Attachment, Finished, Generate, Message, Tool, ToolCall
 from core.kv import cached_sequence
 from core.kv.cached_sequence import shared_prefix
-from core.prompt.rendering import render
-from core.prompt.tokens import may_merge
+from core.prompt import may_merge, render
 from core.settings import Settings, assign_all
 from tests.attack.support.tiny_models import tiny_model
 from tests.core.architectures import ARCHITECTURES, tiny

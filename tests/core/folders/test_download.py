@@ -23,7 +23,7 @@ from core.folders.download import Download, discard, in_words, partial_progress,
 from core.folders.heads import found_heads
 from core.folders.places import download_folder
 from core.models.loader import load
-from core.prompt.rendering import render
+from core.prompt import render
 from tests.core.headed_models import PLACES, SEPARATE, Layout, separate_folder, write_headed_model
 from tests.core.toy import TEMPLATE
 from tests.hub import COMMIT, Hub, serving

@@ -12,7 +12,7 @@ from core.errors import reason_of
 from core.events import Message
 from core.folders.folder import has_template
 from core.models.loader import load
-from core.prompt.rendering import render
+from core.prompt import render
 from tests.core.toy import TEMPLATE, write_toy_model
 
 HELLO = (Message("user", "hello"),)

@@ -25,7 +25,7 @@ from core.models import loader
 from core.models.loader import load
 from core.models.memory import machine
 from core.prompt import probe as chat_template
-from core.prompt.rendering import render
+from core.prompt import render
 from core.prompt.template import TemplateRenderer
 from tests.core.toy import TEMPLATE, toy_config, toy_model, write_toy_model
 

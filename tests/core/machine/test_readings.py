@@ -15,7 +15,7 @@ from core.machine.exactness import machine_key
 from core.machine.profile import MachineProfile
 from core.machine.readings import TRIALS, ReadingTrial
 from core.models.loader import LoadedModel
-from core.prompt.rendering import render
+from core.prompt import render
 from core.system.paths import resources_dir
 from tests.core.engine.test_saved_chats import long_model
 from tests.core.toy import write_toy_model

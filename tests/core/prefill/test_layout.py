@@ -12,7 +12,7 @@ from mlx_lm.utils import load_tokenizer
 from core.events import Attachment, Message
 from core.prefill.layout import Layout, continues, layout, unknown_layout
 from core.prefill.passages import cut
-from core.prompt.rendering import offsets, render
+from core.prompt import offsets, render
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, TAIL_TOKENS, Prefill
 
 

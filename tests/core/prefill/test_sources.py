@@ -15,7 +15,7 @@ from core.events import Attachment, Message, Passage
 from core.prefill.layout import Layout, layout
 from core.prefill.sources import sources
 from core.prefill.words import words_of
-from core.prompt.rendering import Prompt, offsets, render
+from core.prompt import Prompt, offsets, render
 from core.settings.prefill import Prefill
 
 NAMES = ["zebra", "walrus", "badger", "lynx", "ibex", "heron", "otter", "quokka", "vole", "yak"]

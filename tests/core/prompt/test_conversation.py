@@ -7,7 +7,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from core.errors import ChatTemplateError, EmptyPromptError
 from core.events import Message, Tool, ToolCall
-from core.prompt.rendering import Prompt, render
+from core.prompt import Prompt, render
 from tests.core.prompt.tokenizer_kinds import tokenizer_of
 
 END = "{% if add_generation_prompt %}<A>{% endif %}"

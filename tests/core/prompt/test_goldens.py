@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import DraftlightError
 from core.events import Attachment, Message
-from core.prompt.rendering import render
+from core.prompt import render
 from tests.core import golden
 from tests.core.prompt.test_real_templates import FOLDER, SHAPES, TOOL
 from tests.core.prompt.tokenizer_kinds import tokenizer_of

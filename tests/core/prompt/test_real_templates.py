@@ -13,8 +13,8 @@ import pytest
 
 from core.errors import ChatTemplateError
 from core.events import Message, Tool, ToolCall
+from core.prompt import render
 from core.prompt.probe import variables_of
-from core.prompt.rendering import render
 from tests.core.prompt.test_tokens import control_ids
 from tests.core.prompt.tokenizer_kinds import tokenizer_of
 from tests.thinned import thinned

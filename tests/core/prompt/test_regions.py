@@ -8,7 +8,7 @@ import pytest
 
 from core.events import Attachment, Message, ToolCall
 from core.prefill.layout import layout
-from core.prompt.rendering import Prompt, offsets, render
+from core.prompt import Prompt, offsets, render
 from tests.core.prompt.tokenizer_kinds import tokenizer_of
 
 TALK = (

@@ -13,7 +13,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from core.engine.engine import Engine
 from core.errors import ChatTemplateError
 from core.events import Message
-from core.prompt.rendering import render
+from core.prompt import render
 from core.prompt.template import TemplateRenderer
 from tests.core.toy import TEMPLATE
 

@@ -9,8 +9,8 @@ import pytest
 from core.engine.engine import Engine
 from core.events import Change, Finished, Generate, Grammar, Message, Token
 from core.models.loader import LoadedModel, load
+from core.prompt import render
 from core.prompt.probe import has_thinking_switch, thinking_change, variables_of
-from core.prompt.rendering import render
 from core.settings import Settings, assign_all
 from core.settings.request import ThinkingMode
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy

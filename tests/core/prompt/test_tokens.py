@@ -10,8 +10,8 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from core.engine.engine import Engine
 from core.errors import RequestError
 from core.events import Attachment, Message, Tool, ToolCall
+from core.prompt import offsets, plain, render
 from core.prompt import tokens as control_tokens
-from core.prompt.rendering import offsets, plain, render
 from tests.core.prompt.tokenizer_kinds import ADDED, CONTROL, KINDS, SPECIAL, TEMPLATE, tokenizer_of
 
 TALK = (

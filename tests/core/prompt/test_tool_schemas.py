@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from core.errors import ChatTemplateError
 from core.events import Message, Tool, ToolCall
+from core.prompt import render
 from core.prompt.marks import changed
-from core.prompt.rendering import render
 from tests.core.prompt.test_tools import KNOWS
 from tests.core.prompt.tokenizer_kinds import tokenizer_of
 from tests.thinned import thinned

@@ -11,7 +11,7 @@ from core.engine.engine import Engine
 from core.errors import EmptyPromptError, RequestError
 from core.events import Finished, Generate, Message, Tool, ToolCall
 from core.models.loader import LoadedModel, load
-from core.prompt.rendering import plain, render
+from core.prompt import plain, render
 from core.settings import Settings, assign
 from tests.core.toy import write_toy_model
 

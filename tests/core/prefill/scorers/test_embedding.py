@@ -24,7 +24,7 @@ from core.prefill.scorers import SCORERS
 from core.prefill.scorers.embedding import Meaning, fused, matches, meaning_of
 from core.prefill.scorers.scorer import Scored, ScorerInputs
 from core.prefill.words import words_of
-from core.prompt.rendering import offsets, render
+from core.prompt import offsets, render
 from core.settings.prefill import Prefill
 
 PLAIN = [
