@@ -41,12 +41,14 @@ def finished_parts(
     """
     stats, drafts = finished.stats, finished.effective.drafter != "off"
     parts = [
-        StatsPart(_speed(stats.tokens_per_s), _drawn(finished.effective)),
+        _speed_part(finished),
         StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s))),
     ]
     if drafts and stats.tested:
         percent = round(100 * stats.accepted / stats.tested)
         parts.append(StatsPart(strings.ACCEPTED_PERCENT.format(percent=percent)))
+    if drafts and _rested(finished):
+        parts.append(StatsPart(strings.RESTED, strings.RESTED_DETAIL))
     if ended := _ENDINGS.get(finished.reason):
         parts.append(StatsPart(ended))
     parts += _counted(stats.tokens, alone)
@@ -125,8 +127,42 @@ def seconds(value_s: float) -> str:
     return strings.SECONDS.format(value=f"{value_s:,.{decimals}f}")
 
 
+# Below this gain, and for fewer tokens, the two speeds differ by chance.
+_LEAST_GAIN, _LEAST_TOKENS = 1.05, 16
+# Share of plain steps from which on an answer counts as written without drafts.
+_MOSTLY = 0.75
+
+
+def _gain(stats: Stats) -> float:
+    """How many times faster the answer was written than without drafts; 0 if it was not, or if unknown."""
+    plain = stats.plain_tokens_per_s
+    gain = stats.tokens_per_s / plain if plain and stats.tokens >= _LEAST_TOKENS else 0.0
+    return gain if gain >= _LEAST_GAIN else 0.0
+
+
+def _rested(finished: Finished) -> bool:
+    """Whether most of the answer was written without drafts, because they do not pay."""
+    stats = finished.stats
+    is_plain = stats.tokens >= _LEAST_TOKENS and stats.normal > _MOSTLY * stats.steps
+    return is_plain and finished.effective.gate.startswith("resting") and not _gain(stats)
+
+
+def _speed_part(finished: Finished) -> StatsPart:
+    stats, drawn = finished.stats, _drawn(finished.effective)
+    gain = _gain(stats) if finished.effective.drafter != "off" else 0.0
+    if not gain:
+        return StatsPart(_speed(stats.tokens_per_s), drawn)
+    value, plain = _rate(stats.tokens_per_s), _rate(stats.plain_tokens_per_s)
+    detail = f"{strings.GAIN_DETAIL.format(plain=plain)} {drawn}".strip()
+    return StatsPart(strings.GAIN.format(times=f"{gain:.1f}", value=value, plain=plain), detail)
+
+
+def _rate(tokens_per_s: float) -> str:
+    return f"{tokens_per_s:,.{1 if tokens_per_s < 99.95 else 0}f}"
+
+
 def _speed(tokens_per_s: float) -> str:
-    return strings.SPEED.format(value=f"{tokens_per_s:,.{1 if tokens_per_s < 99.95 else 0}f}")
+    return strings.SPEED.format(value=_rate(tokens_per_s))
 
 
 def _drawn(effective: Effective) -> str:

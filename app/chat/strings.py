@@ -34,6 +34,12 @@ def trouble_count(number: int, count: int) -> str:
 
 # ---- answer footer
 SPEED = "{value} tok/s"
+GAIN = "{times} times: {value} instead of {plain} tok/s"
+GAIN_DETAIL = "Without drafts the model writes {plain} tokens a second here."
+RESTED = "drafting rested"
+RESTED_DETAIL = (
+    "Drafts would have slowed this answer down, so it was written without them where they do not pay."
+)
 DRAWN = "Sampled with seed {seed}."
 FIRST_TOKEN = "first token {seconds}"
 ACCEPTED_PERCENT = "{percent}% of drafts accepted"

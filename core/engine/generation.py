@@ -201,8 +201,12 @@ class Writing:
             context_used_tokens=answer.context_used_tokens,
             context_tokens=answer.context_tokens,
             table=self._table(),
-            plain_tokens_per_s=answer.cost.plain_tokens_per_s if answer.cost else 0.0,
+            plain_tokens_per_s=self._plain_tokens_per_s(),
         )
+
+    def _plain_tokens_per_s(self) -> float:
+        cost = self._answer.cost
+        return cost.plain_tokens_per_s if cost else 0.0
 
     def finished(self, reading: Reading) -> Finished:
         """The end of the answer, with its statistics; `reading` read its prompt."""
@@ -215,6 +219,7 @@ class Writing:
         stats.prompt_tokens = len(answer.ids)
         stats.skipped_tokens = answer.sequence.skipped - answer.unattended
         stats.total_s = answer.now()
+        stats.plain_tokens_per_s = self._plain_tokens_per_s()
         stats.occupancy = answer.drafter.occupancy()
         stats.context_used_tokens = answer.context_used_tokens
         stats.context_tokens = answer.context_tokens

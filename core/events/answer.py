@@ -231,6 +231,8 @@ class Stats(Struct):
       rejected one of each step.
     - `forced`: accepted tokens that were drafted because a grammar allowed nothing else.
     - `mean_per_step`: MAT, tokens ÷ steps. `tokens_per_s`: decode speed, from the first token to the last.
+      `plain_tokens_per_s`: what it is without drafts, of recent plain steps or as measured before; 0 if
+      unknown, or if nothing drafts.
     - `prefill_s`, `ttft_s`, `total_s`: from the request on, with chat template and tokenizer.
     - `read_tokens`: processed by this prefill. `reused_tokens`: already cached; `disk_tokens` of them were
       loaded from disk for this answer. `skipped_tokens`: not read, now or in an earlier turn.
@@ -268,6 +270,7 @@ class Stats(Struct):
     decode_s: float = 0.0
     total_s: float = 0.0
     tokens_per_s: float = 0.0
+    plain_tokens_per_s: float = 0.0
     positions: tuple[PositionStat, ...] = ()
     occupancy: Occupancy = Occupancy()
     draft_us_median: float = 0.0
@@ -301,6 +304,7 @@ class Stats(Struct):
             "mean_per_step": tokens / steps if steps else 0.0,
             "ttft_s": self.ttft_s,
             "tokens_per_s": weighted / decode_s if decode_s else max(self.tokens_per_s, later.tokens_per_s),
+            "plain_tokens_per_s": later.plain_tokens_per_s or self.plain_tokens_per_s,
             "positions": tuple(
                 PositionStat(a.tested + b.tested, a.accepted + b.accepted)
                 for a, b in zip_longest(self.positions, later.positions, fillvalue=PositionStat(0, 0))

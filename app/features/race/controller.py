@@ -100,7 +100,7 @@ class RaceController(QObject):
         side = self.race.side
         match event:
             case PrefillProgress() if side:
-                side.read_tokens, side.prompt_tokens = event.done_tokens, event.total_tokens
+                side.progress = event
                 self._show_soon()
             case Token() if side and event.position == len(side.tokens):
                 side.tokens.append(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
@@ -22,6 +23,7 @@ from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set
 from app.theme.sheet import set_ground
 from app.theme.zoom import px_size
 from core.events import Attachment, Message
+from core.prefill.forecast import display
 from core.settings.declaration import find
 from core.settings.request import Sampling
 
@@ -106,8 +108,8 @@ class RaceSide(QWidget):
         self._show(status, recording)
 
     def show_recording(self, recording: Recording) -> None:
-        if recording.prompt_tokens and not recording.tokens:
-            words = strings.read(recording.read_tokens, recording.prompt_tokens)
+        if recording.progress and not recording.tokens:
+            words = display(recording.progress, time.monotonic()).words
         else:
             words = strings.recorded(len(recording.tokens))
         self.show_status(words, recording)

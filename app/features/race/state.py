@@ -6,7 +6,7 @@ from enum import Enum
 
 from msgspec import Struct, field
 
-from core.events import Finished, Message, Token
+from core.events import Finished, Message, PrefillProgress, Token
 from core.settings import Settings
 
 
@@ -23,13 +23,12 @@ class Stage(Enum):
 class Recording(Struct):
     """An answer with its times: `time_s` of a token is that of the worker since it received the request.
 
-    `read_tokens` of `prompt_tokens` were read before the first token.
+    `progress`: the last report of its prefill.
     """
 
     tokens: list[Token] = field(default_factory=list)
     finished: Finished | None = None
-    read_tokens: int = 0
-    prompt_tokens: int = 0
+    progress: PrefillProgress | None = None
 
     @property
     def ids(self) -> list[int]:

@@ -84,10 +84,6 @@ def recorded(tokens: int) -> str:
     return f"{tokens:,} token{'s' * (tokens != 1)} so far"
 
 
-def read(done: int, total: int) -> str:
-    return f"{done:,} of {total:,} prompt tokens read"
-
-
 def earlier(messages: int) -> str:
     said = "1 message" if messages == 1 else f"{messages} messages"
     return f"After {said} of the chat"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+from msgspec.structs import replace
+
 from app.chat.answer_text import PartFigures, TokenTable
 from app.chat.stats_line import (
     StatsPart,
@@ -68,6 +71,37 @@ def test_one_brief_line_is_always_shown() -> None:
     table.extend(tokens_of("One{ two| three^ four} five"))
     assert shown(live_parts(table)) == "first token 0.44 s"
     assert shown(cut_off_parts(table)) == "50.0 tok/s · first token 0.44 s · stopped early"
+
+
+@pytest.mark.parametrize(
+    ("plain", "tokens", "drafter", "line"),
+    [
+        (26.1, 214, "auto", "2.2 times: 58.4 instead of 26.1 tok/s"),
+        (57.0, 214, "auto", "58.4 tok/s"),  # by chance
+        (90.0, 214, "auto", "58.4 tok/s"),
+        (0.0, 214, "auto", "58.4 tok/s"),  # not measured
+        (26.1, 3, "auto", "58.4 tok/s"),  # too short to say
+        (26.1, 214, "off", "58.4 tok/s"),
+    ],
+)
+def test_what_drafting_brought_is_said_where_it_brought_something(
+    plain: float, tokens: int, drafter: str, line: str
+) -> None:
+    stats = replace(STATS, plain_tokens_per_s=plain, tokens=tokens)
+    assert shown(finished_parts(finished(stats, drafter=drafter))).split(" · ")[0] == line
+
+
+@pytest.mark.parametrize(
+    ("normal", "gate", "said"),
+    [
+        (200, "resting: drafts cost more than they bring", True),
+        (20, "resting: the next token is uncertain", False),  # only at its end
+        (200, "drafting: drafts are as long as pays", False),  # nothing to propose
+    ],
+)
+def test_an_answer_without_drafts_that_would_not_pay_says_so(normal: int, gate: str, said: bool) -> None:
+    stats = replace(STATS, normal=normal, steps=210, plain_tokens_per_s=58.0)
+    assert ("drafting rested" in shown(finished_parts(finished(stats, gate=gate)))) is said
 
 
 def test_what_was_cached_and_what_was_skipped_are_two_things() -> None:
