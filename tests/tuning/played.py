@@ -9,7 +9,7 @@ model.
 A piece is one text on one size: all contestants in turn, every second text in reverse order. `off` runs
 twice, because its ratio to itself is the error of every other ratio. mlx-lm's `stream_generate` writes as
 many tokens of its own choice. Matrix work has one thread, so the interpreter has a core to itself, as it has
-beside a GPU.
+beside a GPU. Nothing is learned from one answer for the next.
 
 Bundled texts: an edited file and copied records, and the starter's answers to prompts of the repository,
 which are recorded at the first run.
@@ -224,6 +224,8 @@ def _run(engine: Engine, text: Stream, contestant: str) -> Run:
 def played(engine: Engine, text: Stream, drafter: str) -> tuple[BenchRun, list[float]]:
     """The answer `text` by the engine, and each later step's seconds of no waiting for the device."""
     fixed = [("drafting.drafter", drafter), ("sampling.temperature", 0.0), ("prefill.mode", "off")]
+    # Otherwise each contestant copies what the ones before it wrote.
+    fixed += [("auto.remembered", False), ("tables.learn", False)]
     settings = assign_all(Settings(), [*fixed, ("sampling.max_tokens", len(text.out))])
     host_s: list[float] = []
     with _replaced_choices(text), _host_times(host_s):

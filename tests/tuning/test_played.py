@@ -39,7 +39,8 @@ def test_all_contestants_play_the_text_and_drafts_are_accepted_by_it(models: Mod
     assert copied.runs["off"].steps == len(COPIED.out)
     assert copied.runs["auto"].steps < len(COPIED.out) / 2
     assert copied.runs["ngram-simple"].steps < len(COPIED.out) / 2
-    assert new.runs["ngram-simple"].steps == len(NEW.out)
+    # Nothing in it repeats, and no contestant has learned it from the ones before.
+    assert {run.steps for run in new.runs.values()} == {len(NEW.out)}
     assert before == (
         sampling.RowHistory.inputs,
         sampling.Sampler.choose,
