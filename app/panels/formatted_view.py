@@ -191,7 +191,9 @@ class DocumentCanvas(TextCanvas):
         for start, end, _ in [*self._read_in(box, lines), *self._found_in(box, lines)]:
             for rect in box.layout.rects(start, end):
                 clear.addRect(rect.translated(box.text_left, box.text_top))
-        return [(color("dim"), None), (color("text"), clear)]
+        others = QPainterPath()
+        others.addRect(QRectF(self.visibleRegion().boundingRect()).adjusted(-MARGIN_PX, -30, 0, 30))
+        return [(color("dim"), others.subtracted(clear)), (color("text"), clear)]
 
     def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
         marks = self._marks

@@ -544,10 +544,12 @@ class TextCanvas(ReadAloud):
         coloured = len(lines) and box.is_code and self.code_is_coloured(box)
         colours = self._colours.of(box, box.piece, whole=box.is_whole) if coloured else ()
         for pen, where in self.text_passes(box, lines) if len(lines) else ():
+            painter.save()
             painter.setPen(pen)
             if where is not None:
                 painter.setClipPath(where, Qt.ClipOperation.IntersectClip)
             box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
+            painter.restore()
 
     def _between(self, above: float, below: float) -> range:
         """The numbers of the boxes that touch those heights, without a look at all the others."""

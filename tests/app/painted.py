@@ -70,8 +70,17 @@ def noted_words() -> Iterator[list[Word]]:
                 if part.format.foreground().style():
                     for place in range(max(begin, part.start), min(end, part.start + part.length)):
                         color_at[place] = part.format.foreground().color().name()
+            clip = painter.clipPath() if painter.hasClipping() else None
+            for place in range(begin, end):
+                if clip is None:
+                    break
+                middle = (_x(line.cursorToX(place)) + _x(line.cursorToX(place + 1))) / 2
+                if not clip.contains(QPointF(at.x() + middle, area.center().y())):
+                    color_at[place] = ""  # nothing is drawn
             for color, places in groupby(range(begin, end), key=color_at.__getitem__):
                 run = list(places)
+                if not color:
+                    continue
                 left, right = (_x(line.cursorToX(place)) for place in (run[0], run[-1] + 1))
                 box = QRectF(at.x() + min(left, right), area.top(), abs(right - left), area.height())
                 note(painter, self.text()[run[0] : run[-1] + 1], QColor(color), self.font(), box)

@@ -188,9 +188,9 @@ def test_drafters_see_the_skipped_passages(engine: Engine, monkeypatch: pytest.M
 
     begin = NgramSimpleDrafter.begin
 
-    def noted(self: Any, ids: Sequence[int]) -> None:
+    def noted(self: Any, ids: Sequence[int], *facts: Any) -> None:
         seen.append(list(ids))
-        begin(self, ids)
+        begin(self, ids, *facts)
 
     monkeypatch.setattr(NgramSimpleDrafter, "begin", noted)
     _, finished, _ = run(engine, prompt, settings(**{"drafting.drafter": "ngram-simple"}))

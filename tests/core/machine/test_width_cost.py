@@ -202,7 +202,10 @@ def test_what_asking_takes_is_at_first_that_of_an_earlier_answer() -> None:
     assert cost.overhead == 0.0
 
 
-def test_a_profile_hands_what_asking_takes_to_the_next_answer(toy_engine: Engine) -> None:
+def test_a_profile_hands_what_asking_takes_to_the_next_answer(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))  # nothing was measured before
     profile = MachineProfile(toy_engine.loaded)
     assert not profile.cost(100).is_priced()
     first = profile.cost(100)

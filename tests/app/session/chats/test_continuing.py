@@ -36,6 +36,7 @@ FIRST = Stats(
     ttft_s=0.5,
     decode_s=1.0,
     tokens_per_s=9.0,
+    plain_tokens_per_s=6.0,
     positions=(PositionStat(5, 4),),
     context_used_tokens=110,
     context_tokens=8192,
@@ -80,7 +81,15 @@ READ = (
     *("scored_tokens", "kept_tokens"),
 )
 NOT_ADDED = {
-    *("acceptance", "mean_per_step", "ttft_s", "tokens_per_s", "draft_us_median", "draft_us_p99"),
+    *(
+        "acceptance",
+        "mean_per_step",
+        "ttft_s",
+        "tokens_per_s",
+        "plain_tokens_per_s",
+        "draft_us_median",
+        "draft_us_p99",
+    ),
     *("context_used_tokens", "context_tokens", "memory_bytes", "memory_peak_bytes"),
 }
 
@@ -95,6 +104,7 @@ def test_figures_are_those_of_the_whole_answer() -> None:
     assert stats.mean_per_step == 40 / 16
     assert stats.acceptance == 24 / 35
     assert stats.tokens_per_s == pytest.approx((9 + 29) / 3)
+    assert stats.plain_tokens_per_s == 6.0  # the later part timed no plain step
     assert stats.positions == (PositionStat(11, 9), PositionStat(4, 1))
     # The wait for the first token and what was read are the first part's.
     assert (stats.ttft_s, stats.prompt_tokens, stats.reused_tokens, stats.read_tokens) == (0.5, 100, 40, 60)
