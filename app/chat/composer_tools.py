@@ -52,7 +52,7 @@ class Remedy(Struct, frozen=True):
 
 class MessageSize(Struct, frozen=True):
     """Token counts of the context and the draft; None: not counted yet, taken as 0, so that no estimate
-    decides. `exact`: all are counted.
+    decides. `exact`: all are counted. `is_new`: nothing was said in the chat, so a new one has no more room.
     """
 
     used_tokens: int
@@ -60,6 +60,7 @@ class MessageSize(Struct, frozen=True):
     attachment_tokens: tuple[int | None, ...]
     limit_tokens: int
     exact: bool = True
+    is_new: bool = False
 
     @property
     def new_tokens(self) -> int:
@@ -84,7 +85,7 @@ def remedies(written: MessageSize, refused_by_tokens: int = 0) -> tuple[Remedy, 
     if not over:
         return ()
     found = []
-    if written.used_tokens:
+    if written.used_tokens and not written.is_new:
         found.append(Remedy("new_chat"))
     counted = [(index, tokens) for index, tokens in enumerate(written.attachment_tokens) if tokens]
     if counted:

@@ -234,6 +234,7 @@ class ContextMeter(QObject):
             tuple(self._counts.of(text) for text in attached),
             0 if fits_always else limit_tokens,
             exact=chat_exact and documents_exact and typed_exact,
+            is_new=not held.counted_tokens and len(held.messages) == 1,
         )
         new_tokens, read_tokens = typed_tokens + document_tokens, round(self._read * document_tokens)
         will = forecast(

@@ -30,6 +30,8 @@ from tests.app.painted import noted_words
             819,
             (Remedy("shorten", 2, 7000 - 819 - 1024), Remedy("remove", 2, 7000)),
         ),
+        # Another chat has no more room than a new one, whose prompt is the template's.
+        (MessageSize(30, 9000, (), 8192, is_new=True), 839, ()),
         # A beginning too short to matter is not offered.
         (MessageSize(0, 8100, (400,), 8192), 309, (Remedy("remove", 0, 400),)),
     ],
