@@ -305,9 +305,10 @@ class Composer(QWidget):
         if remedy.action == "new_chat":
             return strings.WAY_NEW_CHAT, lambda: self.intent.emit(MoveToNewChat())
         chip = self.chips.chips[remedy.attachment]
+        name = chip.name if len(self.chips.chips) > 1 else ""
         if remedy.action == "remove":
-            return strings.way_remove(chip.name, remedy.tokens), lambda: self._remove(chip)
-        label = strings.way_shorten(chip.name, remedy.tokens)
+            return strings.way_remove(name, remedy.tokens), lambda: self._remove(chip)
+        label = strings.way_shorten(name, remedy.tokens)
         return label, lambda: self._shorten(chip, remedy.tokens)
 
     def _remove(self, chip: AttachmentChip) -> None:

@@ -129,6 +129,8 @@ def seconds(value_s: float) -> str:
 
 # Below this gain, and for fewer tokens, the two speeds differ by chance.
 _LEAST_GAIN, _LEAST_TOKENS = 1.05, 16
+# With fewer plain steps in the answer their speed may be that of its first ones, which are slow.
+_LEAST_PLAIN = 4
 # Share of plain steps from which on an answer counts as written without drafts.
 _MOSTLY = 0.75
 
@@ -136,7 +138,8 @@ _MOSTLY = 0.75
 def _gain(stats: Stats) -> float:
     """How many times faster the answer was written than without drafts; 0 if it was not, or if unknown."""
     plain = stats.plain_tokens_per_s
-    gain = stats.tokens_per_s / plain if plain and stats.tokens >= _LEAST_TOKENS else 0.0
+    is_known = plain and stats.tokens >= _LEAST_TOKENS and stats.normal >= _LEAST_PLAIN
+    gain = stats.tokens_per_s / plain if is_known else 0.0
     return gain if gain >= _LEAST_GAIN else 0.0
 
 

@@ -280,13 +280,15 @@ def over_limit(over_tokens: int, limit_tokens: int, *, exact: bool = True) -> st
 
 
 def way_shorten(name: str, tokens: int) -> str:
+    """`name` is empty if there is only one document."""
     # Rounded, because the text is cut by characters.
     about = tokens if tokens < 1_000 else tokens // 100 * 100
-    return f"Keep about the first {about:,} tokens of {short(name)}"
+    return f"Keep about the first {about:,} tokens" + (f" of {short(name)}" if name else "")
 
 
 def way_remove(name: str, tokens: int) -> str:
-    return f"Remove {short(name)} ({tokens:,} tokens)"
+    """`name` is empty if there is only one document."""
+    return f"Remove {short(name) if name else 'document'} ({tokens:,} tokens)"
 
 
 def context_pill(used_tokens: int, limit_tokens: int, *, exact: bool) -> str:

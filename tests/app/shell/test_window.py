@@ -130,7 +130,7 @@ async def test_refused_requests_change_nothing_and_an_earlier_question_branches_
     assert views.banner.isHidden()
     assert views.composer.notice.text == "808 tokens over this model’s limit of 8,192."
     assert not views.composer.send_button.isEnabled()
-    await until(lambda: "Remove big.txt (2 tokens)" in [b.text() for b in views.composer.notice.buttons])
+    await until(lambda: "Remove document (2 tokens)" in [b.text() for b in views.composer.notice.buttons])
     views.composer.set_text("refuse less")
     assert views.composer.notice.isHidden()
     assert views.composer.send_button.isEnabled()
