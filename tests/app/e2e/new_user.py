@@ -164,7 +164,11 @@ async def first(window: MainWindow) -> int:
     await open_section(hands, "basics")
     await choose(hands, "drafting.drafter", "ngram-simple")
     slider = inspector.field("prefill.keep_pct").control.editor
-    await hands.click(slider)
+    default = inspector.settings.prefill.keep_pct
+    await hands.click(slider)  # in its middle, to which the knob jumps
+    await hands.until(
+        lambda: inspector.settings.prefill.keep_pct != default, "the knob is where it was clicked"
+    )
     before = inspector.settings.prefill.keep_pct
     await hands.press("Right", "Right")
     await hands.until(lambda: inspector.settings.prefill.keep_pct == before + 2, "two more percent are kept")
@@ -173,7 +177,7 @@ async def first(window: MainWindow) -> int:
     answer = await answered(hands)
     assert answer.finished
     assert answer.finished.effective.drafter == "ngram-simple"
-    assert answer.finished.effective.settings.prefill.keep_pct == kept_pct != 20
+    assert answer.finished.effective.settings.prefill.keep_pct == kept_pct != default
     hands.step(f"second answer, with another drafter and keep at {kept_pct:g}%: {answer.text!r}")
 
     await set_number(hands, "sampling.max_tokens", 400)
