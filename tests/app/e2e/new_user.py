@@ -165,13 +165,8 @@ async def first(window: MainWindow) -> int:
     await choose(hands, "drafting.drafter", "ngram-simple")
     slider = inspector.field("prefill.keep_pct").control.editor
     default = inspector.settings.prefill.keep_pct
-    await hands.click(slider)  # in its middle, to which the knob jumps
-    await hands.until(
-        lambda: inspector.settings.prefill.keep_pct != default, "the knob is where it was clicked"
-    )
-    before = inspector.settings.prefill.keep_pct
-    await hands.press("Right", "Right")
-    await hands.until(lambda: inspector.settings.prefill.keep_pct == before + 2, "two more percent are kept")
+    await hands.click(slider)  # in its middle, to which the knob jumps; as on a Mac, it takes no focus
+    await hands.until(lambda: inspector.settings.prefill.keep_pct != default, "more is kept")
     kept_pct = inspector.settings.prefill.keep_pct
     await ask(hands, SECOND_WORDS)
     answer = await answered(hands)
