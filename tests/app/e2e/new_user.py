@@ -210,9 +210,12 @@ async def first(window: MainWindow) -> int:
     await hands.click(shown.footer.versions, QPoint(8, 12))
     await hands.until(lambda: controller.chats.open.turns[-1].place == 1, "the version before is shown")
     assert last(window) == answer
-    await hands.press("Left")
+    versions = shown.footer.versions
+    await hands.click(versions, QPoint(8, 12))
     await hands.until(lambda: last(window).status == "stopped", "the stopped one is still there")
-    await hands.press("Right", "Right")
+    for place in (1, 2):
+        await hands.click(versions, QPoint(versions.width() - 8, 12))
+        await hands.until(lambda: controller.chats.open.turns[-1].place == place, "the next one is shown")  # noqa: B023
     await hands.until(lambda: last(window) == regenerated, "the newest is shown again")
     hands.step("three versions, none lost")
     await hands.click(composer.edit)
