@@ -205,17 +205,21 @@ async def first(window: MainWindow) -> int:
     await hands.until(lambda: len(controller.chats.open.turns[-1].versions) == 3, "it is regenerated")
     regenerated = await answered(hands)
     await ready(hands)
-    shown = views.transcript.answer(controller.chats.open.turns[-1].id)
-    assert shown
-    await hands.click(shown.footer.versions, QPoint(8, 12))
-    await hands.until(lambda: controller.chats.open.turns[-1].place == 1, "the version before is shown")
+
+    async def go(x: int, place: int) -> None:
+        """Click the arrow at `x`, from the right if negative. Each version has a view of its own."""
+        shown = views.transcript.answer(controller.chats.open.turns[-1].id)
+        assert shown
+        versions = shown.footer.versions
+        await hands.click(versions, QPoint(x if x > 0 else versions.width() + x, 12))
+        await hands.until(lambda: controller.chats.open.turns[-1].place == place, f"version {place} is shown")
+
+    await go(8, 1)
     assert last(window) == answer
-    versions = shown.footer.versions
-    await hands.click(versions, QPoint(8, 12))
-    await hands.until(lambda: last(window).status == "stopped", "the stopped one is still there")
-    for place in (1, 2):
-        await hands.click(versions, QPoint(versions.width() - 8, 12))
-        await hands.until(lambda: controller.chats.open.turns[-1].place == place, "the next one is shown")  # noqa: B023
+    await go(8, 0)
+    assert last(window).status == "stopped", "the stopped one is still there"
+    await go(-8, 1)
+    await go(-8, 2)
     await hands.until(lambda: last(window) == regenerated, "the newest is shown again")
     hands.step("three versions, none lost")
     await hands.click(composer.edit)
