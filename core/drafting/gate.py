@@ -64,11 +64,12 @@ _LEAST_HOST_SHARE = 0.1
 _PLAIN_STEPS = 15
 _FIRST_STEPS = 2
 _SURE = 0.6
-# Of `PricedGate`; chosen by the same replays, not timed on a device yet. The worth of asking is averaged over about ten steps of each
-# class of probability, begins slightly above zero, and rises while a class is not asked, so it is tried again
-# after some dozen tokens. Where a step takes 0, 0.04, 0.3, 1 plain steps longer than its block, speeds are
-# 1.615 and 1.568, 1.573 and 1.513, 1.439 and 1.338, 1.261 and 1.163. Without classes the last two were 1.341
-# and 1.272, 1.126 and 1.082; with outcomes in place of estimates the first was 1.555 and 1.535.
+# Of `PricedGate`; chosen by the same replays, not timed on a device yet. The worth of asking is averaged
+# over about ten steps of each class of probability, begins slightly above zero, and rises while a class is
+# not asked, so it is tried again after some dozen tokens. Where a step takes 0, 0.04, 0.3, 1 plain steps
+# longer than its block, speeds are 1.615 and 1.568, 1.573 and 1.513, 1.439 and 1.338, 1.261 and 1.163.
+# Without classes the last two were 1.341 and 1.272, 1.126 and 1.082; with outcomes in place of estimates
+# the first was 1.555 and 1.535.
 _CLASSES = (0.2, 0.4, 0.6, 0.8)
 _FIRST_WORTH = 0.1
 _FIRST_WORTH_STEPS = 4.0
