@@ -1,0 +1,42 @@
+"""Origins: which words of an answer stand in its sources, and where, and which figures stand nowhere.
+
+Pure functions without Qt, MLX and NumPy, for the window, the command line and the server; the worker does
+not use them. A source is a text that the model was given: an attached document, a pasted text of more than
+`PASTED_CHARACTERS` characters, the result of a tool. Earlier answers are none.
+
+    indexes = [Index(source.text) for source in sources]
+    while not index.build(0.004): ...          # in slices, between two events of the window
+    origins = trace(answer, sources, indexes, question)
+
+- `Run`: characters of the answer that are copied word by word from a `Place` of a source. Letter case,
+  dashes, quotes, line breaks, hyphenation at line ends and Markdown marks make no difference; digits, signs
+  and units do.
+- `Fact`: a number, date, amount, identifier, quotation or name of the answer, with its `state`. Only facts
+  with the state `nowhere` are marked; `skipped` ones stand in a passage that was not read.
+- `Tracer`: the same for an answer that is being written. `extend` adds text; `origins` are those of the text
+  so far, and equal to those of `trace`.
+
+All character ranges are end-exclusive and count the characters of a str.
+"""
+
+from core.origins.index import Index
+from core.origins.tracer import Spans, Tracer, trace
+from core.origins.types import Fact, FactKind, FactState, Origins, Place, Run, Source
+
+# A longer text in a message is a source.
+PASTED_CHARACTERS = 400
+
+__all__ = [
+    "PASTED_CHARACTERS",
+    "Fact",
+    "FactKind",
+    "FactState",
+    "Index",
+    "Origins",
+    "Place",
+    "Run",
+    "Source",
+    "Spans",
+    "Tracer",
+    "trace",
+]

@@ -1,0 +1,114 @@
+"""The index of one source: its words with their places, and what finds runs and facts in it."""
+
+from __future__ import annotations
+
+import re
+import time
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from core.origins.automaton import Automaton
+from core.origins.words import Word, words
+
+# Marks between a cell's border and its words.
+_MARKS = 16
+_CELL_BEGINS = re.compile(r"(?:^|[\t|\n,;])[ *_`\"'(-]*$")
+_CELL_ENDS = re.compile(r"[ *_`\"')]*(?:$|[\t|\n,;])")
+# Between two looks at the clock.
+_SLICE_WORDS = 256
+# Of a run that occurs more often, the first places, and those nearest to what was read, are looked at.
+_MOST_PLACES = 64
+
+
+class Index:
+    """Index of a source's text. Linear time and memory in its length.
+
+    `build` makes it in slices; `matches` and the other lookups need it complete. Not thread-safe while it is
+    built; read-only afterwards.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.ids: dict[str, int] = {}
+        self.where: list[array[int]] = []
+        self.sequence = array("i")
+        self.starts = array("i")
+        self.ends = array("i")
+        self.complete = False
+        self._pending = words(text)
+        self._scanned = False
+        self._automaton: Automaton | None = None
+
+    def build(self, seconds: float = float("inf")) -> bool:
+        """Continue for about `seconds`. Returns whether the index is complete."""
+        until = time.monotonic() + seconds
+        while not self.complete:
+            self._advance()
+            if time.monotonic() >= until:
+                break
+        return self.complete
+
+    def _advance(self) -> None:
+        if not self._scanned:
+            for _ in range(_SLICE_WORDS):
+                word = next(self._pending, None)
+                if word is None:
+                    self._scanned = True
+                    break
+                self._add(word)
+        elif self._automaton is None:
+            self._automaton = Automaton(self.sequence)
+        elif self._automaton.extend(_SLICE_WORDS):
+            self.complete = True
+
+    def _add(self, word: Word) -> None:
+        number = self.ids.get(word.key)
+        if number is None:
+            number = self.ids[word.key] = len(self.ids)
+            self.where.append(array("i"))
+        self.where[number].append(len(self.sequence))
+        self.sequence.append(number)
+        self.starts.append(word.start)
+        self.ends.append(word.end)
+
+    @property
+    def automaton(self) -> Automaton:
+        """Of the words' numbers. Raises RuntimeError while the index is not complete."""
+        if self._automaton is None or not self.complete:
+            raise RuntimeError("The index is not complete. Call build() until it returns True.")
+        return self._automaton
+
+    def count(self, key: str) -> int:
+        """How often a word occurs."""
+        number = self.ids.get(key)
+        return 0 if number is None else len(self.where[number])
+
+    def places(self, sequence: Sequence[int], near: int = 0) -> list[int]:
+        """First words of the occurrences of `sequence` (numbers of words), ascending.
+
+        At most 64 occurrences of its rarest word are looked at, those nearest to the word `near`.
+        """
+        pattern = array("i", sequence)
+        if not len(pattern) or -1 in pattern:
+            return []
+        rarest = min(range(len(pattern)), key=lambda at: len(self.where[pattern[at]]))
+        candidates = self.where[pattern[rarest]]
+        middle = bisect_left(candidates, near)
+        first = max(0, min(middle - _MOST_PLACES // 2, len(candidates) - _MOST_PLACES))
+        found = []
+        for at in candidates[first : first + _MOST_PLACES]:
+            begin = at - rarest
+            if begin >= 0 and self.sequence[begin : begin + len(pattern)] == pattern:
+                found.append(begin)
+        return found
+
+    def is_cell(self, first: int, last: int) -> bool:
+        """Whether the words `first` to `last` (inclusive) are a whole cell of a table or a whole line."""
+        start, end = self.characters(first, last)
+        before, after = self.text[max(0, start - _MARKS) : start], self.text[end : end + _MARKS]
+        return _CELL_BEGINS.search(before) is not None and _CELL_ENDS.match(after) is not None
+
+    def characters(self, first: int, last: int) -> tuple[int, int]:
+        """Range in `text` of the words `first` to `last` (inclusive)."""
+        return self.starts[first], self.ends[last]

@@ -1,0 +1,130 @@
+"""Origins of an answer that grows: each part of it is traced once, the open part again with each look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from core.origins.facts import FactFinder
+from core.origins.index import Index
+from core.origins.parts import Part, Splitter
+from core.origins.runs import Match, Matcher
+from core.origins.types import Fact, Origins, Place, Run, Source
+from core.origins.words import words
+
+Spans = Sequence[tuple[int, int]]
+
+
+class Tracer:
+    """Traces an answer while it is written. The arguments are those of `trace`."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        indexes: Sequence[Index],
+        question: str = "",
+        *,
+        earlier: Sequence[Origins] = (),
+        read: Sequence[Spans | None] | None = None,
+    ) -> None:
+        if len(sources) != len(indexes):
+            raise ValueError(f"{len(sources)} sources have {len(indexes)} indexes. Each needs its own.")
+        self._indexes = indexes
+        self._read = [None] * len(sources) if read is None else list(read)
+        self._splitter = Splitter()
+        self._matcher = Matcher(indexes)
+        self._finder = FactFinder(indexes, question, earlier, self._read)
+        self._facts: list[Fact] = []
+        self._runs: dict[Match, Run] = {}
+
+    def extend(self, text: str, *, left_out: bool = False) -> None:
+        """Add the next characters of the answer. `left_out`: they have no origins, as a typed edit."""
+        if not self._indexes:
+            return
+        if left_out:
+            self._close()
+            self._splitter.start += len(text)
+            return
+        for part in self._splitter.feed(text):
+            self._facts += self._traced(part)
+
+    def _close(self) -> None:
+        """Complete the open part: what follows does not continue it."""
+        for part in self._splitter.close():
+            self._facts += self._traced(part)
+        self._matcher.interrupt()
+
+    def _traced(self, part: Part) -> list[Fact]:
+        if part.kind == "rule":
+            return []
+        self._matcher.add(list(words(part.text)), part.start, part.units, code=part.kind == "code")
+        return self._finder.add(part)
+
+    @property
+    def origins(self) -> Origins:
+        """Origins of the text so far, equal to those of a text that ends here."""
+        if not self._indexes:
+            return Origins()
+        matcher, finder = self._matcher.save(), self._finder.save()
+        facts = list(self._facts)
+        if (part := self._splitter.open()) is not None:
+            facts += self._traced(part)
+        self._matcher.interrupt()
+        self._runs = {match: self._runs.get(match) or self._run(match) for match in self._matcher.matches}
+        self._matcher.restore(matcher)
+        self._finder.restore(finder)
+        return Origins(tuple(self._runs.values()), tuple(facts))
+
+    def _run(self, match: Match) -> Run:
+        found: list[tuple[int, Place]] = []
+        first = match.end - (match.last - match.first + 1)
+        for source, index in enumerate(self._indexes):
+            sequence = self._matcher.ids[source][match.first : match.last + 1]
+            begins = set(index.places(sequence, first))
+            if source == match.source:
+                begins.add(first)
+            for begin in begins:
+                start, end = index.characters(begin, begin + match.last - match.first)
+                place = Place(source, start, end)
+                found.append((distance(self._read[source], start, end), place))
+        found.sort(key=lambda each: (each[0], each[1].source, each[1].start))
+        place, others = found[0][1], [each for _, each in found[1:]]
+        others.sort(key=lambda each: (each.source, each.start))
+        start, end = self._matcher.starts[match.first], self._matcher.ends[match.last]
+        return Run(start, end, place, tuple(others))
+
+
+def distance(read: Spans | None, start: int, end: int) -> int:
+    """Characters between a place and the nearest part that was read; 0 inside it. None: all was read."""
+    if read is None:
+        return 0
+    return min((max(first - start, end - last, 0) for first, last in read), default=1 << 60)
+
+
+def trace(
+    answer: str,
+    sources: Sequence[Source],
+    indexes: Sequence[Index],
+    question: str = "",
+    *,
+    earlier: Sequence[Origins] = (),
+    read: Sequence[Spans | None] | None = None,
+    left_out: Iterable[tuple[int, int]] = (),
+) -> Origins:
+    """Origins of `answer`, Markdown, in `sources`; none without sources.
+
+    - `indexes`: a complete one for each source, in the same order.
+    - `question`: what the user wrote, all messages of the chat up to this answer.
+    - `earlier`: origins of the chat's earlier answers, oldest first. Their facts keep their state.
+    - `read`: for each source the character ranges that were read, ascending; None: all of it.
+    - `left_out`: ranges of the answer without origins, ascending: typed edits.
+
+    Raises ValueError if sources and indexes differ in number, RuntimeError if an index is not complete.
+    """
+    tracer = Tracer(sources, indexes, question, earlier=earlier, read=read)
+    at = 0
+    for start, end in left_out:
+        tracer.extend(answer[at:start])
+        tracer.extend(answer[start:end], left_out=True)
+        at = end
+    tracer.extend(answer[at:])
+    return tracer.origins

@@ -1,0 +1,67 @@
+"""Types of origins: sources, places, runs, facts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+FactKind = Literal["number", "date", "amount", "identifier", "quotation", "name"]
+FactState = Literal["document", "skipped", "question", "computed", "nowhere"]
+
+
+class Source(Struct, frozen=True):
+    """A text that the model was given: a document, a pasted text, a tool result."""
+
+    name: str
+    text: str
+
+
+class Place(Struct, frozen=True):
+    """Characters `start` to `end` (end-exclusive) of the text of source number `source`, as it was given."""
+
+    source: int
+    start: int
+    end: int
+
+
+class Run(Struct, frozen=True):
+    """Characters `start` to `end` (end-exclusive) of the answer, copied from `place`.
+
+    `others`: further places with the same words, by source and position; at most 64 of a source.
+    """
+
+    start: int
+    end: int
+    place: Place
+    others: tuple[Place, ...] = ()
+
+
+class Fact(Struct, frozen=True):
+    """A figure or name: characters `start` to `end` (end-exclusive) of the answer.
+
+    `state` says where it stands:
+
+    - `document`: in a source, at `place`, in a part that was read.
+    - `skipped`: in a source, at `place`, but only in parts that were not read.
+    - `question`: in the user's messages. `computed`: it follows from figures of the same sentence.
+    - `nowhere`: in none of these. The only state that is marked in an answer.
+
+    `key` is equal for equal facts of several answers.
+    """
+
+    start: int
+    end: int
+    kind: FactKind
+    state: FactState
+    place: Place | None = None
+    key: str = ""
+
+
+class Origins(Struct, frozen=True):
+    """Runs and facts of an answer. Runs are in order and do not overlap, and so are facts; a fact may be in a
+    run.
+    """
+
+    runs: tuple[Run, ...] = ()
+    facts: tuple[Fact, ...] = ()
