@@ -1,0 +1,51 @@
+"""The labelled set is consistent: offsets, places and halves are as described."""
+
+from __future__ import annotations
+
+import re
+
+from tests.tuning.origins import FOLDER, labelled
+
+
+def test_each_label_names_the_text_at_its_offsets() -> None:
+    for document in labelled():
+        for answer in document.answers:
+            end = 0
+            for label in answer.labels:
+                assert answer.answer[label.start : label.end] == label.text, (document.document, label)
+                assert end <= label.start < label.end, "labels are in order and do not overlap"
+                end = label.end
+
+
+def test_each_place_is_in_the_document_on_the_right_side_of_what_was_read() -> None:
+    for document in labelled():
+        text = document.text()
+        for answer in document.answers:
+            for label in answer.labels:
+                assert (label.place is not None) == (label.stands in ("document", "skipped")), label
+                if label.place is None:
+                    continue
+                start, end = label.place
+                assert 0 <= start < end <= len(text), label
+                skipped = any(first <= start and end <= last for first, last in answer.skipped)
+                assert skipped == (label.stands == "skipped"), (document.document, label)
+
+
+def test_every_digit_of_an_answer_is_labelled() -> None:
+    """Ordinals of lists are not figures; nothing else with a digit may be forgotten."""
+    for document in labelled():
+        for answer in document.answers:
+            rest = list(answer.answer)
+            for label in answer.labels:
+                rest[label.start : label.end] = "·" * (label.end - label.start)
+            plain = re.sub(r"^\s*(?:第?\d+号?[.)]|#+ .*)", "", "".join(rest), flags=re.MULTILINE)
+            assert not re.search(r"\d", plain), (document.document, answer.question, plain)
+
+
+def test_the_set_is_as_large_as_described_and_half_of_it_is_held_out() -> None:
+    documents = labelled()
+    assert {each.document for each in documents} == {path.name for path in (FOLDER / "documents").iterdir()}
+    assert len(documents) >= 12
+    assert len(labelled("tuned")) == len(labelled("held_out"))
+    assert {each.language for each in labelled("tuned")} == {each.language for each in labelled("held_out")}
+    assert len({(each.document, answer.question) for each in documents for answer in each.answers}) >= 60
