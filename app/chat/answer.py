@@ -178,7 +178,7 @@ class AnswerView(QWidget):
         self._stats_shown_s = 0.0
         self._limit_tokens = 0  # of the context; 0: unknown
         self.body = AnswerBody(self, entry.text, entry.unfolded, entry.turn_id, act, self._body_pointed)
-        self.footer = AnswerFooter(entry.turn_id, act, self.copy, self._strip_pointed, self)
+        self.footer = AnswerFooter(entry, act, self._strip_pointed, self)
         self.footer.hide()
         self.waiting = TextLabel("", 13, 20, "text2", parent=self)  # what an answer without text waits for
         self.waiting.hide()
@@ -409,10 +409,6 @@ class AnswerView(QWidget):
             self.card.deleteLater()
             self.card = None
             self.body.show()
-
-    def copy(self) -> None:
-        """Copy the answer, without thoughts."""
-        self._entry.copy()
 
     # ---- layout
 

@@ -9,20 +9,20 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
+from app.chat.entry import AnswerEntry
 from app.chat.intents import (
-    Branch,
+    ANSWER_BUTTONS,
+    AnswerButton,
     ContinueAnswer,
-    EditAnswer,
     Intent,
     OpenSource,
     ReadEverything,
-    Regenerate,
     ShowVersion,
 )
 from app.chat.sources import Source, SourcesRow
 from app.chat.stats_line import StatsLabel, StatsPart
 from app.chat.tokens import TokenStrip
-from app.controls.buttons import Button
+from app.controls.buttons import Button, on_click
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import ActionButton
 from app.theme.measures import STRETCH, column_of, row_of, set_font
@@ -79,46 +79,44 @@ _ESTIMATE_GAP_PX = 4
 
 
 class AnswerFooter(QWidget):
-    """Its top is `tokens.STRIP_REACH_PX` above the strip. `act` gets the person's intents about the turn."""
+    """Its top is `tokens.STRIP_REACH_PX` above the strip. `act` gets the person's intents about the turn.
+
+    `buttons` are the icon buttons by the names of their icons.
+    """
 
     def __init__(
         self,
-        turn_id: str,
+        entry: AnswerEntry,
         act: Callable[[Intent], object],
-        copy: Callable[[], object],
         point: Callable[[int], object],
         parent: QWidget | None = None,
     ) -> None:
-        """`copy` copies the answer. `point` gets the index of the token under the mouse, or −1."""
+        """`point` gets the index of the token under the mouse, or −1."""
         super().__init__(parent)
+        self._entry = entry
+        self._act = act
         self._copies_only = False
-        self._editable = False
+        self._editable = self._finished = False
         self._prompt_tokens = 0  # of a sparse prefill
         self._limit_tokens = self._limit_then_tokens = 0  # 0: unknown
         self._notes: list[TextLabel] = []
         self.strip = TokenStrip(point, self)
         self.stats = StatsLabel(self)
+        turn_id = entry.turn_id
         self.sources = SourcesRow(lambda source: act(OpenSource(turn_id, source)), self)
         self.versions = VersionSwitch(lambda index: act(ShowVersion(turn_id, index)), self)
-        self.copy_button = ActionButton("copy", strings.COPY_ANSWER, self)
-        self._again = ActionButton("redo", strings.REGENERATE, self)
-        self._branch = ActionButton("branch", strings.BRANCH, self)
-        self.edit_button = ActionButton("edit", strings.EDIT_ANSWER, self)
+        self.buttons = {row.icon: ActionButton(row.icon, row.title, self) for row in ANSWER_BUTTONS}
         self.continue_button = Button(strings.CONTINUE, "link", True, self)
         self.everything_button = Button(strings.READ_EVERYTHING, "link", True, self)
         self._estimate = TextLabel("", 11, 16, "text2", tabular=True, parent=self)
-        self.copy_button.clicked.connect(copy)
-        self.copy_button.clicked.connect(self.copy_button.show_done)
-        for button, intent in (
-            (self._again, Regenerate(turn_id)),
-            (self._branch, Branch(turn_id)),
-            (self.edit_button, EditAnswer(turn_id)),
-            (self.continue_button, ContinueAnswer()),
-            (self.everything_button, ReadEverything(turn_id)),
-        ):
-            button.clicked.connect(lambda checked=False, intent=intent: act(intent))
+        for row in ANSWER_BUTTONS:
+            self.buttons[row.icon].clicked.connect(lambda checked=False, row=row: self._press(row))
+        on_click(
+            (self.continue_button, lambda: act(ContinueAnswer())),
+            (self.everything_button, lambda: act(ReadEverything(turn_id))),
+        )
         links = (self.versions, self.continue_button, self.everything_button)
-        icons = (self.copy_button, self._again, self._branch, self.edit_button)
+        icons = self.buttons.values()
         for widget in (*icons, *links, self._estimate):
             widget.hide()
         # The footer's left edge is outdented by the empty border of the icon buttons.
@@ -138,19 +136,24 @@ class AnswerFooter(QWidget):
             parent=self,
         )
 
-    @property
-    def buttons(self) -> tuple[ActionButton, ...]:
-        """The icon buttons, from left to right."""
-        if self._copies_only:
-            return (self.copy_button,)
-        edit = (self.edit_button,) if self._editable else ()
-        return (self.copy_button, self._again, self._branch, *edit)
+    def _press(self, row: AnswerButton) -> None:
+        if row.ask is not None:
+            self._act(row.ask(self._entry))
+        else:
+            self._entry.copy()
+            self.buttons[row.icon].show_done()
 
     def offer_copy_only(self) -> None:
         """Offer Copy only, for answers to API clients."""
         self._copies_only = True
-        for button in (self._again, self._branch, self.edit_button):
-            button.hide()
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        for row in ANSWER_BUTTONS:
+            offered = row.ask is None or not self._copies_only
+            self.buttons[row.icon].setVisible(
+                self._finished and offered and (self._editable or not row.edits)
+            )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -176,8 +179,8 @@ class AnswerFooter(QWidget):
             note.show()
             self._notes.append(note)
         self.strip.finish()
-        for button in self.buttons:
-            button.show()
+        self._finished = True
+        self._show_buttons()
 
     def show_version(self, index: int, count: int) -> None:
         self.versions.show_version(index, count)
@@ -211,7 +214,7 @@ class AnswerFooter(QWidget):
 
     def set_revealed(self, revealed: bool) -> None:
         """Show or hide the icon buttons; their space is kept, so that nothing moves on hover."""
-        for button in self.buttons:
+        for button in self.buttons.values():
             button.set_revealed(revealed)
 
     def height_for(self, width: int) -> int:

@@ -1,4 +1,5 @@
-"""Intents: what a person asks for in the widgets of the open chat, as frozen structs.
+"""Intents: what a person asks for in the widgets of the open chat, as frozen structs; and the buttons under
+an answer, which ask for some of it.
 
 Each view emits all of them through its one `intent` signal; `AskController.on_intent` handles them. A turn is
 named by its id, an attachment by its index in the turn's message.
@@ -6,8 +7,12 @@ named by its id, an attachment by its index in the turn's message.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
+from app.chat import strings
+from app.chat.entry import AnswerEntry
 from app.chat.sources import Source
 from app.session.chats.answers import Edit
 from core.events import Message, Passage
@@ -164,3 +169,25 @@ class Escape(Intent, frozen=True):
 
 class OpenLibrary(Intent, frozen=True):
     """Open the Library window to attach a document from it."""
+
+
+class AnswerButton(Struct, frozen=True):
+    """A button under an answer, for which `ask` makes an intent; None copies the answer.
+
+    `icon` is the name of its file in `resources/icons`. `title` is its tooltip and its name for assistive
+    technology. `edits`: it is under answers only that a person can edit.
+    """
+
+    icon: str
+    title: str
+    ask: Callable[[AnswerEntry], Intent] | None
+    edits: bool = False
+
+
+# From left to right.
+ANSWER_BUTTONS = (
+    AnswerButton("copy", "Copy answer", None),
+    AnswerButton("redo", "Regenerate", lambda answer: Regenerate(answer.turn_id)),
+    AnswerButton("branch", "Branch into new chat", lambda answer: Branch(answer.turn_id)),
+    AnswerButton("edit", strings.EDIT_ANSWER, lambda answer: EditAnswer(answer.turn_id), edits=True),
+)

@@ -211,7 +211,7 @@ def test_a_thought_is_folded_until_it_is_opened(transcript: Transcript, qtbot: Q
     qtbot.keyClick(head, Qt.Key.Key_Return)
     assert body.height() == folded
     item = transcript.answer("t")
-    qtbot.mouseClick(item.footer.buttons[0], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(item.footer.buttons["copy"], Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == "Yes, [x] < y."
 
 

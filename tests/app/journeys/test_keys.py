@@ -342,7 +342,7 @@ async def test_letters_are_the_messages_wherever_no_field_has_the_keyboard(windo
     await typed("after the find bar was closed")
     for what, widget in (
         ("in the transcript", views.transcript),
-        ("on a button under an answer", answer_view(window).footer.buttons[0]),
+        ("on a button under an answer", answer_view(window).footer.buttons["copy"]),
         ("in the inspector", views.inspector),
     ):
         widget.setFocus()

@@ -75,7 +75,7 @@ async def test_a_question_a_token_and_a_regenerated_answer_pass_few_files(window
     await ready(window)
     answer = answer_view(window)
     with recorded(REGENERATE) as regenerate:
-        await click(answer.footer.buttons[1])
+        await click(answer.footer.buttons["redo"])
         await ready(window)
     files = [file for file in send.files if file != "launch/scenario.py"]
     assert send.is_complete

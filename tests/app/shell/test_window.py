@@ -150,7 +150,7 @@ async def test_refused_requests_change_nothing_and_an_earlier_question_branches_
     await asked(window, "write 5")
     await asked(window, "write 9")
     whole = controller.chats.open
-    await click(answer_view(window, 0).footer.buttons[1])
+    await click(answer_view(window, 0).footer.buttons["redo"])
     await until(lambda: controller.chats.open.id != whole.id)
     await ready(window)
     branch = controller.chats.open

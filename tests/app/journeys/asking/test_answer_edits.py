@@ -56,7 +56,7 @@ async def test_an_answer_is_edited_continued_and_kept(stage: Stage, tmp_path: Pa
     await answered(window)
     before = last(window)
     assert before.text == "ECHO 1: w1 w2 w3 w4 w5 w6"
-    await click(answer_view(window).footer.edit_button)
+    await click(answer_view(window).footer.buttons["edit"])
     assert editor(window).text == before.text
     assert answer_view(window).body.isHidden()
     assert answer_view(window).footer.isHidden()
@@ -183,12 +183,12 @@ async def test_an_edit_is_asked_about_undone_exact_and_an_answer_continues_from_
     assert window.controller.chats.get(chat).turns == before
     window.controller.chat.select(chat)
     await answering(window)
-    await click(answer_view(window, 0).footer.edit_button)
+    await click(answer_view(window, 0).footer.buttons["edit"])
     assert answer_view(window, 0).editor is None
     assert "when the current one is complete" in window.views.notice_bar.text
-    assert answer_view(window).footer.edit_button.isHidden()
+    assert answer_view(window).footer.buttons["edit"].isHidden()
     await stop(window)
-    await click(answer_view(window, 0).footer.edit_button)
+    await click(answer_view(window, 0).footer.buttons["edit"])
     assert answer_view(window, 0).editor is not None
 
     window.controller.chat.start()
@@ -218,7 +218,7 @@ async def test_leaving_and_asking_save_an_edit(stage: Stage, tmp_path: Path) -> 
     assert commands[0].messages[1].content.endswith(" w6 one")
     assert len(window.controller.chats.open.turns) == 2
     # An earlier answer, whose question is then edited.
-    await click(answer_view(window, 0).footer.edit_button)
+    await click(answer_view(window, 0).footer.buttons["edit"])
     await type_text(window, "x")
     turn = window.controller.chats.open.turns[0]
     window.controller.asking.edit(turn.id)

@@ -260,7 +260,7 @@ async def test_regenerate_says_why_while_no_model_is_ready(stage: Stage) -> None
     assert window.controller.link.phase is Phase.STARTING
     await press(window, Qt.Key.Key_R, CTRL)
     assert "starting" in hand.notice
-    await click(view.footer.buttons[1])
+    await click(view.footer.buttons["redo"])
     assert len(window.controller.chats.open.turns[-1].versions) == 1
     await ready(window)
     assert hand.notice == ""

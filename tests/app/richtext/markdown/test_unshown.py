@@ -59,7 +59,7 @@ def test_a_chat_opens_whatever_is_in_it(transcript: Transcript, unshown: list[st
     assert readable(transcript) == ["one", "First.", "two", said, said, "Third."]
     assert transcript.answer_text("1") == BAD
     answer = transcript.answer("1")
-    answer.footer.copy_button.click()
+    answer.footer.buttons["copy"].click()
     assert QGuiApplication.clipboard().text() == BAD
     assert len(unshown) == 2
     assert all("RecursionError" in line for line in unshown)
