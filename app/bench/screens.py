@@ -286,7 +286,7 @@ class _Screens:
             turn = self._window.controller.chats.open.turns[-1]
             return turn.answer.reading is not None
 
-        await self._until(read, "it is known what is read")
+        await self._until(read, "the selection of passages is known")
         self._window.commands.show_document()
         await self._grab("prefill", settled_s=0.4)
         await self._ready()

@@ -60,7 +60,7 @@ class ThoughtHead(Button):
         self.show_text(SEPARATOR.join(parts), strings.THOUGHT_SAYS, over=over)
 
     def show_text(self, text: str, description: str, *, over: bool) -> None:
-        """Show `text`; `over`: what it folds is complete."""
+        """Show `text`; `over`: the folded text is complete."""
         if text == self.text() and over == self._over:
             return
         if over != self._over:

@@ -1,7 +1,7 @@
 """AnswerText: parses an answer's Markdown source into pieces while it grows. No Qt.
 
 Pieces of complete blocks are closed and never change. The pieces of the last block are open: plain text, code
-after an opening fence, or the list items so far. Parts of an open block that cannot change any more are
+after an opening fence, or the first list items. Parts of an open block that cannot change any more are
 closed early, so that only its end is parsed again. Pieces of a thought contain its source offset and follow a
 head piece without text.
 

@@ -368,7 +368,7 @@ class Banner(QWidget):
         self.count_label.setText(position)
         for widget in (self.count_label, self.next_button):
             widget.setVisible(bool(position))
-        # Without buttons there is no row and no margin above it.
+        # Without buttons, neither a row nor a margin above it.
         any_button = bool(trouble.remedy or trouble.smaller_tokens or trouble.log or position)
         set_margins(self._buttons, 0, 11 if any_button else 0, 0, 0)
         self.log_view.setPlainText("\n".join(trouble.log))

@@ -166,7 +166,7 @@ class Composer(QWidget):
 
     @property
     def draft(self) -> Message:
-        """What is written and attached, as it is."""
+        """The written text and the attachments, unchanged."""
         return Message("user", self.text, self.attachments)
 
     @property

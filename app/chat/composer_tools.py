@@ -107,7 +107,7 @@ def beginning(text: str, tokens: int, kept_tokens: int) -> str:
     return cut
 
 
-NoticeAction = tuple[str, Callable[[], object]]  # a button's label, and what it does
+NoticeAction = tuple[str, Callable[[], object]]  # a button's label, and its action
 
 
 class ComposerNotice(QWidget):

@@ -76,12 +76,12 @@ class Find:
 
     @property
     def all(self) -> list[tuple[Entry, Match]]:
-        """All matches so far, in reading order."""
+        """All matches found until now, in reading order."""
         return [(entry, match) for entry in self._entries for match in self.matches(entry)]
 
     @property
     def count(self) -> int:
-        """The number of matches so far."""
+        """The number of matches found until now."""
         return sum(map(len, self._found.values()))
 
     @property

@@ -368,7 +368,7 @@ def to_read(progress: PrefillProgress) -> int:
 
 
 def read_so_far(progress: PrefillProgress) -> int:
-    """Tokens read so far, without the reused ones, which `done_tokens` includes."""
+    """Tokens already read, without the reused ones, which `done_tokens` includes."""
     unread = progress.total_tokens - progress.reused_tokens
     return max(0, min(unread, progress.done_tokens - progress.reused_tokens))
 

@@ -226,7 +226,7 @@ class TranscriptSelection(QObject):
     def _pieces_of(self, entry: Entry) -> Sequence[Piece]:
         item, part = self._pool.items.get(entry), self.part(entry)
         if isinstance(entry, QuestionEntry) and entry.is_long and part and part.end >= self._last(entry):
-            return pieces_of(entry.source)  # selected beyond what is shown of it
+            return pieces_of(entry.source)  # selected beyond its shown part
         if item and item.is_ready:
             return item.body.selected_pieces
         if part is None:

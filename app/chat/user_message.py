@@ -99,7 +99,7 @@ class _ReadMap(QWidget):
         self.update()
 
     def passage_at(self, point: QPointF) -> Passage | None:
-        """The passage at a point of the map; None beside it, or without a map."""
+        """The passage at a point of the map; None outside it, or without a map."""
         if not (self._passages and QRectF(self.rect()).contains(point)):
             return None
         first, last = self._passages[0].start, self._passages[-1].end

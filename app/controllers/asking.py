@@ -90,7 +90,7 @@ class AskController(QObject):
         self._last_change: _AnswerEdit | _Deletion | None = None
         self._awaited = awaited
         self._was_ready = False
-        # Chats whose queue goes on: the person sent something, and no answer since was stopped, failed or
+        # Chats whose queue continues: the person sent something, and no answer since was stopped, failed or
         # withdrawn. After a start there are none, so that nothing is sent without its author.
         self._flowing: set[str] = set()
         self._held: dict[str, str] = {}  # by chat, why its queue does not go on
@@ -212,7 +212,7 @@ class AskController(QObject):
         self._show_queue()
 
     def edit_queued(self, index: int, message: Message) -> None:
-        """Take a message out of the queue into the composer, before what is there.
+        """Take a message out of the queue into the composer, before the text that it has.
 
         While a sent message is edited there, it waits in the chat's draft, which returns after the edit.
         """
@@ -453,7 +453,7 @@ class AskController(QObject):
             self._refuse(strings.answering_other_chat(title))
 
     def stop_running(self) -> None:
-        """Stop the running answer, whichever chat it belongs to, and what was to follow it."""
+        """Stop the running answer, whichever chat it belongs to, and the messages queued behind it."""
         if self._answering.running is not None and self._app.link.busy:
             self._answering.stop_then(None)
             self._app.handle(Stop())

@@ -65,7 +65,7 @@ class ChatController(QObject):
         self._views.composer.edit.setFocus()
 
     def move_to_new(self) -> None:
-        """Move the message to a new chat of the same project, after what is written there already."""
+        """Move the message to a new chat of the same project, after the text of its composer."""
         composer = self._views.composer
         draft, paths = composer.draft, composer.chips.paths
         composer.clear()

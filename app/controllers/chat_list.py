@@ -113,7 +113,7 @@ class ChatListController(QObject):
         self.show()
 
     def move(self, chat_id: str, project_id: str) -> None:
-        """Move a chat to a project, or out of its own if `project_id` is empty, and offer Undo."""
+        """Move a chat to a project, or out of its project if `project_id` is empty, and offer Undo."""
         chat = self._chats.get(chat_id)
         before, project = self._chats.projects.find(chat.project), self._chats.projects.find(project_id)
         if project == before:

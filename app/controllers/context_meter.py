@@ -1,7 +1,7 @@
 """ContextMeter: shows in the composer how many tokens of the context the chat and the draft use.
 
 The sum is that of what the chat holds (`app.session.context`), the attached documents and the typed text,
-whatever the worker is doing. The worker counts texts beside its answers, 0.3 s after the last change; until
+whatever the worker is doing. The worker counts texts while it answers, 0.3 s after the last change; until
 then they are estimated, which is shown, and nothing is decided by an estimate. A refusal by the worker is
 shown until the draft changes.
 """
@@ -226,7 +226,7 @@ class ContextMeter(QObject):
             chat_exact = False  # system prompt and template are missing
         document_tokens, _, documents_exact = self._size(attached)
         typed_tokens, _, typed_exact = self._size([typed])
-        # With sparse prefill beyond the context, only passages that fit are read, so there is no limit.
+        # With sparse prefill beyond the context, only passages that fit are read, so nothing limits it.
         fits_always = prefill.reads_beyond and not self._refused_by_tokens
         written = MessageSize(
             chat_counted,
@@ -280,7 +280,7 @@ class TokenCounts:
         return self._known.get(text) if text else 0
 
     def is_exact(self, text: str) -> bool:
-        """Whether a known count is no estimate, as for a text far longer than the context."""
+        """Whether a known count is exact, not estimated, as for a text far longer than the context."""
         return text not in self._inexact
 
     def know(self, text: str, tokens: int) -> None:

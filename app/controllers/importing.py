@@ -100,7 +100,7 @@ class Importing(QObject):
             self._task = asyncio.ensure_future(self._work())
 
     async def _work(self) -> None:
-        """Do what is asked for, and what is asked for meanwhile."""
+        """Run the waiting imports, and those that are added meanwhile."""
         while not self._closing and (self._undoable or self._waiting):
             if self._undoable:
                 await self._delete_all()

@@ -59,7 +59,7 @@ class WorkerLink:
         return self._client.pid if self._client else None
 
     def start(self) -> None:
-        """Start a worker, after the end of the current one if any, of which nothing more is heard."""
+        """Start a worker, after the end of the current one if any, whose later events are dropped."""
         if not self._closed:
             # Muted at once: its hello would be taken for that of the next one.
             old, self._client, self._outbox = self._client, None, None

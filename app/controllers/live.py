@@ -1,4 +1,4 @@
-"""LiveAnswer: what is shown of a running answer, kept while another chat is shown."""
+"""LiveAnswer: the shown state of a running answer, kept while another chat is shown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LiveAnswer(Struct, eq=False):
         return self.entry.turn_id == turn_id
 
     def restore(self, strip: InstrumentStrip) -> None:
-        """Show in a `strip` without figures what it would have shown."""
+        """Bring a `strip` without figures to the state that it would have had."""
         for figures, at_s in self._figures:
             _show(figures, at_s, strip)
 

@@ -95,7 +95,7 @@ class ChatPage(QObject):
         self._views.editing_bar.show_text(strings.EDITING if is_last else strings.EDITING_EARLIER)
 
     def show_draft(self) -> None:
-        """Put the draft of the open chat into the composer; a sent message is no longer edited."""
+        """Put the draft of the open chat into the composer; the editing of a sent message ends."""
         if not self.edited:
             self._put_files_aside()
         chat = self._chats.open

@@ -55,7 +55,7 @@ def importing(name: str, percent: int, chats: int) -> str:
 
 
 def imported(counts: Mapping[str, int], sources: Sequence[str]) -> str:
-    """`counts`: chats by what was done with them."""
+    """`counts`: chats by the result of their import."""
     new, updated = counts.get("added", 0) + counts.get("restored", 0), counts.get("updated", 0)
     known = counts.get("known", 0)
     programs = [source for source in sources if source]

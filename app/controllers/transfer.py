@@ -74,7 +74,7 @@ class Transfer(QObject):
             choose()
 
     def _ask_options(self, kind: str, then: Callable[[], None]) -> None:
-        """Let the person choose what is exported; the choice is proposed again until the window closes."""
+        """Let the person choose the parts to export; the choice is proposed again until the window closes."""
 
         def chosen(thoughts: bool, tints: bool) -> None:
             self._options = ExportOptions(thoughts, tints)

@@ -186,7 +186,7 @@ class TroubleController:
         self.end(Until.MOVES)
 
     def on_worker_mistake(self, effect: fx.WorkerMistake) -> None:
-        """A bug in the worker or a broken pipe; shown if there is no other trouble."""
+        """A bug in the worker or a broken pipe; shown unless there is another trouble."""
         _LOG.warning("The worker broke the protocol: %s", effect.message)
         if not self._troubles.held:
             self.show(of_unreadable(effect.message))

@@ -22,7 +22,7 @@ OUTSIDE = "“{text}” is outside the range from {low} to {high}."
 NOT_ABOVE = "“{text}” is outside the range above {low} up to {high}."
 TYPE_A_NUMBER = "The value was not changed."
 
-# Marks that stand for others, on keyboards and in copied texts.
+# Marks used in place of others, on keyboards and in copied texts.
 _SAME = str.maketrans(
     {"．": ".", "，": ",", "،": ",", "٫": "٫", "＇": "’", "'": "’", "`": "’", "−": "-", "－": "-", "﹣": "-"}
     | dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
@@ -104,7 +104,7 @@ def read(text: str, notation: Notation, *, whole: bool) -> float:
 
 
 def _mark_of_fraction(digits: str) -> str:
-    """The mark between whole number and fraction; empty if there is no fraction."""
+    """The mark between whole number and fraction; empty without a fraction."""
     last = next((mark for mark in reversed(digits) if mark in ".,٫"), "")
     return last if digits.count(last or ".") == 1 else ""
 

@@ -1,4 +1,4 @@
-"""The Lab: measures drafters on this machine with `draftlight bench` in a process of its own.
+"""The Lab: measures drafters on this machine with `draftlight bench` in a separate process.
 
 LabController runs the process and collects its results; LabWindow shows them in a table with bars. The
 process is stopped (SIGSTOP) while the chat is answered.
@@ -112,7 +112,7 @@ class Plan(Struct, frozen=True):
 
 
 class Measurement(Struct):
-    """A run and its results so far. `trouble` is the reason of its failure, as a sentence."""
+    """A run and its first results. `trouble` is the reason of its failure, as a sentence."""
 
     model: str = ""
     running: bool = False
@@ -250,7 +250,7 @@ class LabController(QObject):
         self._show()
 
     def stop(self) -> None:
-        """Ends the process; the results so far stay."""
+        """Ends the process; finished results stay."""
         if self.measurement.running:
             self.measurement.stopping = True
             self._show()

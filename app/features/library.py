@@ -484,7 +484,7 @@ class LibraryController(QObject):
             self._window.titles.say(reading_text(reading.name, reading.words))
 
     def _take_files(self, reading: Reading) -> None:
-        """Keeps what was read; after the last file, shows the newest document or the reasons for failures."""
+        """Keeps the text; after the last file, shows the newest document or the reasons for failures."""
         added, window = "", self._window
         result = reading.result
         if isinstance(result, RequestError):

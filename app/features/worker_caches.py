@@ -277,7 +277,7 @@ class SavedChatsController(QObject):
         self._app.meter.show_read(1 - left_tokens / max(1, new_tokens))
 
     def erase(self, chat_id: str) -> None:
-        """Erase what is saved of a chat that is deleted for good."""
+        """Erase the saved caches of a chat that is deleted for good."""
         self._erasures.add(chat_id)
 
     def erase_all(self) -> None:

@@ -1,1 +1,1 @@
-"""Gauges: live figures of the answer being written, painted with QPainter. Knows no worker."""
+"""Gauges: live figures of the answer being written, painted with QPainter. Independent of the worker."""

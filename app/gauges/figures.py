@@ -13,7 +13,7 @@ DASH = "–"
 
 @dataclass(frozen=True)
 class Figure:
-    """A number and what stands small behind it. The dash stands for "no figure"."""
+    """A number and its small unit. The dash means "no figure"."""
 
     value: str = DASH
     unit: str = ""

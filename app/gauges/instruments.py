@@ -1,7 +1,7 @@
 """The instruments of the strip: a title, a figure, and a bar or bars by position.
 
 All are 59 high with 16 px left and right and content from 10 px down. Every figure is painted on the same
-baseline, with or without a bar. What is painted is also what assistive technology reads: the title is the
+baseline, with or without a bar. Assistive technology reads the painted text: the title is the
 accessible name, the figures are the description. A stale instrument (the worker has exited) has only a dash.
 """
 
@@ -135,7 +135,7 @@ class FirstTokenInstrument(Instrument):
         self._show(Figure(seconds(ttft_s), strings.SECONDS) if ttft_s > 0 else Figure())
 
     def show_prefill(self, shown: PrefillDisplay, unit: str) -> None:
-        """Shows which share of the time until then is over; in words what is done, and how long it takes."""
+        """Shows the share of the time that is over, and in words the phase and how long it takes."""
         words = f"{shown.percent}, {shown.words}"
         self._show(Figure(shown.percent, unit), shown.fraction, words, "accent")
 
@@ -218,7 +218,7 @@ class AcceptanceInstrument(Instrument):
     def show_drafts(
         self, tested: int, acceptance: float, mean_per_step: float, positions: Sequence[PositionStat]
     ) -> None:
-        """`acceptance` is a share, 0 to 1. Without a tested token there is no figure."""
+        """`acceptance` is a share, 0 to 1. Without a tested token, no figure."""
         self._positions = tuple(positions)
         figure = Figure(percent(acceptance), strings.PER_STEP.format(mean=f"{mean_per_step:.1f}"))
         self._show(figure if tested > 0 else Figure())

@@ -1,6 +1,6 @@
 """SpeedInstrument: tokens a second now, and over the last 20 s.
 
-While a prompt is read it shows the reading speed, in its own unit and with a line of its own.
+While a prompt is read it shows the reading speed, in its own unit and with a separate line.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class SpeedInstrument(Instrument):
         self._line.reference = plain
         if tokens_per_s is not None and (tokens_per_s > 0 or len(self._line)):
             self._line.add(tokens_per_s, now_s)
-        # An unknown speed leaves the last one beside its line.
+        # While the speed is unknown, the last one stays at its line.
         if tokens_per_s is not None or not len(self._line):
             self._show_figure(tokens_per_s)
 

@@ -78,7 +78,7 @@ class InstrumentStrip(QWidget):
         self.memory.show_used(figures.memory_bytes)
 
     def show_prefill(self, progress: PrefillProgress, now_s: float | None = None) -> None:
-        """The prompt is being read: its progress stands where the first token's time will."""
+        """The prompt is being read: its progress is shown in place of the first token's time."""
         self._prefill = progress
         now_s = time.monotonic() if now_s is None else now_s
         is_scoring = progress.phase == "scoring"

@@ -1,7 +1,7 @@
 """System libraries that PySide6 needs on Linux: whether they are there, and the command that installs them.
 
 Qt aborts the process when a platform plugin cannot be loaded, and `import PySide6.QtGui` fails without
-libEGL. So the loader is asked before Qt is imported: it names the first library that a file lacks. Uses the
+libEGL. So the loader is called before Qt is imported: it names the first library that a file lacks. Uses the
 standard library only.
 
     python -m app.launch.libraries [offscreen | xcb | wayland ...]

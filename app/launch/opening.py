@@ -151,7 +151,7 @@ async def _live(
     host: Host | None = None
     signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
     try:
-        # Everything allocated so far lives to the end. Freezing it spares the collector the scan, which
+        # Everything allocated until now lives to the end. Freezing it spares the collector the scan, which
         # would also run during scrolling.
         gc.freeze()
         host = Host(application, window, instance=instance)

@@ -119,7 +119,7 @@ def ask(window: MainWindow, question: str) -> str:
 
 
 def answer_of(window: MainWindow, turn_id: str) -> Answer | None:
-    """Returns the answer so far; None if the turn was removed."""
+    """Returns the answer's present state; None if the turn was removed."""
     chat = window.controller.chats.open
     return chat.turn(turn_id).answer if chat.has(turn_id) else None
 

@@ -1,4 +1,4 @@
-"""DocumentMarks: what is marked in the shown document; MarkedView: what both views of it do with the marks.
+"""DocumentMarks: the marks of the shown document; MarkedView: what both views of it do with the marks.
 
 Positions are characters of the document's text. The two views, `DocumentView` and `FormattedView`, share one
 `DocumentMarks`, so that the person can change between them.
@@ -33,7 +33,7 @@ class DocumentMarks:
 
     @property
     def hides(self) -> bool:
-        """Whether what was not read is hidden."""
+        """Whether skipped parts are hidden."""
         return self.kept_only and self.marked
 
     def read_in(self, first: int, last: int) -> Sequence[Stretch]:
@@ -196,7 +196,7 @@ class MarkedView:
         self.scroll_to_character((first + last) // 2)
 
     def leave(self) -> None:
-        """Unmark what was jumped to: the person scrolls."""
+        """Unmark the target of the last jump: the person scrolls."""
         if self.place is not None or self.current_stretch >= 0:
             self.marks.current, self.marks.place = -1, None
             self.refresh_marks()

@@ -83,7 +83,7 @@ class DocumentFinder(Finder):
     def show_similar(self, needle: str, spans: Sequence[tuple[int, int]]) -> None:
         """Add passages (end-exclusive characters) similar to `needle`, unless the query has changed.
 
-        Those that contain a match are left out. Goes to the first one if there is no match.
+        Those that contain a match are left out. Goes to the first one without a match.
         """
         if not self.is_open or needle != self.bar.field.text():
             return

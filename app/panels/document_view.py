@@ -1,6 +1,6 @@
 """DocumentView: a document's text with the read parts marked, for texts of any length.
 
-A QPlainTextEdit, which lays out what is visible. Read parts have a tint and a bar; all other text is dim.
+A QPlainTextEdit, which lays out the visible part. Read parts have a tint and a bar; all other text is dim.
 Positions are characters of the text; Qt counts UTF-16 units.
 """
 
@@ -132,7 +132,7 @@ class DocumentView(TextView, MarkedView):
         return text_data(self.selected_text)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keeps what was jumped to in the middle of the view; Qt keeps the first line."""
+        """Keeps the target of a jump in the middle of the view; Qt keeps the first line."""
         super().resizeEvent(event)
         if self.text is not self._loaded:
             return

@@ -138,12 +138,12 @@ class DocumentCanvas(TextCanvas):
 
     @property
     def text_px(self) -> int:
-        """The height of what is laid out."""
+        """The height of the laid out part."""
         return round(self.boxes[-1].bottom) if self.boxes else 0
 
     @property
     def parsed(self) -> Sequence[Piece]:
-        """The pieces that were parsed so far."""
+        """The pieces that are parsed."""
         return self._parsed
 
     def is_hidden(self, piece: Piece) -> bool:
@@ -183,7 +183,7 @@ class DocumentCanvas(TextCanvas):
         return not self._marks.marked
 
     def text_passes(self, box: PieceBox, lines: range) -> list[tuple[QColor, QPainterPath | None]]:
-        """What was neither read nor found is dim."""
+        """Text that was neither read nor found is dim."""
         if not self._marks.marked:
             return super().text_passes(box, lines)
         clear = QPainterPath()
@@ -359,7 +359,7 @@ class FormattedView(QScrollArea, MarkedView):
     # ---- Qt's
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keeps what was jumped to in the middle of the view, else the first line at the top."""
+        """Keeps the target of a jump in the middle of the view, else the first line at the top."""
         super().resizeEvent(event)
         self._keep_place()
         self._fit()
@@ -391,7 +391,7 @@ class FormattedView(QScrollArea, MarkedView):
         self.leave()
 
     def _keep_place(self) -> None:
-        """Go to what is visible now once all is laid out again."""
+        """Go to the visible part once all is laid out again."""
         if self._goal is None:
             marks = self.marks
             place = marks.place or (marks.stretches[marks.current] if marks.current >= 0 else None)
@@ -458,7 +458,7 @@ class FormattedView(QScrollArea, MarkedView):
         self.verticalScrollBar().setValue(round(y) if character else 0)
 
     def _choose_wanted(self) -> None:
-        """Select what is to be selected, if it is laid out."""
+        """Apply the waiting selection, if its text is laid out."""
         if self._wanted is None:
             return
         start, end = self.canvas.locate(self._wanted[0]), self.canvas.locate(self._wanted[1] - 1)

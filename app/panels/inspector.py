@@ -98,7 +98,7 @@ class Inspector(QWidget):
         self._model_section.body.addWidget(self.models_button)
         self.advanced = Section(strings.ADVANCED, False, flush=True)
         self.estimate = TextLabel("", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
-        # Always two lines high: what is below must not move while a draft is counted.
+        # Always two lines high: the rows below must not move while a draft is counted.
         set_fixed_height(self.estimate, 30)
         self._groups = groups()
         self._sections = {group.name: self._build_section(group) for group in self._groups}
@@ -258,7 +258,7 @@ class Inspector(QWidget):
         field.hold(self._why_held(setting.key))
         if setting.key == DRAFTER_KEY:
             field.leave_out(self._absent)
-        if setting.key in self._idle:  # shown now, it would be a window of its own: it has no parent yet
+        if setting.key in self._idle:  # shown now, it would be a separate window: it has no parent yet
             field.hide()
         field.edited.connect(self._take_edit)
         field.show_source(self._source_of(setting.key))

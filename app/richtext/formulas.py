@@ -1,4 +1,4 @@
-"""Typeset formulas: asked of a child process, kept, and painted as shapes in any size and colour.
+"""Typeset formulas: made by a child process, kept, and painted as shapes in any size and colour.
 
 A formula that is not known yet is shown as its source; `arrived` says that more are known. One that is wrong,
 unsupported or too large stays as it is written. Widgets' thread only, but for `typeset_now`.
@@ -46,7 +46,7 @@ _MOST_KEPT_BYTES = 16 * 1024 * 1024
 _MOST_WAITING = 2_000
 # Small letters of the formulas' font are as high as Inter's.
 _SCALE = 1.15
-_LARGEST_PX = 4_096  # of a pixmap; what is larger is painted as a shape
+_LARGEST_PX = 4_096  # of a pixmap; a larger one is painted as a shape
 _RETRIES = 3  # of an export: a formula may end the process
 _numbers = count()
 
@@ -171,7 +171,7 @@ class Formulas(QObject):
         self._is_ready = False
 
     def get(self, formula: Formula) -> Shape | None:
-        """The formula; None if it cannot be typeset or is not known yet. Then it is asked for."""
+        """The formula; None if it cannot be typeset or is not known yet. Then it is requested."""
         if formula not in self._known and not _may_be_typeset(formula):
             self.keep(formula, None)
         if formula in self._known:
@@ -260,7 +260,7 @@ class Formulas(QObject):
             self._end()
 
     def stop(self) -> None:
-        """End the process; the formulas that wait are asked for again when they are shown."""
+        """End the process; waiting formulas are requested again when they are shown."""
         process, self._process = self._process, None
         self._waiting.clear()
         if process is None:

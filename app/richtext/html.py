@@ -218,7 +218,7 @@ def _opened(piece: Piece, open_tags: list[str]) -> str:
             made.append(f"<{open_tags[-1]}{start}>")
         open_tags.append("li")
         made.append("<li>")
-    # A box or a note's number is no marker that HTML has.
+    # HTML has no marker for a box or a note's number.
     shown = number.group(2) if number else piece.marker.removeprefix("•")
     return "".join(made) + (f"{text_html(shown)} " if shown else "")
 

@@ -90,7 +90,7 @@ class PieceBox:
             self.layout = PieceLayout(
                 text, style, room, piece.styles, link, direction, wraps=not self.is_code
             )
-        # How far what is wider than the column is scrolled to the right.
+        # How far content wider than the column is scrolled to the right.
         self.scroll = self.most_scroll if self.rtl else 0.0
 
     @property
@@ -149,7 +149,7 @@ class PieceBox:
         return area.adjusted(1, self.text_top - self.top - _CODE_PAD_TOP_PX, -1, -1) if self.is_code else area
 
     def scroll_by(self, pixels: float) -> bool:
-        """Scroll what is wider than the column to the right. Returns whether it moved."""
+        """Scroll content wider than the column to the right. Returns whether it moved."""
         before = self.scroll
         self.scroll = min(max(0.0, before + pixels), self.most_scroll)
         return self.scroll != before
@@ -209,7 +209,7 @@ class PieceBox:
         return self.layout.extend(piece.text)
 
     def move_by(self, distance_px: float) -> None:
-        """Move down: what is above has become higher."""
+        """Move down: the pieces above have become higher."""
         self.top += distance_px
         self.rule_top += distance_px
 

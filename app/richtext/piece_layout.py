@@ -75,7 +75,7 @@ class PlacedFormula:
     display: bool
 
 
-# Stands for a formula in Qt's layout, as a letter: lines are not broken between it and punctuation.
+# In place of a formula in Qt's layout, as a letter: lines are not broken between it and punctuation.
 _PLACEHOLDER = "x"
 
 
@@ -408,7 +408,7 @@ class PieceLayout:
 
     @property
     def full_width(self) -> float:
-        """The width of what is not broken into lines."""
+        """The width of the parts that are not broken into lines."""
         formulas = (each.shape.size_px(self.style.size_px)[0] for each in self._formulas)
         return max(formulas, default=self._widest)
 

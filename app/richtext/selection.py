@@ -65,7 +65,7 @@ def everything(pieces: Sequence[Piece]) -> TextSelection:
 
 
 def word_at(text: str, char: int) -> tuple[int, int]:
-    """The word around `char` with its combining marks, or what is seen as one character if there is none."""
+    """The word around `char` with its combining marks, or one visible character if there is none."""
     start = end = char
     while start and _is_in_word(text[start - 1]):
         start -= 1

@@ -226,7 +226,7 @@ class TextCanvas(ReadAloud):
         return round(self.boxes[-1].bottom) if self.boxes else 0
 
     def lay_out_again(self) -> None:
-        """Rebuild all boxes from their pieces; what was scrolled sideways stays so."""
+        """Rebuild all boxes from their pieces; sideways scrolling is kept."""
         scrolled = [(number, box.scroll) for number, box in enumerate(self.boxes) if box.scroll]
         self._lay_out(self.pieces)
         for number, scroll in scrolled:
@@ -413,7 +413,7 @@ class TextCanvas(ReadAloud):
         return None
 
     def rects_of(self, number: int, start: int, end: int) -> list[QRectF]:
-        """Where characters of piece `number` are on the canvas; the last ones for what is not shown."""
+        """Where characters of piece `number` are on the canvas; the last ones for hidden characters."""
         box = self.boxes[min(number, len(self.boxes) - 1)]
         last = len(box.piece.text)
         found = box.layout.rects(min(start, last), min(end, last))

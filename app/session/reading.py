@@ -1,4 +1,4 @@
-"""Totals of a sparse prefill: the one place that adds up what is chosen, read and skipped. Pure.
+"""Totals of a sparse prefill: the one place that adds up chosen, read and skipped tokens. Pure.
 
 The words are those of docs/glossary.md. A map covers the new tokens of a prompt; cached ones are not on it.
 """
@@ -48,7 +48,7 @@ def totals_of(reading: ReadingMap) -> ReadingTotals:
 
 
 def totals_of_passages(passages: Sequence[Passage]) -> ReadingTotals:
-    """The totals of some passages, such as a document's; what is always read counts as chosen."""
+    """The totals of some passages, such as a document's; passages that are always read count as chosen."""
     chosen = earlier = skipped = 0
     for passage in passages:
         tokens = passage.end - passage.start

@@ -261,7 +261,7 @@ class WindowController(QObject):
         documents = tuple(replace(each, tokens=0) for each in draft.attachments)
         before = chat.upto(edited)[:-1] if edited else chat.turns
         asked = chat.with_turns(before).ask("", replace(draft, content=text, attachments=documents))
-        # An edit may be cancelled: what is saved of the chat stays.
+        # An edit may be cancelled: the chat's saved cache stays.
         return Generate("", asked.messages_for_request(), settings, chat="" if edited else chat.id)
 
     def _served_base(self) -> Settings:

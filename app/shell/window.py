@@ -448,7 +448,7 @@ class MainWindow(QMainWindow):
         self.controller.unload_when_idle()
 
     def _on_intent(self, intent: Intent) -> None:
-        if isinstance(intent, Escape):  # the message field has a shortcut of its own
+        if isinstance(intent, Escape):  # the message field has its own shortcut
             self.commands.escape()
 
     def _remedy(self, name: str) -> None:

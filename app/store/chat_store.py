@@ -88,7 +88,7 @@ class StoredDocument(Struct, frozen=True):
 Record = Conversation | Project | KeptDocument | StoredDocument
 # One of `TABLES`, or `texts` for a document with its text, and an id.
 Key = tuple[str, str]
-# What is written under a key: its newest state, None to delete it permanently.
+# The value written under a key: its newest state, None to delete it permanently.
 Job = Record | None
 
 

@@ -292,7 +292,7 @@ class Unsaved:
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(f"{database.stem}-unsaved{database.suffix}")
-        self._known = False  # what is in the file
+        self._known = False  # the file's content
 
     def write(self, records: Iterable[Record]) -> bool:
         """Writes `records` in place of the earlier ones; False if not all of them could be written."""

@@ -171,7 +171,7 @@ class Library:
         """Returns the time for the ages of deleted chats; see `SteadyClock`."""
         return self.clock.now()
 
-    # ---- what is not saved
+    # ---- unsaved changes
 
     def waiting(self) -> dict[Key, Job]:
         """Returns the changes that are not written yet."""
@@ -549,7 +549,7 @@ class Library:
 
     def heads(self, table: str) -> list[Any]:
         """Returns the heads of all records of a table, the newest state of each."""
-        newer = self._newer(table)  # before the rows: what is written meanwhile is in one of them
+        newer = self._newer(table)  # before the rows: a change written meanwhile is in one of them
         stored: list[dict[str, Any]] = []
         try:
             stored, _ = self._from_each(lambda store: self._heads_of(store, table))

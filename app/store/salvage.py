@@ -3,7 +3,7 @@
 A child process reads the rows of all leaf pages (`core.system.sqlite_pages`); a row is one of Draftlight's if
 its checksum matches. The records that they make go to a database in memory, which is then one of the copies
 that the library reads. Of a chat, the turns that are missing are taken from the newest backup that has them,
-and what is in none is named in its place, so that a person sees what is missing.
+and a chat that is in none is named in its place, so that a person sees what is missing.
 """
 
 from __future__ import annotations

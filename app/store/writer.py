@@ -95,7 +95,7 @@ class Writer:
         self._replacing: set[Key] = set()  # of them, those in flight
         self._known: dict[Key, Conversation] = {}
         self._waiters: list[Callable[[bool], None]] = []
-        self._durable = True  # everything written so far
+        self._durable = True  # everything written until now
         self._told: Exception | None = None
         self._wake = threading.Condition()
         self._closing = self._abandoned = False
@@ -295,7 +295,7 @@ class Writer:
     def _settle(
         self, batch: dict[Key, Job], written: dict[Key, Job], refused: Refused, error: Exception | None
     ) -> None:
-        """Reports a change of the failure and lets wait what was not written."""
+        """Reports a change of the failure and keeps the unwritten changes waiting."""
         with self._wake:
             reasons = [each for _, each in (*self._refused.values(), *refused.values())]
             failure = error or next(iter(reasons), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from core.documents.parts import Element, M
 
 _ACCENTS = {"\u0302": "^", "\u0303": "~", "\u0304": "¯", "\u0305": "¯", "\u20d7": "→", "\u0307": "˙", "": "^"}
-# Elements of MathML, whose parts are told by their order, as those of Office Math and the names of its parts.
+# Elements of MathML, whose parts follow from their order, as those of Office Math and the names of its parts.
 _MATH_ML = {
     "mfrac": ("f", "num", "den"),
     "msup": ("sSup", "e", "sup"),

@@ -243,7 +243,7 @@ class _Reader:
         return True
 
     def _read_math(self, markup: str) -> None:
-        """A formula of its own."""
+        """A separate formula."""
         for piece in Markup(markup):
             if isinstance(piece, TagText):
                 self.words(piece.data)

@@ -271,7 +271,7 @@ class Walker:
             self.walk(element)
 
     def walk(self, element: Element) -> None:
-        """Visit what is inside of `element`."""
+        """Visit the content of `element`."""
         for each in element.inside:
             if isinstance(each, str):
                 self.characters(each)

@@ -173,7 +173,7 @@ class DrawnText(OfficeWalker):
         self._alone("equation" if is_equation(element.get("progId")) else "object")
 
     def _alone(self, kind: Kind) -> None:
-        """A mark in a line of its own."""
+        """A mark in a separate line."""
         if not self._hides and not self._notes and not self._behind:
             self.writer.mark(kind, self._description if kind == "picture" else "")
             self.writer.close_paragraph("line")

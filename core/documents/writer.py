@@ -197,7 +197,7 @@ def _counts_lines(text: str, codes: list[str]) -> bool:
 
 
 class _Story:
-    """A text of its own: the document, a cell or a note."""
+    """A separate text: the document, a cell or a note."""
 
     def __init__(self, label: str = "", *, in_cell: bool = False) -> None:
         self.label, self.in_cell = label, in_cell

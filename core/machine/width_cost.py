@@ -217,7 +217,7 @@ class LiveCost:
 
     @property
     def overhead(self) -> float | None:
-        """What a plain step takes longer if the drafter is asked, in plain steps; None if unknown."""
+        """How much longer a plain step takes if the drafter is called, in plain steps; None if unknown."""
         if not (self._plain and self._ahead):
             return self._first_overhead
         return max(0.0, statistics.median(self._plain) / statistics.median(self._ahead) - 1.0)

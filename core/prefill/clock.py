@@ -83,7 +83,7 @@ class _Part:
         self.left_tokens, self.before_tokens = left_tokens, before_tokens
 
     def seconds(self, correction: float) -> float | None:
-        """Predicted for what is left; None if the speed is unknown."""
+        """Predicted for the remaining part; None if the speed is unknown."""
         if not self.left_tokens:
             return 0.0
         if self.pace is None:

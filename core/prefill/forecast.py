@@ -165,7 +165,7 @@ def duration(seconds: float) -> str:
 
 
 def _exact(whole_s: int) -> str:
-    """To the second, because what stands still looks stuck."""
+    """To the second, because an unchanged text looks stuck."""
     hours, minutes, seconds = whole_s // 3600, whole_s % 3600 // 60, whole_s % 60
     parts = [f"{hours} h"] * (hours > 0) + [f"{minutes} min"] * (whole_s >= 60)
     return " ".join([*parts, f"{seconds} s"])

@@ -210,7 +210,7 @@ class ModelsController(QObject):
         self._set(state)
 
     def on_finished(self, finished: Finished) -> None:
-        """Store the figures of an answer of the loaded model, and ask what was measured."""
+        """Store the figures of an answer of the loaded model, and ask for the measurements."""
         if self.state.info:
             self.last_stats = (self.state.info.path, finished.stats)
         if self._watched and (finished.effective.exactness or finished.stats.accepted):

@@ -388,7 +388,7 @@ _BAR_PX, _LINE_PX = 14, 21
 
 
 class MemoryBar(QWidget):
-    """The parts of the memory, as a bar and one below the other. What is beyond the limit is not shown."""
+    """The parts of the memory, as a bar and one below the other. The part beyond the limit is not shown."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -103,7 +103,7 @@ class RaceSide(QWidget):
         column_of(head, 12, (self.transcript, 1), parent=self)
 
     def show_status(self, status: str, recording: Recording) -> None:
-        """Shows a status and the time that was recorded so far, without the answer."""
+        """Shows a status and the recorded time, without the answer."""
         self.transcript.clear()
         self._show(status, recording)
 

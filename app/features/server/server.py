@@ -384,7 +384,7 @@ class Key:
         return self._held
 
     def renew(self) -> str:
-        """Replaces the key; the old one is no longer accepted. Raises `KeyFileError`."""
+        """Replaces the key; the old one is refused from now on. Raises `KeyFileError`."""
         key = new_key()
         if self._path is not None:
             write_key(self._path, key)

@@ -253,7 +253,7 @@ class _Reader:
         raise _NotSimple
 
     def _delimiter(self) -> list[Glyph]:
-        """Around what is simple it is as high as a letter."""
+        """Around simple content it is as high as a letter."""
         if self.source[self.at : self.at + 1] == ".":
             self.at += 1
             return []

@@ -181,7 +181,7 @@ class Chats:
     def branch(self, turn_id: str, name: str = "") -> Conversation:
         """Open a new chat with a copy of the open chat's turns up to and including `turn_id`.
 
-        It has the same preset and overrides. Raises `KeyError` if there is no such turn.
+        It has the same preset and overrides. Raises `KeyError` for an unknown turn.
         """
         chat = self.open
         turns = chat.upto(turn_id)

@@ -109,7 +109,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def drafter(self) -> str:
-        """The drafter that was asked for, until the worker reports an end; empty if unknown."""
+        """The requested drafter, until the worker reports an end; empty if unknown."""
         return self.asked_of.settings.drafting.drafter if self.asked_of else ""
 
     def with_tokens(self, tokens: tuple[Token, ...]) -> Answer:
@@ -136,7 +136,7 @@ _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 def message_text(typed: str) -> str:
-    """What is sent of a typed text: without white space at its end and empty lines at its beginning.
+    """The part of a typed text that is sent: without white space at its end and empty lines at its beginning.
 
     The first line keeps its indentation, since code is pasted.
     """
