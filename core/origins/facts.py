@@ -1,53 +1,277 @@
-"""Facts of an answer, and where each stands."""
+"""Facts of an answer, and where each stands.
+
+A fact is looked up in the sources, then in the user's messages, in earlier answers, and among what can be
+computed from the figures of its sentence. In doubt it stands: a mark on a figure of the document costs more
+trust than a missing one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
 
 from core.origins.index import Index
-from core.origins.parts import Part
-from core.origins.types import Fact, FactState, Origins, Place
+from core.origins.lexicon import COUNTED, TELLING
+from core.origins.names import Name, names
+from core.origins.numerals import ONES, is_ordinal
+from core.origins.parts import Part, quotations
+from core.origins.quantities import Quantity, is_list_marker, quantities
+from core.origins.standing import Read, Standing, of_identifier, of_name, of_quantity, of_quotation
+from core.origins.types import Fact, FactKind, FactState, Origins, Place
 from core.origins.words import words
+
+# Letters and digits mixed, addresses, versions.
+_IDENTIFIER = re.compile(
+    r"(?<![\w@])(?:https?://[^\s<>()\[\]\"“”»]{3,300}|www\.[^\s<>()\[\]\"“”»]{3,300}"
+    r"|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,6}"
+    r"|\d{1,9}(?:\.\d{1,9}){2,8}"
+    r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?!\w)"
+)
+# 5kg, 3rd, 10am, 1990s, 30-day, mid-2020, 1920x1080, Q3: quantities.
+_QUANTITY_LIKE = re.compile(
+    r"\d[\d.,:]*(?:-?[a-z]{1,20}|-?[A-Z]{1,2}|[A-Z][A-Z]?/[a-z]|%|-[A-Za-z]{3,}(?:-[A-Za-z]+)*|x\d+)|[a-z]{2,12}-\d+s?|\d+-\d+[a-z]*"
+)
+_STRUCTURE = re.compile(
+    r"(?:\[\^?\d{1,3}\]|\]\([^()\s]{0,1000}\)?|</?[A-Za-z][^<>]{0,200}>"
+    r"|^[\s>#*_-]{0,16}(?:(?:step|part|point|option|question|example|phase|schritt|punkt|teil|frage|étape|partie|point"
+    r"|ステップ|手順)\s?\d{1,3}\b|\d{1,3}(?:\.\d{1,3}){0,3}[.):]?(?=[\s*_])))",
+    re.I,
+)
+_HEADING_NUMBER = re.compile(r"^[\s>#*_]{0,16}\d{1,3}(?:\.\d{1,3}){0,3}[.):]?(?=[\s*_])")
+_ENUMERATOR = re.compile(r"(?<!\S)\((\d{1,2})\)(?=\s)")
+_SENTENCE_END = re.compile(r"[.!?;](?=[\s*_\"”)]|\Z)(?<!\d\.)(?<!\b\w\.)|[。！？；\n]")
+_QUOTED_WORDS = 3
+_QUOTED_CHARACTERS = 8
+# In one sentence.
+_MOST_OPERANDS = 12
+
+
+class Found(NamedTuple):
+    """A fact in a part, before it is looked up."""
+
+    start: int
+    end: int
+    kind: FactKind
+    key: str
+    what: Quantity | Name | str
+
+
+class Saved(NamedTuple):
+    """What `FactFinder.restore` needs."""
+
+    languages: tuple[int, ...]
+    ordinary: int
 
 
 class FactFinder:
-    """Finds the facts of an answer, part by part."""
+    """Finds the facts of an answer, part by part.
+
+    `question`, `earlier` and `read` as in `trace`.
+    """
 
     def __init__(
-        self,
-        indexes: Sequence[Index],
-        question: str,
-        earlier: Sequence[Origins],
-        read: Sequence[Sequence[tuple[int, int]] | None],
+        self, indexes: Sequence[Index], question: str, earlier: Sequence[Origins], read: Sequence[Read]
     ) -> None:
         self._indexes = indexes
-        self._asked = {word.key for word in words(question)}
-        self._earlier = {fact.key: fact for origins in earlier for fact in origins.facts}
         self._read = read
+        self._question = Index(question)
+        self._question.build()
+        self._earlier = {
+            fact.key: fact.state for origins in earlier for fact in origins.facts if fact.place is None
+        }
+        self._languages = dict.fromkeys(TELLING, 0)
+        self._ordinary: dict[str, None] = {}
+        self._hear(question)
+
+    def save(self) -> Saved:
+        """The state between two parts."""
+        return Saved(tuple(self._languages.values()), len(self._ordinary))
+
+    def restore(self, saved: Saved) -> None:
+        """Forget everything after `saved`."""
+        self._languages = dict(zip(TELLING, saved.languages))
+        while len(self._ordinary) > saved.ordinary:
+            self._ordinary.popitem()
+
+    def _hear(self, text: str) -> None:
+        for word in re.findall(r"[^\W\d_]+", text):
+            if word.islower():
+                self._ordinary.setdefault(word)
+                for language, telling in TELLING.items():
+                    self._languages[language] += word in telling
+
+    @property
+    def _language(self) -> str:
+        return max(self._languages, key=lambda each: self._languages[each])
 
     def add(self, part: Part) -> list[Fact]:
-        """Facts of the next part."""
-        found = []
-        for word in words(part.text):
-            if word.key[0].isdigit():
-                place = self._place(word.key)
-                state: FactState = "document" if place else "nowhere"
-                if place is None and word.key in self._asked:
-                    state = "question"
-                start, end = part.start + word.start, part.start + word.end
-                found.append(Fact(start, end, "number", state, place, word.key))
-        return found
+        """Facts of the next part, in order."""
+        self._hear(part.text)
+        found = sorted(self._found(part))
+        facts: list[Fact] = []
+        end = -1
+        for at, each in enumerate(found):
+            if each.start < end:
+                continue
+            state, place = self._state(each, part, found)
+            if each.kind == "quotation" and state == "nowhere":
+                inner = [other for other in found[at + 1 :] if other.end <= each.end]
+                states = [self._state(other, part, found)[0] for other in inner]
+                if "nowhere" in states:
+                    continue  # the figure that is wrong is marked, not the sentence
+            end = each.end
+            facts.append(
+                Fact(part.start + each.start, part.start + each.end, each.kind, state, place, each.key)
+            )
+        return facts
 
-    def _place(self, key: str) -> Place | None:
+    # ---- finding
+
+    def _found(self, part: Part) -> Iterator[Found]:
+        text = part.text
+        taken = [match.span() for match in _STRUCTURE.finditer(text)]
+        if part.kind == "heading" and (match := _HEADING_NUMBER.match(text)):
+            taken.append(match.span())
+        expected = 1
+        for match in _ENUMERATOR.finditer(text):
+            if int(match[1]) == expected:
+                taken.append(match.span())
+                expected += 1
+        if part.kind != "code":
+            yield from self._quotations(text)
+        for match in _IDENTIFIER.finditer(text):
+            if not _overlaps(taken, *match.span()) and (each := _identifier(match)) is not None:
+                taken.append(match.span())
+                yield each
+        for quantity in quantities(text):
+            if not _overlaps(taken, quantity.start, quantity.end) and self._is_fact(quantity, part):
+                taken.append((quantity.start, quantity.end))
+                kind: FactKind = "date" if quantity.kind in ("date", "time") else quantity.kind  # type: ignore[assignment]
+                sign = "-" if quantity.is_negative else ""
+                key = f"{kind} {sign}{quantity.values[0]} {quantity.unit}".rstrip()
+                yield Found(quantity.start, quantity.end, kind, key, quantity)
+        for name in names(part, self._language, self._is_ordinary):
+            if not _overlaps(taken, name.start, name.end):
+                yield Found(name.start, name.end, "name", "name " + " ".join(name.tokens).lower(), name)
+
+    def _quotations(self, text: str) -> Iterator[Found]:
+        for start, end in quotations(text):
+            keys = [word.key for word in words(text[start:end])]
+            if len(keys) >= _QUOTED_WORDS and len("".join(keys)) >= _QUOTED_CHARACTERS:
+                yield Found(start, end, "quotation", "quotation " + " ".join(keys), text[start:end])
+
+    def _is_fact(self, quantity: Quantity, part: Part) -> bool:
+        text, word = part.text, part.text[quantity.start : quantity.end].lower()
+        if is_list_marker(text, quantity):
+            return False
+        if part.kind == "code":
+            return not quantity.is_word and len(quantity.values[0].replace(".", "")) > 1
+        if quantity.is_word and (word in ONES or (not quantity.unit and is_ordinal(word))):
+            return False
+        if quantity.kind == "number" and not quantity.unit:
+            following = re.findall(r"[^\W\d_]+", text[quantity.end : quantity.end + 40])[:3]
+            return not any(each.lower() in COUNTED for each in following)
+        return True
+
+    def _is_ordinary(self, word: str) -> bool:
+        if word in self._ordinary:
+            return True
+        return any(index.ids.get(word) in index.lower for index in self._indexes)
+
+    # ---- looking up
+
+    def _state(self, found: Found, part: Part, others: Sequence[Found]) -> tuple[FactState, Place | None]:
+        skipped: Place | None = None
         for source, index in enumerate(self._indexes):
-            if index.count(key):
-                at = index.where[index.ids[key]][0]
-                return Place(source, *index.characters(at, at))
-        return None
+            span, was_read = self._standing(found, index, self._read[source])
+            if span is not None and was_read:
+                return "document", Place(source, *span)
+            if span is not None and skipped is None:
+                skipped = Place(source, *span)
+        if self._standing(found, self._question, None).span is not None:
+            return "question", None
+        if skipped is not None:
+            return "skipped", skipped
+        if (state := self._earlier.get(found.key)) is not None:
+            return state, None
+        if isinstance(found.what, Quantity) and self._is_computed(found, found.what, part, others):
+            return "computed", None
+        return "nowhere", None
 
-    def save(self) -> int:
-        """The state between two parts."""
-        return 0
+    def _standing(self, found: Found, index: Index, read: Read) -> Standing:
+        what = found.what
+        if isinstance(what, Quantity):
+            return of_quantity(what, index, read)
+        if isinstance(what, Name):
+            return of_name(what, index, read, self._language)
+        return (of_identifier if found.kind == "identifier" else of_quotation)(what, index, read)
 
-    def restore(self, saved: int) -> None:
-        """Forget everything after `saved`."""
+    def _is_computed(self, found: Found, what: Quantity, part: Part, others: Sequence[Found]) -> bool:
+        if what.kind not in ("number", "amount"):
+            return False
+        start, end = _sentence(part, found.start)
+        operands = []
+        for other in others:
+            if start <= other.start and other.end <= end and other is not found and _has_number(other):
+                assert isinstance(other.what, Quantity)
+                if any(self._standing(other, each, None).span for each in (*self._indexes, self._question)):
+                    operands.append(float(other.what.values[0]))
+        return any(_agrees(value, operands[:_MOST_OPERANDS]) for value in what.values)
+
+
+def _has_number(found: Found) -> bool:
+    what = found.what
+    return isinstance(what, Quantity) and what.kind in ("number", "amount") and _is_number(what.values[0])
+
+
+def _overlaps(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    return any(first < end and start < last for first, last in spans)
+
+
+def _is_number(value: str) -> bool:
+    return value.replace(".", "", 1).isdigit()
+
+
+def _identifier(match: re.Match[str]) -> Found | None:
+    text = match.group().rstrip(".:/-")
+    end = match.start() + len(text)
+    if "@" not in text and "://" not in text and not text.startswith("www."):
+        if _QUANTITY_LIKE.fullmatch(text):
+            return None
+        if text.count(".") < 2 and not any(each.isalpha() for each in text):
+            return None
+    return Found(match.start(), end, "identifier", "identifier " + text.lower(), text)
+
+
+def _sentence(part: Part, at: int) -> tuple[int, int]:
+    start, end = 0, len(part.text)
+    for match in _SENTENCE_END.finditer(part.text):
+        if match.end() <= at:
+            start = match.end()
+        else:
+            end = match.end()
+            break
+    return start, end
+
+
+def _agrees(value: str, operands: Sequence[float]) -> bool:
+    """Whether `value` follows from two operands, or is the sum of all, rounded as it is written."""
+    if not _is_number(value) or len(operands) < 2:
+        return False
+    wanted, digits = float(value), len(value.partition(".")[2])
+    within = 0.5 * 10.0**-digits + 1e-9
+
+    def agrees(result: float) -> bool:
+        return abs(abs(result) - wanted) <= (within if result != int(result) else 1e-9)
+
+    if len(operands) > 2 and agrees(sum(operands)):
+        return True
+    for a, b in combinations(operands, 2):
+        if any(map(agrees, (a + b, a - b, a * b, a * b / 100))):
+            return True
+        for x, y in ((a, b), (b, a)):
+            if y and any(map(agrees, (x / y, 100 * x / y, 100 * (x - y) / y))):
+                return True
+    return False

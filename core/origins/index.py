@@ -7,8 +7,10 @@ import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cached_property
 
 from core.origins.automaton import Automaton
+from core.origins.quantities import LIST_MARKER, PART, is_list_marker, quantities
 from core.origins.words import Word, words
 
 # Marks between a cell's border and its words.
@@ -17,6 +19,7 @@ _CELL_BEGINS = re.compile(r"(?:^|[\t|\n,;])[ *_`\"'(-]*$")
 _CELL_ENDS = re.compile(r"[ *_`\"')]*(?:$|[\t|\n,;])")
 # Between two looks at the clock.
 _SLICE_WORDS = 256
+_SLICE_CHARACTERS = 1000
 # Of a run that occurs more often, the first places, and those nearest to what was read, are looked at.
 _MOST_PLACES = 64
 
@@ -36,8 +39,13 @@ class Index:
         self.starts = array("i")
         self.ends = array("i")
         self.complete = False
+        # Numbers of words that also occur in lower case.
+        self.lower: set[int] = set()
+        # By value, by (unit, is negative): where such a quantity begins and ends, ascending.
+        self.values: dict[str, dict[tuple[str, bool], tuple[array[int], array[int]]]] = {}
         self._pending = words(text)
         self._scanned = False
+        self._read_to = 0
         self._automaton: Automaton | None = None
 
     def build(self, seconds: float = float("inf")) -> bool:
@@ -59,6 +67,8 @@ class Index:
                 self._add(word)
         elif self._automaton is None:
             self._automaton = Automaton(self.sequence)
+        elif self._read_to < len(self.text):
+            self._add_quantities()
         elif self._automaton.extend(_SLICE_WORDS):
             self.complete = True
 
@@ -67,10 +77,48 @@ class Index:
         if number is None:
             number = self.ids[word.key] = len(self.ids)
             self.where.append(array("i"))
+        if number not in self.lower and self.text[word.start].islower():
+            self.lower.add(number)
         self.where[number].append(len(self.sequence))
         self.sequence.append(number)
         self.starts.append(word.start)
         self.ends.append(word.end)
+
+    def _add_quantities(self) -> None:
+        start, most = self._read_to, self._read_to + _SLICE_CHARACTERS
+        end = len(self.text)
+        if most < end:
+            end = self.text.rfind("\n", start, most) + 1 or self.text.rfind(" ", start, most) + 1 or most
+        for found in quantities(self.text, start, end):
+            unit = LIST_MARKER if is_list_marker(self.text, found) else found.unit
+            for value in (*found.values, *found.parts):
+                key = (unit if value in found.values else PART, found.is_negative)
+                starts, ends = self.values.setdefault(value, {}).setdefault(key, (array("i"), array("i")))
+                starts.append(found.start)
+                ends.append(found.end)
+        self._read_to = end
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """All words, one a line."""
+        return "\n".join(self.ids)
+
+    @cached_property
+    def folded(self) -> str:
+        """The text in lower case, as long as it is."""
+        return "".join(each.lower() if len(each.lower()) == 1 else each for each in self.text)
+
+    @cached_property
+    def initials(self) -> list[tuple[str, Sequence[int]]]:
+        """First letters of the words in their case, and the numbers of these words in the text: of all words,
+        and without short ones in lower case.
+        """
+        every = [(self.text[start], end - start) for start, end in zip(self.starts, self.ends)]
+        longer = [at for at, (letter, length) in enumerate(every) if letter.isupper() or length > 3]
+        return [
+            ("".join(letter for letter, _ in every), range(len(every))),
+            ("".join(every[at][0] for at in longer), longer),
+        ]
 
     @property
     def automaton(self) -> Automaton:

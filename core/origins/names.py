@@ -1,0 +1,157 @@
+"""Names in a part of an answer: capitalised words that are no ordinary words.
+
+Latin, Greek and Cyrillic scripts. A word at the beginning of a sentence is capitalised anyway, and so are
+labels: headings, cells, bold text at the beginning of a line. German capitalises its nouns, so that only two
+capitalised words in a row, capitals inside a word and abbreviations are names there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from core.origins.lexicon import COMMON, CONNECTORS, FUNCTION_WORDS, GERMAN_COMMON, LABELS, STARTERS, TITLES
+from core.origins.parts import Part
+from core.origins.words import UNSPACED
+
+_TOKEN = re.compile(rf"[^\W\d_{UNSPACED}]+(?:[-.&][^\W\d_{UNSPACED}]+)*")
+_ENDS = re.compile(r"[.!?:;…|>\n][\"”’')\]*_]*\s*[\"“„«»‘'(\[*_]*\Z")
+_OPENS = re.compile(r"[(\[“„«»\"]\W*\Z")
+_LABEL_END = re.compile(r"\*\*|__|:")
+_COMMON_ENDS = (
+    "tion",
+    "tions",
+    "ment",
+    "ments",
+    "ing",
+    "ness",
+    "ity",
+    "ies",
+    "ance",
+    "ence",
+    "ly",
+    "ungen",
+    "ung",
+    "keit",
+    "heit",
+)
+
+
+class Name(NamedTuple):
+    """Characters `start` to `end` (end-exclusive) of a part; `tokens`: its words without titles."""
+
+    start: int
+    end: int
+    tokens: tuple[str, ...]
+
+
+class Token(NamedTuple):
+    """A word of letters, and whether a sentence or a label begins with it or it is part of a label."""
+
+    text: str
+    start: int
+    end: int
+    first: bool
+    label: bool
+
+
+def names(part: Part, language: str, is_ordinary: Callable[[str], bool]) -> Iterator[Name]:
+    """Names of a part, in order. `is_ordinary`: whether a word is also written in lower case."""
+    if part.kind in ("code", "rule"):
+        return
+    run: list[Token] = []
+    for token in _tokens(part):
+        if run and not _joins(part.text[run[-1].end : token.start], token):
+            yield from _name(run, language, is_ordinary)
+            run = []
+        if _is_capitalised(token.text) or (run and token.text in CONNECTORS):
+            run.append(token)
+        elif run:
+            yield from _name(run, language, is_ordinary)
+            run = []
+    yield from _name(run, language, is_ordinary)
+
+
+def _tokens(part: Part) -> Iterator[Token]:
+    text = part.text
+    label_end = len(text) if part.kind in ("heading", "row") else _label_end(text)
+    before = 0
+    for match in _TOKEN.finditer(text):
+        between = text[before : match.start()]
+        first = before == 0 or _ENDS.search(between) is not None or _OPENS.search(between) is not None
+        yield Token(match.group(), *match.span(), first, match.start() < label_end)
+        before = match.end()
+
+
+def _label_end(text: str) -> int:
+    """Where the bold text, or the text before a colon, ends with which a line begins; 0 without one."""
+    begin = re.match(r"[\s>*_+•\d.)-]*", text)
+    start = begin.end() if begin else 0
+    bold = "**" in text[:start] or "__" in text[:start]
+    end = _LABEL_END.search(text, start, start + 80)
+    if end is None or (end.group() == ":" and not bold and len(text[start : end.start()].split()) > 4):
+        return 0
+    return end.end()
+
+
+def _is_capitalised(text: str) -> bool:
+    return text[0].isupper() and (len(text) > 1 or text in "XYZ")
+
+
+def _joins(between: str, token: Token) -> bool:
+    return not token.first and between in (" ", "\u00a0", ". ", " & ", "-", "’", "'", " **", "** ")
+
+
+def _name(run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -> Iterator[Name]:
+    while run and run[-1].text in CONNECTORS:
+        run = run[:-1]
+    while run and _is_dropped(run[0], run, language, is_ordinary):
+        run = run[1:]
+        while run and run[0].text in CONNECTORS:
+            run = run[1:]
+    while run and (run[-1].text.lower() in COMMON or run[-1].text in CONNECTORS):
+        run = run[:-1]
+    named = [
+        each for each in run if each.text not in CONNECTORS and each.text.rstrip(".").lower() not in TITLES
+    ]
+    if not named:
+        return
+    inner = any(_has_inner_capital(each.text) for each in named)
+    if language == "de" and not inner and len(run) < 2:
+        return
+    if run[0].label and not _is_label_name(run, named, language, is_ordinary):
+        return
+    if run[0].first and len(run) == 1 and not inner:
+        return
+    if all(each.text.lower() in COMMON for each in named):
+        return
+    yield Name(run[0].start, run[-1].end, tuple(each.text for each in named))
+
+
+def _has_inner_capital(text: str) -> bool:
+    return any(part[1:] != part[1:].lower() for part in re.split(r"[-.&]", text))
+
+
+def _is_dropped(token: Token, run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -> bool:
+    """Whether the first word of a run is no part of a name."""
+    key = token.text.lower()
+    if key in COMMON:
+        return True
+    if token.text.isupper():
+        return False
+    if key in FUNCTION_WORDS:
+        return True
+    if language == "de" and key in GERMAN_COMMON:
+        return True
+    return token.first and (key in STARTERS or key.endswith("ly") or (len(run) > 1 and is_ordinary(key)))
+
+
+def _is_label_name(
+    run: list[Token], named: list[Token], language: str, is_ordinary: Callable[[str], bool]
+) -> bool:
+    """Whether a capitalised label is a name: several words, none of them an ordinary word of labels."""
+    keys = [each.text.lower() for each in named]
+    if len(run) < 2 or any(key in LABELS or key.endswith(_COMMON_ENDS) or is_ordinary(key) for key in keys):
+        return False
+    return language != "de" or len(named) >= 2

@@ -1,0 +1,287 @@
+"""Quantities in a text: numbers with signs, scales and units, dates, and times of day.
+
+The same patterns read answers and sources. A source's quantity has every value that it may mean, an answer's
+those that it says: "5 million" of an answer is 5000000, of a source also 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Literal
+
+from msgspec import Struct
+
+from core.origins.numerals import (
+    KANJI,
+    NUMBER_WORDS,
+    ORDINAL_WORDS,
+    of_german,
+    of_kanji,
+    of_words,
+    plain_digits,
+    readings,
+    written,
+)
+from core.origins.units import BEFORE, BEHIND, SCALE, exponents, unit_of
+
+QuantityKind = Literal["number", "amount", "date", "time"]
+
+_MONTHS = (
+    "january jan januar janvier janv jänner",
+    "february feb februar février févr fév",
+    "march mar märz mär mars",
+    "april apr avril avr",
+    "may mai",
+    "june jun juni juin",
+    "july jul juli juillet juil",
+    "august aug août",
+    "september sep sept septembre",
+    "october oct oktober okt octobre",
+    "november nov novembre",
+    "december dec dezember dez décembre déc",
+)
+_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_MONTH_NAMES = "|".join(sorted(_MONTH.keys() - {"may", "march"}, key=len, reverse=True))
+# "may" and "march" are verbs.
+_M = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])\.?"
+_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925}
+_NUMBER = (
+    r"(?:\d{1,3}(?P<mark>[,.'’\u00a0\u2009\u202f ])\d{3}(?:(?P=mark)\d{3}){0,6}(?!\d)(?:[.,]\d{1,12})?"
+    r"|\d{1,3}(?:,\d{2}){1,4},\d{3}(?!\d)|\d{1,40}(?:[.,]\d{1,12}){0,8})"
+)
+_CARDINALS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
+_ORDINALS = "|".join(sorted(ORDINAL_WORDS, key=len, reverse=True))
+_JOIN = r"(?:[ \u00a0-]|[ ]and[ ]|-et-|[ ]et[ ])"
+_GERMAN = "ein|zwei|zwo|drei|dritt|vier|fünf|sech|sieb|acht|neun|zehn|elf|zwölf|zwanzig|hundert|tausend|erst"
+_ORDINAL = r"(?:st|nd|rd|th|er|re|e|ème|\.)"
+_Y = r"(?:\d{4})(?!\d)"
+# Digits first, then words by their first letter: most characters of a text can begin no quantity.
+_DIGITS = rf"""
+    (?P<iso>(?<![\w.,/-])(?P<iy>\d{{4}})[-/.](?P<im>\d{{1,2}})[-/.](?P<id>\d{{1,2}})(?![\d.,/-]\d)(?=\D|T\d|\Z))
+  | (?P<dmy>(?<![\w,/-])(?P<d1>\d{{1,2}})(?P<sep>[./-])[ ]?(?P<d2>\d{{1,2}})(?P=sep)[ ]?(?P<dy>\d{{4}}|\d\d)
+      (?![\w/-]|[.,]\d))
+  | (?P<dm>(?<![\w.,/-])(?P<dd>\d{{1,2}})\.[ ]?(?P<mm>\d{{1,2}})\.(?!\d))
+  | (?<![\w.,])(?P<day>\d{{1,2}}){_ORDINAL}?(?:[ \u00a0]+(?:day[ ]of|of|de))?[ \u00a0-]*(?P<month>{_M})
+      (?:,?[ \u00a0-]{{0,2}}(?:de[ ])?(?P<year>{_Y}|(?<=[-])\d\d\b))?
+  | (?<![\w.,:])(?P<hour>[01]?\d|2[0-4])(?:(?:[:h]|(?P<point>\.))(?P<minute>[0-5]\d)(?![\d])(?::[0-5]\d)?)?
+      (?P<half>[ \u00a0]?(?:[ap]\.m\.|[ap]m\b|Uhr\b|o['’]clock\b))?
+      (?(half)|(?(point)(?!)|(?(minute)|(?!))))
+"""
+_NUMERAL = rf"""(?P<before>(?<![\w]){BEFORE}[ \u00a0\u202f]?(?P<minus2>[-−](?=\d))?)?
+      (?<![A-Za-z_\d])(?<!\d[.,])(?P<number>{_NUMBER})(?P<large>[{KANJI}][{KANJI}\d]{{0,12}})?
+      (?P<scale>{SCALE})?(?P<behind>{BEHIND})?"""
+_JAPANESE = rf"""
+    (?:(?P<era>令和|平成|昭和)\s?)?(?<!\d)(?P<jy>(?:\d{{1,4}}|元|[{KANJI}]{{1,4}}))年(?!間|以|目|度)
+      (?:\s?(?P<jm>\d{{1,2}}|[{KANJI}]{{1,3}})月(?:\s?(?P<jd>\d{{1,2}}|[{KANJI}]{{1,3}})日)?)?
+  | (?<!\d)(?P<jm2>\d{{1,2}}|[{KANJI}]{{1,3}})月(?:\s?(?P<jd2>\d{{1,2}}|[{KANJI}]{{1,3}})日)?
+  | (?P<jhalf>午前|午後)?(?<!\d)(?P<jh>\d{{1,2}}|[{KANJI}]{{1,3}})時(?!間|代|点)
+      (?:(?P<jmin>\d{{1,2}}|[{KANJI}]{{1,3}})分|(?P<jhalfhour>半))?"""
+_LETTERS = rf"""
+    (?P<month2>{_M})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d)
+      (?:,?[ \u00a0]+(?P<year2>{_Y}))?
+  | (?P<month3>{_M})(?:[ \u00a0]*(?:of[ ]|de[ ])?,?[ ]?(?P<year3>{_Y}))?
+  | (?P<words>(?:{_CARDINALS})(?:{_JOIN}(?:{_CARDINALS})){{0,8}}(?:-(?:{_ORDINALS}))?|(?:{_ORDINALS}))
+      (?![^\W_])      (?P<wbehind>{BEHIND})?
+  | (?P<german>(?:{_GERMAN})[^\W\d_]{{0,40}})(?P<gscale>[ ](?:Million|Milliarde)(?:en)?\b)?
+      (?P<gbehind>{BEHIND})?
+"""
+_QUANTITY = re.compile(
+    rf"""
+    (?=[\d{KANJI}元令平昭午])(?:{_JAPANESE})
+  | (?=\d)(?:{_DIGITS})
+  | (?=[\d€$£¥EUGCJA])(?:{_NUMERAL})
+  | (?<![{KANJI}\d])(?P<kanji>[{KANJI}]{{1,12}})(?P<kbehind>{BEHIND})?
+  | (?<![^\W_])(?=[a-zéäöü])(?:{_LETTERS})
+  | (?P<vulgar>[½¼¾⅓⅔⅛])
+    """,
+    re.X | re.I,
+)
+# A sign, not a range or a list.
+_MINUS = re.compile(r"(?:(?<![\w)\]%°'’\"”.])[-−–]|\b(?:minus|moins) )\Z")
+_VULGAR = {"½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "1/3", "⅔": "2/3", "⅛": "0.125"}
+
+
+class Quantity(Struct, frozen=True):
+    """Characters `start` to `end` (end-exclusive) of a text.
+
+    - `values`: what it says. Numbers as `numerals` writes them; dates `2026-11-28`, `--11-28`, `2026-11`,
+      `--11`; times `t09:30`.
+    - `parts`: further values that its words or digits have, as the year of a date.
+    - `unit`: canonical, empty without one. `is_negative`: it has a minus sign. `is_word`: it is written in
+      letters.
+    """
+
+    start: int
+    end: int
+    kind: QuantityKind
+    values: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+    unit: str = ""
+    is_negative: bool = False
+    is_word: bool = False
+
+
+def quantities(text: str, start: int = 0, end: int | None = None) -> Iterator[Quantity]:
+    """The quantities in the characters `start` to `end` of `text`, in order."""
+    for match in _QUANTITY.finditer(text, start, len(text) if end is None else end):
+        found = _quantity(match)
+        if found is not None:
+            yield found
+
+
+# Unit of a number that numbers a line: "3." at its beginning.
+LIST_MARKER = "#"
+# Unit of a value that is a part of a quantity, as the year of a date.
+PART = "/"
+_LINE_BEGINS = re.compile(r"(?:^|\n)[ \t>#*_]{0,12}\Z")
+
+
+def is_list_marker(text: str, found: Quantity) -> bool:
+    """Whether a quantity of `text` numbers a line."""
+    if (
+        found.kind != "number"
+        or found.unit
+        or found.is_word
+        or text[found.end : found.end + 1] not in (".", ")")
+    ):
+        return False
+    behind = text[found.end + 1 : found.end + 2]
+    if behind and not behind.isspace():
+        return False
+    return _LINE_BEGINS.search(text, max(0, found.start - 13), found.start) is not None
+
+
+def _quantity(match: re.Match[str]) -> Quantity | None:
+    get = match.groupdict()
+    if get["iso"]:
+        return _date(match, [(get["iy"], get["im"], get["id"])])
+    if get["dmy"]:
+        year = get["dy"] if len(get["dy"]) == 4 else "20" + get["dy"]
+        return _date(match, [(year, get["d2"], get["d1"]), (year, get["d1"], get["d2"])])
+    if get["dm"]:
+        return _date(match, [("", get["mm"], get["dd"])])
+    for day, month, year in (("day", "month", "year"), ("day2", "month2", "year2"), ("", "month3", "year3")):
+        if get[month]:
+            if month == "month3" and not get[year] and match[month][0].islower():
+                return None  # a word such as "mar", or a French month alone
+            number = str(_MONTH[get[month].lower().rstrip(".")])
+            given = get[year] or ""
+            return _date(match, [("20" + given if len(given) == 2 else given, number, get.get(day) or "")])
+    if get["jy"]:
+        year = of_kanji(get["jy"]) or ""
+        if get["era"]:
+            year = str(_ERAS[get["era"]] + int(year))
+        elif len(year) != 4:  # a number of years
+            return None if get["jm"] else Quantity(*match.span(), "number", (year,), (), "year")
+        return _date(match, [(year, _of_kanji(get["jm"]), _of_kanji(get["jd"]))])
+    if get["jm2"]:
+        return _date(match, [("", _of_kanji(get["jm2"]), _of_kanji(get["jd2"]))])
+    if get["hour"]:
+        return _time(match)
+    if get["jh"]:
+        hour, minute = int(_of_kanji(get["jh"]) or 99), int(_of_kanji(get["jmin"]) or 0)
+        if get["jhalfhour"]:
+            minute = 30
+        if hour > 24:
+            return None
+        hours = (hour + 12,) if get["jhalf"] == "午後" and hour < 12 else (hour,)
+        return _times(match, hours, minute, ambiguous=not get["jhalf"])
+    if get["number"]:
+        return _plain(match)
+    if get["kanji"]:
+        found = _worded(match, "kbehind", of_kanji(get["kanji"]))
+        # A single one is mostly a part of a word.
+        return found if found and (found.unit or len(get["kanji"]) > 1) else None
+    if get["words"]:
+        return _worded(match, "wbehind", of_words(get["words"]))
+    if get["german"]:
+        value = of_german(get["german"])
+        if value and get["gscale"]:
+            value = written(Decimal(value).scaleb(9 if "illiard" in get["gscale"] else 6))
+        return _worded(match, "gbehind", value)
+    return Quantity(match.start(), match.end(), "number", (_VULGAR[match.group()],))
+
+
+def _of_kanji(text: str | None) -> str:
+    return of_kanji(text) or "" if text else ""
+
+
+def _end(match: re.Match[str], behind: str, unit: str) -> tuple[int, int]:
+    return match.start(), match.end() if unit or not match[behind] else match.start(behind)
+
+
+def _worded(match: re.Match[str], behind: str, value: str | None) -> Quantity | None:
+    if value is None:
+        return None
+    unit = unit_of(match[behind] or "")
+    return Quantity(*_end(match, behind, unit), "number", (value,), (), unit, is_word=True)
+
+
+def _plain(match: re.Match[str]) -> Quantity:
+    literal, scale = match["number"], exponents(match["scale"] or "")
+    behind, before = unit_of(match["behind"] or ""), unit_of(match["before"] or "")
+    parts: tuple[str, ...] = ()
+    values = readings(literal)
+    if match["large"]:
+        value = of_kanji(literal + match["large"])
+        values, parts = (value,) if value else values, values
+    elif behind == "m" and before:  # €5m
+        values, parts, behind = tuple(written(Decimal(value).scaleb(6)) for value in values), values, ""
+    elif scale:
+        values, parts = tuple(written(Decimal(value).scaleb(by)) for value in values for by in scale), values
+    elif not values:  # a version
+        values = (plain_digits(literal),)
+    if behind == "second" and match["behind"] == "s":  # the 1990s
+        behind = ""
+    begins = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
+    start, end = _end(match, "behind", behind)
+    if begins:
+        start = begins.start()
+    kind: QuantityKind = "amount" if {before, behind} & {"eur", "usd", "gbp", "jpy", "chf"} else "number"
+    return Quantity(start, end, kind, values, parts, before or behind, bool(begins or match["minus2"]))
+
+
+def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity | None:
+    values, parts = [], set()
+    for year, month, day in choices:
+        year, month, day = (plain_digits(each) if each else "" for each in (year, month, day))
+        if (month and not 1 <= int(month) <= 12) or (day and not 1 <= int(day) <= 31):
+            continue
+        values.append(date_value(year, month, day))
+        parts |= {str(int(each)) for each in (year, day) if each}
+        parts |= {date_value("", month, day), date_value(year, month, ""), date_value("", month, "")} - {""}
+        if month and match.lastgroup not in ("month", "month2", "month3"):
+            parts.add(str(int(month)))
+    if not values:
+        return None
+    return Quantity(match.start(), match.end(), "date", tuple(values), tuple(sorted(parts)))
+
+
+def date_value(year: str, month: str, day: str) -> str:
+    """A date, complete or not, as a value; empty without month and year."""
+    if not month:
+        return year
+    found = f"{year or '-'}-{int(month):02}"
+    return f"{found}-{int(day):02}" if day else found
+
+
+def _time(match: re.Match[str]) -> Quantity | None:
+    hour, minute = int(plain_digits(match["hour"])), int(plain_digits(match["minute"] or "0"))
+    half = (match["half"] or "").strip().lower()
+    if half.startswith("p") and hour < 12:
+        hour += 12
+    elif half.startswith("a") and hour == 12:
+        hour = 0
+    return _times(match, (hour,), minute, ambiguous=half in ("", "o'clock", "o’clock") and 0 < hour <= 12)
+
+
+def _times(match: re.Match[str], hours: tuple[int, ...], minute: int, *, ambiguous: bool) -> Quantity:
+    if ambiguous:
+        hours = (*hours, (hours[0] + 12) % 24)
+    values = tuple(f"t{hour:02}:{minute:02}" for hour in hours)
+    parts = {str(hours[0]), str(hours[0] % 12 or 12)}
+    if match.groupdict().get("minute"):
+        parts.add(f"{hours[0]}.{minute:02}".rstrip("0").rstrip("."))
+    return Quantity(match.start(), match.end(), "time", values, tuple(sorted(parts)))

@@ -1,0 +1,194 @@
+"""Where a fact stands in one source."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from core.origins.index import Index
+from core.origins.lexicon import COMMON, SAME_DAY, TITLES
+from core.origins.names import Name
+from core.origins.quantities import LIST_MARKER, PART, Quantity
+from core.origins.units import has_unit
+from core.origins.words import words
+
+Read = Sequence[tuple[int, int]] | None
+
+# Of numbers without a unit in a source, the last to be looked at.
+_ORDER = {LIST_MARKER: 2, PART: 3}
+# Places of one value and unit of a source.
+_MOST_SPOTS = 64
+_UNIT_CHARACTERS = 32
+_CELL_BEGINS = re.compile(r"(?:^|[\t|\n,;(:])[ *_~<>≤≥=-]*\Z")
+_CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n,;)])")
+_RANGE = re.compile(r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou)\s{0,2}[-−]?\d")
+_ELLIPSIS = re.compile(r"\.\.\.|…|\[[^\[\]]{0,40}\]")
+# Words from one part of a name to the next in a source.
+_NEAR_WORDS = 3
+_MOST_PAIRS = 1000
+_ENDINGS = ("s", "es", "n", "en", "r", "e")
+
+
+class Standing(NamedTuple):
+    """Characters of the source's text, None if the fact is not in it, and whether they were read."""
+
+    span: tuple[int, int] | None
+    was_read: bool
+
+
+NOWHERE = Standing(None, False)
+
+
+def first_read(starts: Sequence[int], ends: Sequence[int], read: Read) -> Standing:
+    """Of places in ascending order the first one that was read, or else the first one."""
+    if not starts:
+        return NOWHERE
+    for first, last in () if read is None else read:
+        at = bisect_left(starts, first)
+        if at < len(starts) and ends[at] <= last:
+            return Standing((starts[at], ends[at]), True)
+    return Standing((starts[0], ends[0]), read is None)
+
+
+# ---- quantities
+
+
+def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
+    """A quantity of the same value and sign, with the same unit or one that the source may leave out."""
+    best = NOWHERE
+    for value in what.values:
+        kept = index.values.get(value, {})
+        for unit, is_negative in sorted(kept, key=lambda key: _ORDER.get(key[0], key[0] != what.unit)):
+            if what.is_negative and not is_negative:
+                continue
+            starts: Sequence[int]
+            ends: Sequence[int]
+            starts, ends = kept[unit, is_negative]
+            if what.unit and unit != what.unit:
+                if unit:
+                    continue
+                spots = [
+                    at
+                    for at in range(min(len(starts), _MOST_SPOTS))
+                    if _can_have(index.text, starts[at], ends[at], what.unit)
+                ]
+                starts, ends = [starts[at] for at in spots], [ends[at] for at in spots]
+            found = first_read(starts, ends, read)
+            if found.was_read:
+                return found
+            best = best if best.span else found
+    return best if best.span or what.kind != "date" else _of_date(what, index, read)
+
+
+def _can_have(text: str, start: int, end: int, unit: str) -> bool:
+    """Whether a number without a unit can have `unit`: in a table, in a range, or a few words before it."""
+    before, behind = text[max(0, start - 12) : start], text[end : end + _UNIT_CHARACTERS]
+    if _CELL_BEGINS.search(before) and _CELL_ENDS.match(behind):
+        return True
+    return _RANGE.match(behind) is not None or has_unit(behind.partition("\n\n")[0], unit)
+
+
+def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
+    """A date that the source writes without its year, while the year stands elsewhere in it."""
+    for value in what.values:
+        year, _, rest = value.partition("-")
+        if len(year) != 4 or not rest or year not in index.values:
+            continue
+        for unit, is_negative in index.values.get(f"--{rest}", {}):
+            if unit != PART:
+                return first_read(*index.values[f"--{rest}"][unit, is_negative], read)
+    return NOWHERE
+
+
+# ---- words
+
+
+def of_words(keys: Sequence[str], index: Index, read: Read) -> Standing:
+    """The words in a row."""
+    if not keys:
+        return NOWHERE
+    begins = index.places([index.ids.get(key, -1) for key in keys])
+    places = [index.characters(begin, begin + len(keys) - 1) for begin in begins]
+    return first_read([start for start, _ in places], [end for _, end in places], read)
+
+
+def of_identifier(text: str, index: Index, read: Read) -> Standing:
+    """An identifier, also written with other marks or without; an address that is a link's target."""
+    keys = [word.key for word in words(text)]
+    split = [part for key in keys for part in re.findall(r"\d+|\D+", key)]
+    for wanted in (keys, ["".join(keys)], split):
+        if (found := of_words(wanted, index, read)).span:
+            return found
+    at = index.folded.find(text.lower())
+    return first_read([at], [at + len(text)], read) if at >= 0 else NOWHERE
+
+
+def of_quotation(text: str, index: Index, read: Read) -> Standing:
+    """All parts of a quotation with ellipses; the first one's place."""
+    parts = [[word.key for word in words(part)] for part in _ELLIPSIS.split(text)]
+    found = [of_words(keys, index, read) for keys in parts if keys]
+    if not found or any(each.span is None for each in found):
+        return NOWHERE
+    return Standing(found[0].span, all(each.was_read for each in found))
+
+
+def of_name(name: Name, index: Index, read: Read, language: str) -> Standing:
+    """A name whose words stand near each other, without titles and initials."""
+    spots: list[Sequence[int]] = []
+    for token in name.tokens:
+        for word in words(token):
+            if len(name.tokens) > 1 and (len(word.key) < 2 or word.key in TITLES or word.key in COMMON):
+                continue
+            where = _word_places(word.key, index, language)
+            if where is None:
+                return _of_abbreviation(name, index, read)
+            spots.append(where)
+    if not spots or not all(_are_near(one, two) for one, two in pairwise(spots)):
+        return NOWHERE
+    rarest = min(spots, key=len)
+    return first_read([index.starts[at] for at in rarest], [index.ends[at] for at in rarest], read)
+
+
+def _word_places(key: str, index: Index, language: str) -> Sequence[int] | None:
+    """First words at which a word of a name occurs, also with another ending; None if it does not."""
+    for form in _forms(key):
+        if form in index.ids:
+            return index.where[index.ids[form]]
+    if language == "de" and len(key) > 3 and (at := index.vocabulary.find(key)) >= 0:
+        line = index.vocabulary[index.vocabulary.rfind("\n", 0, at) + 1 :].partition("\n")[0]
+        return index.where[index.ids[line]]
+    return None
+
+
+def _forms(key: str) -> Iterable[str]:
+    yield key
+    for end in _ENDINGS:
+        yield key + end
+        if len(key) > 3 and key.endswith(end):
+            yield key[: -len(end)]
+    if key in SAME_DAY:
+        yield from SAME_DAY[key]
+
+
+def _of_abbreviation(name: Name, index: Index, read: Read) -> Standing:
+    """Where the words begin with the letters of an abbreviation."""
+    letters = "".join(name.tokens).replace(".", "").replace("&", "")
+    if not (len(name.tokens) == 1 and letters.isupper() and 2 <= len(letters) <= 8):
+        return NOWHERE
+    for initials, firsts in index.initials:
+        if (at := initials.find(letters)) >= 0:
+            start, end = index.characters(firsts[at], firsts[at + len(letters) - 1])
+            return first_read([start], [end], read)
+    return NOWHERE
+
+
+def _are_near(one: Sequence[int], two: Sequence[int]) -> bool:
+    few, many = sorted((one, two), key=len)
+    for at in few[:_MOST_PAIRS]:
+        near = bisect_left(many, at - _NEAR_WORDS)
+        if near < len(many) and many[near] <= at + _NEAR_WORDS:
+            return True
+    return False

@@ -1,0 +1,129 @@
+"""Units and scales that follow or precede numbers, in English, German, French and Japanese."""
+
+from __future__ import annotations
+
+import re
+
+# The first name is the canonical one. Names of letters are words; plurals and cases are listed.
+_UNITS = """
+% percent per\u00a0cent prozent pct pourcent pour\u00a0cent v.h. パーセント
+pp percentage\u00a0points prozentpunkte prozentpunkten
+eur € euro euros ユーロ
+usd $ us$ dollar dollars ドル
+gbp £ pound\u00a0sterling pounds
+jpy ¥ yen 円
+chf franken francs sfr
+day days tag tage tagen tages jour jours 日 日間 tägig tägige tägigen tägiger d
+week weeks woche wochen semaine semaines 週 週間 wöchig wöchige wöchigen
+month months monat monate monaten monats mois か月 ヶ月 ヵ月 カ月 か月間 ヶ月間 monatig monatige monatigen
+year years jahr jahre jahren jahres an ans année années 年 年間 jährig jährige jährigen yr yrs
+hour hours h hr hrs stunde stunden std heure heures 時間
+minute minutes min mins minuten 分 分間 minütig minütige
+second seconds s sec secs sekunde sekunden seconde secondes 秒 秒間
+ms millisecond milliseconds millisekunden millisecondes
+kg kilogram kilograms kilogramm kilogrammes kilo kilos キロ
+g gram grams gramm grammes
+mg milligram milligrams milligramm
+t ton tons tonne tonnes tonnen トン
+lb lbs
+km kilometre kilometres kilometer kilometers kilometern kilomètres
+m metre metres meter meters metern mètre mètres メートル
+cm centimetre centimetres centimeter centimeters zentimeter centimètres
+mm millimetre millimetres millimeter millimeters millimètres
+ft feet foot
+in inch inches zoll pouces
+mi mile miles meilen
+l litre litres liter liters litern リットル
+ml millilitre millilitres milliliter millilitres
+m² m2 sqm quadratmeter 平方メートル
+m³ m3 kubikmeter
+°c ℃ degrees\u00a0celsius grad\u00a0celsius degrés\u00a0celsius 度
+°f degrees\u00a0fahrenheit
+° degrees degree grad degrés
+kb kbyte kilobytes
+mb mbyte megabytes
+gb gbyte gigabytes
+tb terabytes
+w watt watts
+kw kilowatt kilowatts
+mw megawatt megawatts
+kwh
+mwh
+v volt volts
+a amp amps ampere
+hz hertz
+khz
+mhz
+ghz
+bar
+psi
+kpa
+nm
+rpm
+dpi
+ppm
+db
+people persons personen personnes 人 名
+"""
+_CANONICAL = {
+    name.replace("\u00a0", " "): line.split(" ")[0]
+    for line in _UNITS.strip().splitlines()
+    for name in line.split(" ")
+}
+_NAMED: dict[str, list[str]] = {}
+for _name, _unit in _CANONICAL.items():
+    _NAMED.setdefault(_unit, []).append(_name)
+# Of one letter, or also an ordinary word: a unit only if it is glued or after one space, and written so.
+_EXACT = {"an", "in", "a", "d", "t", "s", "v", "w", "m", "h", "g", "l", "foot", "second", "ms", "nm", "bar",
+          "min", "mi", "mw", "seconde", "kilo", "pounds", "people"}  # fmt: skip
+_LETTERS = sorted((name for name in _CANONICAL if name[0].isalpha()), key=len, reverse=True)
+_SIGNS = sorted((name for name in _CANONICAL if not name[0].isalpha()), key=len, reverse=True)
+_JAPANESE = [name for name in _LETTERS if ord(name[0]) > 0x3000]
+_LATIN = [name for name in _LETTERS if ord(name[0]) < 0x3000]
+BEHIND = (
+    rf"(?:[ \u00a0\u202f]{{0,2}}(?:{'|'.join(map(re.escape, _SIGNS))})|(?:{'|'.join(_JAPANESE)})"
+    rf"|[ \u00a0\u202f-]{{0,2}}(?:{'|'.join(map(re.escape, _LATIN))})(?![\w²³]))"
+)
+BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
+
+# Names of powers of ten after a number, with the exponents they can stand for.
+_SCALES = {
+    "thousand": (3,), "tausend": (3,), "k": (3,), "mille": (3,), "tsd": (3,),
+    "million": (6,), "millions": (6,), "millionen": (6,), "mio": (6,), "mn": (6,), "m": (6,),
+    "billion": (9, 12), "billions": (9,), "billionen": (12,), "bn": (9,), "b": (9,), "milliarde": (9,),
+    "milliarden": (9,), "mrd": (9,), "milliard": (9,), "milliards": (9,), "md": (9,), "trillion": (12,),
+    "hundred": (2,), "hundert": (2,),
+}  # fmt: skip
+_NAMES = "|".join(sorted((name for name in _SCALES if len(name) > 1), key=len, reverse=True))
+SCALE = rf"(?:[ \u00a0\u202f-]?(?:{_NAMES})\b\.?|[ \u00a0]?(?-i:[kKMB])(?=[ ,.;:)€$£\n]|\Z))"
+
+
+def unit_of(text: str) -> str:
+    """Canonical unit of a match of `BEHIND` or `BEFORE`; empty if it is an ordinary word."""
+    name = text.strip(" \u00a0\u202f-")
+    found = _CANONICAL.get(name.lower(), "")
+    if found and name.lower() in _EXACT and name not in _EXACT | {"A", "V", "W", "L", "MW", "Nm"}:
+        return ""
+    if name in ("in", "an", "a", "foot", "people") and text[:1].isspace():
+        return "" if name in ("in", "an", "a") else found
+    return found
+
+
+def exponents(text: str) -> tuple[int, ...]:
+    """Powers of ten of a match of `SCALE`."""
+    return _SCALES.get(text.strip(" \u00a0\u202f-.").lower(), ())
+
+
+def has_unit(text: str, unit: str) -> bool:
+    """Whether a name of the canonical `unit` occurs in `text`."""
+    folded = text.lower()
+    for name in _NAMED[unit]:
+        at = folded.find(name)
+        while at >= 0:
+            end = at + len(name)
+            if not name[0].isalpha() or ord(name[0]) > 0x3000:
+                return True
+            if not (folded[at - 1 : at].isalnum() or folded[end : end + 1].isalnum()) and len(name) > 1:
+                return True
+            at = folded.find(name, end)
+    return False
