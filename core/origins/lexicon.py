@@ -94,8 +94,9 @@ TELLING = {
     "fr": _listed("le la les des est sont et une dans pour par sur que qui du au aux pas avec il"),
 }
 _DAYS = (
-    "monday montag lundi", "tuesday dienstag mardi", "wednesday mittwoch mercredi", "thursday donnerstag jeudi",
-    "friday freitag vendredi", "saturday samstag sonnabend samedi", "sunday sonntag dimanche",
+    "monday montag lundi", "tuesday dienstag mardi", "wednesday mittwoch mercredi",
+    "thursday donnerstag jeudi", "friday freitag vendredi", "saturday samstag sonnabend samedi",
+    "sunday sonntag dimanche",
 )  # fmt: skip
 # The names of a day of the week in other languages.
 SAME_DAY = {name: days.split() for days in _DAYS for name in days.split()}
