@@ -450,8 +450,9 @@ class AnswerView(QWidget):
             )
             return
         height = self._text_height(column)
-        waiting_px = self.waiting.sizeHint().height()
-        self.waiting.setGeometry(MARGIN_PX, height - waiting_px, column, waiting_px)
+        if not self.waiting.isHidden():
+            waiting_px = self.waiting.sizeHint().height()
+            self.waiting.setGeometry(MARGIN_PX, height - waiting_px, column, waiting_px)
         # 2 px more, because outlines reach below the last line.
         self.body.setGeometry(0, 0, column + 2 * MARGIN_PX, self.body.height_for(column) + 2)
         top = height + px(_STRIP_GAP_PX - tokens.STRIP_REACH_PX)

@@ -210,6 +210,8 @@ class Composer(QWidget):
         `refused_by_tokens` is the excess reported by the worker, 0 if there was none.
         """
         over = refused_by_tokens or written.over_tokens
+        if not (over or self._over_tokens):
+            return
         exact = written.exact or bool(refused_by_tokens)
         text = strings.over_limit(over, written.limit_tokens, exact=exact) if over else ""
         actions = [self._notice_action(remedy) for remedy in remedies(written, refused_by_tokens)]

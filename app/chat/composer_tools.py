@@ -231,7 +231,9 @@ class ContextPill(QWidget):
         return strings.context_pill(self.used_tokens, self.limit_tokens, exact=self.use.exact)
 
     def show_context(self, use: ContextUse) -> None:
-        self.use = use
+        if use == self.use:
+            return
+        before, self.use = self.sizeHint(), use
         self.setVisible(self.has_figures)
         self.setAccessibleName(strings.context_spoken(self.text))
         parts = strings.context_parts(
@@ -241,7 +243,8 @@ class ContextPill(QWidget):
         )
         self.setAccessibleDescription(parts)
         self.setToolTip(f"{self.accessibleName()}\n{parts}")
-        self.updateGeometry()
+        if self.sizeHint() != before:
+            self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -272,9 +275,12 @@ class SendButton(Button):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", "send", parent=parent)
+        self.stops = True
         self.set_stops(False)
 
     def set_stops(self, stops: bool) -> None:
+        if stops == self.stops:
+            return
         self.stops = stops
         self.setIcon(themed_icon("stop" if stops else "send", "on_accent"))
         self.setAccessibleName(strings.STOP if stops else strings.SEND)

@@ -1,5 +1,8 @@
 """The instruments of the strip: a title, a figure, and a bar or bars by position.
 
+Each gets all figures of an answer and shows its own: `show_figures` live or final ones, `show_prefill` the
+progress of a prefill, `reset` none.
+
 All are 59 high with 16 px left and right and content from 10 px down. Every figure is painted on the same
 baseline, with or without a bar. Assistive technology reads the painted text: the title is the
 accessible name, the figures are the description. A stale instrument (the worker has exited) has only a dash.
@@ -7,7 +10,7 @@ accessible name, the figures are the description. A stale instrument (the worker
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
@@ -20,8 +23,8 @@ from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_size
 from app.theme.theme import color
 from app.theme.zoom import painter_on, width_of
-from core.events import Occupancy, PositionStat, TableUse
-from core.prefill.forecast import PrefillDisplay
+from core.events import Gauges, PositionStat, PrefillProgress, Stats
+from core.prefill.forecast import display
 
 HEIGHT_PX = 59
 PADDING_PX = 16
@@ -34,14 +37,21 @@ _LEFT = Qt.AlignmentFlag.AlignLeft
 
 
 class Instrument(QLabel):
-    """One figure and, with a `_share`, a bar. Subclasses with another drawing override `_paint` and
-    `_described`.
+    """One figure and, with a `_share`, a bar. `figure_of` takes the figure from those of an answer.
 
-    A QLabel, so that assistive technology knows it as text. Takes no focus.
+    Subclasses override `show_figures`, and with another drawing `_paint` and `_described`. A QLabel, so that
+    assistive technology knows it as text. Takes no focus.
     """
 
-    def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        width_px: int,
+        figure_of: Callable[[Gauges | Stats], Figure] = lambda figures: Figure(),
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._figure_of = figure_of
         self._figure = Figure()
         self._share: float | None = None
         self._words = ""
@@ -55,6 +65,13 @@ class Instrument(QLabel):
         """Replaces the figures by a dash, or restores them."""
         self.is_stale = stale
         self.refresh()
+
+    def show_figures(self, figures: Gauges | Stats, now_s: float) -> None:
+        """Shows its figure at the time `now_s`."""
+        self._show(self._figure_of(figures))
+
+    def show_prefill(self, progress: PrefillProgress, now_s: float) -> None:
+        """The prompt is being read, before there are other figures."""
 
     def reset(self) -> None:
         self._show(Figure())
@@ -79,13 +96,21 @@ class Instrument(QLabel):
             self._paint(painter)
 
     def _show(
-        self, figure: Figure, share: float | None = None, words: str = "", ink: str = "series_blue"
+        self,
+        figure: Figure,
+        share: float | None = None,
+        words: str = "",
+        ink: str = "series_blue",
+        *,
+        drawing_changed: bool = False,
     ) -> None:
         """Shows `figure` and a bar filled to `share` (0 to 1) in the colour `ink`; `words` describe both,
-        if the figure's text does not.
+        if the figure's text does not. Does nothing if all of it is shown, unless another drawing changed.
         """
-        self._figure, self._share, self._words, self._ink = figure, share, words, ink
-        self.refresh()
+        shown = self._figure, self._share, self._words, self._ink
+        if drawing_changed or (figure, share, words, ink) != shown:
+            self._figure, self._share, self._words, self._ink = figure, share, words, ink
+            self.refresh()
 
     def _paint(self, painter: QPainter) -> None:
         """Paints what belongs to a known figure."""
@@ -128,33 +153,35 @@ class Instrument(QLabel):
 
 
 class FirstTokenInstrument(Instrument):
-    """The time to the first token; before it, the progress of the prefill."""
+    """The time to the first token; before it, which share of that time is over."""
 
-    def show_time(self, ttft_s: float) -> None:
-        """Shows the seconds to the first token; at most 0 means that there was none."""
+    def show_figures(self, figures: Gauges | Stats, now_s: float) -> None:
+        ttft_s = figures.ttft_s  # 0: there was no token
         self._show(Figure(seconds(ttft_s), strings.SECONDS) if ttft_s > 0 else Figure())
 
-    def show_prefill(self, shown: PrefillDisplay, unit: str) -> None:
-        """Shows the share of the time that is over, and in words the phase and how long it takes."""
-        words = f"{shown.percent}, {shown.words}"
-        self._show(Figure(shown.percent, unit), shown.fraction, words, "accent")
+    def show_prefill(self, progress: PrefillProgress, now_s: float) -> None:
+        shown = display(progress, now_s)
+        unit = strings.CHOOSING if progress.phase == "scoring" else strings.READING
+        self._show(Figure(shown.percent, unit), shown.fraction, f"{shown.percent}, {shown.words}", "accent")
 
 
 class IndexInstrument(Instrument):
-    """How full the drafter's own index or the tokenizer family's table is, in n-grams."""
+    """How full the drafter's own index or the tokenizer family's table is, in n-grams.
 
-    def show_occupancy(self, occupancy: Occupancy) -> None:
-        """Shows the n-grams used and their limit; a drafter without an index (`capacity` 0) has no figure."""
-        if occupancy.capacity > 0:
+    `family` is that of the loaded model, whose table its answers ask.
+    """
+
+    family = ""
+
+    def show_figures(self, figures: Gauges | Stats, now_s: float) -> None:
+        use, occupancy = figures.table, figures.occupancy
+        if use is not None:
+            words = strings.table_use(self.family, use.hits, use.lookups, use.used_before)
+            self._show_used(use.used, use.slots, words)
+        elif occupancy.capacity > 0:
             self._show_used(occupancy.used, occupancy.capacity, strings.OWN_INDEX)
-        else:
+        else:  # the drafter has no index
             self.reset()
-
-    def show_table(self, use: TableUse, family: str) -> None:
-        """Shows the same of a shared table, and describes its hits."""
-        self._show_used(
-            use.used, use.slots, strings.table_use(family, use.hits, use.lookups, use.used_before)
-        )
 
     def _show_used(self, used: int, most: int, more: str) -> None:
         figure = Figure(short_count(used), strings.NGRAMS_USED.format(most=short_count(most)))
@@ -162,20 +189,23 @@ class IndexInstrument(Instrument):
 
 
 class MemoryInstrument(Instrument):
-    """The worker's memory and its limit, vermilion over the limit."""
+    """The worker's memory and its limit, vermilion over the limit. Belongs to no answer: `reset` keeps it."""
 
-    def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
-        self._used_bytes = self._limit_bytes = 0
-        super().__init__(title, width_px, parent)
+    _limit_bytes = 0
 
-    def show_used(self, used_bytes: int, limit_bytes: int | None = None) -> None:
-        """Shows the memory in use and, if given, its limit; 0 if unknown."""
-        self._used_bytes = used_bytes
-        self._limit_bytes = limit = self._limit_bytes if limit_bytes is None else limit_bytes
-        unit = strings.OF_GB.format(limit=gigabytes(limit)) if limit > 0 else strings.GB
+    def show_figures(self, figures: Gauges | Stats, now_s: float) -> None:
+        self.show_used(figures.memory_bytes, self._limit_bytes)
+
+    def show_used(self, used_bytes: int, limit_bytes: int) -> None:
+        """Shows the memory in use and its limit; 0 if unknown."""
+        self._limit_bytes = limit_bytes
+        unit = strings.OF_GB.format(limit=gigabytes(limit_bytes)) if limit_bytes > 0 else strings.GB
         figure = Figure(gigabytes(used_bytes), unit) if used_bytes > 0 else Figure()
-        share = used_bytes / limit if limit > 0 else None
+        share = used_bytes / limit_bytes if limit_bytes > 0 else None
         self._show(figure, share, ink="series_vermilion" if share and share > 1 else "series_blue")
+
+    def reset(self) -> None:
+        pass
 
 
 MAX_BARS = 16
@@ -211,20 +241,17 @@ def paint_bars(
 class AcceptanceInstrument(Instrument):
     """The accepted share of all drafted tokens, and of those at each position."""
 
-    def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
-        self._positions: tuple[PositionStat, ...] = ()
-        super().__init__(title, width_px, parent)
+    _positions: tuple[PositionStat, ...] = ()
 
-    def show_drafts(
-        self, tested: int, acceptance: float, mean_per_step: float, positions: Sequence[PositionStat]
-    ) -> None:
-        """`acceptance` is a share, 0 to 1. Without a tested token, no figure."""
-        self._positions = tuple(positions)
-        figure = Figure(percent(acceptance), strings.PER_STEP.format(mean=f"{mean_per_step:.1f}"))
-        self._show(figure if tested > 0 else Figure())
+    def show_figures(self, figures: Gauges | Stats, now_s: float) -> None:
+        changed, self._positions = figures.positions != self._positions, figures.positions
+        figure = Figure(
+            percent(figures.acceptance), strings.PER_STEP.format(mean=f"{figures.mean_per_step:.1f}")
+        )
+        self._show(figure if figures.tested > 0 else Figure(), drawing_changed=changed)
 
-    def reset(self) -> None:
-        self.show_drafts(0, 0.0, 0.0, ())
+    def show_prefill(self, progress: PrefillProgress, now_s: float) -> None:
+        self.reset()
 
     def _paint(self, painter: QPainter) -> None:
         left = width_of(self) - PADDING_PX - _POSITIONS_PX.width()

@@ -18,6 +18,7 @@ from app.gauges.instruments import PADDING_PX, TITLE_LINE_PX, TOP_PX, Instrument
 from app.theme.fonts import ui_font
 from app.theme.theme import color
 from app.theme.zoom import width_of
+from core.events import Gauges, PrefillProgress, Stats
 
 SPAN_S = 20.0
 _MAX_SAMPLES = 240
@@ -111,9 +112,20 @@ class SpeedInstrument(Instrument):
     def __init__(self, title: str, width_px: int, parent: QWidget | None = None) -> None:
         self._line = Sparkline()
         self._reading = False
-        super().__init__(title, width_px, parent)
+        super().__init__(title, width_px, parent=parent)
 
-    def show_speed(
+    def show_figures(self, figures: Gauges | Stats, now_s: float) -> None:
+        if isinstance(figures, Gauges):
+            self._show_speed(figures.tokens_per_s, now_s, plain=figures.plain_tokens_per_s)
+        else:  # final
+            self._reading = False
+            self._show_figure(figures.tokens_per_s or None)
+
+    def show_prefill(self, progress: PrefillProgress, now_s: float) -> None:
+        if progress.phase != "scoring":
+            self._show_speed(progress.tokens_per_s or None, now_s, reading=True)
+
+    def _show_speed(
         self, tokens_per_s: float | None, now_s: float, *, reading: bool = False, plain: float = 0.0
     ) -> None:
         """Adds a sample of the decode speed, or with `reading` of the prefill speed; None if unknown.
@@ -130,10 +142,6 @@ class SpeedInstrument(Instrument):
         if tokens_per_s is not None or not len(self._line):
             self._show_figure(tokens_per_s)
 
-    def show_final(self, tokens_per_s: float) -> None:
-        self._reading = False
-        self._show_figure(tokens_per_s or None)
-
     def reset(self) -> None:
         self._reading = False
         self._line.clear()
@@ -149,7 +157,7 @@ class SpeedInstrument(Instrument):
     def _show_figure(self, tokens_per_s: float | None) -> None:
         unit = strings.READ_PER_S if self._reading else strings.TOKENS_PER_S
         known = tokens_per_s is not None and (tokens_per_s > 0 or len(self._line) > 0)
-        self._show(Figure(speed(tokens_per_s or 0.0), unit) if known else Figure())
+        self._show(Figure(speed(tokens_per_s or 0.0), unit) if known else Figure(), drawing_changed=True)
 
     def _paint(self, painter: QPainter) -> None:
         right = width_of(self) - PADDING_PX

@@ -20,6 +20,7 @@ from app.gauges.instruments import (
     AcceptanceInstrument,
     FirstTokenInstrument,
     IndexInstrument,
+    Instrument,
     MemoryInstrument,
 )
 from app.gauges.speed import SpeedInstrument
@@ -27,7 +28,6 @@ from app.theme.measures import STRETCH, row_of, set_fixed_height
 from app.theme.theme import color, theme
 from app.theme.zoom import area_of, design_px, painter_on, px, width_of
 from core.events import Gauges, PrefillProgress, Stats
-from core.prefill.forecast import display
 
 _SIDE_PX = 4
 _HAIR_PX = 1
@@ -42,13 +42,19 @@ class InstrumentStrip(QWidget):
         self._prefill: PrefillProgress | None = None
         self._prefill_timer = QTimer(self, interval=1000)
         self._prefill_timer.timeout.connect(self._count_on)
-        self._family = ""
         self.speed = SpeedInstrument(strings.SPEED, 216)
         self.first_token = FirstTokenInstrument(strings.FIRST_TOKEN, 104)
         self.acceptance = AcceptanceInstrument(strings.DRAFTS_ACCEPTED, 206)
         self.index = IndexInstrument(strings.TABLE, 226)
         self.memory = MemoryInstrument(strings.MEMORY, 136)
-        self.instruments = (self.speed, self.first_token, self.acceptance, self.index, self.memory)
+        # From left to right. A figure without a drawing of its own is an `Instrument` here.
+        self.instruments: tuple[Instrument, ...] = (
+            self.speed,
+            self.first_token,
+            self.acceptance,
+            self.index,
+            self.memory,
+        )
         self._row = row_of(*self.instruments, STRETCH, margins=(_SIDE_PX, 0, _SIDE_PX, _HAIR_PX), parent=self)
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # it may be narrower
         self.setAccessibleName(strings.STRIP)
@@ -57,36 +63,22 @@ class InstrumentStrip(QWidget):
         theme.zoomed.connect(self._fit)
 
     def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
-        now_s = time.monotonic() if now_s is None else now_s
-        self.speed.show_speed(gauges.tokens_per_s, now_s, plain=gauges.plain_tokens_per_s)
-        self._show_answer(gauges)
+        self._show(gauges, time.monotonic() if now_s is None else now_s)
 
     def show_stats(self, stats: Stats) -> None:
-        self.speed.show_final(stats.tokens_per_s)
-        self._show_answer(stats)
+        self._show(stats, time.monotonic())
 
-    def _show_answer(self, figures: Gauges | Stats) -> None:
+    def _show(self, figures: Gauges | Stats, now_s: float) -> None:
         self._end_prefill()
-        self.first_token.show_time(figures.ttft_s)
-        self.acceptance.show_drafts(
-            figures.tested, figures.acceptance, figures.mean_per_step, figures.positions
-        )
-        if figures.table is not None:
-            self.index.show_table(figures.table, self._family)
-        else:
-            self.index.show_occupancy(figures.occupancy)
-        self.memory.show_used(figures.memory_bytes)
+        for instrument in self.instruments:
+            instrument.show_figures(figures, now_s)
 
     def show_prefill(self, progress: PrefillProgress, now_s: float | None = None) -> None:
         """The prompt is being read: its progress is shown in place of the first token's time."""
         self._prefill = progress
         now_s = time.monotonic() if now_s is None else now_s
-        is_scoring = progress.phase == "scoring"
-        if not is_scoring:
-            self.speed.show_speed(progress.tokens_per_s or None, now_s, reading=True)
-        unit = strings.CHOOSING if is_scoring else strings.READING
-        self.first_token.show_prefill(display(progress, now_s), unit)
-        self.acceptance.reset()
+        for instrument in self.instruments:
+            instrument.show_prefill(progress, now_s)
         self._prefill_timer.start()
 
     def _count_on(self) -> None:
@@ -101,10 +93,8 @@ class InstrumentStrip(QWidget):
     def reset(self) -> None:
         """No answer yet: no figures but the memory's, which belong to the worker."""
         self._end_prefill()
-        self.speed.reset()
-        self.first_token.reset()
-        self.acceptance.reset()
-        self.index.reset()
+        for instrument in self.instruments:
+            instrument.reset()
 
     def set_stale(self, stale: bool) -> None:
         """The worker is gone (figures become a dash, without a drawing) or is back."""
@@ -118,7 +108,7 @@ class InstrumentStrip(QWidget):
 
     def set_family(self, family: str) -> None:
         """The loaded model's tokenizer family, whose table its answers ask."""
-        self._family = family
+        self.index.family = family
 
     def minimumSizeHint(self) -> QSize:
         return QSize(2 * px(_SIDE_PX) + self.speed.minimumWidth(), self.minimumHeight())

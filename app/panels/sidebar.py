@@ -239,6 +239,7 @@ class WorkerStatus(QWidget):
         super().__init__(parent)
         set_ground(self, "", "top")
         self.level: Level = "idle"
+        self._state: tuple[str, str, Level] | None = None
         self._title = TextLabel("", 12, 16, "text", weight=500)
         self._detail = TextLabel("", 11, 15, tabular=True)
         self.models_button = IconButton("models", strings.MODELS)
@@ -256,6 +257,9 @@ class WorkerStatus(QWidget):
 
     def show_state(self, title: str, detail: str, level: Level) -> None:
         """Show two short lines and the dot's state."""
+        if (title, detail, level) == self._state:
+            return
+        self._state = (title, detail, level)
         self.level = level
         self._title.setText(title)
         self._detail.setText(detail)

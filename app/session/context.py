@@ -15,8 +15,8 @@ class Held(Struct, frozen=True):
     """What the next prompt begins with, without the message that is being written.
 
     `counted_tokens` were counted by the model when it answered: system prompt, template, messages and
-    documents. The texts `uncounted` come after them. `messages` are those of the next prompt, with `PROBE` at
-    the end, to count it if no answer has: in a chat that is new or imported.
+    documents. The texts `uncounted` come after them. If no answer has counted, in a chat that is new or
+    imported, `messages` are those of the next prompt, with `PROBE` at the end, to count it.
     """
 
     counted_tokens: int = 0
@@ -42,4 +42,5 @@ def held(chat: Conversation, last_tokens: int) -> Held:
             break
         texts = (*(each.text for each in turn.user.attachments), turn.user.content, answer.text)
         uncounted[:0] = [text for text in texts if text]
-    return Held(counted_tokens, tuple(uncounted), chat.ask("", PROBE).messages_for_request())
+    messages = () if counted_tokens else chat.ask("", PROBE).messages_for_request()
+    return Held(counted_tokens, tuple(uncounted), messages)

@@ -264,9 +264,14 @@ def test_no_dash_is_beside_a_drawn_line(strip: InstrumentStrip, theme: Theme) ->
     accent = theme.color("accent").name()
     for i in range(40):
         strip.show_gauges(_gauges(), now_s=i / 4)
+
+    def read() -> None:
+        for at_s, speed_now in ((10.5, 200.0), (12.0, 210.0), (12.5, 0.0)):
+            strip.show_prefill(PrefillProgress("r", 0, 5120, 0, tokens_per_s=speed_now), now_s=at_s)
+
     for change in (
         lambda: strip.show_gauges(_gauges(tokens_per_s=0.0), now_s=10.0),
-        lambda: strip.speed.show_speed(None, 10.5),
+        read,
         lambda: strip.show_stats(Stats()),
         lambda: strip.set_stale(True),
         lambda: strip.set_stale(False),
