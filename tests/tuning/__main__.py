@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     command("own-answers", "auto after a model's own answers, without a model", _own_answers)
     command("rehearse", "record answers of a model, and count them into a table for auto", _rehearse)
     command("sources", "precision of the sources of an answer", add_model)
+    command("origins", "marked figures and names of labelled answers; with --time what that takes", _origins)
     command("likelihood", "likelihood of texts after sparse prefill, relative to dense", _likelihood)
     command("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
     command("ahead", "time to first token of a document that was read before its question", _ahead)
@@ -86,6 +87,13 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--held-out", type=whole(2), default=5, metavar="N", help="hold out every Nth answer (default 5)"
     )
+
+
+def _origins(parser: argparse.ArgumentParser) -> None:
+    halves = ("tuned", "held_out")
+    add_option(parser, "--halves", names("half", halves), halves, "of the labelled documents")
+    parser.add_argument("--misses", action="store_true", help="list the labels that are marked wrongly, or not")
+    parser.add_argument("--time", action="store_true", help="measure an answer of 4,000 tokens (idle machine)")
 
 
 def _likelihood(parser: argparse.ArgumentParser) -> None:

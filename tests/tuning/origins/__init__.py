@@ -21,6 +21,7 @@ How a label was chosen:
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Literal
 
@@ -72,3 +73,10 @@ def labelled(half: Half | Literal["all"] = "all") -> list[LabelledDocument]:
     """The documents of one half with their labelled answers, or all."""
     found = msgspec.json.decode((FOLDER / "labels.json").read_bytes(), type=list[LabelledDocument])
     return [each for each in found if half in ("all", each.half)]
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command `origins`."""
+    from tests.tuning.origins import measure
+
+    return measure.run(options)
