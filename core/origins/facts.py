@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
+from core.origins.computing import follows
 from core.origins.index import Index
-from core.origins.lexicon import COUNTED, TELLING
+from core.origins.lexicon import COUNTED, DECIMAL_MARKS, TELLING
 from core.origins.names import Name, names
 from core.origins.numerals import ONES, is_ordinal
 from core.origins.parts import Part, quotations
@@ -26,17 +26,17 @@ from core.origins.words import words
 _IDENTIFIER = re.compile(
     r"(?<![\w@])(?:https?://[^\s<>()\[\]\"“”»]{3,300}|www\.[^\s<>()\[\]\"“”»]{3,300}"
     r"|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,6}"
-    r"|\d{1,9}(?:\.\d{1,9}){2,8}"
+    r"|\d{1,9}(?:\.\d{1,9}){2,8}|\+\d{1,3}[ \d()/.-]{5,20}\d|`[^`\s]{2,60}`"
     r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?!\w)"
 )
 # 5kg, 3rd, 10am, 1990s, 30-day, mid-2020, 1920x1080, Q3: quantities.
 _QUANTITY_LIKE = re.compile(
-    r"\d[\d.,:]*(?:-?[a-z]{1,20}|-?[A-Z]{1,2}|[A-Z][A-Z]?/[a-z]|%|-[A-Za-z]{3,}(?:-[A-Za-z]+)*|x\d+)|[a-z]{2,12}-\d+s?|\d+-\d+[a-z]*"
+    r"\d{1,2}h\d\d|\d[\d.,:]*(?:/[A-Za-zäöü²³]{1,6}|-?[a-z]{1,20}|-?[A-Z]{1,2}|[A-Z][A-Z]?/[a-z]|%|-[A-Za-z]{3,}(?:-[A-Za-z]+)*|x\d+)|[a-z]{2,12}-\d+s?|\d+-\d+[a-z]*"
 )
 _STRUCTURE = re.compile(
     r"(?:\[\^?\d{1,3}\]|\]\([^()\s]{0,1000}\)?|</?[A-Za-z][^<>]{0,200}>"
     r"|^[\s>#*_-]{0,16}(?:(?:step|part|point|option|question|example|phase|schritt|punkt|teil|frage|étape|partie|point"
-    r"|ステップ|手順)\s?\d{1,3}\b|\d{1,3}(?:\.\d{1,3}){0,3}[.):]?(?=[\s*_])))",
+    r"|ステップ|手順)\s?\d{1,3}\b))",
     re.I,
 )
 _HEADING_NUMBER = re.compile(r"^[\s>#*_]{0,16}\d{1,3}(?:\.\d{1,3}){0,3}[.):]?(?=[\s*_])")
@@ -44,8 +44,6 @@ _ENUMERATOR = re.compile(r"(?<!\S)\((\d{1,2})\)(?=\s)")
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s*_\"”)]|\Z)(?<!\d\.)(?<!\b\w\.)|[。！？；\n]")
 _QUOTED_WORDS = 3
 _QUOTED_CHARACTERS = 8
-# In one sentence.
-_MOST_OPERANDS = 12
 
 
 class Found(NamedTuple):
@@ -83,7 +81,10 @@ class FactFinder:
         }
         self._languages = dict.fromkeys(TELLING, 0)
         self._ordinary: dict[str, None] = {}
+        self._asked_in = ""
         self._hear(question)
+        self._asked_in = self._language
+        self._languages = dict.fromkeys(TELLING, 0)
 
     def save(self) -> Saved:
         """The state between two parts."""
@@ -99,12 +100,15 @@ class FactFinder:
         for word in re.findall(r"[^\W\d_]+", text):
             if word.islower():
                 self._ordinary.setdefault(word)
-                for language, telling in TELLING.items():
-                    self._languages[language] += word in telling
+            for language, telling in TELLING.items():
+                self._languages[language] += word.lower() in telling
 
     @property
     def _language(self) -> str:
-        return max(self._languages, key=lambda each: self._languages[each])
+        """Of the answer so far, or of the question."""
+        if any(self._languages.values()):
+            return max(self._languages, key=lambda each: self._languages[each])
+        return self._asked_in
 
     def add(self, part: Part) -> list[Fact]:
         """Facts of the next part, in order."""
@@ -145,7 +149,7 @@ class FactFinder:
             if not _overlaps(taken, *match.span()) and (each := _identifier(match)) is not None:
                 taken.append(match.span())
                 yield each
-        for quantity in quantities(text):
+        for quantity in quantities(text, marks=DECIMAL_MARKS.get(self._language, ",.")):
             if not _overlaps(taken, quantity.start, quantity.end) and self._is_fact(quantity, part):
                 taken.append((quantity.start, quantity.end))
                 kind: FactKind = "date" if quantity.kind in ("date", "time") else quantity.kind  # type: ignore[assignment]
@@ -168,7 +172,7 @@ class FactFinder:
             return False
         if part.kind == "code":
             return not quantity.is_word and len(quantity.values[0].replace(".", "")) > 1
-        if quantity.is_word and (word in ONES or (not quantity.unit and is_ordinal(word))):
+        if quantity.is_word and (word.split()[0] in ONES or (not quantity.unit and is_ordinal(word))):
             return False
         if quantity.kind == "number" and not quantity.unit:
             following = re.findall(r"[^\W\d_]+", text[quantity.end : quantity.end + 40])[:3]
@@ -209,38 +213,39 @@ class FactFinder:
         return (of_identifier if found.kind == "identifier" else of_quotation)(what, index, read)
 
     def _is_computed(self, found: Found, what: Quantity, part: Part, others: Sequence[Found]) -> bool:
-        if what.kind not in ("number", "amount"):
-            return False
         start, end = _sentence(part, found.start)
-        operands = []
-        for other in others:
-            if start <= other.start and other.end <= end and other is not found and _has_number(other):
-                assert isinstance(other.what, Quantity)
-                if any(self._standing(other, each, None).span for each in (*self._indexes, self._question)):
-                    operands.append(float(other.what.values[0]))
-        return any(_agrees(value, operands[:_MOST_OPERANDS]) for value in what.values)
-
-
-def _has_number(found: Found) -> bool:
-    what = found.what
-    return isinstance(what, Quantity) and what.kind in ("number", "amount") and _is_number(what.values[0])
+        operands = [
+            other.what
+            for other in others
+            if isinstance(other.what, Quantity)
+            and start <= other.start
+            and other.end <= end
+            and other is not found
+            and any(self._standing(other, each, None).span for each in (*self._indexes, self._question))
+        ]
+        return follows(what, operands)
 
 
 def _overlaps(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     return any(first < end and start < last for first, last in spans)
 
 
-def _is_number(value: str) -> bool:
-    return value.replace(".", "", 1).isdigit()
-
-
 def _identifier(match: re.Match[str]) -> Found | None:
     text = match.group().rstrip(".:/-")
     end = match.start() + len(text)
+    if text[0] in "+`":
+        bare = text.strip("`")
+        start = match.start() + (text[0] == "`")
+        is_name = any(each.isalpha() for each in bare) or text[0] == "+"
+        return (
+            Found(start, start + len(bare), "identifier", "identifier " + bare.lower(), bare)
+            if is_name
+            else None
+        )
     if "@" not in text and "://" not in text and not text.startswith("www."):
         if _QUANTITY_LIKE.fullmatch(text):
             return None
-        if text.count(".") < 2 and not any(each.isalpha() for each in text):
+        if not any(each.isalpha() for each in text) and any(each.kind == "date" for each in quantities(text)):
             return None
     return Found(match.start(), end, "identifier", "identifier " + text.lower(), text)
 
@@ -254,24 +259,3 @@ def _sentence(part: Part, at: int) -> tuple[int, int]:
             end = match.end()
             break
     return start, end
-
-
-def _agrees(value: str, operands: Sequence[float]) -> bool:
-    """Whether `value` follows from two operands, or is the sum of all, rounded as it is written."""
-    if not _is_number(value) or len(operands) < 2:
-        return False
-    wanted, digits = float(value), len(value.partition(".")[2])
-    within = 0.5 * 10.0**-digits + 1e-9
-
-    def agrees(result: float) -> bool:
-        return abs(abs(result) - wanted) <= (within if result != int(result) else 1e-9)
-
-    if len(operands) > 2 and agrees(sum(operands)):
-        return True
-    for a, b in combinations(operands, 2):
-        if any(map(agrees, (a + b, a - b, a * b, a * b / 100))):
-            return True
-        for x, y in ((a, b), (b, a)):
-            if y and any(map(agrees, (x / y, 100 * x / y, 100 * (x - y) / y))):
-                return True
-    return False

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from core.origins.automaton import Automaton
 from core.origins.quantities import LIST_MARKER, PART, is_list_marker, quantities
-from core.origins.words import Word, words
+from core.origins.words import Word, without_accents, words
 
 # Marks between a cell's border and its words.
 _MARKS = 16
@@ -104,9 +104,19 @@ class Index:
         return "\n".join(self.ids)
 
     @cached_property
+    def without_accents(self) -> dict[str, int]:
+        """Numbers of the words by their writing without accents."""
+        return {without_accents(key): number for key, number in self.ids.items()}
+
+    @cached_property
     def folded(self) -> str:
         """The text in lower case, as long as it is."""
         return "".join(each.lower() if len(each.lower()) == 1 else each for each in self.text)
+
+    @cached_property
+    def squeezed(self) -> str:
+        """Letters and digits of `folded`."""
+        return re.sub(r"[\W_]+", "", self.folded)
 
     @cached_property
     def initials(self) -> list[tuple[str, Sequence[int]]]:

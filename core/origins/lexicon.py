@@ -46,7 +46,15 @@ STARTERS = _listed(
 )
 TITLES = _listed(
     """mr mrs ms miss mx dr prof professor sir dame herr herrn frau dipl ing med m mme mlle monsieur madame
-    mademoiselle sr sra señor señora st"""
+    mademoiselle sr sra señor señora st sergeant sgt captain capt constable officer inspector councillor
+    cllr judge justice lord lady rev reverend president chairman chairwoman chairperson chair director
+    manager secretary treasurer minister mayor senator governor doctor nurse coach bürgermeister
+    bürgermeisterin direktor direktorin präsident präsidentin vorsitzender vorsitzende doktor
+    geschäftsführer geschäftsführerin directeur directrice maire président présidente maître docteur"""
+)
+# Words with a point that ends no sentence.
+ABBREVIATED = TITLES | _listed(
+    "nr no vs ca approx inc ltd co corp str art abs ziff s p z.b d.h u.a e.g i.e etc"
 )
 CONNECTORS = _listed("of the for von van der den de la le du des di da del e y zu zum zur &")
 # Capitalised in English and elsewhere, and no figure or name that an answer could invent.
@@ -56,8 +64,8 @@ COMMON = _listed(
     paragraph item question answer example summary document documents source sources english german french
     japanese spanish chinese italian dutch russian latin internet web markdown mr mrs ms abschnitt absatz
     artikel kapitel seite seiten tabelle abbildung anhang anlage punkt ziffer paragraf nummer schritt frage
-    antwort beispiel hinweis dokument christmas
-    easter section chapitre annexe tableau étape remarque exemple réponse am pm etc eg ie vs id"""
+    antwort beispiel hinweis dokument christmas easter section chapitre annexe tableau étape remarque
+    exemple réponse am pm etc eg ie vs id utc gmt cet cest mez mesz bst"""
 )
 GERMAN_COMMON = _listed(
     """beispiel ende anfang mitte jahr jahre tag tage monat monate woche wochen stunde stunden uhr teil euro
@@ -89,17 +97,34 @@ LABELS = _listed(
 )
 # Telling words of a language.
 TELLING = {
-    "en": _listed("the of and to is are was were that this with for by from which has have not it"),
-    "de": _listed("der die das und ist sind nicht mit von für auf ein eine den dem des zu wird im"),
+    "en": _listed("the of and to is are was were that this with for by from which has have not it at be"),
+    "de": _listed("der die das und ist sind nicht mit von für auf ein eine den dem des zu wird im am bei"),
     "fr": _listed("le la les des est sont et une dans pour par sur que qui du au aux pas avec il"),
 }
+# Marks of decimal fractions; the other one separates thousands.
+DECIMAL_MARKS = {"en": ".", "de": ",", "fr": ","}
 _DAYS = (
     "monday montag lundi", "tuesday dienstag mardi", "wednesday mittwoch mercredi",
     "thursday donnerstag jeudi", "friday freitag vendredi", "saturday samstag sonnabend samedi",
     "sunday sonntag dimanche",
 )  # fmt: skip
-# The names of a day of the week in other languages.
-SAME_DAY = {name: days.split() for days in _DAYS for name in days.split()}
+# Names of places in other languages.
+_PLACES = (
+    "munich münchen", "cologne köln", "vienna wien vienne", "nuremberg nürnberg", "geneva genf genève",
+    "zurich zürich", "bern berne", "basel bâle", "brussels brüssel bruxelles", "rome rom roma",
+    "milan mailand milano",
+    "venice venedig venezia", "prague prag praha", "warsaw warschau varsovie", "moscow moskau moscou",
+    "lisbon lissabon lisbonne", "athens athen athènes", "copenhagen kopenhagen copenhague",
+    "strasbourg straßburg",
+    "germany deutschland allemagne ドイツ", "france frankreich フランス", "switzerland schweiz suisse スイス",
+    "austria österreich autriche", "italy italien italie", "spain spanien espagne", "japan japon 日本",
+    "netherlands niederlande pays-bas", "belgium belgien belgique", "poland polen pologne",
+    "europe europa",
+    "tokyo tokio 東京", "osaka 大阪", "kyoto 京都",
+    "bavaria bayern bavière", "rhine rhein rhin", "danube donau",
+)  # fmt: skip
+# The other names of a place, or of a day of the week.
+ALSO_CALLED = {name: names.split() for names in (*_DAYS, *_PLACES) for name in names.split()}
 # Nouns of an answer's own counting: "three reasons".
 COUNTED = _listed(
     """reason reasons point points step steps way ways thing things part parts section sections option options

@@ -11,12 +11,21 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from core.origins.lexicon import COMMON, CONNECTORS, FUNCTION_WORDS, GERMAN_COMMON, LABELS, STARTERS, TITLES
+from core.origins.lexicon import (
+    ABBREVIATED,
+    COMMON,
+    CONNECTORS,
+    FUNCTION_WORDS,
+    GERMAN_COMMON,
+    LABELS,
+    STARTERS,
+    TITLES,
+)
 from core.origins.parts import Part
 from core.origins.words import UNSPACED
 
 _TOKEN = re.compile(rf"[^\W\d_{UNSPACED}]+(?:[-.&][^\W\d_{UNSPACED}]+)*")
-_ENDS = re.compile(r"[.!?:;…|>\n][\"”’')\]*_]*\s*[\"“„«»‘'(\[*_]*\Z")
+_ENDS = re.compile(r"[.!?:;…|>\n][\"”’')\]*_]*\s*(?:\(?\d{1,3}[.)]\s+)?[\"“„«»‘'(\[*_]*\Z")
 _OPENS = re.compile(r"[(\[“„«»\"]\W*\Z")
 _LABEL_END = re.compile(r"\*\*|__|:")
 _COMMON_ENDS = (
@@ -76,12 +85,17 @@ def names(part: Part, language: str, is_ordinary: Callable[[str], bool]) -> Iter
 def _tokens(part: Part) -> Iterator[Token]:
     text = part.text
     label_end = len(text) if part.kind in ("heading", "row") else _label_end(text)
-    before = 0
+    last = None
     for match in _TOKEN.finditer(text):
-        between = text[before : match.start()]
-        first = before == 0 or _ENDS.search(between) is not None or _OPENS.search(between) is not None
+        between = text[last.end() if last else 0 : match.start()]
+        if last is None:
+            first = True
+        elif between == ". " and (len(last.group()) == 1 or last.group().lower() in ABBREVIATED):
+            first = False
+        else:
+            first = _ENDS.search(between) is not None or _OPENS.search(between) is not None
         yield Token(match.group(), *match.span(), first, match.start() < label_end)
-        before = match.end()
+        last = match
 
 
 def _label_end(text: str) -> int:

@@ -29,8 +29,11 @@ def written(value: Decimal) -> str:
 
 
 @lru_cache(maxsize=1 << 12)
-def readings(literal: str) -> tuple[str, ...]:
-    """Values of digits with marks of thousands and fractions; none for a version such as 1.2.3."""
+def readings(literal: str, decimal_marks: str = ",.") -> tuple[str, ...]:
+    """Values of digits with marks of thousands and fractions; none for a version such as 1.2.3.
+
+    "1.200" is 1200, 1.2 or both, by `decimal_marks`.
+    """
     text = re.sub("[ \u00a0\u2009\u202f'’]", "", plain_digits(literal))
     marks = _MARKS.findall(text)
     if not marks:
@@ -45,7 +48,12 @@ def readings(literal: str) -> tuple[str, ...]:
     )
     if len(marks) == 1:
         fraction = written(Decimal(f"{groups[0]}.{groups[1]}"))
-        return (written(Decimal("".join(groups))), fraction) if thousands else (fraction,)
+        if not thousands:
+            return (fraction,)
+        whole = written(Decimal("".join(groups)))
+        if last not in decimal_marks:
+            return (whole,)
+        return (fraction,) if decimal_marks == last else (whole, fraction)
     if len(set(marks)) == 1:
         return (written(Decimal("".join(groups))),) if thousands else ()
     if marks.count(last) == 1 and len(set(marks[:-1])) == 1:
@@ -95,6 +103,9 @@ def of_words(text: str) -> str | None:
     names = [name for name in re.split(r"[\s-]+", text.lower()) if name not in ("and", "et", "")]
     if len(names) == 1 and names[0] in _ORDINALS:
         return str(_ORDINALS[names[0]])
+    if names[-2:] == ["a", "half"] or names[-1:] == ["demi"]:
+        whole = of_words(" ".join(names[: -2 if names[-1] == "half" else -1]))
+        return f"{whole}.5" if whole else None
     total = current = 0
     for name in names:
         if name in _SMALL:
@@ -141,6 +152,10 @@ _GERMAN_END = re.compile(
 def of_german(word: str) -> str | None:
     """Value of a German number word, also at the beginning of a longer word; None if it is none."""
     text = word.lower()
+    if text.endswith("einhalb") and (whole := of_german(text.removesuffix("einhalb"))):
+        return f"{whole}.5"
+    if text == "anderthalb":
+        return "1.5"
     if text.startswith(("dritte", "drittel")):
         return "3"
     if re.fullmatch(r"siebte[nmrs]?|achte[nmrs]?|erste[nmrs]?", text):

@@ -54,7 +54,10 @@ _NUMBER = (
 _CARDINALS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _ORDINALS = "|".join(sorted(ORDINAL_WORDS, key=len, reverse=True))
 _JOIN = r"(?:[ \u00a0-]|[ ]and[ ]|-et-|[ ]et[ ])"
-_GERMAN = "ein|zwei|zwo|drei|dritt|vier|fünf|sech|sieb|acht|neun|zehn|elf|zwölf|zwanzig|hundert|tausend|erst"
+_GERMAN = (
+    "anderthalb|ein|zwei|zwo|drei|dritt|vier|fünf|sech|sieb|acht|neun|zehn|elf|zwölf|zwanzig|hundert|tausend"
+    "|erst"
+)
 _ORDINAL = r"(?:st|nd|rd|th|er|re|e|ème|\.)"
 _Y = r"(?:\d{4})(?!\d)"
 # Digits first, then words by their first letter: most characters of a text can begin no quantity.
@@ -65,7 +68,8 @@ _DIGITS = rf"""
   | (?P<dm>(?<![\w.,/-])(?P<dd>\d{{1,2}})\.[ ]?(?P<mm>\d{{1,2}})\.(?!\d))
   | (?<![\w.,])(?P<day>\d{{1,2}}){_ORDINAL}?(?:[ \u00a0]+(?:day[ ]of|of|de))?[ \u00a0-]*(?P<month>{_M})
       (?:,?[ \u00a0-]{{0,2}}(?:de[ ])?(?P<year>{_Y}|(?<=[-])\d\d\b))?
-  | (?<![\w.,:])(?P<hour>[01]?\d|2[0-4])(?:(?:[:h]|(?P<point>\.))(?P<minute>[0-5]\d)(?![\d])(?::[0-5]\d)?)?
+  | (?<![\w.,:])(?P<hour>[01]?\d|2[0-4])(?:(?:[:h]|(?P<point>\.))(?P<minute>[0-5]\d)(?!\d)
+        (?P<second>:[0-5]\d)?)?
       (?P<half>[ \u00a0]?(?:[ap]\.m\.|[ap]m\b|Uhr\b|o['’]clock\b))?
       (?(half)|(?(point)(?!)|(?(minute)|(?!))))
 """
@@ -82,7 +86,9 @@ _LETTERS = rf"""
     (?P<month2>{_M})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d)
       (?:,?[ \u00a0]+(?P<year2>{_Y}))?
   | (?P<month3>{_M})(?:[ \u00a0]*(?:of[ ]|de[ ])?,?[ ]?(?P<year3>{_Y}))?
-  | (?P<words>(?:{_CARDINALS})(?:{_JOIN}(?:{_CARDINALS})){{0,8}}(?:-(?:{_ORDINALS}))?|(?:{_ORDINALS}))
+  | (?P<words>(?:{_CARDINALS})(?:{_JOIN}(?:{_CARDINALS})){{0,8}}
+        (?:-(?:{_ORDINALS})|[ ]and[ ]a[ ]half|[ ]et[ ]demi)?
+      |(?:{_ORDINALS}))
       (?![^\W_])      (?P<wbehind>{BEHIND})?
   | (?P<german>(?:{_GERMAN})[^\W\d_]{{0,40}})(?P<gscale>[ ](?:Million|Milliarde)(?:en)?\b)?
       (?P<gbehind>{BEHIND})?
@@ -123,10 +129,13 @@ class Quantity(Struct, frozen=True):
     is_word: bool = False
 
 
-def quantities(text: str, start: int = 0, end: int | None = None) -> Iterator[Quantity]:
-    """The quantities in the characters `start` to `end` of `text`, in order."""
+def quantities(text: str, start: int = 0, end: int | None = None, *, marks: str = ",.") -> Iterator[Quantity]:
+    """The quantities in the characters `start` to `end` of `text`, in order.
+
+    `marks`: those that begin a decimal fraction; several if unknown.
+    """
     for match in _QUANTITY.finditer(text, start, len(text) if end is None else end):
-        found = _quantity(match)
+        found = _quantity(match, marks)
         if found is not None:
             yield found
 
@@ -153,7 +162,7 @@ def is_list_marker(text: str, found: Quantity) -> bool:
     return _LINE_BEGINS.search(text, max(0, found.start - 13), found.start) is not None
 
 
-def _quantity(match: re.Match[str]) -> Quantity | None:
+def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
     get = match.groupdict()
     if get["iso"]:
         return _date(match, [(get["iy"], get["im"], get["id"])])
@@ -189,7 +198,7 @@ def _quantity(match: re.Match[str]) -> Quantity | None:
         hours = (hour + 12,) if get["jhalf"] == "午後" and hour < 12 else (hour,)
         return _times(match, hours, minute, ambiguous=not get["jhalf"])
     if get["number"]:
-        return _plain(match)
+        return _plain(match, marks)
     if get["kanji"]:
         found = _worded(match, "kbehind", of_kanji(get["kanji"]))
         # A single one is mostly a part of a word.
@@ -219,11 +228,11 @@ def _worded(match: re.Match[str], behind: str, value: str | None) -> Quantity | 
     return Quantity(*_end(match, behind, unit), "number", (value,), (), unit, is_word=True)
 
 
-def _plain(match: re.Match[str]) -> Quantity:
+def _plain(match: re.Match[str], marks: str) -> Quantity:
     literal, scale = match["number"], exponents(match["scale"] or "")
     behind, before = unit_of(match["behind"] or ""), unit_of(match["before"] or "")
     parts: tuple[str, ...] = ()
-    values = readings(literal)
+    values = readings(literal, marks)
     if match["large"]:
         value = of_kanji(literal + match["large"])
         values, parts = (value,) if value else values, values
@@ -254,8 +263,8 @@ def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity
         parts |= {date_value("", month, day), date_value(year, month, ""), date_value("", month, "")} - {""}
         if month and match.lastgroup not in ("month", "month2", "month3"):
             parts.add(str(int(month)))
-    if not values:
-        return None
+    if not values:  # no date: it stands where it is written so
+        return Quantity(match.start(), match.end(), "number", (" ".join(match.group().lower().split()),))
     return Quantity(match.start(), match.end(), "date", tuple(values), tuple(sorted(parts)))
 
 
@@ -282,6 +291,9 @@ def _times(match: re.Match[str], hours: tuple[int, ...], minute: int, *, ambiguo
         hours = (*hours, (hours[0] + 12) % 24)
     values = tuple(f"t{hour:02}:{minute:02}" for hour in hours)
     parts = {str(hours[0]), str(hours[0] % 12 or 12)}
+    if second := match["second"]:
+        parts |= {*values}
+        values = tuple(value + second for value in values)
     if match.groupdict().get("minute"):
         parts.add(f"{hours[0]}.{minute:02}".rstrip("0").rstrip("."))
     return Quantity(match.start(), match.end(), "time", values, tuple(sorted(parts)))

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from core.origins.index import Index
-from core.origins.lexicon import COMMON, SAME_DAY, TITLES
+from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
 from core.origins.quantities import LIST_MARKER, PART, Quantity
-from core.origins.units import has_unit
-from core.origins.words import words
+from core.origins.units import has_unit, same_unit
+from core.origins.words import without_accents, words
 
 Read = Sequence[tuple[int, int]] | None
 
@@ -26,6 +26,8 @@ _CELL_BEGINS = re.compile(r"(?:^|[\t|\n,;(:])[ *_~<>≤≥=-]*\Z")
 _CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n,;)])")
 _RANGE = re.compile(r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou)\s{0,2}[-−]?\d")
 _ELLIPSIS = re.compile(r"\.\.\.|…|\[[^\[\]]{0,40}\]")
+# Letters and digits of a phone number or account, which may be in groups.
+_LONG_NUMBER = 7
 # Words from one part of a name to the next in a source.
 _NEAR_WORDS = 3
 _MOST_PAIRS = 1000
@@ -67,7 +69,7 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
             starts: Sequence[int]
             ends: Sequence[int]
             starts, ends = kept[unit, is_negative]
-            if what.unit and unit != what.unit:
+            if what.unit and not same_unit(what.unit, unit):
                 if unit:
                     continue
                 spots = [
@@ -80,7 +82,9 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
             if found.was_read:
                 return found
             best = best if best.span else found
-    return best if best.span or what.kind != "date" else _of_date(what, index, read)
+    if best.span is None and what.kind == "date":
+        return _of_date(what, index, read)
+    return _of_hour(what, index, read) if best.span is None and what.kind == "time" else best
 
 
 def _can_have(text: str, start: int, end: int, unit: str) -> bool:
@@ -100,6 +104,18 @@ def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
         for unit, is_negative in index.values.get(f"--{rest}", {}):
             if unit != PART:
                 return first_read(*index.values[f"--{rest}"][unit, is_negative], read)
+    return NOWHERE
+
+
+def _of_hour(what: Quantity, index: Index, read: Read) -> Standing:
+    """The first hour of a range: 10:00 in "10–18.30 Uhr"."""
+    for value in what.values:
+        if not value.endswith(":00"):
+            continue
+        starts, ends = index.values.get(str(int(value[1:3])), {}).get(("", False), ([], []))
+        for start, end in zip(starts[:_MOST_SPOTS], ends):
+            if _RANGE.match(index.text, end):
+                return first_read([start], [end], read)
     return NOWHERE
 
 
@@ -123,7 +139,13 @@ def of_identifier(text: str, index: Index, read: Read) -> Standing:
         if (found := of_words(wanted, index, read)).span:
             return found
     at = index.folded.find(text.lower())
-    return first_read([at], [at + len(text)], read) if at >= 0 else NOWHERE
+    if at >= 0:
+        return first_read([at], [at + len(text)], read)
+    letters = re.sub(r"[\W_]", "", text.lower())
+    if len(letters) < _LONG_NUMBER or letters not in index.squeezed:
+        return NOWHERE
+    match = re.search(r"[\W_]{0,3}".join(map(re.escape, letters)), index.folded)
+    return first_read([match.start()], [match.end()], read) if match else NOWHERE
 
 
 def of_quotation(text: str, index: Index, read: Read) -> Standing:
@@ -157,6 +179,8 @@ def _word_places(key: str, index: Index, language: str) -> Sequence[int] | None:
     for form in _forms(key):
         if form in index.ids:
             return index.where[index.ids[form]]
+    if (number := index.without_accents.get(without_accents(key))) is not None:
+        return index.where[number]
     if language == "de" and len(key) > 3 and (at := index.vocabulary.find(key)) >= 0:
         line = index.vocabulary[index.vocabulary.rfind("\n", 0, at) + 1 :].partition("\n")[0]
         return index.where[index.ids[line]]
@@ -169,8 +193,7 @@ def _forms(key: str) -> Iterable[str]:
         yield key + end
         if len(key) > 3 and key.endswith(end):
             yield key[: -len(end)]
-    if key in SAME_DAY:
-        yield from SAME_DAY[key]
+    yield from ALSO_CALLED.get(key, ())
 
 
 def _of_abbreviation(name: Name, index: Index, read: Read) -> Standing:

@@ -14,6 +14,9 @@ gbp £ pound\u00a0sterling pounds
 jpy ¥ yen 円
 chf franken francs sfr
 day days tag tage tagen tages jour jours 日 日間 tägig tägige tägigen tägiger d
+workday werktag werktage werktagen arbeitstag arbeitstage arbeitstagen workdays 営業日
+workday working\u00a0day working\u00a0days business\u00a0day business\u00a0days
+workday jours\u00a0ouvrables jours\u00a0ouvrés
 week weeks woche wochen semaine semaines 週 週間 wöchig wöchige wöchigen
 month months monat monate monaten monats mois か月 ヶ月 ヵ月 カ月 か月間 ヶ月間 monatig monatige monatigen
 year years jahr jahre jahren jahres an ans année années 年 年間 jährig jährige jährigen yr yrs
@@ -96,6 +99,14 @@ _SCALES = {
 }  # fmt: skip
 _NAMES = "|".join(sorted((name for name in _SCALES if len(name) > 1), key=len, reverse=True))
 SCALE = rf"(?:[ \u00a0\u202f-]?(?:{_NAMES})\b\.?|[ \u00a0]?(?-i:[kKMB])(?=[ ,.;:)€$£\n]|\Z))"
+
+# An answer's unit, and what it may be in a source that is more precise.
+_PRECISE = {"day": ("workday",), "°": ("°c", "°f"), "°c": ("°",), "%": ("pp",)}
+
+
+def same_unit(one: str, other: str) -> bool:
+    """Whether a quantity with the unit `one` can be meant by one with `other`."""
+    return one == other or other in _PRECISE.get(one, ())
 
 
 def unit_of(text: str) -> str:

@@ -76,6 +76,17 @@ def is_unspaced(key: str) -> bool:
     return _UNSPACED.match(key) is not None
 
 
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "o", "æ": "ae", "œ": "oe", "ł": "l"})
+
+
+def without_accents(key: str) -> str:
+    """The word as it is written where accents are not available: mueller, francois."""
+    if key.isascii():
+        return key
+    plain = unicodedata.normalize("NFD", key.translate(_UMLAUTS))
+    return "".join(each for each in plain if not unicodedata.combining(each))
+
+
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 

@@ -92,8 +92,12 @@ def _fit(parser: argparse.ArgumentParser) -> None:
 def _origins(parser: argparse.ArgumentParser) -> None:
     halves = ("tuned", "held_out")
     add_option(parser, "--halves", names("half", halves), halves, "of the labelled documents")
-    parser.add_argument("--misses", action="store_true", help="list the labels that are marked wrongly, or not")
-    parser.add_argument("--time", action="store_true", help="measure an answer of 4,000 tokens (idle machine)")
+    parser.add_argument(
+        "--misses", action="store_true", help="list the labels that are marked wrongly, or not"
+    )
+    parser.add_argument(
+        "--time", action="store_true", help="measure an answer of 4,000 tokens (idle machine)"
+    )
 
 
 def _likelihood(parser: argparse.ArgumentParser) -> None:

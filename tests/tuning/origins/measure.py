@@ -1,7 +1,7 @@
-"""`python -m tests.tuning origins`: facts of the labelled answers, and the time that origins take.
+"""`python -m tests.tuning origins`: facts of the labelled answers, and their time.
 
-A label is marked if a fact that stands nowhere overlaps it. Of labels that stand nowhere 95% should be marked,
-of the others 2% at most. What is marked beside the labels is counted, too.
+A label is marked if a fact that stands nowhere overlaps it. Of labels that stand nowhere 95% should be
+marked, of the others 2% at most. What is marked beside the labels is counted, too.
 """
 
 from __future__ import annotations
@@ -100,10 +100,12 @@ def _misses(found: Table) -> Iterator[str]:
         label, text = each.label, each.answer.answer
         about = text[max(0, label.start - 40) : label.end + 30].replace("\n", "⏎")
         states = [(fact.kind, fact.state, text[fact.start : fact.end]) for fact in each.facts]
-        yield f"  {each.document.document}: {label.kind} {label.text!r} {label.stands}; {states}\n      {about}"
+        yield f"  {each.document.document}: {label.kind} {label.text!r} {label.stands}; {states}"
+        yield f"      {about}"
     for document, answer, fact in found.beside:
         about = answer.answer[max(0, fact.start - 40) : fact.end + 30].replace("\n", "⏎")
-        yield f"  {document.document}: beside {fact.kind} {answer.answer[fact.start : fact.end]!r}\n      {about}"
+        yield f"  {document.document}: beside {fact.kind} {answer.answer[fact.start : fact.end]!r}"
+        yield f"      {about}"
 
 
 # ---- time
@@ -119,7 +121,9 @@ def long_texts(seed: int = 1) -> tuple[str, str]:
     """
     draw = random.Random(seed)
     lines = [
-        line for path in sorted((FOLDER / "documents").iterdir()) for line in path.read_text("utf-8").splitlines()
+        line
+        for path in sorted((FOLDER / "documents").iterdir())
+        for line in path.read_text("utf-8").splitlines()
     ]
     lines = [line for line in lines if len(line.split()) > 3]
 
@@ -154,7 +158,8 @@ def _timed() -> Iterator[str]:
         _ = tracer.origins
         steps.append(time.perf_counter() - start)
     worst = sorted(steps)[-len(steps) // 100]
-    yield f"  streaming: {1000 * sum(steps) / len(steps):.3f} ms a token, 99% below {1000 * worst:.3f} (at most 1)"
+    mean = sum(steps) / len(steps)
+    yield f"  streaming: {1000 * mean:.3f} ms a token, 99% below {1000 * worst:.3f} (at most 1)"
 
 
 def run(options: argparse.Namespace) -> int:

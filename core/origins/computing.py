@@ -1,0 +1,81 @@
+"""Quantities that follow from others of their sentence: sums, differences, products, ratios, percentages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, permutations
+
+from core.origins.quantities import Quantity
+from core.origins.units import same_unit
+
+_LEAST_ROUNDED = 20
+# In one sentence.
+_MOST_OPERANDS = 12
+_MINUTES = {"minute": 1, "hour": 60, "second": 1 / 60, "": 1}
+
+
+def follows(what: Quantity, operands: Sequence[Quantity]) -> bool:
+    """Whether `what` is a result of two of `operands`, or the sum of some in a row, rounded as it is written.
+
+    Units must agree: of a sum, all are the same or missing; percentages come of ratios.
+    """
+    if what.kind not in ("number", "amount"):
+        return False
+    chosen = operands[:_MOST_OPERANDS]
+    return any(
+        _agrees(value, result, is_share=what.unit == "%")
+        for value in what.values
+        if _is_number(value)
+        for result in _results(what.unit, chosen)
+    )
+
+
+def _is_number(value: str) -> bool:
+    return value.replace(".", "", 1).isdigit()
+
+
+def _agrees(value: str, result: float, *, is_share: bool) -> bool:
+    wanted, digits = float(value), len(value.partition(".")[2])
+    if abs(result - wanted) <= 1e-9 * max(1.0, abs(wanted)):
+        return True
+    # Something rounds to every small number.
+    is_rounded = digits > 0 or is_share or wanted >= _LEAST_ROUNDED
+    return is_rounded and result != int(result) and abs(result - wanted) <= 0.5 * 10.0**-digits + 1e-9
+
+
+def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
+    numbers = [
+        (float(each.values[0]), each.unit)
+        for each in operands
+        if each.kind in ("number", "amount") and _is_number(each.values[0])
+    ]
+    for first, last in combinations(range(len(numbers) + 1), 2):
+        if last - first > 2 and _are_same((unit, *(each for _, each in numbers[first:last]))):
+            yield sum(value for value, _ in numbers[first:last])
+    for (a, of_a), (b, of_b) in combinations(numbers, 2):
+        if _are_same((unit, of_a, of_b)):
+            yield a + b
+            yield abs(a - b)
+        if unit == "" or unit in (of_a, of_b) or "" in (of_a, of_b):
+            yield a * b
+    for (a, of_a), (b, of_b) in permutations(numbers, 2):
+        if of_b == "%" and of_a != "%" and same_unit(unit, of_a):
+            yield from (a * b / 100, a * (100 - b) / 100, a * (100 + b) / 100)
+        if b and unit == "%" and _are_same((of_a, of_b)):
+            yield from (100 * a / b, abs(100 * (a - b) / b))
+        if b and unit != "%" and (unit in (of_a, "") or not of_a):
+            yield a / b
+    if unit in _MINUTES:
+        times = [_minutes(each.values[0]) for each in operands if each.kind == "time"]
+        for start, end in permutations(times, 2):
+            yield (end - start) % (24 * 60) / _MINUTES[unit]
+
+
+def _are_same(units: Sequence[str]) -> bool:
+    named = [unit for unit in units if unit]
+    return all(same_unit(named[0], unit) for unit in named[1:])
+
+
+def _minutes(value: str) -> int:
+    hour, _, minute = value[1:].partition(":")
+    return int(hour) * 60 + int(minute)

@@ -1,0 +1,111 @@
+"""Which facts of an answer stand in its sources: cases by the kind of writing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.origins import Fact, Index, Source, trace
+
+RULES = """# House rules of Lindenhof
+
+Owner: Anna Keller, Gartenstraße 12, 80331 München. Caretaker: Dr. Peter Schmidt, Tel. +49 89 123-4567.
+The rent is 1,200 euros per month; the deposit is EUR 3,600. Notice must be given three months in advance.
+The lease began on 28 November 2026 and ends on 2028-03-01. Quiet hours: 10 pm to 6:30 am.
+Growth was 12.5 % in 2025 and -3 % in 2024. The boiler X-500 (firmware v2.3.1) weighs 85 kg and has 1.5 bar.
+The World Health Organization and the International Energy Agency were asked. Half of the flats are let.
+Up to 5 million dollars are insured. Write to keller@lindenhof.example or see https://lindenhof.example/rules.
+Washing is allowed for thirty-five minutes. 20 of 48 flats have two or more rooms; see section 4.2, table 3.
+
+| Item | Q1 | Q2 |
+|---|---|---|
+| Water (m³) | 410 | 432 |
+| Heating (€) | 8,400 | 9,100 |
+"""
+
+STAND = {
+    "thousands": "The rent is 1200 euros, €1,200, 1.200 €, 1 200 euros, 1'200 EUR or EUR 1,200.00.",
+    "scale": "It is insured up to $5 million, $5M, 5,000,000 dollars or US$5m.",
+    "number words": "Give notice three months before, i.e. 3 months; wash for 35 minutes; 2 rooms.",
+    "glued units": "It weighs 85kg at 1.5bar, and growth was 12.5% or 12.5 percent or 12,5 Prozent.",
+    "dates": "From 28.11.2026 (2026-11-28, November 28, 2026, 28th of November 2026) or 11/28/2026 on.",
+    "German dates": "Der Vertrag begann am 28. November 2026 und endet am 1. März 2028.",
+    "French dates": "Le bail commence le 28 novembre 2026 et se termine le 1er mars 2028.",
+    "Japanese dates": "2026年11月28日から2028年3月1日まで。敷金は3600ユーロ、重さは八十五キロ。",
+    "month and year": "It began in November 2026, on 28 November, and ends in March 2028.",
+    "times": "Be quiet from 22:00 to 6:30, that is 10 p.m. to 06:30 (6.30 Uhr, 6h30).",
+    "signs": "It was −3 % in 2024: a fall of 3%.",
+    "ranges": "In 2024–2025 it was between -3 % and 12.5 %.",
+    "identifiers": "The X-500 (X500) has firmware 2.3.1 (v2.3.1); see § 4.2 and table 3.",
+    "addresses": "Mail keller@lindenhof.example, see https://lindenhof.example/rules, call +49 89 1234567.",
+    "cells": "Water: 410 m³ in Q1 and 432 m³ in Q2. Heating: €8,400 and 9,100 €.",
+    "short names": "Ms Keller owns it, Mr. Schmidt's phone. Keller’s house: Lindenhof, Munich.",
+    "full names": "Dr Peter Schmidt looks after it; Anna Keller owns it.",
+    "abbreviations": "The WHO and the IEA were asked.",
+    "list markers": "1. The rent is due.\n2. Quiet hours apply.\n3) Notice.\n\n## 7. Rules\n\nStep 9: Wash.",
+    "bold labels": "- **Monthly Rent:** 1,200 euros\n- **Quiet Hours**: 10 pm\n\n### Key Takeaways",
+    "sentence starts": "However, notice is needed. Additionally, one may wash. Tenants pay. Yes.",
+    "after colons": "Rules: Tenants pay. Note: Washing is allowed. “Quiet” (Please be quiet) applies.",
+    "structure": "There are three main points, two reasons and 4 steps. First, pay. (1) Pay, (2) be quiet.",
+    "citations": "The rent is due [1], monthly [2][^3].",
+    "computed": "Rent and deposit, 1,200 + 3,600, are 4,800 euros; that is 3 times 1,200.",
+    "difference": "Water rose from 410 to 432 m³, by 22 m³ or 5.4 %.",
+    "share": "20 of 48 flats, 41.7 %, have two rooms.",
+    "quotations": "It says “the rent is 1,200 euros per month” and \"quiet hours: 10 pm … 6:30 am\".",
+    "question": "You asked about 999 things and Mr Jones: 999.",
+    "links": "See [the rules](https://other.example/12345/page-77).",
+    "tables": "| Item | Q1 |\n|---|---|\n| Water (m³) | 410 |\n| Heating | 8,400 € |",
+    "line breaks": "The deposit is EUR\n3,600 and the rent 1,200\neuros.",
+}  # fmt: skip
+
+NOWHERE = {
+    "The rent is 1,300 euros.": ["1,300 euros"],
+    "The rent is $1,200.": ["$1,200"],
+    "It weighs 85 g, or 86 kg.": ["85 g", "86 kg"],
+    "Growth was -12.5 % in 2023.": ["-12.5 %", "2023"],
+    "It ends on 2 March 2028, not in May 2028 or on 28 November 2027.": [
+        "2 March 2028", "May 2028", "28 November 2027",
+    ],
+    "Quiet hours start at 9 pm or 22:30.": ["9 pm", "22:30"],
+    "Give notice four months before, or nine weeks.": ["four months", "nine weeks"],
+    "The X-501 has firmware v2.3.2 (ISO 9001).": ["X-501", "v2.3.2", "ISO", "9001"],
+    "Write to schmidt@lindenhof.example or call +49 89 7654321.": [
+        "schmidt@lindenhof.example", "+49 89 7654321",
+    ],
+    "The owner, Maria Huber, lives in Berlin. Mr Jones and Peter Keller agree with NASA.": [
+        "Maria Huber", "Berlin", "Jones", "Peter Keller", "NASA",
+    ],
+    "Der Hausmeister ist Hans Meier.": ["Hans Meier"],
+    "Le propriétaire est M. Dupont, à Lyon.": ["Dupont", "Lyon"],
+    "家賃は1300ユーロで、四十日前に通知します。": ["1300ユーロ", "四十日"],
+    "It says “pets must be kept on a leash at all times”.": ["pets must be kept on a leash at all times"],
+    "- **Contact:** Maria Huber\n- **Maria Huber** is the owner": ["Maria Huber", "Maria Huber"],
+    "| Owner | Rent |\n|---|---|\n| Maria Huber | 1,250 € |": ["Maria Huber", "1,250 €"],
+    "Together 1,200 + 3,600 make 4,900 euros.": ["4,900 euros"],
+    "Anna Keller said: Berlin.": [],
+    "Seit Montag gilt die Regel für 7 Millionen Euro.": ["7 Millionen Euro"],
+}  # fmt: skip
+
+
+def facts(answer: str, document: str, question: str = "", **more: Any) -> tuple[Fact, ...]:
+    """The facts of an answer about one document."""
+    index = Index(document)
+    assert index.build()
+    return trace(answer, [Source("document", document)], [index], question, **more).facts
+
+
+def marked(answer: str, document: str, question: str = "") -> list[str]:
+    """Texts of the facts that stand nowhere."""
+    found = facts(answer, document, question)
+    return [answer[each.start : each.end] for each in found if each.state == "nowhere"]
+
+
+@pytest.mark.parametrize("name", STAND)
+def test_what_stands_somewhere_is_not_marked(name: str) -> None:
+    assert marked(STAND[name], RULES, "Who is Mr Jones, and what about 999 things?") == []
+
+
+@pytest.mark.parametrize("answer", NOWHERE)
+def test_what_stands_nowhere_is_marked(answer: str) -> None:
+    assert marked(answer, RULES) == NOWHERE[answer]
