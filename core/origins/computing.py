@@ -76,6 +76,6 @@ def _are_same(units: Sequence[str]) -> bool:
     return all(same_unit(named[0], unit) for unit in named[1:])
 
 
-def _minutes(value: str) -> int:
-    hour, _, minute = value[1:].partition(":")
-    return int(hour) * 60 + int(minute)
+def _minutes(value: str) -> float:
+    hour, minute, second = [*map(int, value[1:].split(":")), 0][:3]
+    return hour * 60 + minute + second / 60

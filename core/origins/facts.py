@@ -44,6 +44,10 @@ _ENUMERATOR = re.compile(r"(?<!\S)\((\d{1,2})\)(?=\s)")
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s*_\"”)]|\Z)(?<!\d\.)(?<!\b\w\.)|[。！？；\n]")
 _QUOTED_WORDS = 3
 _QUOTED_CHARACTERS = 8
+_TELLS = {
+    word: [language for language, telling in TELLING.items() if word in telling]
+    for word in frozenset().union(*TELLING.values())
+}
 
 
 class Found(NamedTuple):
@@ -81,6 +85,7 @@ class FactFinder:
         }
         self._languages = dict.fromkeys(TELLING, 0)
         self._ordinary: dict[str, None] = {}
+        self._known: dict[str, tuple[FactState, Place | None] | None] = {}
         self._asked_in = ""
         self._hear(question)
         self._asked_in = self._language
@@ -100,8 +105,8 @@ class FactFinder:
         for word in re.findall(r"[^\W\d_]+", text):
             if word.islower():
                 self._ordinary.setdefault(word)
-            for language, telling in TELLING.items():
-                self._languages[language] += word.lower() in telling
+            for language in _TELLS.get(word.lower(), ()):
+                self._languages[language] += 1
 
     @property
     def _language(self) -> str:
@@ -187,6 +192,17 @@ class FactFinder:
     # ---- looking up
 
     def _state(self, found: Found, part: Part, others: Sequence[Found]) -> tuple[FactState, Place | None]:
+        key = f"{found.key} {self._language}"
+        if key not in self._known:
+            self._known[key] = self._given(found)
+        if (known := self._known[key]) is not None:
+            return known
+        if isinstance(found.what, Quantity) and self._is_computed(found, found.what, part, others):
+            return "computed", None
+        return "nowhere", None
+
+    def _given(self, found: Found) -> tuple[FactState, Place | None] | None:
+        """The state of a fact that stands in a source, a message or an earlier answer; None for others."""
         skipped: Place | None = None
         for source, index in enumerate(self._indexes):
             span, was_read = self._standing(found, index, self._read[source])
@@ -200,9 +216,7 @@ class FactFinder:
             return "skipped", skipped
         if (state := self._earlier.get(found.key)) is not None:
             return state, None
-        if isinstance(found.what, Quantity) and self._is_computed(found, found.what, part, others):
-            return "computed", None
-        return "nowhere", None
+        return None
 
     def _standing(self, found: Found, index: Index, read: Read) -> Standing:
         what = found.what

@@ -13,7 +13,10 @@ from core.origins.runs import UnitKind
 PartKind = Literal["text", "heading", "item", "row", "code", "rule"]
 
 # A longer line is several parts, so that a growing one is not read again and again.
-_LONGEST = 1500
+_LONGEST = 800
+_SENTENCE_ENDS = (". ", "? ", "! ", "。", " ")
+# Kinds of the further parts of a line.
+_CONTINUED: dict[PartKind, PartKind] = {"row": "row", "code": "code", "heading": "heading", "rule": "rule"}
 _FENCE = re.compile(r"[ \t>]{0,12}(?:`{3,}|~{3,})")
 _HEADING = re.compile(r"[ \t>]{0,12}#{1,6}[ \t]")
 _ITEM = re.compile(r"[ \t>]{0,40}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t])")
@@ -64,13 +67,16 @@ class Splitter:
         self.start = 0
         self._rest = ""
         self._fenced = False
+        self._continued: PartKind | None = None
 
     def feed(self, text: str) -> Iterator[Part]:
         """Yield the parts that are complete with `text`."""
         rest, at = self._rest + text, 0
         while end := self._end(rest, at):
             part = self._part(rest[at:end])
-            self._fenced ^= _FENCE.match(part.text) is not None
+            if self._continued is None:
+                self._fenced ^= _FENCE.match(part.text) is not None
+            self._continued = None if part.text.endswith("\n") else _CONTINUED.get(part.kind, "text")
             self.start += end - at
             at = end
             yield part
@@ -84,7 +90,7 @@ class Splitter:
         """Yield the open part as a complete one."""
         if (part := self.open()) is not None:
             self.start += len(part.text)
-            self._rest = ""
+            self._rest, self._continued = "", None
             yield part
 
     @staticmethod
@@ -92,15 +98,20 @@ class Splitter:
         """Where the part that begins at `at` ends; 0 if it is not complete."""
         most = at + _LONGEST
         end = text.find("\n", at, most) + 1
-        if end and _HYPHENATED.search(text, max(at, end - 4), end):
+        while end and _HYPHENATED.search(text, max(at, end - 4), end):
             end = text.find("\n", end, most) + 1
         if end or len(text) <= most:
             return end
-        return text.rfind(" ", at + _LONGEST // 2, most) + 1 or most
+        for mark in _SENTENCE_ENDS:
+            if (found := text.rfind(mark, at + _LONGEST // 2, most)) >= 0:
+                return found + len(mark)
+        return most
 
     def _part(self, text: str) -> Part:
         kind: PartKind = "text"
-        if _FENCE.match(text) or _RULE.match(text):
+        if self._continued is not None:
+            kind = self._continued
+        elif _FENCE.match(text) or _RULE.match(text):
             kind = "rule"
         elif self._fenced:
             kind = "code"

@@ -93,13 +93,23 @@ _LETTERS = rf"""
   | (?P<german>(?:{_GERMAN})[^\W\d_]{{0,40}})(?P<gscale>[ ](?:Million|Milliarde)(?:en)?\b)?
       (?P<gbehind>{BEHIND})?
 """
+
+
+def _beginnings() -> str:
+    """A pattern of the first two letters of the words in `_LETTERS`: most words are rejected by them."""
+    seconds: dict[str, set[str]] = {}
+    for word in (*_MONTH, *NUMBER_WORDS, *ORDINAL_WORDS, *_GERMAN.split("|")):
+        seconds.setdefault(word[0], set()).add(word[1])
+    return "|".join(f"{first}[{''.join(sorted(seconds[first]))}]" for first in sorted(seconds))
+
+
 _QUANTITY = re.compile(
     rf"""
     (?=[\d{KANJI}元令平昭午])(?:{_JAPANESE})
   | (?=\d)(?:{_DIGITS})
   | (?=[\d€$£¥EUGCJA])(?:{_NUMERAL})
   | (?<![{KANJI}\d])(?P<kanji>[{KANJI}]{{1,12}})(?P<kbehind>{BEHIND})?
-  | (?<![^\W_])(?=[a-zéäöü])(?:{_LETTERS})
+  | (?<![^\W_])(?={_beginnings()})(?:{_LETTERS})
   | (?P<vulgar>[½¼¾⅓⅔⅛])
     """,
     re.X | re.I,

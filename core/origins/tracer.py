@@ -28,6 +28,8 @@ class Tracer:
     ) -> None:
         if len(sources) != len(indexes):
             raise ValueError(f"{len(sources)} sources have {len(indexes)} indexes. Each needs its own.")
+        if not all(index.complete for index in indexes):
+            raise RuntimeError("An index is not complete. Call build() until it returns True.")
         self._indexes = indexes
         self._read = [None] * len(sources) if read is None else list(read)
         self._splitter = Splitter()

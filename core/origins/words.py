@@ -73,7 +73,7 @@ def words(text: str, start: int = 0) -> Iterator[Word]:
 
 def is_unspaced(key: str) -> bool:
     """Whether the word is a character of a script without spaces."""
-    return _UNSPACED.match(key) is not None
+    return key[0] > "\u0e00" and _UNSPACED.match(key) is not None
 
 
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "o", "æ": "ae", "œ": "oe", "ł": "l"})
