@@ -37,6 +37,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if (_process := os.environ.get("PYTEST_XDIST_WORKER")) and sys.platform == "linux":
     _cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cores[int(_process.removeprefix("gw")) % len(_cores)]})
+# Where g++ is installed, MLX on a processor compiles each fused operation with it: 1.5 s of CPU time for each
+# of over a hundred, anew on a machine with an empty /tmp. Sweeps and other optional tests keep that.
+os.environ.setdefault("MLX_DISABLE_COMPILE", "1")
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
 _first_home = os.environ.get("DRAFTLIGHT_HOME", "")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
@@ -102,6 +105,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for marks in (set(each) for size in range(1, 4) for each in combinations(OPTIONAL, size)):
         if selects(lambda name, /, *, marks=marks, **_: name in marks):
             asked.append(marks)
+    if asked and os.environ.pop("MLX_DISABLE_COMPILE", ""):
+        mx.enable_compile()
 
 
 def pytest_pycollect_makeitem(name: str, obj: object) -> list[pytest.Item] | None:
@@ -192,6 +197,8 @@ def _closes_its_connections() -> Iterator[None]:
 # What a module's own fixture has opened may stay until the module ends.
 closed_after_a_test = pytest.fixture(autouse=True)(_closes_its_connections)
 closed_after_a_module = pytest.fixture(scope="module", autouse=True)(_closes_its_connections)
+
+import mlx.core as mx  # noqa: E402
 
 from core.engine.engine import Engine  # noqa: E402
 from tests.core.toy import write_toy_model  # noqa: E402
