@@ -143,12 +143,16 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.expr, str]]:
             yield "lost await", node, f"({ast.unparse(value)})"
 
 
-def try_out(tree: Path, package: str, fault: Fault, python: str, limit_s: float) -> dict[str, object]:
-    """The outcome: which tests catch `fault` in the copy `tree`, if any."""
+def try_out(
+    tree: Path, package: str, fault: Fault, python: str, limit_s: float, *, further: bool = True
+) -> dict[str, object]:
+    """Which tests catch `fault` in the copy `tree`, if any. `further`: other packages' tests run, too."""
     file = tree / fault.module
     before = file.read_text(encoding="utf-8")
     started = time.monotonic()
     stages = {"own": (f"tests/{package}",), "further": PACKAGES[package]}
+    if not further:
+        del stages["further"]
     caught, by = "", ""
     file.write_text(before[: fault.start] + fault.text + before[fault.end :], encoding="utf-8")
     try:
@@ -225,6 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--limit", type=float, default=300.0, metavar="S", help="of each of two runs (default 300)"
     )
+    parser.add_argument("--own", action="store_true", help="try only the packages' own tests")
     parser.add_argument("--out", type=Path, default=Path("out/mutants"), metavar="DIR")
     options = parser.parse_args(arguments)
     if unknown := [each for each in options.packages if each not in PACKAGES]:
@@ -242,7 +247,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for package in options.packages or PACKAGES:
             for fault in faults(tree, package, options.count, options.seed):
                 if fault.name not in known:
-                    outcomes.append(try_out(tree, package, fault, sys.executable, options.limit))
+                    tried = try_out(
+                        tree, package, fault, sys.executable, options.limit, further=not options.own
+                    )
+                    outcomes.append(tried)
                     print(json.dumps(outcomes[-1]), file=file, flush=True)
     print(report(outcomes), end="")
     return 0
