@@ -16,6 +16,7 @@ from core.events import Attachment, Finished, Generate, Message, Token
 from tests.core.engine.test_reading_on import DOCUMENT, FIRST, SECOND, THIRD
 from tests.core.engine.test_sparse_session import endless, settings
 from tests.core.toy import write_toy_model
+from tests.thinned import thinned
 
 MODEL_TOKENS = 1024
 
@@ -30,7 +31,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     made.unload()
 
 
-@examples(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("part", thinned(range(3), keep=[0]))  # of the draw
+@examples(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     mode=st.sampled_from(["on", "auto", "off"]),
     keep_pct=st.sampled_from([5, 25, 60]),
@@ -41,6 +43,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 )
 def test_an_answer_fills_the_context_before_it_is_shortened(
     engine: Engine,
+    part: int,
     mode: str,
     keep_pct: int,
     context_tokens: int,

@@ -19,6 +19,7 @@ from core.settings import Settings
 from tests.core.engine.test_reading_on import DOCUMENT, FIRST, SECOND
 from tests.core.engine.test_sparse_session import endless, settings
 from tests.core.toy import write_toy_model
+from tests.thinned import thinned
 
 MODEL_TOKENS = 512
 MOST_TOKENS = 24
@@ -85,7 +86,8 @@ def of_length(engine: Engine, wanted: int, chosen: Settings) -> Message:
     return Message("user", FIRST, (Attachment("a.txt", text[: max(1, wanted - bare + 1)]),))
 
 
-@examples(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("part", thinned(range(3), keep=[0]))  # of the draw
+@examples(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     phase=st.sampled_from(list(PHASES)),
     after=st.integers(0, 4),
@@ -100,6 +102,7 @@ def of_length(engine: Engine, wanted: int, chosen: Settings) -> Message:
 @example("reading", 0, "flag", MODEL_TOKENS, 0, "auto", "off", True)
 def test_a_request_can_be_stopped_at_any_moment_and_the_chat_goes_on(
     engine: Engine,
+    part: int,
     phase: Phase,
     after: int,
     by: str,
