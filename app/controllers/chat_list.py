@@ -17,7 +17,7 @@ from app.controllers import strings
 from app.controllers.answering import AnswerController
 from app.controllers.app import App
 from app.controllers.page import ChatPage
-from app.panels.chat_row import ChatRow, ProjectRow
+from app.panels.chat_row import ChatRow, ProjectRow, chat_row
 from app.session.chats.archive import Summary
 from app.session.chats.conversation import Conversation
 from core.errors import RequestError
@@ -250,4 +250,4 @@ class ChatListController(QObject):
 
     def _row(self, head: Summary) -> ChatRow:
         project = head.project if self._chats.projects.find(head.project) else ""
-        return ChatRow(head.id, head.title, head.when, head.pinned, project=project)
+        return chat_row(head, project)

@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from app.controls.record_table import RowDelegate
 from app.controls.shapes import draw_box, draw_ring, draw_text, report_elided
 from app.panels import strings
-from app.panels.chat_row import ChatRow, ProjectRow, Row, arranged, time_label
+from app.panels.chat_row import ChatRow, ProjectRow, Row, arranged, facts, spoken
 from app.richtext.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -45,7 +45,7 @@ from app.theme.theme import color, theme
 from app.theme.zoom import design_rect, px, zoom
 
 ROW = Qt.ItemDataRole.UserRole
-TIME = Qt.ItemDataRole.UserRole + 1
+FACTS = Qt.ItemDataRole.UserRole + 1  # of a chat, in one line
 INDENTED = Qt.ItemDataRole.UserRole + 2  # below its project
 CHAT_MIME = "application/x-draftlight-chat"  # its id
 _Index = QModelIndex | QPersistentModelIndex
@@ -108,16 +108,11 @@ class ChatRows(QAbstractListModel):
             case Qt.ItemDataRole.EditRole | Qt.ItemDataRole.ToolTipRole:
                 return row.title
             case Qt.ItemDataRole.AccessibleTextRole:
-                marks = (
-                    strings.PINNED if row.pinned else "",
-                    strings.BUSY if row.busy else "",
-                )
-                parts = (row.title or strings.UNTITLED, row.passage, *marks)
-                return ", ".join(part for part in parts if part)
+                return spoken(row, self._now)
             case _ if role == ROW:
                 return row
-            case _ if role == TIME:
-                return time_label(row.when, self._now)
+            case _ if role == FACTS:
+                return " · ".join(facts(row, self._now))
             case _ if role == INDENTED:
                 return bool(row.project) and not self.found
         return None
@@ -241,7 +236,7 @@ class ChatDelegate(RowDelegate):
     def _paint_chat(
         self, painter: QPainter, option: QStyleOptionViewItem, index: _Index, row: ChatRow
     ) -> None:
-        title, when = str(index.data()), str(index.data(TIME))
+        title, beside = str(index.data()), str(index.data(FACTS))
         left = Qt.AlignmentFlag.AlignLeft
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
@@ -254,8 +249,8 @@ class ChatDelegate(RowDelegate):
             right_px: float = _DOTS_PX
         else:
             font = ui_font(11, tabular=True)
-            right_px = QFontMetricsF(font).horizontalAdvance(when)
-            draw_text(painter, first, when, font, color("text2"), Qt.AlignmentFlag.AlignRight)
+            right_px = QFontMetricsF(font).horizontalAdvance(beside)
+            draw_text(painter, first, beside, font, color("text2"), Qt.AlignmentFlag.AlignRight)
         name = first.adjusted(_BUSY_ROOM_PX if row.busy else 0, 0, -right_px - 8, 0)
         if row.busy:
             self._paint_busy(painter, first)

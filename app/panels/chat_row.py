@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 
 from app.panels import strings
+from app.session.chats.archive import Summary
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,23 @@ class ProjectRow:
     folded: bool = False
     current: bool = False
     busy: bool = False
+
+
+def chat_row(head: Summary, project: str) -> ChatRow:
+    """Returns the row of a chat; `project` is the id of its project, empty if that was deleted."""
+    return ChatRow(head.id, head.title, head.when, head.pinned, project=project)
+
+
+def facts(chat: ChatRow, now: datetime) -> tuple[str, ...]:
+    """Returns what is painted right of the title, and spoken after it."""
+    return (time_label(chat.when, now),)
+
+
+def spoken(chat: ChatRow, now: datetime) -> str:
+    """Returns the row for assistive technology."""
+    marks = (strings.PINNED if chat.pinned else "", strings.BUSY if chat.busy else "")
+    parts = (chat.title or strings.UNTITLED, chat.passage, *marks, *facts(chat, now))
+    return ", ".join(filter(None, parts))
 
 
 # A group's title, a project, or a chat.

@@ -15,11 +15,12 @@ from pytestqt.qtbot import QtBot
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.chat_list import ChatList
-from app.panels.chat_row import ChatRow
+from app.panels.chat_row import ChatRow, facts
 from app.panels.sidebar import Sidebar, WorkerStatus
 from app.theme.theme import Theme
 from tests.app.controls.painting import colors, pixel
 from tests.app.controls.windows import activate
+from tests.app.painted import noted_words
 
 TITLES = ("Fog departures", "Merge intervals in Python", "Letter to the council")
 
@@ -241,3 +242,19 @@ def test_a_found_passage_is_painted_with_its_match(sidebar: Sidebar, theme: Them
     after = sidebar.list.visualRect(sidebar.list.model().index(1, 0)).height()
     assert (before, after) == (30, 48)
     assert theme.color("text2").name() in colors(sidebar.list)
+
+
+def test_the_facts_of_a_chat_are_painted_and_spoken(sidebar: Sidebar) -> None:
+    chat = ChatRow("c1", "Fog", NOW - timedelta(days=2), pinned=True)
+    sidebar.set_chats([chat], "")
+    with noted_words() as noted:
+        sidebar.list.grab()
+    beside = " · ".join(facts(chat, datetime.now()))
+    assert beside in [word.text for word in noted]
+    index = next(each for each in _indexes(sidebar) if each.data() == "Fog")
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == f"Fog, {strings.PINNED}, {beside}"
+
+
+def _indexes(sidebar: Sidebar) -> list[QModelIndex]:
+    model = sidebar.list.model()
+    return [model.index(place, 0) for place in range(model.rowCount())]
