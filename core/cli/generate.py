@@ -6,10 +6,12 @@ import argparse
 import sys
 import time
 from codecs import BOM_UTF8
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from core.answer_format import AnswerFormat, AnswerSplitter
 from core.cli import json_lines
 from core.cli.arguments import add_model, add_quiet, add_settings, readable_file, settings_from
 from core.documents.strings import guessed_encoding, left_out_in_full
@@ -23,10 +25,12 @@ from core.events import (
     Message,
     ModelInfo,
     PrefillProgress,
+    ReadingMap,
     TableStatus,
     Token,
 )
 from core.events.wire import well_formed_record
+from core.origins import Conversation
 from core.prefill.forecast import display
 from core.settings import Settings, read
 from core.system.files import read_limited, read_stream
@@ -121,12 +125,20 @@ def run(options: argparse.Namespace) -> int:
             for note in model_notes(info, settings):
                 print(note, file=sys.stderr)
             request = Generate(json_lines.REQUEST, messages, settings, stop_repeating=True)
+            tokens: list[Token] = []
+            reading: ReadingMap | None = None
             for event in engine.generate(request):
                 if isinstance(event, PrefillProgress):
                     line.say(display(event, time.monotonic()).words)
                 elif isinstance(event, Token | Finished):
                     line.clear()
                 if options.json:
+                    if isinstance(event, Token):
+                        tokens.append(event)
+                    elif isinstance(event, ReadingMap):
+                        reading = event
+                    elif isinstance(event, Finished):
+                        event = json_lines.with_origins(event, origins_of(messages, tokens, reading))
                     json_lines.write_event(event)
                 elif isinstance(event, Token):
                     if sys.stdout.isatty():
@@ -144,6 +156,25 @@ def run(options: argparse.Namespace) -> int:
 
 def _ended(event: ClusterEnded) -> None:
     print(f"\ndraftlight: {event.message} {event.hint}".rstrip(), file=sys.stderr, flush=True)
+
+
+def origins_of(
+    messages: Sequence[Message], tokens: Sequence[Token], reading: ReadingMap | None
+) -> json_lines.AnswerOrigins | None:
+    """Origins of the answer of `tokens`, without its thoughts and calls; None without sources."""
+    given = Conversation(messages)
+    if not given.sources:
+        return None
+    splitter = AnswerSplitter((tokens[0].format if tokens else None) or AnswerFormat())
+    answer = "".join(token.text for token in tokens)
+    left_out, at = [], 0
+    for part in (*splitter.add(answer), *splitter.end()):
+        if part.kind != "text":
+            left_out.append((at, at + len(part.text)))
+        at += len(part.text)
+    origins = given.trace(answer, reading.passages if reading else (), left_out)
+    names = tuple(source.name for source in given.sources)
+    return json_lines.AnswerOrigins(names, origins.runs, origins.facts)
 
 
 def model_notes(info: ModelInfo, settings: Settings) -> list[str]:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, Union
 
 import msgspec
+from msgspec import Struct
 
 from core.events import Event, Failed, Finished, Gauges, LeftOut, PrefillProgress, ReadingMap, Token, failure
 from core.events.wire import Wire, well_formed_record
+from core.origins import Fact, Run
 
 # Incremented with every incompatible change; new fields are compatible.
 SCHEMA = 1
@@ -43,7 +45,24 @@ class DocumentRead(Wire, frozen=True):
     other_encodings: tuple[str, ...] = ()
 
 
-Line = Union[Started, DocumentRead, PrefillProgress, ReadingMap, Token, Gauges, Finished, Failed]
+class AnswerOrigins(Struct, frozen=True):
+    """Where the answer's words stand in `sources`, the names of the documents, pasted texts and tool results.
+
+    Ranges of the answer count the characters of the tokens' texts one after another.
+    """
+
+    sources: tuple[str, ...]
+    runs: tuple[Run, ...]
+    facts: tuple[Fact, ...]
+
+
+class AnswerFinished(Finished, frozen=True, tag="finished"):
+    """The end of an answer, with its origins if it has sources."""
+
+    origins: AnswerOrigins | None = None
+
+
+Line = Union[Started, DocumentRead, PrefillProgress, ReadingMap, Token, Gauges, AnswerFinished, Failed]
 
 
 def wanted(arguments: Sequence[str]) -> bool:
@@ -55,6 +74,12 @@ def begin() -> None:
     """Write the first line."""
     started = Started(SCHEMA, importlib.metadata.version("draftlight"))
     _write(msgspec.json.encode(started) + b"\n")
+
+
+def with_origins(finished: Finished, origins: AnswerOrigins | None) -> AnswerFinished:
+    """The last line of an answer."""
+    given = {name: getattr(finished, name) for name in finished.__struct_fields__}
+    return AnswerFinished(**given, origins=origins)
 
 
 def write_event(event: Event | DocumentRead) -> None:

@@ -1,6 +1,6 @@
 """Origins: which words of an answer stand in its sources, and where, and which figures stand nowhere.
 
-Pure functions without Qt, MLX and NumPy, for the window, the command line and the server; the worker does
+Without Qt, MLX and NumPy, for the window, the command line and the server; the worker does
 not use them. A source is a text that the model was given: an attached document, a pasted text of more than
 `PASTED_CHARACTERS` characters, the result of a tool. Earlier answers are none.
 
@@ -16,18 +16,20 @@ not use them. A source is a text that the model was given: an attached document,
 - `Tracer`: the same for an answer that is being written. `extend` adds text; `origins` are those of the text
   so far, and equal to those of `trace`.
 
+`Conversation` has the sources of messages as they are sent to the model, and `spans_read` what of a document
+was read after a sparse prefill (the argument `read` of `trace`).
+
 All character ranges are end-exclusive and count the characters of a str.
 """
 
+from core.origins.conversation import PASTED_CHARACTERS, Conversation, spans_read
 from core.origins.index import Index
 from core.origins.tracer import Spans, Tracer, trace
 from core.origins.types import Fact, FactKind, FactState, Origins, Place, Run, Source
 
-# A longer text in a message is a source.
-PASTED_CHARACTERS = 400
-
 __all__ = [
     "PASTED_CHARACTERS",
+    "Conversation",
     "Fact",
     "FactKind",
     "FactState",
@@ -38,5 +40,6 @@ __all__ = [
     "Source",
     "Spans",
     "Tracer",
+    "spans_read",
     "trace",
 ]

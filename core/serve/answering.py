@@ -39,6 +39,7 @@ from core.events import (
     api_id,
 )
 from core.prefill.forecast import display
+from core.serve.annotations import Annotations
 from core.serve.fields import change
 from core.serve.http import (
     NO_FIELDS,
@@ -139,11 +140,20 @@ class AnswerWriter(ABC):
 
     # Codes of errors that are sent as a stream's events even before anything else: clients read them there.
     streamed_errors: ClassVar[frozenset[str]] = frozenset()
+    # Whether texts of the API have OpenAI's annotations.
+    annotates: ClassVar[bool] = False
 
     def __init__(self, asked: AnswerRequest, made: Prepared) -> None:
         self._asked = asked
         self._changes = made.changes
         self._written = Written(made.rules)
+        # Of a request that asked for them and has documents.
+        self.annotations: Annotations | None = None
+        if asked.draftlight.annotations and not self.annotates:
+            reason = "texts of this API have no annotations"
+            self._changes += (change("draftlight.annotations", True, "left out", reason),)
+        elif asked.draftlight.annotations and any(each.attachments for each in made.generate.messages):
+            self.annotations = Annotations(made.generate)
 
     @property
     def names(self) -> FieldNames:
@@ -276,12 +286,15 @@ async def _whole(answer: ServedAnswer[AnswerWriter], headers: Mapping[str, str],
                     tokens.append(happening)
                 case Finished():
                     assert answer.writer is not None
+                    if answer.writer.annotations is not None:
+                        await answer.writer.annotations.settle()
                     await send_json(send, answer.writer.whole(tokens, happening), headers=headers)
                     return
                 case Failed():
                     raise api_error(happening, _names(answer.writer))
                 case _:
-                    pass
+                    if answer.writer is not None and answer.writer.annotations is not None:
+                        answer.writer.annotations.hear(happening)
 
 
 async def _stream(answer: ServedAnswer[AnswerWriter], line: EventLine) -> None:
@@ -300,6 +313,11 @@ async def _stream(answer: ServedAnswer[AnswerWriter], line: EventLine) -> None:
             raise error
         tokens = [one for one in happened if isinstance(one, Token)]
         finished = next((one for one in happened if isinstance(one, Finished)), None)
+        if writer is not None and writer.annotations is not None:
+            for one in happened:
+                writer.annotations.hear(one)
+            if finished is not None:
+                await writer.annotations.settle()
         moved = next((one for one in reversed(happened) if isinstance(one, Queued | PrefillProgress)), None)
         last = tokens[-1] if tokens else moved or last
         # Progress that came together with the first token still has the prompt's length.

@@ -260,11 +260,13 @@ class ChatWriter(AnswerWriter):
     """
 
     objects: ClassVar[tuple[str, str]] = ("chat.completion", "chat.completion.chunk")
+    annotates: ClassVar[bool] = True
 
     def __init__(self, asked: AnswerRequest, made: Prepared, *, functions: bool = False) -> None:
         super().__init__(asked, made)
         self._functions = functions
         self._calls = 0
+        self._said = ""  # kept for annotations
         self._head = {
             "id": made.generate.request,
             "object": self.objects[asked.stream],
@@ -298,6 +300,9 @@ class ChatWriter(AnswerWriter):
         out = b"".join(self._chunk(delta) for piece in self._written.end() for delta in self._pieces(piece))
         figures = self.figures(finished)
         reason = self._reason(finished)
+        if self.annotations is not None:
+            found, figures["draftlight"]["facts"] = self.annotations.of_chat(self._said)
+            out += self._chunk({"annotations": found})
         if not self._asked.includes_usage:
             return out + self._chunk({}, reason, more=figures) + DONE
         last: dict[str, Any] = {**self._head, "choices": [], "usage": self._figures(stats), **figures}
@@ -310,13 +315,18 @@ class ChatWriter(AnswerWriter):
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
         choice = self._whole_choice(tokens)
+        figures = self.figures(finished, tokens)
+        if self.annotations is not None:
+            message = choice["message"]
+            found = self.annotations.of_chat(message["content"] or "")
+            message["annotations"], figures["draftlight"]["facts"] = found
         return {
             **self._head,
             "choices": [
                 {**choice, "logprobs": self._logprobs(tokens), "finish_reason": self._reason(finished)}
             ],
             "usage": self._figures(finished.stats),
-            **self.figures(finished, tokens),
+            **figures,
         }
 
     def _whole_choice(self, tokens: Sequence[Token]) -> dict[str, Any]:
@@ -362,6 +372,8 @@ class ChatWriter(AnswerWriter):
                 # The name that local servers share; OpenAI shows no thoughts.
                 return [{"reasoning_content": text}]
             case TextDelta(text):
+                if self.annotations is not None:
+                    self._said += text
                 return [{"content": text}]
             case ToolCall(id, name, arguments):
                 functions = [{"name": name, "arguments": ""}, {"arguments": arguments}]

@@ -71,6 +71,7 @@ class CompletionWriter(ChatWriter):
     """An answer as OpenAI's text completion: chunks without an opening, and text that is not parsed."""
 
     objects: ClassVar[tuple[str, str]] = ("text_completion", "text_completion")
+    annotates: ClassVar[bool] = False
 
     def __init__(self, asked: CompletionRequest, made: Prepared) -> None:
         super().__init__(asked, made)

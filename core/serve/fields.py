@@ -94,11 +94,13 @@ def _decoded(value: Any) -> Any:
 
 
 class OwnObject(Struct, forbid_unknown_fields=True):
-    """`"draftlight": {…}`. `tokens`: each chunk has the origins of its tokens. `forced`: tokens that a
-    grammar forces are drafted; false gives the same answer more slowly, for measurements.
+    """`"draftlight": {…}`. `tokens`: each chunk has the origins of its tokens. `annotations`: the answer has
+    the origins of its text in the documents. `forced`: tokens that a grammar forces are drafted; false gives
+    the same answer more slowly, for measurements.
     """
 
     tokens: bool = False
+    annotations: bool = False
     forced: bool = True
 
 

@@ -27,6 +27,7 @@ from core.events import (
     Token,
     ToolCall,
 )
+from core.serve.annotations import Annotations
 from core.serve.answering import AnswerWriter, Prepared, commented, logprobs_of, origins
 from core.serve.conversation import ConversationReader, completed
 from core.serve.fields import (
@@ -208,8 +209,16 @@ class Output:
     text of reasoning; the text is the same.
     """
 
-    def __init__(self, custom_tools: Collection[str] = (), *, summarizes: bool = False) -> None:
+    def __init__(
+        self,
+        custom_tools: Collection[str] = (),
+        *,
+        summarizes: bool = False,
+        annotations: Annotations | None = None,
+    ) -> None:
         self._custom_tools = custom_tools
+        self._annotations = annotations
+        self.facts: list[dict[str, Any]] = []
         self._summarizes = summarizes
         self.items: list[dict[str, Any]] = []
         self._logprobs: list[dict[str, Any]] = []
@@ -284,6 +293,12 @@ class Output:
             yield self._of("reasoning_summary_part.done", summary_index=0, part=part)
         else:
             part = item["content"][0]
+            if self._annotations is not None and "annotations" in part:
+                part["annotations"], facts = self._annotations.of_response(part["text"])
+                self.facts += [{"output_index": len(self.items) - 1, **fact} for fact in facts]
+                for number, annotation in enumerate(part["annotations"]):
+                    about = {"annotation_index": number, "annotation": annotation}
+                    yield self._of("output_text.annotation.added", content_index=0, **about)
             more = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
             yield self._of(f"{part['type']}.done", content_index=0, text=part["text"], **more)
             yield self._of("content_part.done", content_index=0, part=part)
@@ -361,6 +376,7 @@ class ResponseWriter(AnswerWriter):
     """
 
     _asked: ResponseRequest
+    annotates: ClassVar[bool] = True
     streamed_errors: ClassVar[frozenset[str]] = frozenset({TOO_LONG})
 
     def __init__(
@@ -371,7 +387,7 @@ class ResponseWriter(AnswerWriter):
     ) -> None:
         super().__init__(asked, made)
         self._keep = keep
-        self._output = Output(asked.custom_tools, summarizes=asked.summarizes)
+        self._output = Output(asked.custom_tools, summarizes=asked.summarizes, annotations=self.annotations)
         self._events = 0
         self._begun = False
         self._alive_s = time.monotonic()
@@ -485,6 +501,8 @@ class ResponseWriter(AnswerWriter):
             "usage": _usage(finished.stats, self._written.thought_tokens),
             **self.figures(finished),
         }
+        if self.annotations is not None:
+            response["draftlight"]["facts"] = self._output.facts
         if self._keep is not None:
             self._keep(response)
         return response
