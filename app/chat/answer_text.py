@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.chat import strings
 from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.piece import (
@@ -30,7 +31,7 @@ from app.richtext.markdown.piece import (
     plain_piece,
 )
 from app.session.chats.answers import Edit, edits_between
-from app.session.chats.parts import PartSpan, PartSplitter, token_ranges, words_of
+from app.session.chats.parts import PartSpan, PartSplitter, Result, token_ranges, words_of
 from core.answer_format import AnswerFormat, Part
 from core.events import TYPED, Origin, Token
 
@@ -213,10 +214,15 @@ class TextChange(Struct, frozen=True):
 
 
 class AnswerText:
-    """`table` holds the tokens. The answer's format comes from its first token or from `use_format`."""
+    """`table` holds the tokens. The answer's format comes from its first token or from `use_format`.
 
-    def __init__(self) -> None:
+    `tools` and `results` are those of `Answer`. Calls and results are code, which is no part of
+    `answer_pieces` and `answer_source`; a result ends the generation before it.
+    """
+
+    def __init__(self, tools: Sequence[str] = (), results: Sequence[Result] = ()) -> None:
         self.table = TokenTable()
+        self._tools, self._results = tools, results
         self._format: AnswerFormat | None = None
         self._begin()
 
@@ -225,15 +231,23 @@ class AnswerText:
         self.open: tuple[Piece, ...] = ()
         self.finished = False
         self.repeats_from: int | None = None  # where the folded repetition begins
-        self._parts = PartSplitter(self._format)
         self._again = False
+        self._coming = list(self._results)
+        self._beside: list[Piece] = []  # calls and results
+        self._earlier: tuple[list[PartSpan], list[Piece]] = [], []  # of earlier generations
+        self._begin_generation()
+
+    def _begin_generation(self) -> None:
+        self._parts = PartSplitter(self._format, self._tools)
+        self._first = len(self.table.text)  # source offset of the generation
         self._begin_blocks()
 
     def _begin_blocks(self) -> None:
-        self.closed: list[Piece] = []
+        self.closed = list(self._earlier[1])
         self._splitter = BlockSplitter()
-        self._fed = 0  # end of the source in `_splitter`
-        self._certain = 0  # end of the closed pieces of the open block
+        self._splitter.skip(self._first)
+        self._fed = self._first  # end of the source in `_splitter`
+        self._certain = self._first  # end of the closed pieces of the open block
         self._before = ""  # prefix that opens the same lists at `_certain`
         self._thought = -1  # source offset of the open thought
 
@@ -251,25 +265,36 @@ class AnswerText:
     @property
     def answer_pieces(self) -> list[Piece]:
         """The pieces without thoughts; a folded repetition is part of the answer."""
-        words = (piece for piece in self.pieces if piece.kind != "thought")
+        words = (each for each in self.pieces if each.kind != "thought" and each not in self._beside)
         return [replace(each, thought=-1) for each in words if each.thought in (-1, self.repeats_from)]
 
     @property
     def answer_source(self) -> str:
         """The source without thoughts and marks."""
         source = self.table.text
-        if self._parts.end < len(source) and not self.thoughts:
+        if self._first + self._parts.end < len(source) and not (self.thoughts or self._beside):
             return source
         return words_of(source, (source[start:end] for start, end in self._texts))
 
     @property
     def _texts(self) -> list[tuple[int, int]]:
         """The ranges of the source without thoughts and marks."""
-        return [(span.start, span.end) for span in self._parts.spans if span.kind == "text"]
+        return [(span.start, span.end) for span in self._spans if span.kind == "text"]
 
     @property
     def thoughts(self) -> list[PartSpan]:
-        return [span for span in self._parts.spans if span.kind == "thought"]
+        return [span for span in self._spans if span.kind == "thought"]
+
+    @property
+    def _spans(self) -> list[PartSpan]:
+        """The spans of all generations."""
+        first, spans = self._first, self._parts.spans
+        if not first:
+            return spans
+        return [
+            *self._earlier[0],
+            *(PartSpan(s.kind, *(first + at for at in s.offsets), s.open) for s in spans),
+        ]
 
     def edits(self, text: str) -> tuple[Edit, ...]:
         """The edits of the source after which `answer_source` is `text`; thoughts and marks stay.
@@ -306,7 +331,7 @@ class AnswerText:
 
     @property
     def _thought_tokens(self) -> list[tuple[PartSpan, range]]:
-        spans = self._parts.spans
+        spans = self._spans
         ranges = token_ranges(spans, self.table.starts)
         return [(span, own) for span, own in zip(spans, ranges) if span.kind == "thought"]
 
@@ -323,13 +348,22 @@ class AnswerText:
     def append(self, tokens: Sequence[Token]) -> TextChange:
         if tokens and tokens[0].format:
             self.use_format(tokens[0].format)
+        made: list[Piece] = []
+        while self._coming and self._coming[0].after <= len(self.table) + len(tokens):
+            own = max(0, self._coming[0].after - len(self.table))
+            self.table.extend(tokens[:own])
+            tokens = tokens[own:]
+            made += self._end_generation(self._coming.pop(0))
         self.table.extend(tokens)
-        return self._change(self._feed(whole=False))
+        return self._change(made + self._feed(whole=False))
 
     def finish(self, repeats_from: int | None = None) -> TextChange:
         """Close all pieces; no more tokens will be appended. What repeats from an offset on can be folded."""
         self.finished = True
-        made = self._feed(whole=True)
+        made: list[Piece] = []
+        while self._coming:
+            made += self._end_generation(self._coming.pop(0))
+        made += self._feed(whole=True)
         made += self._pieces(self._splitter.finish())
         change = self._change(made, over=True)
         if repeats_from is None or not self._fold(repeats_from):
@@ -376,14 +410,36 @@ class AnswerText:
 
     def _feed(self, whole: bool) -> list[Piece]:
         """Pass new source to the splitters. Returns the pieces closed by it."""
-        parts, again = self._parts.read(self.table.text, whole=whole)
+        parts, again = self._parts.read(self.table.text[self._first :], whole=whole)
         if again:
             self._begin_blocks()
             self._again = True
         return [piece for part in parts for piece in self._part(part)]
 
+    def _end_generation(self, result: Result) -> list[Piece]:
+        """Close the pieces of the generation, which `result` follows."""
+        made = self._feed(whole=True)
+        made += self._pieces(self._splitter.finish())
+        self._thought = -1
+        at = len(self.table.text)
+        language = strings.RESULT.format(name=result.name)
+        made += self._add_beside(Piece("code", result.content, (), at, at, language=language))
+        self._earlier = self._spans, list(self.closed)
+        self._begin_generation()
+        return made
+
+    def _add_beside(self, piece: Piece) -> list[Piece]:
+        self._beside.append(piece)
+        return self._close([piece])
+
     def _part(self, part: Part) -> list[Piece]:
         start, self._fed = self._fed, self._fed + len(part.text)
+        if part.kind == "call":
+            made = self._pieces(self._splitter.skip(len(part.text)))
+            self._thought = -1
+            text, end = part.text.strip("\n"), start + len(part.text)
+            segments = (TextSegment(0, start + part.text.index(text), len(text)),)
+            return made + self._add_beside(Piece("code", text, segments, start, end, language=strings.CALL))
         if part.kind == "mark":
             made = self._pieces(self._splitter.skip(len(part.text)))
             self._thought = -1

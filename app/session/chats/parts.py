@@ -61,6 +61,11 @@ class PartSpan(Struct):
     closes: int
     open: bool = False
 
+    @property
+    def offsets(self) -> tuple[int, int, int, int]:
+        """`opens`, `start`, `end` and `closes`."""
+        return self.opens, self.start, self.end, self.closes
+
 
 class PartSplitter:
     """Splits the answer of one generation. Without `tools`, calls are text.
