@@ -288,13 +288,8 @@ class AnswerText:
     @property
     def _spans(self) -> list[PartSpan]:
         """The spans of all generations."""
-        first, spans = self._first, self._parts.spans
-        if not first:
-            return spans
-        return [
-            *self._earlier[0],
-            *(PartSpan(s.kind, *(first + at for at in s.offsets), s.open) for s in spans),
-        ]
+        earlier, first, spans = self._earlier[0], self._first, self._parts.spans
+        return [*earlier, *(span.moved(first) for span in spans)] if first else spans
 
     def edits(self, text: str) -> tuple[Edit, ...]:
         """The edits of the source after which `answer_source` is `text`; thoughts and marks stay.

@@ -61,10 +61,10 @@ class PartSpan(Struct):
     closes: int
     open: bool = False
 
-    @property
-    def offsets(self) -> tuple[int, int, int, int]:
-        """`opens`, `start`, `end` and `closes`."""
-        return self.opens, self.start, self.end, self.closes
+    def moved(self, by: int) -> PartSpan:
+        """Returns the span with all offsets greater by `by`."""
+        at = self.opens + by, self.start + by, self.end + by, self.closes + by
+        return PartSpan(self.kind, *at, self.open)
 
 
 class PartSplitter:
