@@ -32,6 +32,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -261,14 +262,16 @@ class DecodeLoop:
         if not self._asks:
             self._empty_drafts = self._empty_drafts + 1 if self._rests else 0
             return EMPTY
+        planner, known = self._answer.planner, len(self._pending) + len(self._forced)
+        if planner is not None:
+            self._drafter.least_probability = partial(planner.least_probability, pending=known)
         draft = sanitise(
             self._drafter.draft(budget), vocabulary=self._answer.model.info.vocabulary, budget=budget
         )
         self._proposal_cost = self._drafter.proposal_cost
         if self._grammar is not None:
             draft = self._grammar.filter_draft(draft, self._forced)
-        if self._answer.planner is not None:
-            planner, known = self._answer.planner, len(self._pending) + len(self._forced)
+        if planner is not None:
             draft = planner.shape(draft, budget, known)
             self._worth = planner.worth(draft, known) - self._proposal_cost
             if self._left_pipeline:

@@ -33,6 +33,8 @@ from core.drafting.draft import EMPTY, Draft
 _DECAY = 0.97
 _PRIOR_STEPS = 8.0
 _PRIOR_RATE = 1.5
+# Further nodes that are considered while a draft grows; no drafter with probabilities drafts more.
+_FURTHER = 16
 BlockCost = Callable[[int, bool], float]
 
 
@@ -73,6 +75,16 @@ class Planner:
             if worth > best:
                 best, size = worth, count
         return draft.part(sorted(order[:size]))
+
+    def least_probability(self, count: int, tree: bool, pending: int = 1) -> float:
+        """The path probability that a node must exceed for it, or for it with further ones, to be in the part
+        that pays, after `count` nodes in a block with `pending` known tokens.
+
+        None of the further ones is more probable than it, so together they emit at most as many times it.
+        """
+        cost, width = self._cost, pending + count
+        now = cost(width, tree)
+        return self.rate * min((cost(width + more, tree) - now) / more for more in range(1, _FURTHER + 1))
 
     @property
     def asking(self) -> float:

@@ -111,6 +111,7 @@ class AutoDrafter(Drafter):
             max_nodes=most,
             min_probability=_LEAST_PROBABILITY,
             alternatives=self._alternatives,
+            least_probability=self.least_probability,
         )
         return replace(self._grown.draft, sources=tuple(map(self._source, self._grown.drafted)))
 

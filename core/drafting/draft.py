@@ -118,6 +118,10 @@ class Drafter:
     Worker's main thread only.
     """
 
+    # Path probability that a node must exceed for it, or nodes after it, to be verified: after so many nodes,
+    # which are a tree or a chain. The planner's, set before `draft`; None: unknown.
+    least_probability: Callable[[int, bool], float] | None = None
+
     def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
         """Starts a request with the context `prompt` and discards the previous request's own state."""
 
@@ -212,20 +216,22 @@ def grow(
     max_nodes: int,
     min_probability: float,
     alternatives: int | None,
+    least_probability: Callable[[int, bool], float] | None = None,
 ) -> GrownDraft:
-    """Grows a draft of 1 to `max_nodes` nodes from `position`, most probable node first.
+    """Grows a draft of at most `max_nodes` nodes from `position`, most probable node first.
 
     `after(position, token)` gives the next position and `guesses_at(position)` the guesses there, most
     probable first. No node has a path probability below `min_probability`; `alternatives` limits the guesses
-    per position (None: no limit; 1 gives a chain). Every prefix of the result is the best tree of its size.
-    A node's confidence is the probability of its guess given its parent.
+    per position (None: no limit; 1 gives a chain). Growth ends at a node that does not exceed
+    `least_probability` (`Drafter`), because the ones after it are no more probable. Every prefix of the
+    result is the best tree of its size. A node's confidence is the probability of its guess given its parent.
     """
     grown = GrownDraft()
     drafted = grown.drafted
     parents: list[int] = []
     # (−path probability, sequence number, parent, guess, position of the parent)
     candidates: list[tuple[float, int, int, Guess, S]] = []
-    node, reached, number = -1, 1.0, 0
+    node, reached, number, tree = -1, 1.0, 0, False
     while len(drafted) < max_nodes:
         guesses = grown.guesses_after[node] = guesses_at(position)
         for guess in guesses[:alternatives]:
@@ -237,6 +243,9 @@ def grow(
         if not candidates:
             break
         negated, _, parent, guess, before = heappop(candidates)
+        tree = tree or parent != node
+        if least_probability is not None and -negated <= least_probability(len(drafted), tree):
+            break
         node, reached = len(drafted), -negated
         drafted.append(guess)
         parents.append(parent)

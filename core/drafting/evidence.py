@@ -16,7 +16,6 @@ Invariant: guesses are ordered by probability, no token occurs twice, and the pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from core.drafting.calibration import (
@@ -40,8 +39,6 @@ _MAX_FOLLOWERS = 12
 _NEW_AFTER = 4
 _NEW_PASSED = 3
 _NEW_PASSED_BEFORE = 1
-# Guesses taken from the prebuilt table alone.
-_NEW_LEARNED = 4
 # Last tokens with which the prebuilt table is looked up.
 TAIL_TOKENS = 4
 # The lowest kind of guesses seen in the session, and the highest kind that a ranking after the last token
@@ -53,8 +50,6 @@ _NORMALISED = 8
 _LEARNED = 4
 
 _NO_CURSOR = TableCursor(None, 0)
-
-_second = itemgetter(1)
 
 
 class DraftPosition(NamedTuple):
@@ -308,17 +303,17 @@ class Evidence:
     def _add_learned(
         self, outlook: TokenProbabilities, fresh: float, odds: dict[int, float], kinds: dict[int, int]
     ) -> None:
-        """Adds the prebuilt table's probabilities; at most `_NEW_LEARNED` are new guesses."""
+        """Adds the prebuilt table's probabilities; new guesses are its likeliest tokens only."""
         weights = self.calibration.weights
-        probabilities, other, _ = outlook
+        probabilities, unstated = outlook.probabilities, logit(outlook.other)
         for token, kind in kinds.items():
-            log_odds = logit(probabilities.get(token, other))
+            log_odds = logit(probabilities[token]) if token in probabilities else unstated
             base, slope = weights.learned_new if kind < _SEEN_KIND else weights.learned[kind > _SHORT_KIND]
             odds[token] = odds[token] + base + slope * log_odds
         base, slope = weights.learned_new
-        for token, probability in sorted(probabilities.items(), key=_second, reverse=True)[:_NEW_LEARNED]:
+        for token, log_odds in outlook.likeliest:
             if token not in odds:
-                odds[token], kinds[token] = fresh + base + slope * logit(probability), LEARNED_KIND
+                odds[token], kinds[token] = fresh + base + slope * log_odds, LEARNED_KIND
 
     def _add_remembered(
         self, token: int, run: float, fresh: float, odds: dict[int, float], kinds: dict[int, int]
@@ -330,10 +325,7 @@ class Evidence:
         kinds[token] = REMEMBERED_KIND + (run > 0)
 
     def _normalised(self, odds: dict[int, float], kinds: dict[int, int]) -> list[Guess]:
-        probability = self.calibration.probability
-        best = sorted(
-            ((probability(logit, kinds[token]), token) for token, logit in odds.items()), reverse=True
-        )[:_NORMALISED]
+        best = self.calibration.best(odds, kinds, _NORMALISED)
         # The most probable guess keeps its estimate; the others share the remainder.
         rest = sum(likely for likely, _ in best[1:])
         room = 1.0 - best[0][0] if best else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, log
 
 # A class's counts average about 1 / (1 − decay) guesses.
@@ -31,6 +31,15 @@ class Odds:
     def probability(self, log_odds: float, kind: int) -> float:
         """The corrected probability of a guess of class `kind` that states `log_odds`."""
         return sigmoid(log_odds + self._corrections[kind])
+
+    def best(
+        self, log_odds: Mapping[int, float], kinds: Mapping[int, int], count: int
+    ) -> list[tuple[float, int]]:
+        """The `count` most probable of the guesses of tokens, with their corrected probabilities."""
+        corrections = self._corrections
+        found = [(sigmoid(odds + corrections[kinds[token]]), token) for token, odds in log_odds.items()]
+        found.sort(reverse=True)
+        return found[:count]
 
     def learn(self, log_odds: float, kind: int, correct: bool) -> None:
         """Records whether such a guess was correct."""

@@ -62,6 +62,7 @@ class PredictedDrafter(Drafter):
         self._copied = copied_tokens >= _COPY_ONLY_TOKENS
         if self._copied:
             return copy
+        self._drafter.least_probability = self.least_probability
         guessed = self._drafter.draft(budget)
         if guessed.confidence:
             drafted_tokens = sum(guessed.reach_probabilities())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import nlargest
 from operator import itemgetter
 from typing import NamedTuple
 
 from core.drafting.gram_counts import GramCounts
 from core.drafting.gram_table import GramRow, GramTable
 from core.drafting.ngram_mod import NgramTable, TableWriter
+from core.drafting.odds import logit
 
 # κ: occurrences at which a context's row weighs as much as the shorter contexts'.
 _KAPPA = 0.5
@@ -20,6 +22,8 @@ _UNSEEN, _LEAST_UNSEEN = 1e-4, 1e-5
 _MIN_EXPECTED = 3.0
 _MIN_HIT_RATIO = 0.05
 _DECAY = 0.98
+# Most probable tokens that are kept ready with a context.
+LIKELIEST = 4
 # Cached contexts: a growing draft looks up the same few again and again.
 _CACHED_CONTEXTS = 256
 
@@ -30,12 +34,14 @@ _second = itemgetter(1)
 class TokenProbabilities(NamedTuple):
     """`probabilities` maps the tokens of all rows to their probabilities; any other token has `other`.
 
-    `trust`: how far the rows, rather than nothing, state them, 0 to 1.
+    `trust`: how far the rows, rather than nothing, state them, 0 to 1. `likeliest`: the most probable tokens
+    with their log-odds, best first.
     """
 
     probabilities: dict[int, float]
     other: float
     trust: float = 1.0
+    likeliest: tuple[tuple[int, float], ...] = ()
 
 
 class Learned:
@@ -62,8 +68,9 @@ class Learned:
 
     def observe(self, tail: tuple[int, ...], token: int) -> None:
         """Records that `token` followed `tail`."""
-        best, probability = max(self.after(tail).probabilities.items(), key=_second, default=(-1, 0.0))
-        self._expected = self._expected * _DECAY + probability
+        outlook = self.after(tail)
+        best = outlook.likeliest[0][0] if outlook.likeliest else -1
+        self._expected = self._expected * _DECAY + outlook.probabilities.get(best, 0.0)
         self._hits = self._hits * _DECAY + (best == token)
 
     def after(self, tail: tuple[int, ...]) -> TokenProbabilities:
@@ -95,7 +102,9 @@ def _interpolate(rows: Sequence[tuple[float, GramRow]]) -> TokenProbabilities:
             mixed[token] = mixed.get(token, other * backoff) + weight * share
         probabilities, other = mixed, max(_LEAST_UNSEEN, other * backoff)
         unstated *= backoff
-    return TokenProbabilities(probabilities, other, 1.0 - unstated)
+    best = nlargest(LIKELIEST, probabilities.items(), key=_second)
+    likeliest = tuple((token, logit(probability)) for token, probability in best)
+    return TokenProbabilities(probabilities, other, 1.0 - unstated, likeliest)
 
 
 class TableCursor(NamedTuple):

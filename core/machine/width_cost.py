@@ -178,7 +178,7 @@ class LiveCost:
         first_overhead: float | None = None,
     ) -> None:
         self._prior_cost = prior
-        self._first_overhead = first_overhead
+        self._first_overhead = self._overhead = first_overhead
         self._ahead: deque[float] = deque(maxlen=_RECENT_PLAIN)
         self._tree_factor = tree_factor
         self._plain: deque[float] = deque(maxlen=_RECENT_PLAIN)
@@ -195,10 +195,12 @@ class LiveCost:
             return self._tree_factor(width) * self(width)
         if width not in self._costs:
             self._costs[width] = self._cost(width)
+        cost = self._costs[width]
         # With a prior that is too high, blocks would never be tried and hence never timed.
-        few = len(self._blocks.get(width, ())) < _DISPROVING_LOW_STEPS
-        tries = few and width <= _TRY_WIDTH and self._plain_in_a_row >= _TRY_BLOCK_STEPS
-        return min(self._costs[width], default_cost(width)) if tries else self._costs[width]
+        if width <= _TRY_WIDTH and self._plain_in_a_row >= _TRY_BLOCK_STEPS:
+            few = len(self._blocks.get(width, ())) < _DISPROVING_LOW_STEPS
+            return min(cost, default_cost(width)) if few else cost
+        return cost
 
     @property
     def plain_s(self) -> float:
@@ -218,9 +220,7 @@ class LiveCost:
     @property
     def overhead(self) -> float | None:
         """How much longer a plain step takes if the drafter is called, in plain steps; None if unknown."""
-        if not (self._plain and self._ahead):
-            return self._first_overhead
-        return max(0.0, statistics.median(self._plain) / statistics.median(self._ahead) - 1.0)
+        return self._overhead
 
     def is_priced(self) -> bool:
         """Whether a plain step that ran ahead was timed, here or in an earlier answer."""
@@ -240,6 +240,8 @@ class LiveCost:
                 self._plain_s = statistics.median(self._ahead)
             else:
                 self._plain_s = statistics.median(self._plain) / (1.0 + (self._first_overhead or 0.0))
+            if self._plain and self._ahead:
+                self._overhead = max(0.0, statistics.median(self._plain) / self._plain_s - 1.0)
             self._plain_in_a_row, self._blocks_in_a_row = self._plain_in_a_row + 1, 0
         else:
             times = self._blocks.setdefault(width, deque(maxlen=_RECENT))

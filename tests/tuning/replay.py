@@ -350,6 +350,8 @@ def replay_stream(
         gate = PricedGate(gate_settings)
     if planner is not None and timed:
         gate = TimedGate(gate_settings, lambda width, tree: cost(width))
+    if planner is not None:
+        drafter.least_probability = planner.least_probability
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
     tally, position = ReplayTally(), 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.decoding.planner import Planner, Walk, walk
-from core.drafting.draft import EMPTY, Draft, sanitise
+from core.drafting.draft import EMPTY, Draft, Guess, grow, sanitise
 
 
 @st.composite
@@ -53,6 +55,52 @@ def test_no_sub_tree_is_worth_more(draft: Draft, cost: list[float], budget: int,
         for nodes in combinations(everything, size)
     )
     assert worth(draft, nodes_of(part), planner.rate, cost, pending) == pytest.approx(best)
+
+
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=12), costs, st.integers(1, 3), st.booleans())
+def test_growth_ends_only_where_no_part_with_more_would_pay(
+    likely: list[float], cost: list[float], pending: int, chain: bool
+) -> None:
+    """Guesses at a depth have the probabilities of an element and of what remains."""
+    planner = Planner(lambda width, tree: cost[min(width, len(cost)) - 1] + 0.1 * tree)
+
+    def guesses(depth: int) -> list[Guess]:
+        one = likely[depth % len(likely)]
+        return [Guess(token, p, 0.0, 0) for token, p in enumerate(sorted([one, 1.0 - one], reverse=True))]
+
+    def grown(least_probability: Callable[[int, bool], float] | None) -> Draft:
+        found = grow(
+            0,
+            lambda depth, token: depth + 1,
+            guesses,
+            max_nodes=11,
+            min_probability=0.02,
+            alternatives=1 if chain else 2,
+            least_probability=least_probability,
+        )
+        return found.draft
+
+    whole, ended = grown(None), grown(partial(planner.least_probability, pending=pending))
+    assert ended == whole.prefix(len(ended))
+    assert planner.shape(ended, 11, pending) == planner.shape(whole, 11, pending)
+
+
+def test_growth_ends_where_every_further_node_loses() -> None:
+    """Tokens as probable as each other, of which the third costs more than it can bring."""
+    planner = Planner(lambda width, tree: 1.0 if width <= 3 else 10.0 * width)
+    assert planner.least_probability(0, False) <= 0.0
+    assert planner.least_probability(2, False) > 1.0
+    found = grow(
+        0,
+        lambda depth, token: depth + 1,
+        lambda depth: [Guess(7, 0.9, 0.0, 0)],
+        max_nodes=11,
+        min_probability=0.02,
+        alternatives=1,
+        least_probability=planner.least_probability,
+    )
+    assert len(found.draft) == 2
+    assert set(found.guesses_after) == {-1, 0, 1}  # the guesses after node 1 were looked up to know that
 
 
 @given(drafts(), st.integers(0, 9))
