@@ -17,7 +17,8 @@ def report(records: Sequence[Record], heading: str) -> list[str]:
     lines = [
         f"{heading}. Ratios are medians of pairs, each of them mlx-lm's `stream_generate` and Draftlight in"
         " turn; an answer of a single step has no decode time and is in no ratio. “÷ off”: relative to plain"
-        " decoding by Draftlight.",
+        " decoding by Draftlight. “Host ms a step”: from the ids of a step to the start of the next forward"
+        " pass, in which the device waits; of passes that were not started ahead.",
     ]
     decoded = [group for group in found if any(pair.stats.tokens > 1 for pair in group.pairs)]
     if decoded:
@@ -42,7 +43,7 @@ def report(records: Sequence[Record], heading: str) -> list[str]:
 
 _DECODING = (
     "case | configuration | pairs | ratio (least to most) | ÷ off | tok/s | mlx-lm tok/s | accepted"
-    " | tokens a step | repeated | draft µs (median, 99%) | equal"
+    " | tokens a step | repeated | draft µs (median, 99%) | host ms a step | equal"
 )
 
 
@@ -57,6 +58,7 @@ def _decoding(group: Group) -> str:
         f" | {repeated:.0%}{' (loop)' if repeated > LOOP else ''}"
         f" | {group.median(lambda pair: pair.stats.draft_us_median):.0f},"
         f" {group.median(lambda pair: pair.stats.draft_us_p99):.0f}"
+        f" | {_figure(group.median(lambda pair: pair.stats.host_ms_median))}"
         f" | {_equal(group)}"
     )
 

@@ -52,7 +52,7 @@ class Section(Struct, frozen=True):
 
 def sections(model: str, picture: Path, folder: Path) -> tuple[Section, ...]:
     """The sections of a report about `model`. `folder` takes the results of benches."""
-    bench = ("bench", "--quiet", "--model", model, "--drafters", "auto")
+    bench = ("bench", "--quiet", "--model", model, "--drafters")
     out = ("--out", str(folder / "decoding"))
     reading = ("--out", str(folder / "reading"), "--pairs", "1", "--max-tokens", "16")
     unequal = ("in plain decoding and",)
@@ -70,11 +70,15 @@ def sections(model: str, picture: Path, folder: Path) -> tuple[Section, ...]:
         ),
         Section("Command buffers", ("doctor", "--try-buffers", model), 0.15, doubtful=("failed",)),
         Section(
-            "Decoding", (*bench, *out, "--cases", "three-class"), 0.25, doubtful=unequal, is_markdown=True
+            "Decoding",
+            (*bench, "off,auto", *out, "--cases", "three-class"),
+            share=0.3,
+            doubtful=unequal,
+            is_markdown=True,
         ),
         Section(
             "Reading",
-            (*bench, *reading, "--cases", "document", "--prompt-tokens", "8000"),
+            (*bench, "auto", *reading, "--cases", "document", "--prompt-tokens", "8000"),
             share=0.15,
             doubtful=unequal,
             is_markdown=True,

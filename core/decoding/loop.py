@@ -14,12 +14,18 @@ next step to no draft, so it is started only if none is expected: always for a d
 otherwise after `_EMPTY_DRAFTS_TO_PIPELINE` empty drafts, or at once in a rest where asking the drafter takes
 long, and never with a grammar or if other machines need the ids first (`CachedSequence.is_mirrored`).
 
+Between its ids and the next pass the device waits. So the next pass is started before a step's tokens are
+handed out: showing them, the statistics and whatever else is done with them happens while the device
+computes. An iteration that is closed takes the started block back, as if it had not been. Not with a grammar,
+a draft model or a head, whose drafting changes what cannot be taken back, nor if other machines need the ids.
+
 Tokens that a grammar forces are drafted as a chain before the drafter's own draft. They are certain, so the
 drafter observes them before the forward pass and drafts what follows; its feedback, the gate and the planner
 treat them as known tokens.
 
 Invariant after every step: sequence plus pending tokens equal the prompt and all emitted tokens; while a
-forward pass is running ahead, the sequence holds them all.
+plain forward pass is running, the sequence holds them all. While a block is running, its rows are in the
+cache, too, and closing the iteration removes them.
 
 Logits that are not numbers end the iteration with `BrokenLogitsError`, after the tokens before them. Only
 rows that the output depends on count; rows after a rejected draft are ignored.
@@ -30,10 +36,10 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 from msgspec import Struct
@@ -84,6 +90,10 @@ class Step(Struct, frozen=True):
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
     - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
     - `waited_s`: time of waiting for the device. `pipeline`: how it ran ahead.
+    - `took_s`: time since the end of the step before: this one's drafting, building and waiting, and what was
+      done with tokens meanwhile. All steps together take the iteration's time.
+    - `host_s`: time from the ids of the step before to the start of this one's pass, without waiting: the
+      device has nothing to do in it. 0 if the pass was started before.
     """
 
     tokens: tuple[int, ...]
@@ -99,6 +109,24 @@ class Step(Struct, frozen=True):
     sources: tuple[DraftSource, ...] = ()
     waited_s: float = 0.0
     pipeline: Pipeline = "single"
+    took_s: float = 0.0
+    host_s: float = 0.0
+
+
+class _Begun(NamedTuple):
+    """A step whose pass was started: at `began_s`, with a draft that took `draft_s`.
+
+    `choices` of the pass; `block`: None for a plain one, which may have been running since the step before
+    (`was_ahead`).
+    """
+
+    began_s: float
+    draft: Draft
+    draft_s: float
+    host_s: float
+    choices: Choices
+    block: VerifyBlock | None
+    was_ahead: bool = False
 
 
 class DecodeLoop:
@@ -131,6 +159,15 @@ class DecodeLoop:
         self._hidden = mx.array(0.0)  # of the last forward pass, [rows, size], if requested
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
+        self._begun: _Begun | None = None
+        self._begins_early = (
+            self._grammar is None
+            and self._states is None
+            and answer.proposer is None
+            and not sequence.is_mirrored
+        )
+        # When the last ids were there, and the last step ended.
+        self._ids_s = self._ended_s = 0.0
         self._top_logprobs = answer.request.top_logprobs
         # Logits of the last forward pass and of the last step's tokens, kept only for logprobs; those of the
         # last forward pass as float32, for rankings, which are computed with the choices; the block's width.
@@ -149,24 +186,41 @@ class DecodeLoop:
         self._worth: float | None = None
         self._left_pipeline = False  # in the step before
 
-    def steps(self, max_tokens: int) -> Iterator[Step]:
-        """Yields steps until `max_tokens` are emitted; never more. Close it to stop early.
+    def steps(self, max_tokens: int) -> Generator[Step, None, None]:
+        """Yields steps until `max_tokens` are emitted; never more. Close it to stop early, before anything
+        else is done with the sequence.
 
         The caller ends the iteration at a stop token, which is always the last of its step. Raises
         `BrokenLogitsError`; the cache is then invalid.
         """
-        left = max_tokens
-        while left > 0:
-            step = self._verify_or_run(left)
-            if step.tokens[-1] == NO_CHOICE:
-                if step.accepted:
-                    yield self._with_logprobs(replace(step, tokens=step.tokens[:-1]))
-                raise self._no_choice_error(step)
-            left -= len(step.tokens)
-            self._steps += 1
-            if self._steps % _CLEAR_EVERY_STEPS == 0:
-                mx.clear_cache()
-            yield self._with_logprobs(step)
+        left, eos = max_tokens, self._answer.model.eos
+        self._ids_s = self._ended_s = time.perf_counter()
+        try:
+            while left > 0:
+                if self._begun is None:
+                    self._begin(left)
+                step = self._finish(left)
+                if step.tokens[-1] == NO_CHOICE:
+                    if step.accepted:
+                        yield self._with_logprobs(replace(step, tokens=step.tokens[:-1]))
+                    raise self._no_choice_error(step)
+                left -= len(step.tokens)
+                self._steps += 1
+                if self._steps % _CLEAR_EVERY_STEPS == 0:
+                    mx.clear_cache()
+                step = self._with_logprobs(step)
+                # Behind a pass that runs ahead the device has work.
+                if left > 0 and self._begins_early and not self._running and step.tokens[-1] not in eos:
+                    self._begin(left)
+                yield step
+        finally:
+            self._take_back()
+
+    def _take_back(self) -> None:
+        """Removes the rows of a block that was started and not read."""
+        if self._begun is not None and self._begun.block is not None:
+            self._begun.block.keep(self._width, ())
+        self._begun = None
 
     def _no_choice_error(self, step: Step) -> RequestError:
         if self._grammar is None:
@@ -186,8 +240,9 @@ class DecodeLoop:
         rows = self._step_logits[: len(step.tokens)]
         return replace(step, logprobs=logprobs(rows, step.tokens, self._top_logprobs))
 
-    def _verify_or_run(self, left: int) -> Step:
-        begun = started = time.perf_counter()
+    def _begin(self, left: int) -> None:
+        """Drafts, and starts the pass of the next step."""
+        began_s = time.perf_counter()
         self._waited_s = 0.0
         gate, asked_before = self._answer.gate, self._asks
         self._rests = gate is not None and not gate.should_draft()
@@ -195,11 +250,31 @@ class DecodeLoop:
         self._asks = not self._rests and (asked_before or self._running is None)
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
-        draft_s = time.perf_counter() - started
-        if len(draft) and self._running is None and len(self._pending) <= _FOLD_LIMIT_TOKENS:
-            step = self._verify(draft, draft_s)
+        draft_s = time.perf_counter() - began_s
+        sequence, pending, was_ahead = self._sequence, self._pending, self._running is not None
+        block: VerifyBlock | None = None
+        if self._running is not None:
+            choices = self._running
+        elif len(draft) and len(pending) <= _FOLD_LIMIT_TOKENS:
+            block = VerifyBlock(sequence.cache)
+            logits, inputs = self._rows(pending, draft)
+            choices = self._sampler.choose(logits, inputs)
+            self._start(choices)
         else:
-            step = self._run(left, draft_s)
+            choices = self._forward(pending)
+            self._start(choices)
+            sequence.append(pending)
+            self._pending = []
+        self._width = len(pending) + len(draft) if block is not None else max(1, len(pending))
+        host_s = 0.0 if was_ahead else time.perf_counter() - self._ids_s - self._waited_s
+        self._begun = _Begun(began_s, draft, draft_s, host_s, choices, block, was_ahead)
+
+    def _finish(self, left: int) -> Step:
+        """Reads the step that was begun, and learns from it."""
+        begun, self._begun = self._begun, None
+        assert begun is not None
+        gate, draft = self._answer.gate, begun.draft
+        step = self._run(begun, left) if begun.block is None else self._verify(begun, begun.block)
         if step.tokens[-1] == NO_CHOICE:
             return step
         started = time.perf_counter()
@@ -221,20 +296,28 @@ class DecodeLoop:
         observe_s = ended - started
         counts = self._rests or self._asks
         if isinstance(gate, TimedGate) and counts:
-            gate.record(self._width, tree, len(step.tokens), ended - begun, self._waited_s, sure)
+            gate.record(self._width, tree, len(step.tokens), ended - begun.began_s, self._waited_s, sure)
         elif isinstance(gate, PricedGate) and priced:
             gate.record(self._worth, sure)
         elif isinstance(gate, Gate) and counts:
             gate.record(1 + step.drafted - forced, accepted)
         self._left_pipeline = step.pipeline == "leaves"
+        took_s, self._ended_s = ended - self._ended_s, ended
+        draft_s = step.draft_s + observe_s
+        if self._answer.cost is not None:
+            # T is the time without a model's guesses.
+            block_s = took_s - (draft_s if self._proposal_cost else 0.0)
+            self._answer.cost.step(self._width, block_s, tree=tree, pipeline=step.pipeline)
         return replace(
             step,
-            draft_s=step.draft_s + observe_s,
+            draft_s=draft_s,
             width=self._width,
             tree=tree,
             forced=forced,
             proposal_cost=self._proposal_cost,
             waited_s=self._waited_s,
+            took_s=took_s,
+            host_s=begun.host_s,
         )
 
     def _propose(self, budget: int) -> Draft:
@@ -282,7 +365,8 @@ class DecodeLoop:
     def _pulled(self, choices: Choices, *others: mx.array) -> list[int]:
         started = time.perf_counter()
         ids = choices.pull(*others)
-        self._waited_s += time.perf_counter() - started
+        self._ids_s = time.perf_counter()
+        self._waited_s += self._ids_s - started
         return ids
 
     def _start(self, choices: Choices) -> None:
@@ -293,14 +377,10 @@ class DecodeLoop:
         choices.start(*self._ranked)
         self._waited_s += time.perf_counter() - started
 
-    def _verify(self, draft: Draft, draft_s: float) -> Step:
-        sequence, pending = self._sequence, self._pending
+    def _verify(self, begun: _Begun, block: VerifyBlock) -> Step:
+        sequence, pending, draft = self._sequence, self._pending, begun.draft
         lead = len(pending)
-        self._width = lead + len(draft)
-        block = VerifyBlock(sequence.cache)
-        logits, inputs = self._rows(pending, draft)
-        choices = self._sampler.choose(logits, inputs)
-        walked = walk(draft, self._pulled(choices, *self._ranked), self._answer.model.eos)
+        walked = walk(draft, self._pulled(begun.choices, *self._ranked), self._answer.model.eos)
         if self._recycles:
             self._recycle(draft, walked.path)
         if self._top_logprobs is not None:
@@ -321,7 +401,7 @@ class DecodeLoop:
             len(draft),
             len(accepted),
             walked.tested,
-            draft_s,
+            begun.draft_s,
             sources=tuple(draft.sources[node] for node in walked.path) if draft.sources else (),
         )
 
@@ -341,15 +421,8 @@ class DecodeLoop:
         self._tops = ranked[: len(emitted)]
         self._rejected = [(draft.tokens[node], row) for node, row in zip(rejected, ranked[len(emitted) :])]
 
-    def _run(self, left: int, draft_s: float) -> Step:
-        sequence = self._sequence
-        running, was_ahead = self._running, self._running is not None
-        self._width = max(1, len(self._pending))
-        if running is None:
-            running = self._forward(self._pending)
-            self._start(running)
-            sequence.append(self._pending)
-            self._pending = []
+    def _run(self, begun: _Begun, left: int) -> Step:
+        sequence, running = self._sequence, begun.choices
         self._step_logits, ranked = self._logits, self._ranked
         if self._states is not None:
             read = sequence.tokens[len(sequence.tokens) - len(self._hidden) :]
@@ -370,8 +443,8 @@ class DecodeLoop:
         self._running = ahead
         kinds: dict[tuple[bool, bool], Pipeline]
         kinds = {(False, True): "enters", (True, True): "ahead", (True, False): "leaves"}
-        pipeline = kinds.get((was_ahead, ahead is not None), "single")
-        return Step((token,), 0, 0, 0, draft_s, pipeline=pipeline)
+        pipeline = kinds.get((begun.was_ahead, ahead is not None), "single")
+        return Step((token,), 0, 0, 0, begun.draft_s, pipeline=pipeline)
 
     def _expects_no_draft(self) -> bool:
         """Whether the next step will hardly have a draft."""
@@ -449,6 +522,7 @@ class Tally:
         self._first_tokens = 0
         self._positions: list[list[int]] = []
         self._draft_us: list[float] = []
+        self._host_ms: list[float] = []
         self._recent: deque[tuple[float, int]] = deque()
 
     def add(self, step: Step, now_s: float) -> None:
@@ -472,6 +546,8 @@ class Tally:
             self._positions[index][0] += 1
             self._positions[index][1] += index < step.accepted
         self._draft_us.append(step.draft_s * 1e6)
+        if step.pipeline in ("single", "enters"):
+            self._host_ms.append(step.host_s * 1e3)
         self._recent.append((now_s, len(step.tokens)))
         while now_s - self._recent[0][0] > _LIVE_WINDOW_S and len(self._recent) > 1:
             self._recent.popleft()
@@ -489,6 +565,9 @@ class Tally:
         if ordered := sorted(self._draft_us):
             stats.draft_us_median = statistics.median(ordered)
             stats.draft_us_p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+
+        # The first step has no step before it.
+        stats.host_ms_median = statistics.median(self._host_ms[1:] or [0.0])
 
     @property
     def live_tokens_per_s(self) -> float:

@@ -261,7 +261,8 @@ class TimedGate:
 
 
 class PricedGate:
-    """Serves one request after the other. `reason`: why it is in its state, a phrase to display.
+    """Serves one request after the other. `state` is that of most of the answer's steps so far, and `reason`
+    why, a phrase to display.
 
     `is_priced()`: whether the cost of asking is known. While it is not, plain steps are made after some asked
     ones.
@@ -278,12 +279,18 @@ class PricedGate:
         # Discounted sums of worth, by class of the next token.
         self._worth = [_FIRST_WORTH * _FIRST_WORTH_STEPS] * count
         self._class: int | None = None
-        self._open, self._asked, self._timing_left = True, 0, _TIMING_STEPS
-        self.reason = "drafting at every step was requested" if self._always else "drafts are as long as pays"
+        self._open, self._asked, self._rested, self._timing_left = True, 0, 0, _TIMING_STEPS
 
     @property
     def state(self) -> GateState:
-        return "drafting" if self.should_draft() else "resting"
+        return "resting" if self._rested > self._asked else "drafting"
+
+    @property
+    def reason(self) -> str:
+        if self._always:
+            return "drafting at every step was requested"
+        rests = self.state == "resting"
+        return "drafts cost more than they bring" if rests else "drafts are as long as pays"
 
     def should_draft(self) -> bool:
         """Whether the next step should call the drafter."""
@@ -304,17 +311,13 @@ class PricedGate:
             self._asked += 1
             if self._class is not None:
                 self._worth[self._class] = self._worth[self._class] * _DECAY + worth
-        elif self._class is not None and not self._open:
-            self._worth[self._class] += _WORTH_PER_SKIPPED
+        else:
+            self._rested += 1
+            if self._class is not None and not self._open:
+                self._worth[self._class] += _WORTH_PER_SKIPPED
         self._class = sum(sure >= least for least in _CLASSES)
         if worth is None and self._open:
             return  # it opened, but a pass was running ahead: the next step is the first that can ask
         untimed = self._asked >= _UNTIMED_STEPS and self._timing_left > 0 and not self._is_priced()
         self._timing_left -= untimed
         self._open = self._worth[self._class] >= 0.0 and not untimed
-        if self._always:
-            return
-        if untimed:
-            self.reason = "plain steps are timed"
-        else:
-            self.reason = "drafts are as long as pays" if self._open else "the next token is uncertain"

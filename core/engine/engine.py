@@ -466,14 +466,15 @@ class Engine:
                     shorten(answer, guard)
                     writing.begin()
                     try:
-                        for step in DecodeLoop(answer).steps(answer.settings.sampling.max_tokens):
-                            yield from writing.add(step)
-                            if writing.reason:
-                                break
-                            if cancelled():
-                                writing.reason = "cancelled"
-                                break
-                            yield from writing.due_gauges()
+                        with closing(DecodeLoop(answer).steps(answer.settings.sampling.max_tokens)) as steps:
+                            for step in steps:
+                                yield from writing.add(step)
+                                if writing.reason:
+                                    break
+                                if cancelled():
+                                    writing.reason = "cancelled"
+                                    break
+                                yield from writing.due_gauges()
                     except (BrokenLogitsError, GrammarError):
                         yield from writing.rest()  # the tokens before it
                         raise

@@ -111,11 +111,7 @@ class Writing:
         """The tokens of `step` and of those before it whose text is certain now."""
         answer, eos = self._answer, self._answer.model.eos
         now_s = answer.now()
-        step_s, self._before_s = now_s - self._before_s, now_s
-        if answer.cost is not None:
-            # T is the time of the block alone.
-            block_s = step_s - (step.draft_s if step.proposal_cost else 0.0)
-            answer.cost.step(step.width, block_s, tree=step.tree, pipeline=step.pipeline)
+        self._before_s = now_s
         self._tally.add(step, now_s)
         repeats = False
         for index, token in enumerate(step.tokens):

@@ -241,6 +241,8 @@ class Stats(Struct):
       columns to which the answer attends; 0 if dense.
     - `prediction_accepted`, `prediction_rejected`: tokens of the predicted answer that occurred, at the
       expected position or in a match of several tokens, and that did not. Each counts once.
+    - `host_ms_median`: time from the ids of a step to the start of the next pass, without waiting, of steps
+      whose pass was not started ahead; 0 if all were.
     - `table`: set if a shared table was used.
     """
 
@@ -275,6 +277,7 @@ class Stats(Struct):
     occupancy: Occupancy = Occupancy()
     draft_us_median: float = 0.0
     draft_us_p99: float = 0.0
+    host_ms_median: float = 0.0
     context_used_tokens: int = 0
     context_tokens: int = 0
     memory_bytes: int = 0
@@ -310,6 +313,7 @@ class Stats(Struct):
                 for a, b in zip_longest(self.positions, later.positions, fillvalue=PositionStat(0, 0))
             ),
             "draft_us_median": max(self, later, key=lambda part: part.steps).draft_us_median,
+            "host_ms_median": max(self, later, key=lambda part: part.steps).host_ms_median,
             "draft_us_p99": max(self.draft_us_p99, later.draft_us_p99),
             "memory_peak_bytes": max(self.memory_peak_bytes, later.memory_peak_bytes),
         }

@@ -23,7 +23,6 @@ import math
 import os
 import re
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -50,7 +49,6 @@ from tests.tuning.streams import Stream, read_streams, write_streams
 from tests.tuning.texts import text_of
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
-    from core.decoding.loop import DecodeLoop, Step
     from core.engine.engine import Engine
 
 # `auto timed`: with the gate that compares times (`TimedGate`).
@@ -73,7 +71,7 @@ _RECORDS = 9
 
 
 class Run(Struct, frozen=True):
-    """One answer. `host_ms`: median time of a step that is no waiting for the device; 0 for mlx-lm."""
+    """One answer. `host_ms`: `Stats.host_ms_median`; 0 for mlx-lm."""
 
     tokens: int
     steps: int
@@ -214,22 +212,21 @@ def _run(engine: Engine, text: Stream, contestant: str) -> Run:
         made = mlx_lm(engine, text.prompt, len(text.out))
         return Run(len(made.tokens), len(made.tokens), made.tokens_per_s)
     with _timed_gate() if contestant == TIMED else nullcontext():
-        made, host_s = played(engine, text, {OFF_AGAIN: OFF, TIMED: "auto"}.get(contestant, contestant))
+        made = played(engine, text, {OFF_AGAIN: OFF, TIMED: "auto"}.get(contestant, contestant))
     if made.tokens != text.out:
         raise AssertionError(f"{contestant} wrote another text than the one it was to play.")
     assert made.stats is not None
-    return Run(len(made.tokens), made.stats.steps, made.tokens_per_s, 1000 * median(host_s))
+    return Run(len(made.tokens), made.stats.steps, made.tokens_per_s, made.stats.host_ms_median)
 
 
-def played(engine: Engine, text: Stream, drafter: str) -> tuple[BenchRun, list[float]]:
-    """The answer `text` by the engine, and each later step's seconds of no waiting for the device."""
+def played(engine: Engine, text: Stream, drafter: str) -> BenchRun:
+    """The answer `text` by the engine."""
     fixed = [("drafting.drafter", drafter), ("sampling.temperature", 0.0), ("prefill.mode", "off")]
     # Otherwise each contestant copies what the ones before it wrote.
     fixed += [("auto.remembered", False), ("tables.learn", False)]
     settings = assign_all(Settings(), [*fixed, ("sampling.max_tokens", len(text.out))])
-    host_s: list[float] = []
-    with _replaced_choices(text), _host_times(host_s):
-        return draftlight(engine, text.prompt, settings), host_s[1:]
+    with _replaced_choices(text):
+        return draftlight(engine, text.prompt, settings)
 
 
 @contextmanager
@@ -269,25 +266,6 @@ def _replaced_choices(text: Stream) -> Iterator[None]:
         (sampling.Sampler, "choose", chosen),
         (AutoDrafter, "observe_top", ignored),
     ):
-        yield
-
-
-@contextmanager
-def _host_times(host_s: list[float]) -> Iterator[None]:
-    """Within the block, appends to `host_s` what each step took beside waiting for the device."""
-    from core.decoding.loop import DecodeLoop
-
-    steps = DecodeLoop.steps
-
-    def timed(loop: DecodeLoop, max_tokens: int) -> Iterator[Step]:
-        before_s = time.perf_counter()
-        for step in steps(loop, max_tokens):
-            now_s = time.perf_counter()
-            host_s.append(now_s - before_s - step.waited_s)
-            before_s = now_s
-            yield step
-
-    with _patched((DecodeLoop, "steps", timed)):
         yield
 
 

@@ -9,11 +9,10 @@ import pytest
 
 from core.cli.arguments import UsageError
 from core.decoding import sampling
-from core.decoding.loop import DecodeLoop
 from core.drafting.auto import AutoDrafter
 from tests.core.toy import write_toy_model
 from tests.tuning.__main__ import parser
-from tests.tuning.played import CONTESTANTS, Models, Played, Run, chosen, play, played, report
+from tests.tuning.played import CONTESTANTS, Models, Played, Run, chosen, play, report
 from tests.tuning.streams import Stream
 
 PHRASE = [40, 51, 62, 73, 84, 95, 106, 117]
@@ -31,7 +30,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
 
 
 def test_all_contestants_play_the_text_and_drafts_are_accepted_by_it(models: Models) -> None:
-    before = (sampling.RowHistory.inputs, sampling.Sampler.choose, AutoDrafter.observe_top, DecodeLoop.steps)
+    before = (sampling.RowHistory.inputs, sampling.Sampler.choose, AutoDrafter.observe_top)
     copied, new = (play(models, "2x96", number, text) for number, text in enumerate((COPIED, NEW)))
     for found, text in ((copied, COPIED), (new, NEW)):
         assert set(found.runs) == set(CONTESTANTS)
@@ -45,15 +44,7 @@ def test_all_contestants_play_the_text_and_drafts_are_accepted_by_it(models: Mod
         sampling.RowHistory.inputs,
         sampling.Sampler.choose,
         AutoDrafter.observe_top,
-        DecodeLoop.steps,
     )
-
-
-def test_a_steps_host_time_is_what_is_not_waiting(models: Models) -> None:
-    made, host_s = played(models.engine("2x96"), NEW, "off")
-    assert made.stats is not None
-    assert len(host_s) == len(NEW.out) - 1
-    assert 0 < sum(host_s) < made.stats.decode_s
 
 
 def test_texts_are_drawn_by_class_cut_and_free_of_loops() -> None:

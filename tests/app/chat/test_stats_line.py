@@ -95,7 +95,7 @@ def test_what_drafting_brought_is_said_where_it_brought_something(
     ("normal", "gate", "said"),
     [
         (200, "resting: drafts cost more than they bring", True),
-        (20, "resting: the next token is uncertain", False),  # only at its end
+        (20, "resting: drafts cost more than they bring", False),  # only at its end
         (200, "drafting: drafts are as long as pays", False),  # nothing to propose
     ],
 )

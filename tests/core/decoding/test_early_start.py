@@ -68,8 +68,8 @@ def test_a_block_is_started_before_all_of_it_is_built(deep: Any, started: list[i
     started.clear()
     drafter = Scripted([Draft.chain(expected[:3]), Draft((expected[4], 5), (-1, -1))])
     decode(deep, prompt, drafter, count=6)
-    # A chain and a tree; their choices are not started but waited for.
-    assert len(started) == 2 * LAYERS // EVERY_LAYERS
+    # Of a chain and a tree, and at last the choices of each.
+    assert len(started) == 2 * (LAYERS // EVERY_LAYERS + 1)
 
 
 def test_a_pass_that_runs_ahead_is_started_as_a_whole(deep: Any, started: list[int]) -> None:
@@ -153,7 +153,8 @@ def test_starting_counts_as_waiting(deep: Any, monkeypatch: pytest.MonkeyPatch) 
     expected = plain(deep, prompt, 4)
     now_s = 0.0
     (step,), _ = decode(deep, prompt, Scripted([Draft.chain(expected[:3])]), count=4)
-    assert step.waited_s == now_s == 0.5 * LAYERS / EVERY_LAYERS
+    assert step.waited_s == now_s == 0.5 * (LAYERS / EVERY_LAYERS + 1)
+    assert step.host_s == 0.0
 
 
 def test_a_block_takes_no_second_cache(monkeypatch: pytest.MonkeyPatch) -> None:

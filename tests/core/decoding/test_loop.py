@@ -239,22 +239,47 @@ def test_entering_and_leaving_the_pipeline_equals_plain_decoding(
 
 
 def test_a_rest_runs_ahead_at_once_where_asking_takes_long(model: Any) -> None:
-    asked: list[int] = []
-
     class Doubtful(Drafter):
         def draft(self, budget: int) -> Draft:
-            asked.append(len(steps))
             return Draft.chain([5], [0.3])
 
     answer = answer_of(model, [7, 8, 9], Doubtful(), drafts="auto")
     answer.planner = Planner(lambda width, tree: 1.6 + 0.1 * (width - 1))
     answer.gate = PricedGate(GateSettings())
-    steps: list[Step] = []
-    for step in DecodeLoop(answer).steps(12):
-        steps.append(step)
-    rest = next(number for number in range(12) if number not in asked)
-    assert all(step.drafted for step in steps[:rest])
+    steps = list(DecodeLoop(answer).steps(12))
+    rest = next(number for number, step in enumerate(steps) if not step.drafted)
+    assert rest > 0
     assert [step.pipeline for step in steps[rest : rest + 3]] == ["enters", "ahead", "ahead"]
+
+
+@pytest.mark.parametrize("asking", [0.05, 0.6])
+def test_nothing_is_drafted_where_every_price_says_that_it_loses(model: Any, asking: float) -> None:
+    """Though every guess is right, and the drafter is sure of it."""
+
+    class Certain(Oracle):
+        asked = 0
+
+        def draft(self, budget: int) -> Draft:
+            self.asked += 1
+            tokens = super().draft(budget).tokens
+            return Draft.chain(tokens, [1.0] * len(tokens))
+
+        def sure(self) -> float:
+            return 1.0
+
+    prompt = prompt_with_repetition(random.Random(5))
+    expected = plain(model, prompt, 150)
+    drafter = Certain(expected, 0.0, random.Random(1))
+    answer = answer_of(model, prompt, drafter, drafts="auto")
+    answer.planner = Planner(lambda width, tree: 1.0 + asking + 2.5 * (width - 1))
+    gate = answer.gate = PricedGate(GateSettings())
+    steps = list(DecodeLoop(answer).steps(150))
+    assert tokens_of(steps) == expected
+    assert not any(step.drafted for step in steps)
+    assert drafter.asked < 60
+    assert sum(step.pipeline == "ahead" for step in steps) > 75
+    # What the line under an answer begins with where drafting rested.
+    assert gate.state == "resting"
 
 
 def test_asking_that_costs_more_than_it_brings_leaves_the_speed_of_plain_decoding(
@@ -278,18 +303,64 @@ def test_asking_that_costs_more_than_it_brings_leaves_the_speed_of_plain_decodin
     prompt = prompt_with_repetition(random.Random(5))
     expected = plain(model, prompt, 200)
     monkeypatch.setattr(Choices, "pull", pulled)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: now_s))
     answer = answer_of(model, prompt, Slow(expected, 0.5, random.Random(1)), drafts="auto")
     cost = LiveCost()
     answer.planner, answer.gate = Planner(cost), PricedGate(GateSettings(), cost.is_priced)
-    emitted, before_s = 0, now_s
+    answer.cost = cost
+    emitted, took_s = 0, 0.0
     for step in DecodeLoop(answer).steps(200):
         emitted += len(step.tokens)
-        cost.step(step.width, now_s - before_s, tree=step.tree, pipeline=step.pipeline)
-        before_s = now_s
+        took_s += step.took_s
     assert emitted == 200
+    assert took_s == now_s
     # With a draft at each step about 400: a step takes 3 and emits 1.5 tokens.
     assert now_s < 260
     assert cost.overhead == pytest.approx(2.0, abs=0.5)
+
+
+@pytest.mark.parametrize("drafts", [True, False])
+def test_the_next_pass_is_started_before_tokens_are_handed_out(
+    model: Any, monkeypatch: pytest.MonkeyPatch, drafts: bool
+) -> None:
+    """So a step's host time is drafting, and neither what is done with its tokens nor waiting."""
+    now_s, started = 0.0, 0
+
+    class Slow(Oracle):
+        def draft(self, budget: int) -> Draft:
+            nonlocal now_s
+            now_s += 3.0
+            return super().draft(min(budget, 2))
+
+    def starting(choices: Choices, *others: mx.array) -> None:
+        nonlocal now_s, started
+        now_s, started = now_s + 0.5, started + 1
+
+    def pulled(choices: Choices, *others: mx.array) -> list[int]:
+        nonlocal now_s
+        now_s += 1.0
+        return pull(choices, *others)
+
+    prompt = prompt_with_repetition(random.Random(5))
+    expected = plain(model, prompt, 40)
+    pull = Choices.pull
+    monkeypatch.setattr(Choices, "start", starting)
+    monkeypatch.setattr(Choices, "pull", pulled)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: now_s))
+    drafter = Slow(expected, 0.3, random.Random(1)) if drafts else Drafter()
+    answer = answer_of(model, prompt, drafter, drafts="ngram-simple" if drafts else "off")
+    steps: list[Step] = []
+    for step in DecodeLoop(answer).steps(40):
+        steps.append(step)
+        now_s += 100.0  # what is done with the tokens
+        done = sum(len(each.tokens) for each in steps) == 40
+        assert started == len(steps) + (not done)
+    assert tokens_of(steps) == expected
+    if drafts:
+        assert {step.host_s for step in steps if step.drafted} == {3.0}
+    else:
+        assert {step.pipeline for step in steps} == {"enters", "ahead", "leaves"}
+        assert not any(step.host_s for step in steps)
 
 
 def test_seeds_and_positions_matter(model: Any) -> None:

@@ -125,7 +125,7 @@ _EFFECTIVE = {
     *("drafter", "settings", "gate", "changes", "reading", "reading_reason", "scorer", "format", "exactness"),
     "unmatched",
 }
-_VARYING = ("_s", "_us_median", "_us_p99", "_bytes", "seconds_left", "fraction", "request")
+_VARYING = ("_s", "_us_median", "_ms_median", "_us_p99", "_bytes", "seconds_left", "fraction", "request")
 
 
 @pytest.fixture(autouse=True)

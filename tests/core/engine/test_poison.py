@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import mlx.core as mx
@@ -62,6 +63,39 @@ def test_poisoned_trees_never_change_the_output(architecture: str, seed: int) ->
     got, accepted = decode(model, prompt, Poison(expected, rng))
     assert got == expected
     assert accepted > 5, "some true paths must have been taken"
+
+
+@pytest.mark.parametrize(
+    "architecture", thinned(sorted(ARCHITECTURES), keep=["llama", "gemma3_text", "qwen3_5", "deepseek_v3"])
+)
+@pytest.mark.parametrize("kind", ["right", "wrong", "mixed", "plain"])
+def test_an_iteration_closed_after_any_step_leaves_a_cache_to_continue_from(
+    architecture: str, kind: str
+) -> None:
+    """Also while a block is running, whose rows are removed."""
+    model: Any = tiny(architecture)
+    prompt = prompt_with_repetition(random.Random(0))
+    expected = [int(t) for t, _ in generate_step(mx.array(prompt), model, max_tokens=60)]
+    for count in (1, 2, 4, 7):
+        rng = random.Random(count)
+        spoil = {"right": 0.0, "wrong": 1.0, "mixed": 0.4}.get(kind)
+        drafter = Drafter() if spoil is None else Oracle(expected, spoil, rng)
+        answer = answer_of(model, prompt, drafter, vocabulary=VOCABULARY)
+        steps = DecodeLoop(answer).steps(60)
+        shown = [token for step in islice(steps, count) for token in step.tokens]
+        steps.close()
+        sequence, text = answer.sequence, [*prompt, *expected]
+        assert shown == expected[: len(shown)]
+        assert sequence.tokens == text[: len(sequence.tokens)]
+        # The sequence may lack pending tokens, or have the last one that was shown.
+        ids = text[: max(len(prompt) + len(shown), len(sequence.tokens) + 1)]
+        if missing := ids[len(sequence.tokens) : -1]:
+            model(mx.array([missing]), cache=sequence.cache)
+            sequence.append(missing)
+        more = answer_of(model, ids, Drafter(), vocabulary=VOCABULARY, sequence=sequence)
+        left = min(12, len(text) - len(ids))
+        got = [token for step in DecodeLoop(more).steps(left) for token in step.tokens]
+        assert got == text[len(ids) :][:left]
 
 
 def test_poison_is_really_malformed_now_and_then() -> None:

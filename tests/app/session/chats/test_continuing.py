@@ -89,6 +89,7 @@ NOT_ADDED = {
         "plain_tokens_per_s",
         "draft_us_median",
         "draft_us_p99",
+        "host_ms_median",
     ),
     *("context_used_tokens", "context_tokens", "memory_bytes", "memory_peak_bytes"),
 }
